@@ -1,0 +1,96 @@
+"""The whole error tree on one screen, sorted by what the caller should do.
+
+    FrazilError
+    ├── Rejected       the request is wrong: fix it, then send it again
+    │   ├── Malformed      bytes that do not parse, a value outside its range
+    │   ├── TooLarge       over a named limit
+    │   ├── Unknown        no such topic, partition, subscriber, producer
+    │   ├── OutOfRange     the offset is not in the log (any more, or yet)
+    │   ├── Fenced         a newer epoch of this producer has taken over
+    │   ├── SequenceGap    an earlier batch of this producer is missing
+    │   └── SequenceOld    repeats a batch older than the ones remembered
+    ├── Overloaded     healthy but full: come back after `retry_after_ms`
+    ├── Unavailable    stopped, stopping, or a neighbour is down: retry elsewhere or later
+    │   └── Held           the data folder belongs to another process
+    ├── Conflict       lost a race: read again, then retry
+    ├── Unresolved     written, outcome unknown: look before you repeat
+    └── Corrupt        bytes fail their check: stop and tell the operator
+
+`Rejected`, `Overloaded` and `Unavailable` promise that nothing was stored.
+"""
+
+from __future__ import annotations
+
+
+class FrazilError(Exception):
+    """Anything Frazil raises on purpose."""
+
+
+class Rejected(FrazilError):
+    """The request is wrong; the same request will never work."""
+
+
+class Malformed(Rejected):
+    """The bytes do not parse, or a value is outside its range."""
+
+
+class TooLarge(Rejected):
+    """A named limit is exceeded."""
+
+
+class Unknown(Rejected):
+    """A topic, partition, subscriber or producer of that name does not exist."""
+
+
+class OutOfRange(Rejected):
+    """The offset is below the start of the log or above its durable watermark."""
+
+
+class Fenced(Rejected):
+    """The producer's epoch is older than one the log has already seen."""
+
+
+class SequenceGap(Rejected):
+    """The producer skipped a sequence: an earlier batch never arrived."""
+
+
+class SequenceOld(Rejected):
+    """The producer repeats a batch that is older than the remembered ones."""
+
+
+class Overloaded(FrazilError):
+    """Healthy but full. Nothing was stored; come back after `retry_after_ms`."""
+
+    def __init__(self, message: str, *, retry_after_ms: int = 1000) -> None:
+        super().__init__(message)
+        self.retry_after_ms = retry_after_ms
+
+
+class Unavailable(FrazilError):
+    """This part is stopped, stopping or cannot reach a neighbour. Nothing was stored."""
+
+
+class Held(Unavailable):
+    """Another living process owns the data folder."""
+
+
+class Conflict(FrazilError):
+    """Somebody else was first: read the new state, then decide again."""
+
+
+class Unresolved(FrazilError):
+    """The bytes left our hands but no answer came: they may or may not be stored."""
+
+
+class Corrupt(FrazilError):
+    """Stored bytes fail their check. Carries where, what was expected, and what to do."""
+
+    def __init__(self, *, path: str, position: int, expected: str, found: str, hint: str) -> None:
+        super().__init__(
+            f"{path} is damaged at byte {position}: expected {expected}, found {found}. {hint}"
+        )
+        self.path = path
+        self.position = position
+        self.expected = expected
+        self.found = found
+        self.hint = hint

@@ -1,0 +1,75 @@
+"""A dependency has an owner: the rooms that know it, and nobody else."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+
+import pytest
+
+from tests.house.sources import ROOT, Source, house, imports_of, report
+
+OWNERS: dict[str, set[str] | None] = {
+    "google_crc32c": {"disk", "log"},
+    "cramjam": {"log"},
+    "msgspec": {"log", "config"},
+    "pyspark": {"lake"},
+    "pyiceberg": {"lake"},
+    "grpc": {"ingest"},
+    "datafusion": {"query"},
+    "pyarrow": None,
+}
+"""Module to the rooms that may import it; None means every room."""
+
+
+def dependency_findings(source: Source) -> list[str]:
+    """Imports of a library by a room that does not own it."""
+    findings = []
+    for found in imports_of(source):
+        library = found.module.partition(".")[0]
+        if library == "frazil" or library in sys.stdlib_module_names:
+            continue
+        if library not in OWNERS:
+            findings.append(f"{found.where}: {library} has no owner; give it one in {__name__}")
+            continue
+        owners = OWNERS[library]
+        if owners is not None and source.room not in owners:
+            findings.append(
+                f"{found.where}: {source.room} imports {library},"
+                f" which belongs to {', '.join(sorted(owners))}"
+            )
+    return findings
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "wanted"),
+    [
+        ("frazil.log.batch", "import cramjam\nfrom google_crc32c import value", ""),
+        ("frazil.config", "import msgspec", ""),
+        ("frazil.hot.tier", "import pyarrow as pa\nimport pyarrow.compute", ""),
+        ("frazil.model.time", "import time\nfrom collections.abc import Iterator", ""),
+        ("frazil.kafka.wire", "from cramjam import snappy", "belongs to log"),
+        ("frazil.query.run", "def f():\n    import pyspark.sql", "belongs to lake"),
+        ("frazil.serve.app", "import requests", "has no owner"),
+        ("frazil.log.writer", "from tests.sim import SimDisk", "has no owner"),
+    ],
+)
+def test_the_rule_sees(module: str, text: str, wanted: str) -> None:
+    """A library outside its room, or without an owner, is found."""
+    findings = dependency_findings(Source(module=module, text=text))
+    assert len(findings) == (1 if wanted else 0)
+    assert all(wanted in finding for finding in findings)
+
+
+def test_every_dependency_stays_with_its_owner() -> None:
+    """Replacing a library means changing one room."""
+    findings = [line for source in house() for line in dependency_findings(source)]
+    assert not findings, report(findings)
+
+
+def test_every_declared_dependency_has_an_owner() -> None:
+    """Nothing is installed for everybody that no room asked for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in project["dependencies"]]
+    assert {name.replace("-", "_") for name in names} <= OWNERS.keys()
