@@ -1,0 +1,58 @@
+"""disk: bytes that survive.
+
+    files.py        Disk, File (protocols), RealDisk: open, append, sync, rename, lock
+    frames.py       a 32-byte checked header in front of every payload, as functions
+    checkpoint.py   small state replaced whole: tmp, sync, rename, sync directory
+    budget.py       bytes used, soft cap, hard cap
+    ids.py          Counter, TimeIds: numbers never given twice, also over a crash
+
+`Disk` is the only way to storage: everything above is given one, and the tests give a simulated
+one. A failed `sync` is never tried again.
+"""
+
+from frazil.disk.budget import Budget
+from frazil.disk.checkpoint import read_checkpoint, write_checkpoint
+from frazil.disk.files import (
+    Buffer,
+    Disk,
+    File,
+    Lock,
+    Mode,
+    RealDisk,
+    is_full,
+    make_directories,
+)
+from frazil.disk.frames import (
+    HEAD_BYTES,
+    PAYLOAD_BYTES_MAX,
+    SALT_BYTES,
+    Frame,
+    find_frames,
+    frame_header,
+    walk_frames,
+)
+from frazil.disk.ids import Counter, TimeIds, split_id
+
+__all__ = [
+    "HEAD_BYTES",
+    "PAYLOAD_BYTES_MAX",
+    "SALT_BYTES",
+    "Budget",
+    "Buffer",
+    "Counter",
+    "Disk",
+    "File",
+    "Frame",
+    "Lock",
+    "Mode",
+    "RealDisk",
+    "TimeIds",
+    "find_frames",
+    "frame_header",
+    "is_full",
+    "make_directories",
+    "read_checkpoint",
+    "split_id",
+    "walk_frames",
+    "write_checkpoint",
+]
