@@ -1,0 +1,68 @@
+"""What a producer asks the log to add, and what it gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from frazil.log.batch import (
+    BatchHeader,
+    Compression,
+    Record,
+    encode_batch,
+    parse_header,
+    validate_produced,
+)
+from frazil.log.digests import DIGEST_BYTES, DIGEST_HEADER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """One whole record batch, encoded, waiting for its offset."""
+
+    payload: bytes
+    header: BatchHeader
+    digest: bytes | None = None
+
+
+class Appended(NamedTuple):
+    """Where a batch lies: durable, and readable by everybody."""
+
+    base_offset: int
+    end_offset: int
+    is_duplicate: bool
+
+
+def append_of_records(
+    records: Sequence[Record],
+    *,
+    digest: bytes | None = None,
+    compression: Compression = Compression.NONE,
+) -> Append:
+    """Encode records of our own; they get their offsets from the log, in this order.
+
+    A digest makes a repetition within the window a no-op.
+    """
+    records = [r if r.offset == i else replace(r, offset=i) for i, r in enumerate(records)]
+    if digest is not None:
+        assert len(digest) == DIGEST_BYTES
+        first = records[0]
+        headers = (*first.headers, (DIGEST_HEADER, digest))
+        records = [replace(first, headers=headers), *records[1:]]
+    payload = encode_batch(records, compression=compression)
+    return Append(payload=payload, header=parse_header(payload), digest=digest)
+
+
+def append_of_batch(payload: bytes) -> Append:
+    """Take a batch a Kafka client has encoded. `Malformed` unless every byte is in order."""
+    header, payload = validate_produced(payload)
+    return Append(payload=payload, header=header)
+
+
+def digest_of(records: Sequence[Record]) -> bytes | None:
+    """The digest a stored batch's records carry, if they do."""
+    for key, value in records[0].headers if records else ():
+        if key == DIGEST_HEADER and value is not None and len(value) == DIGEST_BYTES:
+            return value
+    return None

@@ -1,0 +1,436 @@
+"""Record batches: the bytes are the same on disk, in memory and on the Kafka wire.
+
+The layout is Kafka's record batch version 2, written down in `docs/formats/record-batch.md`.
+No I/O here: bytes in, values out, and the other way round. Every reader treats its bytes as
+hostile and raises nothing but `Malformed` and `TooLarge`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from google_crc32c import extend as extend_crc32c
+from google_crc32c import value as crc32c
+
+from frazil.errors import Malformed, TooLarge
+from frazil.log.compression import DECOMPRESSED_BYTES_MAX, compress, decompress
+from frazil.log.compression import Compression as Compression
+
+NO_PRODUCER = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP_MS = -1
+
+MAGIC = 2
+FRONT = struct.Struct(">qiibI")
+"""base offset, batch length, leader epoch, magic, CRC32C of all that follows."""
+CHECKED = struct.Struct(">hiqqqhii")
+"""attributes, last offset delta, base and max timestamp, producer id, producer epoch, base
+sequence, record count; then the records."""
+STAMP = struct.Struct(">qii")
+"""The fields of the front that the log assigns, and the length between them."""
+HEADER_BYTES = FRONT.size + CHECKED.size
+LENGTH_END = 12
+"""The batch length counts the bytes behind itself."""
+
+COMPRESSION_MASK = 0x07
+APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+KNOWN_ATTRIBUTES = 0x7F
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+RECORD_COUNT_MAX = 1_000_000
+"""Seven bytes make a record and cost hundreds in memory; real batches hold thousands."""
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One message, with its place in the partition."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchHeader:
+    """What a batch says about itself. One made by `parse_header` has only possible values."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """All bytes of the batch, header included."""
+        return LENGTH_END + self.batch_length
+
+    @property
+    def end_offset(self) -> int:
+        """The first offset behind the batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> Compression:
+        return Compression(self.attributes & COMPRESSION_MASK)
+
+    @property
+    def uses_append_time(self) -> bool:
+        """Do all records carry the time of the append, which is `max_timestamp_ms`?"""
+        return bool(self.attributes & APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the tombstones in here; None while that is not decided."""
+        return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
+
+    @property
+    def has_producer(self) -> bool:
+        return self.producer_id >= 0
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record. Behind 2^31-1 sequences go on with 0."""
+        if self.base_sequence < 0:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & INT32_MAX
+
+
+def encode_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    last_offset_delta: int | None = None,
+    max_timestamp_ms: int | None = None,
+    append_time: bool = False,
+    delete_horizon_ms: int | None = None,
+    compression: Compression = Compression.NONE,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    leader_epoch: int = 0,
+) -> bytes:
+    """One batch of records whose offsets rise from `base_offset` on.
+
+    What is left None follows from the records; compaction, which takes records out, states it
+    instead. A batch without records must state `last_offset_delta`, and is never compressed.
+    """
+    attributes = int(compression) if records else 0
+    base_timestamp_ms = records[0].timestamp_ms if records else NO_TIMESTAMP_MS
+    if delete_horizon_ms is not None:
+        attributes, base_timestamp_ms = attributes | DELETE_HORIZON, delete_horizon_ms
+    if last_offset_delta is None:
+        last_offset_delta = records[-1].offset - base_offset if records else -1
+    if max_timestamp_ms is None:
+        max_timestamp_ms = max((r.timestamp_ms for r in records), default=NO_TIMESTAMP_MS)
+    attributes |= append_time * APPEND_TIME | transactional * TRANSACTIONAL | control * CONTROL
+    if len(records) > RECORD_COUNT_MAX:
+        raise _too_many(len(records))
+
+    parts: list[bytes] = []
+    lowest = base_offset
+    for record in records:
+        if record.offset < lowest:
+            raise Malformed(f"offset {record.offset} where {lowest} or above must come")
+        lowest = record.offset + 1
+        _append_record(
+            parts, record, record.offset - base_offset, record.timestamp_ms - base_timestamp_ms
+        )
+    if records and compression is not Compression.NONE:
+        parts = [compress(compression, b"".join(parts))]
+    try:
+        checked = CHECKED.pack(
+            attributes,
+            last_offset_delta,
+            base_timestamp_ms,
+            max_timestamp_ms,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(records),
+        )
+        batch = _assemble(base_offset, leader_epoch, checked, parts)
+    except struct.error as error:
+        raise Malformed(f"a batch field is out of range: {error}") from None
+    parse_header(batch)
+    if lowest > base_offset + last_offset_delta + 1:
+        raise Malformed(f"offset {lowest - 1} is behind the last offset delta {last_offset_delta}")
+    return batch
+
+
+def parse_header(data: bytes, position: int = 0) -> BatchHeader:
+    """The header at `position`. `Malformed` when no batch can begin there.
+
+    Looks at the header alone: the records may be missing and the CRC may be wrong.
+    """
+    if not 0 <= position <= len(data) - HEADER_BYTES:
+        left = len(data) - position
+        raise Malformed(f"{left} bytes left where a batch header takes {HEADER_BYTES}")
+    base_offset, length, leader_epoch, magic, crc = FRONT.unpack_from(data, position)
+    if magic != MAGIC:
+        raise Malformed(f"record format {magic}; only version {MAGIC} is spoken here")
+    attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms, *producer, count = (
+        CHECKED.unpack_from(data, position + FRONT.size)
+    )
+    if length < HEADER_BYTES - LENGTH_END:
+        raise Malformed(f"batch length {length} is shorter than a header")
+    if attributes & ~KNOWN_ATTRIBUTES or attributes & COMPRESSION_MASK > Compression.ZSTD:
+        raise Malformed(f"attributes {attributes:#x} are not known")
+    if base_offset < 0 or last_offset_delta < 0 or base_offset > INT64_MAX - last_offset_delta - 1:
+        raise Malformed(f"offsets from {base_offset} on with last delta {last_offset_delta}")
+    if not 0 <= count <= last_offset_delta + 1:
+        raise Malformed(f"{count} records in a batch with last offset delta {last_offset_delta}")
+    return BatchHeader(
+        base_offset=base_offset,
+        batch_length=length,
+        leader_epoch=leader_epoch,
+        crc=crc,
+        attributes=attributes,
+        last_offset_delta=last_offset_delta,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        base_sequence=producer[2],
+        record_count=count,
+    )
+
+
+def check_batch(data: bytes) -> BatchHeader:
+    """The header of `data`, which is exactly one whole, undamaged batch; `Malformed` if not."""
+    header = _whole(data)
+    computed = crc32c(data[FRONT.size :])
+    if computed != header.crc:
+        raise Malformed(f"batch CRC32C is {computed:08x}, its header says {header.crc:08x}")
+    return header
+
+
+def read_records(data: bytes, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
+    """The records of one whole batch. Does not check the CRC: `check_batch` does."""
+    return list(_iterate_records(_whole(data), data, bytes_max))
+
+
+def validate_produced(
+    data: bytes, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
+) -> tuple[BatchHeader, bytes]:
+    """Check a batch a client sent, records and all; give it back as the log may keep it.
+
+    The bytes come back unchanged, unless the client misstated the batch's max timestamp: that
+    is corrected, as Kafka does, because widely used clients send none and retention relies on it.
+    """
+    header = check_batch(data)
+    if header.attributes & (APPEND_TIME | CONTROL | DELETE_HORIZON):
+        raise Malformed(f"attributes {header.attributes:#x} are not for clients to set")
+    if header.base_offset != 0:
+        raise Malformed(f"base offset {header.base_offset}; a client must send 0")
+    if header.record_count != header.last_offset_delta + 1:
+        raise Malformed(
+            f"{header.record_count} records with last offset delta {header.last_offset_delta}"
+        )
+    if header.has_producer and (header.producer_epoch < 0 or header.base_sequence < 0):
+        raise Malformed(
+            f"producer {header.producer_id} with epoch {header.producer_epoch}"
+            f" and sequence {header.base_sequence}"
+        )
+    if header.producer_id < NO_PRODUCER or (header.is_transactional and not header.has_producer):
+        raise Malformed(f"producer id {header.producer_id}")
+    latest_ms = NO_TIMESTAMP_MS
+    # Offsets rise strictly within 0..count-1, so they have no gap: nothing is left to check.
+    for record in _iterate_records(header, data, bytes_max):
+        if record.timestamp_ms < NO_TIMESTAMP_MS:
+            raise Malformed(f"timestamp {record.timestamp_ms} of record {record.offset}")
+        latest_ms = max(latest_ms, record.timestamp_ms)
+    if latest_ms != header.max_timestamp_ms:
+        data = with_max_timestamp(data, latest_ms)
+        header = parse_header(data)
+    return header, data
+
+
+def with_base_offset(data: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
+    """The same batch at another place. Cheap: the CRC does not cover what changes."""
+    stamp = STAMP.pack(base_offset, len(data) - LENGTH_END, leader_epoch)
+    return b"".join((stamp, memoryview(data)[STAMP.size :]))
+
+
+def with_max_timestamp(data: bytes, timestamp_ms: int, *, append_time: bool = False) -> bytes:
+    """The same batch with another max timestamp; `append_time` makes it that of each record."""
+    base_offset, _, leader_epoch, _, _ = FRONT.unpack_from(data)
+    attributes, last_offset_delta, base_timestamp_ms, _, *rest = CHECKED.unpack_from(
+        data, FRONT.size
+    )
+    attributes |= append_time * APPEND_TIME
+    checked = CHECKED.pack(attributes, last_offset_delta, base_timestamp_ms, timestamp_ms, *rest)
+    return _assemble(base_offset, leader_epoch, checked, [data[HEADER_BYTES:]])
+
+
+def _assemble(base_offset: int, leader_epoch: int, checked: bytes, parts: list[bytes]) -> bytes:
+    # The CRC runs over the parts, so that a large value is copied once, by the join.
+    length, crc = HEADER_BYTES - LENGTH_END, crc32c(checked)
+    for part in parts:
+        length += len(part)
+        crc = extend_crc32c(crc, part)
+    if length > INT32_MAX:
+        raise TooLarge(f"a batch of {length} bytes; its length field ends at {INT32_MAX}")
+    return b"".join((FRONT.pack(base_offset, length, leader_epoch, MAGIC, crc), checked, *parts))
+
+
+def _append_record(
+    parts: list[bytes], record: Record, offset_delta: int, timestamp_delta: int
+) -> None:
+    if offset_delta > INT32_MAX or max(abs(timestamp_delta), abs(record.timestamp_ms)) > INT64_MAX:
+        raise Malformed(f"offset {record.offset} or time {record.timestamp_ms} is too far away")
+    value = record.value
+    front = [b"\0", _varint(timestamp_delta), _varint(offset_delta)]
+    _append_nullable(front, record.key)
+    front.append(_varint(-1 if value is None else len(value)))
+    back = [_varint(len(record.headers))]
+    for name, content in record.headers:
+        try:
+            _append_nullable(back, name.encode())
+        except UnicodeEncodeError as error:
+            raise Malformed(f"a header name is not text: {error}") from None
+        _append_nullable(back, content)
+    before, after = b"".join(front), b"".join(back)
+    length = len(before) + len(value or b"") + len(after)
+    parts += (_varint(length) + before, value or b"", after)
+
+
+def _append_nullable(parts: list[bytes], content: bytes | None) -> None:
+    if content is None:
+        parts.append(_varint(-1))
+    else:
+        parts += (_varint(len(content)), content)
+
+
+def _varint(number: int) -> bytes:
+    rest = (number << 1) ^ (number >> 63)
+    if rest < 0x80:
+        return bytes((rest,))
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+def _whole(data: bytes) -> BatchHeader:
+    header = parse_header(data)
+    if header.size_bytes != len(data):
+        raise Malformed(f"a batch of {header.size_bytes} bytes in {len(data)} bytes")
+    return header
+
+
+def _iterate_records(header: BatchHeader, data: bytes, bytes_max: int) -> Iterator[Record]:
+    if header.record_count > RECORD_COUNT_MAX:
+        raise _too_many(header.record_count)
+    body, position = data, HEADER_BYTES
+    if header.compression is not Compression.NONE and len(data) > HEADER_BYTES:
+        body, position = decompress(header.compression, data[position:], bytes_max=bytes_max), 0
+    lowest = header.base_offset
+    for _ in range(header.record_count):
+        try:
+            record, position = _read_record(header, body, position)
+        except IndexError:
+            raise Malformed("the batch ends inside a record") from None
+        if not lowest <= record.offset < header.end_offset:
+            raise Malformed(f"offset {record.offset} is not in {lowest}..{header.end_offset - 1}")
+        lowest = record.offset + 1
+        yield record
+    if position != len(body):
+        raise Malformed(f"{len(body) - position} bytes behind the last record")
+
+
+def _read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Record, int]:
+    length, position = _read_varint(data, position, 32)
+    end = position + length
+    if not 0 <= length <= len(data) - position:
+        raise Malformed(f"a record of {length} bytes with {len(data) - position} left")
+    # One byte of record attributes, of which no bit has a meaning yet.
+    timestamp_delta, position = _read_varint(data, position + 1, 64)
+    offset_delta, position = _read_varint(data, position, 32)
+    key, position = _read_nullable(data, position, end)
+    value, position = _read_nullable(data, position, end)
+    header_count, position = _read_varint(data, position, 32)
+    if not 0 <= header_count <= end - position:
+        raise Malformed(f"{header_count} record headers in {end - position} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(header_count):
+        name, position = _read_nullable(data, position, end)
+        content, position = _read_nullable(data, position, end)
+        if name is None:
+            raise Malformed("a record header without a name")
+        try:
+            headers.append((name.decode(), content))
+        except UnicodeDecodeError as error:
+            raise Malformed(f"a record header's name is not UTF-8: {error.reason}") from None
+    if position != end:
+        raise Malformed(f"a record of {length} bytes holds {position - end + length}")
+    timestamp_ms = header.base_timestamp_ms + timestamp_delta
+    if abs(timestamp_ms) > INT64_MAX:
+        raise Malformed(f"timestamp {timestamp_ms} does not fit into 64 bits")
+    record = Record(
+        offset=header.base_offset + offset_delta,
+        timestamp_ms=header.max_timestamp_ms if header.uses_append_time else timestamp_ms,
+        key=key,
+        value=value,
+        headers=tuple(headers),
+    )
+    return record, position
+
+
+def _read_nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = _read_varint(data, position, 32)
+    if length == -1:
+        return None, position
+    if not 0 <= length <= end - position:
+        raise Malformed(f"a field of {length} bytes with {end - position} left")
+    return data[position : position + length], position + length
+
+
+def _read_varint(data: bytes, position: int, bits: int) -> tuple[int, int]:
+    byte = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    raw, shift = byte & 0x7F, 7
+    while byte & 0x80:
+        if shift >= bits:
+            raise Malformed(f"a number of more bytes than {bits} bits need")
+        position += 1
+        byte = data[position]
+        raw |= (byte & 0x7F) << shift
+        shift += 7
+    if raw >> bits:
+        raise Malformed(f"a number does not fit into {bits} bits")
+    return (raw >> 1) ^ -(raw & 1), position + 1
+
+
+def _too_many(count: int) -> TooLarge:
+    return TooLarge(f"{count} records in one batch; the limit is {RECORD_COUNT_MAX}")

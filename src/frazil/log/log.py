@@ -1,0 +1,381 @@
+"""Log: the durable truth. Opens everything in a data folder, and closes it again.
+
+Owns the folder (one process at a time), the writer thread, the topics with their partitions, and
+the subscribers. `append`, `reader` and the look-ups may be used from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+from frazil.disk import Budget, Disk, Lock, make_directories
+from frazil.errors import Conflict, Malformed, TooLarge, Unknown
+from frazil.log.append import Append, Appended
+from frazil.log.batch import read_records
+from frazil.log.compaction import Compacted, compact, is_due
+from frazil.log.config import LogConfig, TopicConfig
+from frazil.log.partition import Partition
+from frazil.log.progress import Progress
+from frazil.log.reader import Reader, Start, start_offset
+from frazil.log.retention import EXPIRED, LOST, expired_offset, oldest_sealed, released_offset
+from frazil.log.subscribers import (
+    DEAD_LETTERS,
+    Subscriber,
+    SubscriberConfig,
+    load_progress,
+    progress_path,
+    save_progress,
+)
+from frazil.log.topic import (
+    SUBSCRIBERS_FOLDER,
+    Topic,
+    check_name,
+    load_config,
+    make_folders,
+    partition_folder,
+    save_config,
+    topic_names,
+)
+from frazil.log.writer import Writer, exit_process
+from frazil.model import Clock, Rand, SteadyTime
+
+T = TypeVar("T")
+
+LOCK_NAME = "frazil.lock"
+
+Floors = Mapping[tuple[str, int], int]
+"""Per (topic, partition) the highest offset that somebody outside the log has been promised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintained:
+    """What one round of maintenance did."""
+
+    expired_bytes: int = 0
+    dropped_count: int = 0
+    compacted_count: int = 0
+
+
+class Log:
+    """An open log. Close it, or use it in `with`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        config: LogConfig,
+        *,
+        clock: Clock,
+        rand: Rand,
+        lock: Lock,
+        fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.config = config
+        self.budget = Budget(
+            hard_bytes_max=config.disk_bytes_max, segment_bytes_max=config.segment_bytes_max
+        )
+        self.writer = Writer(config, clock, self.budget, fatal=fatal, reclaim=self._reclaim)
+        self._disk = disk
+        self._lock = lock
+        self._clock = clock
+        self._rand = rand
+        self._time = SteadyTime(clock)
+        self._topics: dict[str, Topic] = {}
+        self._subscribers: dict[str, Subscriber] = {}
+        self._published: dict[tuple[str, int], int] = {}
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        config: LogConfig | None = None,
+        *,
+        clock: Clock,
+        rand: Rand,
+        holder: str = "a Frazil log",
+        floors: Floors | None = None,
+        fatal: Callable[[BaseException], None] = exit_process,
+        threaded: bool = True,
+    ) -> Log:
+        """Take the folder, recover every partition, start the writer.
+
+        Raises `Held` when another process has the folder and `Corrupt` when something that was
+        promised is missing. `fatal` is called when storage fails; it must not return to service.
+        Without a thread the caller drives `step` itself, as the simulation does.
+        """
+        lock = disk.lock(LOCK_NAME, holder)
+        log = cls(disk, config or LogConfig(), clock=clock, rand=rand, lock=lock, fatal=fatal)
+        with ExitStack() as undo:
+            undo.callback(lock.close)
+            log._open_all(dict(floors or {}))
+            undo.pop_all()
+        if threaded:
+            log.writer.start()
+        return log
+
+    def _open_all(self, floors: dict[tuple[str, int], int]) -> None:
+        """Subscribers first: what they have been promised is a floor for every partition."""
+        make_directories(self._disk, SUBSCRIBERS_FOLDER)
+        self._disk.sync_directory(SUBSCRIBERS_FOLDER)
+        suffix = ".progress"
+        names = [
+            n.removesuffix(suffix)
+            for n in self._disk.list(SUBSCRIBERS_FOLDER)
+            if n.endswith(suffix)
+        ]
+        saved = {name: load_progress(self._disk, name) for name in names}
+        for topic, partitions in saved.values():
+            for index, progress in enumerate(partitions):
+                reach = max([progress.watermark, *(span.end for span in progress.done)])
+                floors[topic, index] = max(floors.get((topic, index), 0), reach)
+        for name in topic_names(self._disk):
+            config = load_config(self._disk, name)
+            self._topics[name] = self._open_topic(name, config, floors, may_create=False)
+        for name, (topic, partitions) in saved.items():
+            self._attach(name, topic, partitions, SubscriberConfig())
+
+    def _open_topic(
+        self, name: str, config: TopicConfig, floors: Floors, *, may_create: bool
+    ) -> Topic:
+        partitions = tuple(
+            Partition.open(
+                self._disk,
+                partition_folder(name, index),
+                name,
+                index,
+                self.config,
+                time=self._time,
+                rand=self._rand,
+                budget=self.budget,
+                floor=floors.get((name, index), 0),
+                may_create=may_create,
+            )
+            for index in range(config.partitions)
+        )
+        return Topic(name=name, config=config, partitions=partitions)
+
+    def create_topic(self, name: str, config: TopicConfig | None = None) -> Topic:
+        """Make a topic, or return the one that is there with the same settings."""
+        check_name(name, "topic")
+        config = config or TopicConfig()
+        known = self._topics.get(name)
+        if known is not None:
+            if known.config != config:
+                raise Conflict(f"topic {name} exists with other settings: {known.config}")
+            return known
+        partitions = config.partitions + sum(len(t.partitions) for t in self._topics.values())
+        # Open segments cannot be released; beside them one must fill, one drain, a batch fit.
+        segment_bytes = self.config.segment_bytes_max
+        needed = partitions * segment_bytes + max(2 * segment_bytes, self.config.batch_bytes_max)
+        if self.config.disk_bytes_max < needed:
+            raise Malformed(
+                f"{partitions} partitions need log.disk_bytes_max of at least {needed}, which is "
+                f"now {self.config.disk_bytes_max}; raise it or lower log.segment_bytes_max"
+            )
+        make_folders(self._disk, name, config)
+        topic = self._open_topic(name, config, {}, may_create=True)
+        save_config(self._disk, name, config)
+        self._topics[name] = topic
+        return topic
+
+    def topics(self) -> list[Topic]:
+        return [self._topics[name] for name in sorted(self._topics)]
+
+    def topic(self, name: str) -> Topic:
+        topic = self._topics.get(name)
+        if topic is None:
+            raise Unknown(f"there is no topic {name}; create it first")
+        return topic
+
+    def partition(self, topic: str, index: int) -> Partition:
+        partitions = self.topic(topic).partitions
+        if not 0 <= index < len(partitions):
+            raise Unknown(f"topic {topic} has {len(partitions)} partitions, not number {index}")
+        return partitions[index]
+
+    def append(self, topic: str, append: Append, *, partition: int = 0) -> Future[Appended]:
+        """Queue a batch. The future answers when it is durable; a refusal stores nothing."""
+        target = self.partition(topic, partition)
+        length = len(append.payload)
+        if length > self.config.batch_bytes_max:
+            raise TooLarge(
+                f"a batch of {length} bytes is above log.batch_bytes_max "
+                f"({self.config.batch_bytes_max}); send smaller batches"
+            )
+        if self.topic(topic).config.cleanup == "compact":
+            for record in read_records(append.payload):
+                if record.key is None:
+                    raise Malformed(f"topic {topic} is compacted: every record needs a key")
+        return self.writer.submit(target, append)
+
+    def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:
+        """A cursor over one partition, beginning where `start` says."""
+        return Reader.open(self.partition(topic, partition), start)
+
+    def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
+        """The lake holds everything below, and has read it back. Never goes down."""
+        target = self.partition(topic, partition)
+        if lake_watermark > target.durable_watermark:
+            raise Malformed(
+                f"{topic}/{partition} is durable up to {target.durable_watermark}; the lake cannot "
+                f"hold it up to {lake_watermark}"
+            )
+        key = (topic, partition)
+        self._published[key] = max(self._published.get(key, 0), lake_watermark)
+
+    def subscribe(
+        self, name: str, topic: str, start: Start, config: SubscriberConfig | None = None
+    ) -> Subscriber:
+        """Register a subscriber, or go on where it was; then `start` is not looked at."""
+        check_name(name, "subscriber")
+        config = config or SubscriberConfig()
+        known = self._subscribers.get(name)
+        if known is not None:
+            if known.topic != topic:
+                raise Conflict(f"subscriber {name} reads {known.topic}, not {topic}")
+            known.config = config
+            return known
+        self.create_topic(DEAD_LETTERS)
+        progress = [
+            Progress(watermark=start_offset(partition, start))
+            for partition in self.topic(topic).partitions
+        ]
+        save_progress(self._disk, name, topic, progress)
+        return self._attach(name, topic, progress, config)
+
+    def _attach(
+        self, name: str, topic: str, progress: list[Progress], config: SubscriberConfig
+    ) -> Subscriber:
+        subscriber = Subscriber(
+            name,
+            topic,
+            self.topic(topic).partitions,
+            progress,
+            config,
+            disk=self._disk,
+            clock=self._clock,
+            rand=self._rand,
+            bury=self._bury,
+        )
+        self._subscribers[name] = subscriber
+        return subscriber
+
+    def _bury(self, letter: Append) -> Future[Appended]:
+        return self.writer.submit(self.partition(DEAD_LETTERS, 0), letter)
+
+    def subscribers(self) -> list[Subscriber]:
+        return [self._subscribers[name] for name in sorted(self._subscribers)]
+
+    def unsubscribe(self, name: str) -> None:
+        """Forget a subscriber and its progress. It no longer holds anything back."""
+        if self._subscribers.pop(name, None) is None:
+            raise Unknown(f"there is no subscriber {name}")
+        self._disk.unlink(progress_path(name))
+        self._disk.sync_directory(SUBSCRIBERS_FOLDER)
+
+    def wait_for(self, topic: str, partition: int, offset: int, timeout_s: float) -> bool:
+        """Wait until something at or above `offset` can be read. False on time-out."""
+        return self.writer.wait_for(self.partition(topic, partition), offset, timeout_s)
+
+    def maintain(self) -> Maintained:
+        """One round: roll old segments, expire, make room, compact. Call it about once a second."""
+        expired, dropped = self._on_writer(self._expire_and_drop)
+        compacted = Compacted()
+        for topic in self.topics():
+            if topic.config.cleanup == "compact":
+                for partition in topic.partitions:
+                    limit = self._compaction_limit(topic, partition)
+                    now_ms = self._time.now_ms()
+                    if is_due(partition.view, topic.config, now_ms, limit):
+                        compacted = compact(partition, topic.config, now_ms, limit, self._on_writer)
+        return Maintained(
+            expired_bytes=expired,
+            dropped_count=dropped,
+            compacted_count=compacted.removed_count,
+        )
+
+    def _compaction_limit(self, topic: Topic, partition: Partition) -> int:
+        """Records the lake has not got yet are not compacted away."""
+        if topic.config.awaits_lake:
+            return self._published.get((topic.name, partition.index), 0)
+        return partition.durable_watermark
+
+    def _on_writer(self, work: Callable[[], T]) -> T:
+        answer = self.writer.run(work)
+        if not self.writer.is_threaded:
+            while not answer.done():
+                self.writer.step()
+        return answer.result()
+
+    def _reclaim(self) -> None:
+        self._expire_and_drop()
+
+    def _expire_and_drop(self) -> tuple[int, int]:
+        """On the writer thread: remove what may go; drop the oldest when told to."""
+        expired = 0
+        for topic in self.topics():
+            for partition in topic.partitions:
+                if partition.needs_roll:
+                    partition.roll()
+                released = self._released(topic, partition)
+                start = expired_offset(
+                    partition.view,
+                    topic.config,
+                    released,
+                    self._time.now_ms(),
+                    is_tight=self.budget.is_tight,
+                )
+                expired += partition.trim(start)
+                partition.expire_digests()
+        EXPIRED.add(expired)
+        dropped = 0
+        while self.config.when_full == "drop_oldest" and self.budget.is_tight:
+            lost = self._drop_one()
+            if lost is None:
+                break
+            dropped += lost
+        return expired, dropped
+
+    def _released(self, topic: Topic, partition: Partition) -> int:
+        read = [
+            subscriber.saved_watermark(partition.index)
+            for subscriber in self._subscribers.values()
+            if subscriber.topic == topic.name
+        ]
+        published = self._published.get((topic.name, partition.index), 0)
+        return released_offset(partition.view, topic.config, published, read)
+
+    def _drop_one(self) -> int | None:
+        """Drop the oldest sealed segment of all. How many unread offsets went; None: none left."""
+        places = [(topic, p) for topic in self.topics() for p in topic.partitions]
+        number = oldest_sealed((i, partition.view) for i, (_, partition) in enumerate(places))
+        if number is None:
+            return None
+        topic, partition = places[number]
+        oldest = partition.view.segments[0].facts
+        unread = max(
+            0, oldest.end_offset - max(self._released(topic, partition), oldest.base_offset)
+        )
+        partition.trim(oldest.end_offset, dropped_count=unread)
+        LOST.add(unread, reason="drop_oldest", topic=topic.name)
+        return unread
+
+    def close(self) -> None:
+        """Finish what waits, save progress and state, give the folder back."""
+        self.writer.close()
+        if not self.writer.has_failed:
+            for subscriber in self.subscribers():
+                subscriber.step()
+            for topic in self.topics():
+                for partition in topic.partitions:
+                    partition.close()
+        self._lock.close()
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

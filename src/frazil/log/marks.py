@@ -1,0 +1,103 @@
+"""Marks: what a partition has promised, kept outside the log it speaks of.
+
+A small file of four slots that are overwritten in place, so that it never needs more room:
+
+- two *trim* slots, written in turn and synced, say where the log begins. They are written before
+  a segment is unlinked: a segment that is missing without such a word is damage. One of the two
+  is whole at any time; a file in which neither is, is itself damaged.
+- two *durable* slots, written in turn after every group commit and not synced, say how far the
+  log was durable. After kill -9 they are exact; after a power cut they may be old, never ahead.
+
+The byte layout is `docs/formats/marks.md`.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from google_crc32c import value as crc32c
+
+from frazil.disk import Disk, File
+
+NAME = "marks"
+SLOT_BYTES = 512
+"""One disk sector: a slot is written whole or not at all."""
+SLOT = struct.Struct("<4sQQQ")
+CHECK = struct.Struct("<I")
+TRIM, DURABLE = b"TRIM", b"DURA"
+FILE_BYTES = 4 * SLOT_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What the marks say. Where `is_known` is false they are new or damaged, and say nothing."""
+
+    is_known: bool
+    start_offset: int
+    dropped_count: int
+    durable_watermark: int
+
+
+class Marks:
+    """The open marks file of one partition. Owned by the writer thread."""
+
+    def __init__(self, file: File, trim_turn: int, durable_turn: int) -> None:
+        self._file = file
+        self._trim_turn = trim_turn
+        self._durable_turn = durable_turn
+
+    @classmethod
+    def open(cls, disk: Disk, folder: str) -> tuple[Marks, Promise]:
+        """Open the marks, made anew where there are none, and read what they say."""
+        path = f"{folder}/{NAME}"
+        if NAME in disk.list(folder):
+            file = disk.open(path, "edit")
+            file.settle()  # a trim that a failed sync only seems to have made must not be believed
+        else:
+            file = disk.open(path, "create")
+            disk.sync_directory(folder)
+        data = file.read(0, FILE_BYTES)
+        if len(data) < FILE_BYTES:  # new, cut short, or torn while it was made
+            file.append([bytes(FILE_BYTES - len(data))])
+            data = data.ljust(FILE_BYTES, b"\0")
+        trim_turn, trim = _newest(data, TRIM, 0)
+        durable_turn, durable = _newest(data, DURABLE, 2)
+        promise = Promise(
+            is_known=trim is not None,
+            start_offset=trim[0] if trim else 0,
+            dropped_count=trim[1] if trim else 0,
+            durable_watermark=durable[0] if durable else 0,
+        )
+        return cls(file, trim_turn, durable_turn), promise
+
+    def trim(self, start_offset: int, dropped_count: int) -> None:
+        """The log begins here from now on. Durable when this returns."""
+        self._trim_turn += 1
+        self._write(TRIM, self._trim_turn, 0, start_offset, dropped_count)
+        self._file.sync()
+
+    def durable(self, watermark: int) -> None:
+        """Everything below is durable. A hint: not synced."""
+        self._durable_turn += 1
+        self._write(DURABLE, self._durable_turn, 2, watermark, 0)
+
+    def _write(self, kind: bytes, turn: int, first_slot: int, *values: int) -> None:
+        body = SLOT.pack(kind, turn, *values)
+        self._file.write_at((first_slot + turn % 2) * SLOT_BYTES, body + CHECK.pack(crc32c(body)))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _newest(data: bytes, kind: bytes, first_slot: int) -> tuple[int, tuple[int, int] | None]:
+    """The turn and values of the newest whole slot of a kind."""
+    best_turn, best = 0, None
+    for slot in (first_slot, first_slot + 1):
+        at = slot * SLOT_BYTES
+        body = data[at : at + SLOT.size]
+        found_kind, turn, first, second = SLOT.unpack(body)
+        (check,) = CHECK.unpack_from(data, at + SLOT.size)
+        if found_kind == kind and check == crc32c(body) and turn >= best_turn:
+            best_turn, best = turn, (first, second)
+    return best_turn, best

@@ -1,0 +1,409 @@
+"""Partition: one ordered log. Append in groups, roll, trim; readers follow through views.
+
+A group goes through four calls, in this order, and that order is the promise:
+
+    stage     give each batch its offset; refuse what may not be appended
+    write     hand all bytes to the file; a full disk takes the whole group back
+    sync      one fdatasync; a failure ends the process, it is never tried again
+    publish   move the durable watermark, show the batches to readers
+
+Only after `publish` may anybody be answered.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import threading
+from typing import NamedTuple
+
+from frazil.disk import HEAD_BYTES, Budget, Buffer, Disk, frame_header, is_full
+from frazil.log.append import Append, Appended
+from frazil.log.config import LogConfig
+from frazil.log.digests import Digest
+from frazil.log.index import SegmentFacts
+from frazil.log.producers import Producer
+from frazil.log.recovery import (
+    Place,
+    Recovered,
+    digests_in,
+    recover,
+    save_digests,
+    save_index,
+    save_state,
+)
+from frazil.log.segment import (
+    FLAG_DIGEST,
+    HEADER_BYTES,
+    LogSegment,
+    identity_of,
+    segment_name,
+    side_name,
+)
+from frazil.log.view import SegmentView, View
+from frazil.metrics import Counter
+from frazil.model import Rand, SteadyTime
+
+logger = logging.getLogger(__name__)
+
+LEADER_EPOCH = 0
+"""There is one leader, for ever; Kafka clients want to be told its epoch."""
+STAMP = struct.Struct(">q4si")
+"""The bytes of a record batch that the log fills in: base offset, length, leader epoch."""
+
+APPENDED = Counter("frazil.log.appended.batches", "Batches made durable.")
+APPENDED_BYTES = Counter("frazil.log.appended.bytes", "Bytes made durable, frames included.")
+DUPLICATES = Counter("frazil.log.duplicate.batches", "Repeated batches answered from memory.")
+ROLLED = Counter("frazil.log.rolled.segments", "Log segments sealed.")
+SIDE_FILES_SKIPPED = Counter(
+    "frazil.log.side_files.skipped", "Side files not written because the disk was full."
+)
+
+
+class _Staged(NamedTuple):
+    position: int
+    base_offset: int
+    max_timestamp_ms: int
+    digest: bytes | None
+    producer_id: int | None
+    producer_before: Producer | None
+
+
+class Partition:
+    """Owned by the writer thread; `view` may be read, and readers opened, from any thread.
+
+    `swap` is held while a file changes its name together with the view, and while a reader opens
+    a file that the view names. Nothing is read or written under it.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        place: Place,
+        time: SteadyTime,
+        budget: Budget,
+        found: Recovered,
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.place = place
+        self.recovered_cut_bytes = found.cut_bytes
+        self.recovered_rebuilt = tuple(found.rebuilt)
+        self.dropped_count = found.dropped_count
+        self.producers = found.producers
+        self._time = time
+        self._budget = budget
+        self._start_offset = found.start_offset
+        self._saved_offset = found.saved_offset
+        self._durable_watermark = found.end_offset
+        self._next_offset = found.end_offset
+        self._sealed = tuple(found.sealed)
+        self._active = found.active
+        self._active_since_ms = time.now_ms()
+        self._active_digests = found.active_digests
+        self._digests = found.digests
+        self._digest_files = found.digest_files
+        self._marks = found.marks
+        self._staged: list[_Staged] = []
+        self._buffers: list[Buffer] = []
+        self._staged_bytes = 0
+        self.swap = threading.Lock()
+        self.view = self._current_view()
+        budget.take(self.view.size_bytes)
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        folder: str,
+        topic: str,
+        index: int,
+        config: LogConfig,
+        *,
+        time: SteadyTime,
+        rand: Rand,
+        budget: Budget,
+        floor: int = 0,
+        may_create: bool = False,
+    ) -> Partition:
+        """Recover the partition in `folder`. Raises `Corrupt` rather than lose anything."""
+        place = Place(
+            disk=disk,
+            folder=folder,
+            identity=identity_of(topic, index),
+            config=config,
+            rand=rand,
+        )
+        found = recover(place, time.now_ms(), floor=floor, may_create=may_create)
+        return cls(topic, index, place, time, budget, found)
+
+    @property
+    def durable_watermark(self) -> int:
+        return self._durable_watermark
+
+    def stage(self, append: Append) -> Appended:
+        """Give a batch its offset. Raises `Rejected` kinds, and then nothing has changed."""
+        header = append.header
+        duplicate = self._find_duplicate(append)
+        if duplicate is not None:
+            return duplicate
+        base_offset = self._next_offset
+        position = self._active.size_bytes + self._staged_bytes
+        self._stage_bytes(append, base_offset)
+        before = None
+        now_ms = self._time.now_ms()
+        if header.has_producer:
+            before = self.producers.remember(header, base_offset, now_ms)
+        if append.digest is not None:
+            self._digests.add(append.digest, base_offset, now_ms)
+        self._staged.append(
+            _Staged(
+                position,
+                base_offset,
+                header.max_timestamp_ms,
+                append.digest,
+                header.producer_id if header.has_producer else None,
+                before,
+            )
+        )
+        self._next_offset += header.last_offset_delta + 1
+        return Appended(base_offset, self._next_offset, False)
+
+    def _find_duplicate(self, append: Append) -> Appended | None:
+        if append.header.has_producer:
+            past = self.producers.find_duplicate(append.header)
+            if past is not None:
+                DUPLICATES.add(by="producer")
+                return Appended(past.base_offset, past.end_offset, True)
+        if append.digest is not None:
+            self._digests.expire(self._time.now_ms())
+            offset = self._digests.find(append.digest)
+            if offset is not None:
+                DUPLICATES.add(by="digest")
+                return Appended(offset, offset + append.header.last_offset_delta + 1, True)
+        return None
+
+    def _stage_bytes(self, append: Append, base_offset: int) -> None:
+        """Queue frame header and payload without copying the payload."""
+        payload = append.payload
+        stamp = STAMP.pack(base_offset, payload[8:12], LEADER_EPOCH)
+        head = stamp + payload[STAMP.size : HEAD_BYTES]
+        flags = FLAG_DIGEST if append.digest is not None else 0
+        frame = frame_header(
+            head,
+            len(payload),
+            base_offset,
+            self._durable_watermark,
+            flags,
+            self._active.header.salt,
+        )
+        self._buffers.append(frame + head)
+        if len(payload) > HEAD_BYTES:
+            self._buffers.append(memoryview(payload)[HEAD_BYTES:])
+        self._staged_bytes += len(frame) + len(payload)
+
+    @property
+    def is_staged(self) -> bool:
+        return bool(self._staged)
+
+    def write(self) -> None:
+        """Hand the staged bytes to the file. On OSError call `abort` or end the process."""
+        self._active.append(self._buffers, self._staged_bytes)
+
+    def abort(self) -> None:
+        """Take the staged group back, durably, as if it had never come."""
+        durable_bytes = self._staged[0].position
+        self._active.truncate(durable_bytes)
+        for staged in reversed(self._staged):
+            if staged.producer_id is not None:
+                self.producers.restore(staged.producer_id, staged.producer_before)
+            if staged.digest is not None:
+                self._digests.remove(staged.digest)
+        self._next_offset = self._staged[0].base_offset
+        self._clear_staged()
+
+    def sync(self) -> None:
+        """Make the written group durable. An error here is final."""
+        self._active.file.sync()
+
+    def publish(self) -> None:
+        """The group is durable: mark it, index it, show it."""
+        self._durable_watermark = self._next_offset
+        self._marks.durable(self._durable_watermark)
+        for staged in self._staged:
+            self._active.note(staged.base_offset, staged.position, staged.max_timestamp_ms)
+            if staged.digest is not None:
+                self._active_digests.append((staged.digest, staged.base_offset))
+        APPENDED.add(len(self._staged))
+        APPENDED_BYTES.add(self._staged_bytes)
+        self._budget.take(self._staged_bytes)
+        self._clear_staged()
+        self.view = self._current_view()
+
+    def _clear_staged(self) -> None:
+        self._staged = []
+        self._buffers = []
+        self._staged_bytes = 0
+
+    @property
+    def needs_roll(self) -> bool:
+        """Is the open segment large or old enough to be sealed?"""
+        if self._active.size_bytes == HEADER_BYTES:
+            return False
+        if self._active.size_bytes >= self.place.config.segment_bytes_max:
+            return True
+        age_ms = self._time.now_ms() - self._active_since_ms
+        return age_ms >= self.place.config.segment_age_ms_max
+
+    def roll(self) -> None:
+        """Seal the open segment and begin the next. Nothing changes when the disk is full.
+
+        The next file is durable, name and all, before anything is written to it.
+        """
+        assert not self._staged and self._active.size_bytes > HEADER_BYTES
+        now_ms = self._time.now_ms()
+        header = self.place.new_header(self._durable_watermark, now_ms)
+        following = LogSegment.create(
+            self.place.disk, self.place.folder, header, self.place.config.index_interval_bytes
+        )
+        sealed, digests = self._active, self._active_digests
+        facts = self._facts(sealed, now_ms, len(digests))
+        self._sealed += (self._segment_view(sealed, facts),)
+        self._active, self._active_digests = following, []
+        self._active_since_ms = now_ms
+        self._budget.take(HEADER_BYTES)
+        self.view = self._current_view()
+        sealed.close()
+        self._write_side_files(facts, sealed, digests)
+        ROLLED.add()
+
+    def _write_side_files(
+        self, facts: SegmentFacts, sealed: LogSegment, digests: list[Digest]
+    ) -> None:
+        """Index, digests and state shorten recovery; on a full disk it goes the long way."""
+        try:
+            save_index(self.place, sealed.header.salt, facts, sealed.index)
+            if digests:
+                save_digests(self.place, facts.base_offset, digests)
+            self.checkpoint()
+        except OSError as error:
+            if not is_full(error):
+                raise
+            SIDE_FILES_SKIPPED.add()
+            logger.warning("disk full: recovery will read the segment instead of its index")
+
+    def checkpoint(self) -> None:
+        """Save producer state and where the log stands."""
+        self.producers.expire(self._time.now_ms() - self.place.config.producer_expiry_ms)
+        save_state(self.place, self._start_offset, self._durable_watermark, self.producers)
+        self._saved_offset = self._durable_watermark
+
+    def _try_checkpoint(self) -> None:
+        """The same, where a full disk is no reason to stop."""
+        try:
+            self.checkpoint()
+        except OSError as error:
+            if not is_full(error):
+                raise
+            SIDE_FILES_SKIPPED.add()
+
+    def trim(self, start_offset: int, *, dropped_count: int = 0) -> int:
+        """Remove sealed segments that lie wholly below `start_offset`. Returns bytes freed.
+
+        What must outlive them is saved first, and the word that they are gone is durable before
+        the first of them goes. Where a full disk does not let us save, they stay.
+        """
+        gone = [s for s in self._sealed if s.facts.end_offset <= start_offset]
+        try:
+            self._save_outliving(gone)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            SIDE_FILES_SKIPPED.add()
+            return 0
+        if not gone:
+            return 0
+        self._start_offset = gone[-1].facts.end_offset
+        self.dropped_count += dropped_count
+        self._marks.trim(self._start_offset, self.dropped_count)
+        with self.swap:
+            self._sealed = self._sealed[len(gone) :]
+            self.view = self._current_view()
+        self._unlink(gone)
+        freed = sum(segment.facts.size_bytes for segment in gone)
+        self._budget.take(-freed)
+        return freed
+
+    def _save_outliving(self, gone: list[SegmentView]) -> None:
+        """Save producer state and digests that lie nowhere but in these segments."""
+        if gone and gone[-1].facts.end_offset > self._saved_offset:
+            self.checkpoint()
+        names = set(self.place.disk.list(self.place.folder))
+        for segment in gone:
+            name = side_name(segment.facts.base_offset, ".digests")
+            if segment.facts.digest_count and name not in names:
+                save_digests(self.place, segment.facts.base_offset, digests_in(self.place, segment))
+
+    def _unlink(self, gone: list[SegmentView]) -> None:
+        """Remove the files of segments. Their digests stay until their window has passed."""
+        disk, folder = self.place.disk, self.place.folder
+        names = set(disk.list(folder))
+        for segment in gone:
+            disk.unlink(segment.path)
+            index_name = side_name(segment.facts.base_offset, ".index")
+            if index_name in names:
+                disk.unlink(f"{folder}/{index_name}")
+            digests_name = side_name(segment.facts.base_offset, ".digests")
+            if digests_name in names:
+                self._digest_files[f"{folder}/{digests_name}"] = self._time.now_ms()
+        disk.sync_directory(folder)
+
+    def expire_digests(self) -> None:
+        """Forget digests outside the window, and the files that outlived their segments."""
+        now_ms = self._time.now_ms()
+        self._digests.expire(now_ms)
+        for path, since_ms in list(self._digest_files.items()):
+            if since_ms + self.place.config.digest_window_ms < now_ms:
+                self.place.disk.unlink(path)
+                del self._digest_files[path]
+
+    def replace_sealed(self, old: SegmentView, new: SegmentView, scratch: str) -> None:
+        """Put a rewritten segment in the place of a sealed one: one rename, old or new."""
+        at = self._sealed.index(old)
+        with self.swap:
+            self.place.disk.rename(scratch, old.path)
+            self._sealed = (*self._sealed[:at], new, *self._sealed[at + 1 :])
+            self.view = self._current_view()
+        self.place.disk.sync_directory(self.place.folder)
+        self._budget.take(new.facts.size_bytes - old.facts.size_bytes)
+        save_index(self.place, new.header.salt, new.facts, new.index)
+
+    def close(self) -> None:
+        """Leave a clean mark behind: the next start knows where the log ended."""
+        assert not self._staged
+        self._try_checkpoint()
+        self._active.close()
+        self._marks.close()
+
+    def _facts(self, segment: LogSegment, sealed_ms: int, digest_count: int) -> SegmentFacts:
+        return SegmentFacts(
+            base_offset=segment.base_offset,
+            end_offset=self._durable_watermark,
+            size_bytes=segment.size_bytes,
+            max_timestamp_ms=segment.max_timestamp_ms,
+            sealed_ms=sealed_ms,
+            digest_count=digest_count,
+        )
+
+    def _segment_view(self, segment: LogSegment, facts: SegmentFacts) -> SegmentView:
+        path = f"{self.place.folder}/{segment_name(segment.base_offset)}"
+        return SegmentView(path=path, header=segment.header, facts=facts, index=segment.index)
+
+    def _current_view(self) -> View:
+        facts = self._facts(self._active, 0, len(self._active_digests))
+        return View(
+            start_offset=self._start_offset,
+            durable_watermark=self._durable_watermark,
+            segments=(*self._sealed, self._segment_view(self._active, facts)),
+        )

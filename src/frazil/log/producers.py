@@ -1,0 +1,150 @@
+"""Never twice, for producers that number their batches.
+
+Per producer id the log remembers the epoch and the last five batches. A batch that repeats one
+of them gets its old offset back; everything else that does not come next is refused with the
+reason. The state is rebuilt from the log itself, so it survives what the log survives.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from frazil.errors import Fenced, SequenceGap, SequenceOld, Unknown
+from frazil.log.batch import BatchHeader
+
+REMEMBERED = 5
+"""Batches remembered per producer: as many as a Kafka client has in flight."""
+PRODUCERS_MAX = 100_000
+"""Beyond this the producer unseen for longest is forgotten; its next batch is refused by name."""
+SEQUENCE_MAX = 2**31 - 1
+
+ENTRY = struct.Struct("<qhB")
+PAST = struct.Struct("<iiqq")
+
+
+class Past(NamedTuple):
+    """One remembered batch."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    end_offset: int
+
+
+class Producer(NamedTuple):
+    """What is known of one producer id; `past` is oldest first and never empty."""
+
+    epoch: int
+    seen_ms: int
+    past: tuple[Past, ...]
+
+
+class Producers:
+    """Producer states of one partition. Owned by the writer thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Producer] = {}
+
+    def find_duplicate(self, header: BatchHeader) -> Past | None:
+        """The remembered batch that this one repeats, or None when it comes next.
+
+        Raises `Fenced`, `SequenceGap`, `SequenceOld` or `Unknown` when it may not be appended.
+        """
+        known = self._known.get(header.producer_id)
+        first = header.base_sequence
+        if known is None or header.producer_epoch > known.epoch:
+            if first != 0:
+                raise (Unknown if known is None else SequenceGap)(
+                    f"producer {header.producer_id} epoch {header.producer_epoch} begins at "
+                    f"sequence {first}; a producer new to this partition begins at 0"
+                )
+            return None
+        if header.producer_epoch < known.epoch:
+            raise Fenced(
+                f"producer {header.producer_id} epoch {header.producer_epoch} is fenced by epoch "
+                f"{known.epoch}; ask for a new producer id"
+            )
+        for past in known.past:
+            if (past.first_sequence, past.last_sequence) == (first, header.last_sequence):
+                return past
+        expected = next_sequence(known.past[-1].last_sequence)
+        if first == expected:
+            return None
+        what = f"producer {header.producer_id} sent sequence {first}, expected {expected}"
+        if _is_behind(first, expected):
+            raise SequenceOld(f"{what}: it was stored before, but its offset is forgotten")
+        raise SequenceGap(f"{what}: send the missing batches first")
+
+    def remember(self, header: BatchHeader, base_offset: int, now_ms: int) -> Producer | None:
+        """Note an appended batch. Returns what was known before, for `restore`."""
+        before = self._known.pop(header.producer_id, None)
+        past = before.past if before and before.epoch == header.producer_epoch else ()
+        newest = Past(
+            header.base_sequence,
+            header.last_sequence,
+            base_offset,
+            base_offset + header.last_offset_delta + 1,
+        )
+        self._known[header.producer_id] = Producer(
+            header.producer_epoch, now_ms, (*past, newest)[-REMEMBERED:]
+        )
+        if len(self._known) > PRODUCERS_MAX:
+            del self._known[next(iter(self._known))]
+        return before
+
+    def restore(self, producer_id: int, before: Producer | None) -> None:
+        """Undo one `remember`: the batch was not written after all."""
+        self._known.pop(producer_id, None)
+        if before is not None:
+            self._known[producer_id] = before
+
+    def expire(self, unseen_since_ms: int) -> int:
+        """Forget producers not seen since then. Returns how many."""
+        stale = [key for key, known in self._known.items() if known.seen_ms < unseen_since_ms]
+        for key in stale:
+            del self._known[key]
+        return len(stale)
+
+    def remembered_offsets(self) -> set[int]:
+        """Base offsets of all remembered batches: compaction keeps their headers."""
+        return {past.base_offset for known in self._known.values() for past in known.past}
+
+    def encode(self) -> bytes:
+        parts = [struct.pack("<I", len(self._known))]
+        for producer_id, known in self._known.items():
+            parts.append(ENTRY.pack(producer_id, known.epoch, len(known.past)))
+            parts += [PAST.pack(*past) for past in known.past]
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, data: bytes, now_ms: int) -> Producers:
+        """Read what `encode` wrote. The bytes have passed their checksum.
+
+        All count as seen now: a clock that was set between two lives forgets nobody.
+        """
+        producers = cls()
+        (count,) = struct.unpack_from("<I", data)
+        at = 4
+        for _ in range(count):
+            producer_id, epoch, past_count = ENTRY.unpack_from(data, at)
+            at += ENTRY.size
+            past = tuple(
+                Past(*PAST.unpack_from(data, at + i * PAST.size)) for i in range(past_count)
+            )
+            at += past_count * PAST.size
+            producers._known[producer_id] = Producer(epoch, now_ms, past)
+        return producers
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def next_sequence(sequence: int) -> int:
+    """The sequence that follows; after the largest comes 0."""
+    return 0 if sequence == SEQUENCE_MAX else sequence + 1
+
+
+def _is_behind(first: int, expected: int) -> bool:
+    """Is `first` nearer below `expected` than above it, counting round the wrap?"""
+    return (expected - first) % (SEQUENCE_MAX + 1) <= SEQUENCE_MAX // 2

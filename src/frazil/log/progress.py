@@ -1,0 +1,61 @@
+"""Progress: how far a subscriber has come in one partition, with gaps.
+
+`watermark` is the first offset it has not finished; `done` holds what it finished above that,
+out of order. State without I/O; `subscribers.py` saves it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+import msgspec
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Finished offsets from `begin` up to, not including, `end`."""
+
+    begin: int
+    end: int
+
+
+class Progress(msgspec.Struct, kw_only=True):
+    """Owned by the subscriber's thread. Stored as it stands."""
+
+    watermark: int
+    done: list[Span] = []
+    tries: dict[int, int] = {}
+    dropped_count: int = 0
+
+    def finish(self, begin: int, end: int) -> None:
+        """Offsets `begin` up to `end` are finished, whatever the outcome. Idempotent."""
+        begin = max(begin, self.watermark)
+        if begin >= end:
+            return
+        first = bisect_left(self.done, begin, key=lambda span: span.end)
+        last = bisect_right(self.done, end, key=lambda span: span.begin)
+        merged = self.done[first:last]
+        if merged:
+            begin, end = min(begin, merged[0].begin), max(end, merged[-1].end)
+        self.done[first:last] = [Span(begin, end)]
+        if self.done[0].begin <= self.watermark:
+            self.watermark = self.done.pop(0).end
+        self.tries = {o: n for o, n in self.tries.items() if o >= self.watermark}
+
+    def is_finished(self, offset: int) -> bool:
+        at = bisect_right(self.done, offset, key=lambda span: span.begin) - 1
+        return offset < self.watermark or (at >= 0 and offset < self.done[at].end)
+
+    def drop_below(self, offset: int) -> int:
+        """The log now begins at `offset`: what lay below and was not finished is lost.
+
+        Returns how many offsets that are; they count as finished, so that nobody waits for them.
+        """
+        if offset <= self.watermark:
+            return 0
+        finished = sum(
+            min(span.end, offset) - span.begin for span in self.done if span.begin < offset
+        )
+        lost = offset - self.watermark - finished
+        self.finish(self.watermark, offset)
+        self.dropped_count += lost
+        return lost

@@ -1,0 +1,167 @@
+"""Reading a partition in order: only what is durable, every batch checked, no hole unnoticed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Literal
+
+from frazil.disk import File
+from frazil.errors import Corrupt, OutOfRange
+from frazil.log.index import Entry
+from frazil.log.partition import Partition
+from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, StoredBatch, walk_batches
+from frazil.log.view import SegmentView, View
+
+READ_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtTime:
+    """Begin at the first record with this timestamp or a later one."""
+
+    timestamp_ms: int
+
+
+Start = Literal["earliest", "latest"] | int | AtTime
+"""Where a reader begins. There is no default: the one that suits is not ours to guess."""
+
+
+def start_offset(partition: Partition, start: Start) -> int:
+    """The offset a start stands for, now."""
+    view = partition.view
+    if start == "earliest":
+        return view.start_offset
+    if start == "latest":
+        return view.durable_watermark
+    if isinstance(start, AtTime):
+        return offset_at_time(partition, start.timestamp_ms)
+    assert isinstance(start, int)
+    if not view.start_offset <= start <= view.durable_watermark:
+        raise OutOfRange(
+            f"offset {start} of {partition.topic}/{partition.index} is outside the log, which "
+            f"holds {view.start_offset} up to {view.durable_watermark}"
+        )
+    return start
+
+
+class Reader:
+    """A cursor over one partition. Owned by one thread; holds at most one open file."""
+
+    def __init__(self, partition: Partition, offset: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        self._file: File | None = None
+        self._salt = b""
+        self._entry = Entry(0, 0)
+
+    @classmethod
+    def open(cls, partition: Partition, start: Start) -> Reader:
+        return cls(partition, start_offset(partition, start))
+
+    def read(self, bytes_max: int = READ_BYTES) -> list[StoredBatch]:
+        """The next batches, at least one when there is one, then up to `bytes_max`.
+
+        Empty when everything durable has been read. `OutOfRange` when retention was faster.
+        """
+        while True:
+            with self.partition.swap:  # whatever the view names can be opened while we hold this
+                view = self.partition.view
+                if self.offset >= view.durable_watermark:
+                    return []
+                segment = _segment_of(view, self.offset)
+                if segment is None:
+                    raise OutOfRange(
+                        f"offset {self.offset} of {self.partition.topic}/{self.partition.index} "
+                        f"has been removed; the log begins at {view.start_offset}"
+                    )
+                file = self._enter(segment)
+            batches = self._read_from(file, segment, bytes_max)
+            if batches:
+                return batches
+
+    def _enter(self, segment: SegmentView) -> File:
+        """The segment's file, with the cursor on a batch at or before the wanted offset."""
+        if self._file is not None and self._salt == segment.header.salt:
+            return self._file
+        self.close()
+        try:
+            self._file = self.partition.place.disk.open(segment.path)
+        except FileNotFoundError:
+            raise _damaged(segment, 0, "no file") from None
+        self._salt = segment.header.salt
+        first = Entry(segment.facts.base_offset, HEADER_BYTES)
+        self._entry = segment.index.before_offset(self.offset) or first
+        return self._file
+
+    def _read_from(self, file: File, segment: SegmentView, bytes_max: int) -> list[StoredBatch]:
+        """Batches of one segment. Empty only where compaction has left nothing up to its end."""
+        end = segment.facts.size_bytes
+        batches: list[StoredBatch] = []
+        taken = 0
+        position, offset = self._entry.position, self._entry.offset
+        for batch in walk_batches(file, segment.header, position, end, offset):
+            position, offset = batch.end, batch.end_offset
+            if batch.end_offset <= self.offset:
+                continue
+            batches.append(batch)
+            taken += len(batch.payload)
+            if taken >= bytes_max:
+                break
+        if position == end:
+            if offset != segment.facts.end_offset and not segment.header.is_rewritten:
+                raise _damaged(segment, position, "the end of the file")
+            offset = segment.facts.end_offset
+        elif taken < bytes_max:
+            raise _damaged(segment, position, "bytes that are no such batch")
+        self._entry = Entry(offset, position)
+        self.offset = offset
+        return batches
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._salt = b""
+
+
+def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
+    """The offset of the first durable record with this timestamp or a later one."""
+    view = partition.view
+    for segment in view.segments:
+        if segment.facts.max_timestamp_ms < timestamp_ms:
+            continue
+        entry = segment.index.before_time(timestamp_ms)
+        reader = Reader(partition, max(entry.offset if entry else 0, view.start_offset))
+        try:
+            while reader.offset < segment.facts.end_offset:
+                for batch in reader.read():
+                    if batch.header.max_timestamp_ms >= timestamp_ms:
+                        return _first_at(batch, timestamp_ms)
+        finally:
+            reader.close()
+    return view.durable_watermark
+
+
+def _first_at(batch: StoredBatch, timestamp_ms: int) -> int:
+    for record in batch.records():
+        if record.timestamp_ms >= timestamp_ms:
+            return record.offset
+    return batch.base_offset
+
+
+def _segment_of(view: View, offset: int) -> SegmentView | None:
+    if offset < view.start_offset:
+        return None
+    at = bisect_right(view.segments, offset, key=lambda s: s.facts.base_offset) - 1
+    return view.segments[at] if at >= 0 else None
+
+
+def _damaged(segment: SegmentView, position: int, found: str) -> Corrupt:
+    return Corrupt(
+        path=segment.path,
+        position=position,
+        expected="an acknowledged batch",
+        found=found,
+        hint=REPAIR_HINT,
+    )

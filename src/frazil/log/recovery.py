@@ -1,0 +1,452 @@
+"""Opening a partition after a crash: what is kept, what is cut, and when to stop.
+
+1. The marks and the checkpoint say where the log begins and how far it was durable.
+2. Segments must follow each other without a hole; sealed ones are taken by their index, or read
+   through where the index is missing or wrong.
+3. The open segment is read through. Bytes that are no frame are the torn end of the last write
+   when nothing behind or beside them was promised: cut. Otherwise they are damage: stop, say where.
+4. Producer state and digests are brought up to date from the log itself.
+
+Nothing that was acknowledged is ever cut: when in doubt this raises `Corrupt`.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from frazil.disk import SALT_BYTES, Disk, read_checkpoint, write_checkpoint
+from frazil.errors import Corrupt
+from frazil.log.append import digest_of
+from frazil.log.config import LogConfig
+from frazil.log.digests import Digest, DigestWindow, decode_digests, encode_digests
+from frazil.log.index import (
+    INDEX_KIND,
+    INDEX_VERSION,
+    NO_TIME,
+    SegmentFacts,
+    SparseIndex,
+    decode_index,
+    encode_index,
+)
+from frazil.log.marks import Marks, Promise
+from frazil.log.producers import Producers
+from frazil.log.segment import (
+    FLAG_DIGEST,
+    HEADER_BYTES,
+    REPAIR_HINT,
+    LogSegment,
+    SegmentHeader,
+    StoredBatch,
+    base_offset_of,
+    decode_segment_header,
+    promised_after,
+    segment_name,
+    side_name,
+    walk_batches,
+)
+from frazil.log.view import SegmentView
+from frazil.metrics import Counter
+from frazil.model import Rand
+
+logger = logging.getLogger(__name__)
+
+STATE_NAME = "partition.ckpt"
+STATE_KIND = b"PART"
+STATE_VERSION = 1
+STATE = struct.Struct("<QQ")
+DIGESTS_KIND = b"DGST"
+DIGESTS_VERSION = 1
+SCRATCH_SUFFIXES = (".tmp", ".cleaned")
+DERIVED_HINT = "It is rebuilt from the log."
+
+CUT = Counter("frazil.log.recovery.cut.bytes", "Bytes of torn, never acknowledged tails cut.")
+REBUILT = Counter("frazil.log.recovery.rebuilt.files", "Side files rebuilt from the log.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which partition, where, and by which rules."""
+
+    disk: Disk
+    folder: str
+    identity: int
+    config: LogConfig
+    rand: Rand
+
+    def new_header(self, base_offset: int, now_ms: int) -> SegmentHeader:
+        return SegmentHeader(
+            identity=self.identity,
+            salt=self.rand.randbytes(SALT_BYTES),
+            base_offset=base_offset,
+            created_ms=now_ms,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Recovered:
+    """All a `Partition` starts from."""
+
+    start_offset: int
+    end_offset: int
+    saved_offset: int
+    dropped_count: int
+    sealed: list[SegmentView]
+    active: LogSegment
+    active_digests: list[Digest]
+    producers: Producers
+    digests: DigestWindow
+    marks: Marks
+    digest_files: dict[str, int]
+    cut_bytes: int = 0
+    rebuilt: list[str] = field(default_factory=list)
+
+
+def recover(place: Place, now_ms: int, *, floor: int, may_create: bool) -> Recovered:
+    """Open the partition's files and prove them whole, or raise `Corrupt`.
+
+    `floor` is the highest offset anyone outside is known to have been promised.
+    """
+    disk, folder = place.disk, place.folder
+    disk.sync_directory(folder)  # a killed process may have given names and not synced them
+    for name in disk.list(folder):
+        if name.endswith(SCRATCH_SUFFIXES):
+            disk.unlink(f"{folder}/{name}")
+    marks, promise = Marks.open(disk, folder)
+    state = _State.load(place, now_ms)
+    floor = max(floor, promise.durable_watermark, state.end_offset)
+    start_offset, bases = _surviving_segments(place, promise, state, floor, may_create)
+
+    sealed: list[SegmentView] = []
+    rebuilt: list[str] = list(state.rebuilt)
+    for base, following in pairwise(bases):
+        view, was_rebuilt = _open_sealed(place, base, following, now_ms)
+        sealed.append(view)
+        rebuilt += [view.path] if was_rebuilt else []
+
+    replay = _Replay(place, state, now_ms)
+    replay.load_digests(sealed)
+    replay.read_sealed(sealed)
+    active, end_offset, cut_bytes = _open_active(
+        place, bases[-1], now_ms, floor, replay, is_promise_known=promise.is_known
+    )
+    if not promise.is_known:
+        marks.trim(start_offset, promise.dropped_count)
+    rebuilt += replay.rebuilt
+    REBUILT.add(len(rebuilt))
+    CUT.add(cut_bytes)
+    return Recovered(
+        start_offset=start_offset,
+        end_offset=end_offset,
+        saved_offset=state.end_offset,
+        dropped_count=promise.dropped_count,
+        sealed=sealed,
+        active=active,
+        active_digests=replay.active_digests,
+        producers=state.producers,
+        digests=replay.window,
+        marks=marks,
+        digest_files=replay.trimmed_files,
+        cut_bytes=cut_bytes,
+        rebuilt=rebuilt,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _State:
+    """What `partition.ckpt` says; all zero where it says nothing."""
+
+    start_offset: int = 0
+    end_offset: int = 0
+    producers: Producers
+    is_known: bool = False
+    rebuilt: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, place: Place, now_ms: int) -> _State:
+        path = f"{place.folder}/{STATE_NAME}"
+        try:
+            body = read_checkpoint(place.disk, path, STATE_KIND, STATE_VERSION, DERIVED_HINT)
+        except Corrupt as damage:
+            logger.warning("producer state is rebuilt", extra={"reason": str(damage)})
+            return cls(producers=Producers(), rebuilt=(path,))
+        if body is None:
+            return cls(producers=Producers())
+        start, end = STATE.unpack_from(body)
+        producers = Producers.decode(body[STATE.size :], now_ms)
+        return cls(start_offset=start, end_offset=end, producers=producers, is_known=True)
+
+
+def save_state(place: Place, start_offset: int, end_offset: int, producers: Producers) -> None:
+    """Write `partition.ckpt`: shortens the next recovery, and remembers trimmed producers."""
+    body = STATE.pack(start_offset, end_offset) + producers.encode()
+    path = f"{place.folder}/{STATE_NAME}"
+    write_checkpoint(place.disk, path, STATE_KIND, STATE_VERSION, body)
+
+
+def save_index(place: Place, salt: bytes, facts: SegmentFacts, index: SparseIndex) -> None:
+    path = f"{place.folder}/{side_name(facts.base_offset, '.index')}"
+    body = encode_index(salt, facts, index)
+    write_checkpoint(place.disk, path, INDEX_KIND, INDEX_VERSION, body)
+
+
+def save_digests(place: Place, base_offset: int, entries: list[Digest]) -> None:
+    path = f"{place.folder}/{side_name(base_offset, '.digests')}"
+    write_checkpoint(place.disk, path, DIGESTS_KIND, DIGESTS_VERSION, encode_digests(entries))
+
+
+def _surviving_segments(
+    place: Place, promise: Promise, state: _State, floor: int, may_create: bool
+) -> tuple[int, list[int]]:
+    """Where the log begins and the base offsets of its segments; at least one is there after."""
+    disk, folder = place.disk, place.folder
+    bases = [base_offset_of(name) for name in disk.list(folder) if name.endswith(".log")]
+    start_offset = max(promise.start_offset, state.start_offset)
+    if not bases:
+        if floor > 0 or not may_create:
+            raise _missing(folder, start_offset, max(floor, start_offset + 1))
+        return start_offset, [start_offset]
+    if not promise.is_known and not state.is_known and bases[0] > 0:
+        raise Corrupt(
+            path=folder,
+            position=0,
+            expected="marks or a checkpoint that say where the log begins",
+            found=f"neither, and a first segment at offset {bases[0]}",
+            hint=REPAIR_HINT,
+        )
+    while len(bases) > 1 and bases[1] <= start_offset:  # finish a trim that was cut short
+        disk.unlink(f"{folder}/{segment_name(bases.pop(0))}")
+    if bases[0] > start_offset:
+        raise _missing(folder, start_offset, bases[0])
+    return start_offset, bases
+
+
+def _missing(folder: str, begin: int, end: int) -> Corrupt:
+    return Corrupt(
+        path=folder,
+        position=0,
+        expected=f"offsets {begin} to {end}",
+        found="no file that holds them",
+        hint=REPAIR_HINT,
+    )
+
+
+def _open_sealed(place: Place, base: int, following: int, now_ms: int) -> tuple[SegmentView, bool]:
+    """One sealed segment by its index, or read through; it must reach to the following one."""
+    path = f"{place.folder}/{segment_name(base)}"
+    file = place.disk.open(path)
+    try:
+        size = file.size()
+        header = _own_header(place, file.read(0, HEADER_BYTES), path, base)
+        known = _load_index(place, base)
+        if known is not None:
+            salt, facts, index = known
+            about = (salt, facts.base_offset, facts.end_offset, facts.size_bytes)
+            if about == (header.salt, base, following, size):
+                if facts.sealed_ms > now_ms:  # the clock was wrong then, or is now
+                    facts = replace(facts, sealed_ms=now_ms)
+                return SegmentView(path=path, header=header, facts=facts, index=index), False
+        index = SparseIndex(place.config.index_interval_bytes)
+        offset, position, max_timestamp, digest_count = base, HEADER_BYTES, NO_TIME, 0
+        for batch in walk_batches(file, header, HEADER_BYTES, size, base):
+            index.note(batch.base_offset, batch.position, max_timestamp)
+            max_timestamp = max(max_timestamp, batch.header.max_timestamp_ms)
+            offset, position = batch.end_offset, batch.end
+            digest_count += batch.flags & FLAG_DIGEST
+    finally:
+        file.close()
+    if header.is_rewritten and (header.sealed_bytes, header.sealed_end_offset) == (size, following):
+        offset = following if position == size else offset
+    if offset != following:
+        raise Corrupt(
+            path=path,
+            position=position,
+            expected=f"a batch at offset {offset}, before the next segment at {following}",
+            found="bytes that are no such batch" if position < size else "the end of the file",
+            hint=REPAIR_HINT,
+        )
+    facts = SegmentFacts(
+        base_offset=base,
+        end_offset=following,
+        size_bytes=position,
+        max_timestamp_ms=max_timestamp,
+        sealed_ms=now_ms,
+        digest_count=digest_count,
+    )
+    return SegmentView(path=path, header=header, facts=facts, index=index), True
+
+
+def _own_header(place: Place, data: bytes, path: str, base: int) -> SegmentHeader:
+    """The header of a segment that must be this partition's, at this offset."""
+    header = decode_segment_header(data, path)
+    if (header.identity, header.base_offset) != (place.identity, base):
+        raise Corrupt(
+            path=path,
+            position=0,
+            expected=f"the segment of this partition at offset {base}",
+            found=f"one of another partition or at offset {header.base_offset}",
+            hint=REPAIR_HINT,
+        )
+    return header
+
+
+def _load_index(place: Place, base: int) -> tuple[bytes, SegmentFacts, SparseIndex] | None:
+    path = f"{place.folder}/{side_name(base, '.index')}"
+    try:
+        body = read_checkpoint(place.disk, path, INDEX_KIND, INDEX_VERSION, DERIVED_HINT)
+    except Corrupt as damage:
+        logger.warning("log index is rebuilt", extra={"reason": str(damage)})
+        return None
+    return decode_index(body, place.config.index_interval_bytes) if body is not None else None
+
+
+def _open_active(
+    place: Place,
+    base: int,
+    now_ms: int,
+    floor: int,
+    replay: _Replay,
+    *,
+    is_promise_known: bool,
+) -> tuple[LogSegment, int, int]:
+    """The open segment, read through: (segment, end offset, bytes cut from a torn tail)."""
+    path = f"{place.folder}/{segment_name(base)}"
+    header = None
+    try:
+        file = place.disk.open(path, "edit")
+    except FileNotFoundError:
+        pass  # a new partition, or one whose next segment never got its name
+    else:
+        size = file.size()
+        try:
+            header = _own_header(place, file.read(0, HEADER_BYTES), path, base)
+        except Corrupt:
+            file.close()
+            if size > HEADER_BYTES or floor > base:
+                raise
+            place.disk.unlink(path)  # torn while it was made: nothing was acknowledged in it
+    if header is None:
+        if floor > base:
+            raise _missing(place.folder, base, floor)
+        new = place.new_header(base, now_ms)
+        interval_bytes = place.config.index_interval_bytes
+        return LogSegment.create(place.disk, place.folder, new, interval_bytes), base, 0
+
+    file.settle()  # what kill -9 left in the cache becomes durable before it is served
+    index = SparseIndex(place.config.index_interval_bytes)
+    segment = LogSegment(file, path, header, index, HEADER_BYTES)
+    offset = base
+    for batch in walk_batches(file, header, HEADER_BYTES, size, base):
+        segment.note(batch.base_offset, batch.position, batch.header.max_timestamp_ms)
+        replay.take(batch, is_active=True)
+        offset, segment.size_bytes = batch.end_offset, batch.end
+    cut_bytes = size - segment.size_bytes
+    promised = max(floor, promised_after(file, header, segment.size_bytes, size))
+    if promised > offset or (cut_bytes and not is_promise_known):
+        file.close()
+        limit = str(promised) if promised > offset else "the lost marks"
+        raise Corrupt(
+            path=path,
+            position=segment.size_bytes,
+            expected=f"a batch at offset {offset}; all below {limit} was acknowledged",
+            found="bytes that are no such batch" if cut_bytes else "the end of the file",
+            hint=REPAIR_HINT,
+        )
+    if cut_bytes:
+        logger.warning("torn log tail cut", extra={"path": path, "bytes": cut_bytes})
+        segment.truncate(segment.size_bytes)
+    return segment, offset, cut_bytes
+
+
+class _Replay:
+    """Brings producer state and digests up to date while segments are read."""
+
+    def __init__(self, place: Place, state: _State, now_ms: int) -> None:
+        self._place = place
+        self._now_ms = now_ms
+        self._producers = state.producers
+        self._from_offset = state.end_offset
+        self.window = DigestWindow(
+            window_ms=place.config.digest_window_ms, count_max=place.config.digest_count_max
+        )
+        self.active_digests: list[Digest] = []
+        self.trimmed_files: dict[str, int] = {}
+        self.rebuilt: list[str] = []
+
+    def take(self, batch: StoredBatch, *, is_active: bool) -> None:
+        header = batch.header
+        if batch.base_offset >= self._from_offset and header.has_producer:
+            self._producers.remember(header, batch.base_offset, self._now_ms)
+        if is_active and batch.flags & FLAG_DIGEST:
+            digest = digest_of(batch.records())
+            if digest is not None:
+                self.window.add(digest, batch.base_offset, self._now_ms)
+                self.active_digests.append((digest, batch.base_offset))
+
+    def load_digests(self, sealed: list[SegmentView]) -> None:
+        """Remembered digests of sealed segments, also of ones already trimmed away.
+
+        All count as seen now: a clock that was set between two lives forgets nothing early.
+        """
+        disk, folder = self._place.disk, self._place.folder
+        views = {view.facts.base_offset: view for view in sealed}
+        names = {n for n in disk.list(folder) if n.endswith(".digests")}
+        wanted = {side_name(base, ".digests") for base, v in views.items() if v.facts.digest_count}
+        for name in sorted(names | wanted):
+            view = views.get(base_offset_of(name))
+            if view is None:
+                self.trimmed_files[f"{folder}/{name}"] = self._now_ms
+            for digest, offset in self._digests_of(name, view):
+                self.window.add(digest, offset, self._now_ms)
+
+    def _digests_of(self, name: str, view: SegmentView | None) -> list[Digest]:
+        path = f"{self._place.folder}/{name}"
+        hint = "It is read anew from the log where the log still has it."
+        try:
+            body = read_checkpoint(self._place.disk, path, DIGESTS_KIND, DIGESTS_VERSION, hint)
+            if body is not None:
+                return decode_digests(body)
+        except Corrupt as damage:
+            logger.warning("request digests are damaged", extra={"reason": str(damage)})
+        self.rebuilt.append(path)
+        if view is None:
+            return []  # its segment is gone: these requests are forgotten before their time
+        return digests_in(self._place, view)
+
+    def read_sealed(self, sealed: list[SegmentView]) -> None:
+        """Producers of sealed segments the checkpoint does not cover."""
+        for view in sealed:
+            if view.facts.end_offset > self._from_offset:
+                for batch in _batches_of(self._place, view):
+                    self.take(batch, is_active=False)
+
+
+def digests_in(place: Place, view: SegmentView) -> list[Digest]:
+    """The digests a sealed segment carries, read from its batches."""
+    return [
+        (digest, batch.base_offset)
+        for batch in _batches_of(place, view)
+        if batch.flags & FLAG_DIGEST and (digest := digest_of(batch.records()))
+    ]
+
+
+def _batches_of(place: Place, view: SegmentView) -> list[StoredBatch]:
+    """All batches of a sealed segment, which is known to be whole or found not to be."""
+    file = place.disk.open(view.path)
+    try:
+        size, base = view.facts.size_bytes, view.facts.base_offset
+        batches = list(walk_batches(file, view.header, HEADER_BYTES, size, base))
+    finally:
+        file.close()
+    end = batches[-1].end if batches else HEADER_BYTES
+    if end != size:
+        raise Corrupt(
+            path=view.path,
+            position=end,
+            expected="a whole batch",
+            found="bytes that are no batch",
+            hint=REPAIR_HINT,
+        )
+    return batches

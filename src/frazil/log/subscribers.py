@@ -1,0 +1,374 @@
+"""Subscribers: named readers with durable progress, independent of each other.
+
+A subscriber claims batches and settles each claim: `ack`, `nack` (transient: again after a
+backoff, up to a limit of tries; permanent: at once to the dead letters) or `defer`. A claim that
+is dropped without a word is deferred. Claims may be settled in any order and from any thread;
+`claim` and `step` belong to one thread. Progress is saved after the effect, never before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Literal
+
+import msgspec
+
+from frazil.disk import Disk, read_checkpoint, write_checkpoint
+from frazil.errors import FrazilError, Malformed
+from frazil.log.append import Append, Appended, append_of_records
+from frazil.log.batch import Record
+from frazil.log.digests import DIGEST_BYTES
+from frazil.log.partition import Partition
+from frazil.log.progress import Progress
+from frazil.log.reader import Reader
+from frazil.log.segment import StoredBatch
+from frazil.log.topic import SUBSCRIBERS_FOLDER
+from frazil.metrics import Counter
+from frazil.model import NS_PER_MS, Clock, Rand
+
+PROGRESS_KIND = b"SUBS"
+PROGRESS_VERSION = 1
+HINT = (
+    "Restore the file from a copy, or unsubscribe and subscribe anew with an explicit start; "
+    "nothing is guessed, because a wrong start skips or repeats data."
+)
+DEAD_LETTERS = "dead_letters"
+"""The topic that holds what subscribers could not take."""
+
+SETTLED = Counter("frazil.log.settled.batches", "Claims settled, by subscriber and outcome.")
+DROPPED = Counter("frazil.log.dropped.offsets", "Offsets dropped before a subscriber had them.")
+
+Outcome = Literal["ack", "transient", "permanent", "defer"]
+
+
+class SubscriberConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a subscriber is served."""
+
+    in_flight_max: int = 1000
+    tries_max: int = 10
+    backoff_ms: int = 1000
+    backoff_ms_max: int = 30_000
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if getattr(self, name) < 1:
+                raise Malformed(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+
+class _Saved(msgspec.Struct, kw_only=True):
+    """The body of a progress file."""
+
+    topic: str
+    partitions: list[Progress]
+
+
+class Claim:
+    """One batch handed to a subscriber, to be settled once. Later words are ignored."""
+
+    def __init__(
+        self,
+        settle: Callable[[Claim, Outcome, str], None],
+        partition: Partition,
+        batch: StoredBatch,
+        tries: int,
+    ) -> None:
+        self._settle = settle
+        self._is_settled = False
+        self.partition = partition
+        self.batch = batch
+        self.tries = tries
+        """How often this batch has failed before."""
+
+    def ack(self) -> None:
+        """Done; never show it again."""
+        self._once("ack", "")
+
+    def nack(self, reason: str, *, is_permanent: bool = False) -> None:
+        """Failed: try again after a backoff, or bury it at once when trying again is useless."""
+        self._once("permanent" if is_permanent else "transient", reason)
+
+    def defer(self) -> None:
+        """Not now: give it back unharmed."""
+        self._once("defer", "")
+
+    def _once(self, outcome: Outcome, reason: str) -> None:
+        if not self._is_settled:
+            self._is_settled = True
+            self._settle(self, outcome, reason)
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.defer()
+
+    def __del__(self) -> None:
+        self.defer()
+
+
+@dataclass(slots=True)
+class _Follower:
+    """One partition's side of a subscriber."""
+
+    partition: Partition
+    progress: Progress
+    saved_watermark: int
+    cursor: int
+    claimed: dict[int, int] = field(default_factory=dict)
+    retries: list[tuple[int, int]] = field(default_factory=list)
+    """A heap of (due, base offset): given back, or failed and waiting for its next try."""
+
+
+class Subscriber:
+    """Owned by one thread, except that claims may be settled from any."""
+
+    def __init__(
+        self,
+        name: str,
+        topic: str,
+        partitions: Iterable[Partition],
+        progress: Iterable[Progress],
+        config: SubscriberConfig,
+        *,
+        disk: Disk,
+        clock: Clock,
+        rand: Rand,
+        bury: Callable[[Append], Future[Appended]],
+    ) -> None:
+        self.name = name
+        self.topic = topic
+        self.config = config
+        self._disk = disk
+        self._clock = clock
+        self._rand = rand
+        self._bury = bury
+        self._followers = [
+            _Follower(partition, saved, saved.watermark, saved.watermark)
+            for partition, saved in zip(partitions, progress, strict=True)
+        ]
+        self._outcomes: deque[tuple[Claim, Outcome, str]] = deque()
+        self._graves: list[tuple[Future[Appended], Claim, str]] = []
+        self._is_changed = False
+        self._turn = 0
+
+    def saved_watermark(self, partition: int) -> int:
+        """How far the progress on disk reaches. Retention may look from any thread."""
+        return self._followers[partition].saved_watermark
+
+    def lag(self) -> int:
+        """Offsets not finished yet, over all partitions."""
+        return sum(
+            f.partition.view.durable_watermark - f.progress.watermark for f in self._followers
+        )
+
+    def in_flight(self) -> int:
+        return sum(len(f.claimed) + len(f.retries) for f in self._followers)
+
+    def claim(self, count_max: int = 100) -> list[Claim]:
+        """The next batches to work on, retries that are due first; empty when there are none.
+
+        Never more at once than `in_flight_max`: a subscriber that settles nothing gets nothing.
+        """
+        self._settle_outcomes()
+        claims: list[Claim] = []
+        for turn in range(len(self._followers)):
+            follower = self._followers[(self._turn + turn) % len(self._followers)]
+            self._skip_dropped(follower)
+            room = min(count_max - len(claims), self.config.in_flight_max - self.in_flight())
+            claims += self._claim_retries(follower, count_max - len(claims))
+            room = min(count_max - len(claims), self.config.in_flight_max - self.in_flight())
+            if room > 0:
+                claims += self._claim_fresh(follower, room)
+        self._turn += 1
+        return claims
+
+    def step(self) -> int:
+        """Apply what was settled and save progress when it moved. Returns claims settled."""
+        settled = self._settle_outcomes()
+        for follower in self._followers:
+            self._skip_dropped(follower)
+        self.save()
+        return settled
+
+    def save(self) -> None:
+        """Make progress durable, if there is any."""
+        if not self._is_changed:
+            return
+        marks = [f.progress.watermark for f in self._followers]
+        save_progress(self._disk, self.name, self.topic, [f.progress for f in self._followers])
+        for follower, watermark in zip(self._followers, marks, strict=True):
+            follower.saved_watermark = watermark
+        self._is_changed = False
+
+    def _claim_retries(self, follower: _Follower, room: int) -> list[Claim]:
+        claims: list[Claim] = []
+        now = self._clock.monotonic_ns()
+        while follower.retries and follower.retries[0][0] <= now and len(claims) < room:
+            _, offset = heapq.heappop(follower.retries)
+            if follower.progress.is_finished(offset):
+                continue
+            reader = Reader(follower.partition, offset)
+            try:
+                batch = reader.read(1)[0]
+            finally:
+                reader.close()
+            if batch.base_offset != offset:  # compaction took it, nobody needs it any more
+                follower.progress.finish(offset, batch.base_offset)
+                self._is_changed = True
+                continue
+            claims.append(self._claim_of(follower, batch))
+        return claims
+
+    def _claim_fresh(self, follower: _Follower, room: int) -> list[Claim]:
+        claims: list[Claim] = []
+        reader = Reader(follower.partition, follower.cursor)
+        try:
+            while len(claims) < room and (batches := reader.read()):
+                for batch in batches:
+                    if len(claims) == room:
+                        break
+                    if batch.base_offset > follower.cursor:  # a gap that compaction left
+                        follower.progress.finish(follower.cursor, batch.base_offset)
+                        self._is_changed = True
+                    follower.cursor = batch.end_offset
+                    if not follower.progress.is_finished(batch.base_offset):
+                        claims.append(self._claim_of(follower, batch))
+        finally:
+            reader.close()
+        return claims
+
+    def _claim_of(self, follower: _Follower, batch: StoredBatch) -> Claim:
+        follower.claimed[batch.base_offset] = batch.end_offset
+        tries = follower.progress.tries.get(batch.base_offset, 0)
+        return Claim(self._note, follower.partition, batch, tries)
+
+    def _note(self, claim: Claim, outcome: Outcome, reason: str) -> None:
+        self._outcomes.append((claim, outcome, reason))
+
+    def _settle_outcomes(self) -> int:
+        count = len(self._outcomes)
+        for _ in range(count):
+            claim, outcome, reason = self._outcomes.popleft()
+            self._settle(claim, outcome, reason)
+        graves, self._graves = self._graves, []
+        for grave in graves:
+            self._look_after(*grave)
+        return count
+
+    def _settle(self, claim: Claim, outcome: Outcome, reason: str) -> None:
+        follower = self._followers[claim.partition.index]
+        base, end = claim.batch.base_offset, claim.batch.end_offset
+        progress = follower.progress
+        SETTLED.add(subscriber=self.name, outcome=outcome)
+        if progress.is_finished(base):
+            follower.claimed.pop(base, None)  # dropped from the log meanwhile
+            return
+        if outcome == "ack":
+            self._finish(follower, base, end)
+            return
+        if outcome == "defer":
+            del follower.claimed[base]
+            heapq.heappush(follower.retries, (self._clock.monotonic_ns(), base))
+            return
+        tries = progress.tries[base] = progress.tries.get(base, 0) + 1
+        self._is_changed = True
+        if outcome == "permanent" or tries >= self.config.tries_max:
+            self._bury_claim(claim, reason)
+            return
+        del follower.claimed[base]
+        due = self._clock.monotonic_ns() + self._backoff_ms(tries) * NS_PER_MS
+        heapq.heappush(follower.retries, (due, base))
+
+    def _finish(self, follower: _Follower, base: int, end: int) -> None:
+        follower.claimed.pop(base, None)
+        follower.progress.finish(base, end)
+        self._is_changed = True
+
+    def _backoff_ms(self, tries: int) -> int:
+        """Doubles with every try up to a limit, less up to a quarter, so that herds disperse."""
+        full = min(self.config.backoff_ms << min(tries - 1, 30), self.config.backoff_ms_max)
+        return full - self._rand.randrange(full // 4 + 1)
+
+    def _bury_claim(self, claim: Claim, reason: str) -> None:
+        """To the dead letters. It stays claimed until the letter is durable."""
+        letter = dead_letter(self.name, claim, reason, self._clock.wall_ms())
+        try:
+            self._graves.append((self._bury(letter), claim, reason))
+        except FrazilError as error:
+            failed: Future[Appended] = Future()
+            failed.set_exception(error)
+            self._graves.append((failed, claim, reason))
+
+    def _look_after(self, answer: Future[Appended], claim: Claim, reason: str) -> None:
+        """A letter that is durable settles its claim; one that was refused is sent again."""
+        if not answer.done():
+            self._graves.append((answer, claim, reason))
+        elif answer.exception() is None:
+            follower = self._followers[claim.partition.index]
+            self._finish(follower, claim.batch.base_offset, claim.batch.end_offset)
+            SETTLED.add(subscriber=self.name, outcome="dead_letter")
+        else:
+            self._bury_claim(claim, reason)
+
+    def _skip_dropped(self, follower: _Follower) -> None:
+        """The log may have dropped what we had not finished: count it, and move on."""
+        start = follower.partition.view.start_offset
+        lost = follower.progress.drop_below(start)
+        if follower.cursor < start:
+            follower.cursor = start
+            self._is_changed = True
+        if lost:
+            DROPPED.add(lost, subscriber=self.name)
+            self._is_changed = True
+        for base in [b for b in follower.claimed if b < start]:
+            del follower.claimed[base]
+
+
+def dead_letter(subscriber: str, claim: Claim, reason: str, now_ms: int) -> Append:
+    """The letter for one batch: its original bytes, and all that is needed to understand them.
+
+    Its digest is that of the place it came from, so that a crash between letter and progress
+    does not bury the same batch twice.
+    """
+    partition, batch = claim.partition, claim.batch
+    place = f"{subscriber}\n{partition.topic}\n{partition.index}\n{batch.base_offset}".encode()
+    headers = (
+        ("topic", partition.topic.encode()),
+        ("partition", str(partition.index).encode()),
+        ("offset", str(batch.base_offset).encode()),
+        ("subscriber", subscriber.encode()),
+        ("tries", str(claim.tries + 1).encode()),
+        ("reason", reason.encode()),
+    )
+    record = Record(offset=0, timestamp_ms=now_ms, key=None, value=batch.payload, headers=headers)
+    digest = hashlib.blake2b(place, digest_size=DIGEST_BYTES).digest()
+    return append_of_records([record], digest=digest)
+
+
+def progress_path(name: str) -> str:
+    return f"{SUBSCRIBERS_FOLDER}/{name}.progress"
+
+
+def save_progress(disk: Disk, name: str, topic: str, partitions: list[Progress]) -> None:
+    body = msgspec.msgpack.encode(_Saved(topic=topic, partitions=partitions))
+    write_checkpoint(disk, progress_path(name), PROGRESS_KIND, PROGRESS_VERSION, body)
+
+
+def load_progress(disk: Disk, name: str) -> tuple[str, list[Progress]]:
+    """The topic and the progress of a subscriber whose file is there."""
+    path = progress_path(name)
+    body = read_checkpoint(disk, path, PROGRESS_KIND, PROGRESS_VERSION, HINT)
+    assert body is not None
+    saved = msgspec.msgpack.decode(body, type=_Saved)
+    return saved.topic, saved.partitions

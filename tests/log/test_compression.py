@@ -1,0 +1,215 @@
+"""Compression: what goes in comes out, and nothing else ever gets past the cap."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import struct
+import tracemalloc
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frazil.errors import Malformed, TooLarge
+from frazil.log.compression import (
+    DECOMPRESSED_BYTES_MAX,
+    LZ4_INDEPENDENT_BLOCKS,
+    SNAPPY_HEADER,
+    SNAPPY_MAGIC,
+    Compression,
+    compress,
+    decompress,
+)
+
+PACKED = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
+MiB = 1024 * 1024
+
+every_packing = pytest.mark.parametrize("compression", PACKED, ids=lambda c: c.name.lower())
+
+
+def stuff(length: int) -> bytes:
+    """Bytes that compress a little, with no period that hides a block put in the wrong place."""
+    return b"".join(b"%d," % (number * number) for number in range(length // 2 + 1))[:length]
+
+
+@given(compression=st.sampled_from(Compression), data=st.binary(max_size=5000))
+def test_round_trip(compression: Compression, data: bytes) -> None:
+    """Any bytes come back as they were, also none at all."""
+    assert decompress(compression, compress(compression, data)) == data
+
+
+@every_packing
+@pytest.mark.parametrize("length", [1, 32 * 1024, 32 * 1024 + 1, 300_000, 2 * MiB])
+def test_round_trip_across_blocks(compression: Compression, length: int) -> None:
+    """Data of many blocks, and of exactly one, comes back in order."""
+    data = stuff(length)
+    assert decompress(compression, compress(compression, data)) == data
+
+
+@every_packing
+def test_output_grows_to_the_cap(compression: Compression) -> None:
+    """Data that expands far beyond the first guess of its size is read all the same."""
+    data = bytes(20 * MiB)
+    assert decompress(compression, compress(compression, data)) == data
+
+
+@every_packing
+@pytest.mark.parametrize("length", [1, 1000, 100_000])
+def test_the_cap_is_exact(compression: Compression, length: int) -> None:
+    """As much as the cap is read; one byte more is refused as too large, not as malformed."""
+    packed = compress(compression, stuff(length))
+    assert len(decompress(compression, packed, bytes_max=length)) == length
+    with pytest.raises(TooLarge):
+        decompress(compression, packed, bytes_max=length - 1)
+
+
+def bomb(compression: Compression, mebibytes: int) -> bytes:
+    """Very many zeros in few bytes, made without ever holding the zeros."""
+    chunk = bytes(MiB)
+    if compression is Compression.SNAPPY:
+        block = bytes(cramjam.snappy.compress_raw(chunk))
+        return SNAPPY_HEADER + (struct.pack(">i", len(block)) + block) * mebibytes
+    if compression is Compression.GZIP:
+        return gzip.compress(chunk) * mebibytes
+    if compression is Compression.ZSTD:
+        return bytes(cramjam.zstd.compress(chunk)) * mebibytes
+    packer = cramjam.lz4.Compressor(1, block_linked=False, content_checksum=False)
+    for _ in range(mebibytes):
+        packer.compress(chunk)
+    return bytes(packer.finish())
+
+
+@every_packing
+def test_a_bomb_is_refused(compression: Compression) -> None:
+    """A gigabyte of zeros is too large, and costs us no more memory than the cap allows."""
+    packed = bomb(compression, 1024)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge):
+            decompress(compression, packed, bytes_max=8 * MiB)
+        assert tracemalloc.get_traced_memory()[1] < 20 * MiB
+    finally:
+        tracemalloc.stop()
+
+
+def test_one_stream_bombs_are_refused() -> None:
+    """The cap holds within one gzip member, one zstd frame and one bare snappy block too."""
+    zeros = bytes(64 * MiB)
+    for compression, packed in (
+        (Compression.GZIP, bytes(cramjam.gzip.compress(zeros))),
+        (Compression.ZSTD, bytes(cramjam.zstd.compress(zeros))),
+        (Compression.SNAPPY, bytes(cramjam.snappy.compress_raw(zeros))),
+    ):
+        with pytest.raises(TooLarge):
+            decompress(compression, packed, bytes_max=MiB)
+
+
+def test_snappy_claims_are_not_believed() -> None:
+    """A few bytes that claim gigabytes are malformed; no room is made for them."""
+    for claim in (b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x18"):
+        for packed in (claim + b"abc", SNAPPY_HEADER + struct.pack(">i", 8) + claim[:5] + b"abc"):
+            tracemalloc.start()
+            try:
+                with pytest.raises(Malformed):
+                    decompress(Compression.SNAPPY, packed)
+                assert tracemalloc.get_traced_memory()[1] < MiB
+            finally:
+                tracemalloc.stop()
+
+
+def test_both_snappy_framings_are_read() -> None:
+    """librdkafka sends one bare block, Java sends frames; the frames' version is not looked at."""
+    data = stuff(100_000)
+    assert decompress(Compression.SNAPPY, bytes(cramjam.snappy.compress_raw(data))) == data
+    framed = compress(Compression.SNAPPY, data)
+    assert framed.startswith(SNAPPY_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1)))
+    other_order = SNAPPY_MAGIC + struct.pack("<ii", 1, 1) + framed[16:]
+    assert decompress(Compression.SNAPPY, other_order) == data
+
+
+BLOCK = bytes(cramjam.snappy.compress_raw(b"more"))
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"\0",
+        b"\0\0\0",
+        struct.pack(">i", 0),
+        struct.pack(">i", -1),
+        struct.pack(">i", len(BLOCK) + 1) + BLOCK,
+        struct.pack(">i", len(BLOCK) - 1) + BLOCK,
+    ],
+)
+def test_snappy_frames_that_lie_are_malformed(tail: bytes) -> None:
+    """A block length that is cut, not positive, or not that of the block."""
+    with pytest.raises(Malformed):
+        decompress(Compression.SNAPPY, compress(Compression.SNAPPY, b"good") + tail)
+
+
+def test_gzip_members_add_up() -> None:
+    """Several gzip members are one stream, and the cap counts them together."""
+    packed = gzip.compress(b"one, ") + gzip.compress(b"two")
+    assert decompress(Compression.GZIP, packed, bytes_max=8) == b"one, two"
+    with pytest.raises(TooLarge):
+        decompress(Compression.GZIP, packed, bytes_max=7)
+
+
+def test_lz4_is_written_for_java() -> None:
+    """Independent blocks, no content checksum: what every Kafka client can read."""
+    flags = compress(Compression.LZ4, stuff(200_000))[4]
+    assert flags & LZ4_INDEPENDENT_BLOCKS
+    assert not flags & 0x04
+
+
+def test_lz4_with_linked_blocks_is_refused() -> None:
+    """What Java consumers cannot read must not enter the log."""
+    linked = bytes(cramjam.lz4.compress(stuff(200_000)))
+    assert not linked[4] & LZ4_INDEPENDENT_BLOCKS
+    with pytest.raises(Malformed, match="linked"):
+        decompress(Compression.LZ4, linked)
+
+
+@every_packing
+def test_truncation_is_malformed(compression: Compression) -> None:
+    """Cut anywhere, compressed bytes are refused or, between two snappy blocks, merely shorter."""
+    data = stuff(300)
+    packed = compress(compression, data)
+    for length in range(len(packed)):
+        try:
+            assert data.startswith(decompress(compression, packed[:length]))
+            assert compression is Compression.SNAPPY and length == len(SNAPPY_HEADER)
+        except Malformed:
+            pass
+
+
+@given(compression=st.sampled_from(PACKED), data=st.binary(max_size=200), prefixed=st.booleans())
+def test_garbage_raises_only_our_errors(
+    compression: Compression, data: bytes, prefixed: bool
+) -> None:
+    """Bytes from anywhere, with the right beginning or without, end in our errors or in data."""
+    prefix = compress(compression, b"abc")[: 16 if compression is Compression.SNAPPY else 7]
+    with contextlib.suppress(Malformed, TooLarge):
+        decompress(compression, prefix * prefixed + data, bytes_max=MiB)
+
+
+@every_packing
+@given(flips=st.lists(st.tuples(st.integers(0, 400), st.integers(1, 255)), min_size=1, max_size=4))
+def test_damage_raises_only_our_errors(
+    compression: Compression, flips: list[tuple[int, int]]
+) -> None:
+    """Damaged bytes end in our errors, or in other data for the batch's CRC to refuse."""
+    packed = bytearray(compress(compression, stuff(400)))
+    for place, flip in flips:
+        packed[place % len(packed)] ^= flip
+    with contextlib.suppress(Malformed, TooLarge):
+        decompress(compression, bytes(packed), bytes_max=MiB)
+
+
+def test_the_writer_keeps_the_readers_limit() -> None:
+    """Nothing is written that could not be read again."""
+    for compression in PACKED:
+        with pytest.raises(TooLarge):
+            compress(compression, bytes(DECOMPRESSED_BYTES_MAX + 1))
