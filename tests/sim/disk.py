@@ -21,7 +21,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -245,6 +245,8 @@ class SimFile:
 
     def _sync(self) -> None:
         self._check(True)
+        if self._disk.watcher is not None:
+            self._disk.watcher()
         if self._disk.sync_fails():
             self._inode.drop()
             raise failure(errno.EIO, self._path)
@@ -294,6 +296,8 @@ class SimDisk:
         """Storage calls so far: what `fail_at` and `crash_at` count."""
         self.syncs = 0
         """Syncs of files and folders so far: what `fail_sync_at` counts."""
+        self.watcher: Callable[[], None] | None = None
+        """Called at the beginning of every file sync: somebody looks while bytes are unsafe."""
         self.holder: str | None = None
         self._dead = False
         self._cutting = False

@@ -33,12 +33,12 @@ def write_checkpoint(disk: Disk, path: str, kind: bytes, version: int, body: byt
     try:
         file.append([bytes_before_check, TRAILER.pack(crc32c(bytes_before_check))])
         file.sync()
+        disk.rename(scratch, path)
     except OSError:
         disk.unlink(scratch)  # on a full disk the scratch file must not keep the room it took
         raise
     finally:
         file.close()
-    disk.rename(scratch, path)
     disk.sync_directory(folder)
 
 

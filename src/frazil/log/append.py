@@ -45,7 +45,7 @@ def append_of_records(
     A digest makes a repetition within the window a no-op.
     """
     records = [r if r.offset == i else replace(r, offset=i) for i, r in enumerate(records)]
-    if digest is not None:
+    if digest is not None and records:
         assert len(digest) == DIGEST_BYTES
         first = records[0]
         headers = (*first.headers, (DIGEST_HEADER, digest))
@@ -61,8 +61,8 @@ def append_of_batch(payload: bytes) -> Append:
 
 
 def digest_of(records: Sequence[Record]) -> bytes | None:
-    """The digest a stored batch's records carry, if they do."""
-    for key, value in records[0].headers if records else ():
+    """The digest a stored batch's records carry, if they do. Ours is the last of that name."""
+    for key, value in reversed(records[0].headers) if records else ():
         if key == DIGEST_HEADER and value is not None and len(value) == DIGEST_BYTES:
             return value
     return None

@@ -1,19 +1,22 @@
 """Compaction: of each key the latest record stays. Offsets never change; gaps remain.
 
 Sealed segments are rewritten one by one, oldest first, each replaced by one rename. A record goes
-only when a later one of its key is durable, so a crash between two segments loses nothing; and a
-tombstone goes only after the older segments have lost what it deletes, so nothing comes back.
+only when a later one of its key is durable, so a crash between two segments loses nothing. A
+tombstone is dated by the round that has rid the older segments of what it deletes, and goes in a
+round after that date: nothing comes back, and a reader has the grace time to come by and see it.
 Reading and rewriting happen in the caller's thread; the replacement on the writer's.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Protocol, TypeVar
 
-from frazil.disk import HEAD_BYTES, SALT_BYTES, Buffer, frame_header
+from frazil.disk import HEAD_BYTES, SALT_BYTES, Buffer, frame_header, is_full
 from frazil.errors import Corrupt
 from frazil.log.batch import BatchHeader, Record, encode_batch
 from frazil.log.config import TopicConfig
@@ -31,6 +34,8 @@ from frazil.log.segment import (
 from frazil.log.view import SegmentView, View
 from frazil.metrics import Counter
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -44,6 +49,9 @@ KEYS_MAX = 2_000_000
 """Keys held in memory at once; more dirty segments than fit are left for the next round."""
 
 REMOVED = Counter("frazil.log.compacted.records", "Records removed by compaction.")
+INTERRUPTED = Counter(
+    "frazil.log.compaction.interruptions", "Rounds put off because the disk was full."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,58 +79,69 @@ def is_due(view: View, config: TopicConfig, now_ms: int, limit: int) -> bool:
 def compact(
     partition: Partition, config: TopicConfig, now_ms: int, limit: int, run: Run
 ) -> Compacted:
-    """One round over the sealed segments below offset `limit`. Blocks until it is durable."""
-    eligible = _eligible(partition.view, config, now_ms, limit)
-    latest, covered = _latest_offsets(partition.place, eligible)
-    remembered = run(partition.producers.remembered_offsets)
+    """One round over the sealed segments below offset `limit`. Blocks until it is durable.
+
+    A full disk, or retention that takes a segment meanwhile, ends the round early.
+    """
+    place, view = partition.place, partition.view
     done = Compacted()
-    for segment in covered:
-        is_past_grace = now_ms - segment.facts.sealed_ms >= config.tombstone_grace_ms
-
-        def keep(record: Record, is_past_grace: bool = is_past_grace) -> bool:
-            if record.key is None:
-                return True
-            if latest.get(record.key, record.offset) > record.offset:
-                return False
-            return record.value is not None or not is_past_grace
-
-        batches, removed = _survivors(partition.place, segment, keep, remembered)
-        if removed == 0 and segment.header.is_rewritten:
-            continue
-        new, scratch = rewrite(partition.place, segment, batches, partition.view.durable_watermark)
-        run(partial(partition.replace_sealed, segment, new, scratch))
-        REMOVED.add(removed)
-        done = Compacted(
-            segments_count=done.segments_count + 1,
-            removed_count=done.removed_count + removed,
-            freed_bytes=done.freed_bytes + segment.facts.size_bytes - new.facts.size_bytes,
-        )
+    try:
+        latest, covered = _latest_offsets(place, _eligible(view, config, now_ms, limit))
+        remembered = run(partition.producers.remembered_offsets)
+        for segment in covered:
+            kept = _survivors(place, segment, latest, remembered, now_ms, config.tombstone_grace_ms)
+            if not kept.is_changed and segment.header.is_rewritten:
+                continue
+            new, scratch = rewrite(place, segment, kept.batches, view.durable_watermark)
+            if run(partial(_replace, partition, segment, new, scratch)):
+                REMOVED.add(kept.removed_count)
+                freed_bytes = segment.facts.size_bytes - new.facts.size_bytes
+                done = Compacted(
+                    segments_count=done.segments_count + 1,
+                    removed_count=done.removed_count + kept.removed_count,
+                    freed_bytes=done.freed_bytes + freed_bytes,
+                )
+    except FileNotFoundError:
+        if partition.view.start_offset == view.start_offset:
+            raise  # nobody but retention takes segments away
+    except OSError as error:
+        if not is_full(error):
+            raise
+        INTERRUPTED.add()
+        logger.warning("disk full: compaction is put off")
     return done
 
 
 def _eligible(view: View, config: TopicConfig, now_ms: int, limit: int) -> list[SegmentView]:
-    return [
-        s
-        for s in view.segments[:-1]
-        if s.facts.end_offset <= limit and now_ms - s.facts.sealed_ms >= config.compact_age_ms_min
-    ]
+    """Sealed segments from the first on, without a hole: what an older one still holds would
+    come back if the tombstone in a newer one went."""
+
+    def may_go(segment: SegmentView) -> bool:
+        age_ms = now_ms - segment.facts.sealed_ms
+        return segment.facts.end_offset <= limit and age_ms >= config.compact_age_ms_min
+
+    return list(takewhile(may_go, view.segments[:-1]))
 
 
 def _latest_offsets(
     place: Place, segments: list[SegmentView]
 ) -> tuple[dict[bytes, int], list[SegmentView]]:
-    """Per key its last offset in `segments`, and the segments that were looked through."""
+    """Per key its last offset in the dirty ones of `segments`, and the segments to go through.
+
+    Rewritten ones hold nothing that replaces anything: earlier rounds have seen to that.
+    """
     latest: dict[bytes, int] = {}
     covered: list[SegmentView] = []
     for segment in segments:
-        if len(latest) >= KEYS_MAX and not segment.header.is_rewritten:
-            break
+        if not segment.header.is_rewritten:
+            if len(latest) >= KEYS_MAX:
+                break
+            for batch in batches_of(place, segment):
+                if not batch.header.is_control:
+                    for record in batch.records():
+                        if record.key is not None:
+                            latest[record.key] = record.offset
         covered.append(segment)
-        for batch in batches_of(place, segment):
-            if not batch.header.is_control:
-                for record in batch.records():
-                    if record.key is not None:
-                        latest[record.key] = record.offset
     return latest, covered
 
 
@@ -147,28 +166,63 @@ def batches_of(place: Place, segment: SegmentView) -> Iterator[StoredBatch]:
         file.close()
 
 
+Kept = list[tuple[BatchHeader, bytes, int]]
+"""Batches that stay: header, payload, frame flags."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Survivors:
+    """What stays of one segment."""
+
+    batches: Kept
+    removed_count: int
+    is_changed: bool
+
+
 def _survivors(
-    place: Place, segment: SegmentView, keep: Callable[[Record], bool], remembered: set[int]
-) -> tuple[list[tuple[BatchHeader, bytes, int]], int]:
-    """The batches to keep, each with its frame flags, and how many records are left out."""
-    batches: list[tuple[BatchHeader, bytes, int]] = []
-    removed = 0
+    place: Place,
+    segment: SegmentView,
+    latest: dict[bytes, int],
+    remembered: set[int],
+    now_ms: int,
+    grace_ms: int,
+) -> _Survivors:
+    """The segment without what newer records replace and without tombstones past their date."""
+    batches: Kept = []
+    removed_count, is_changed = 0, False
     for batch in batches_of(place, segment):
         header = batch.header
         if header.is_control:
             batches.append((header, batch.payload, batch.flags))
             continue
         records = batch.records()
-        kept = [record for record in records if keep(record)]
-        removed += len(records) - len(kept)
-        if len(kept) == len(records):
+        horizon_ms = header.delete_horizon_ms
+        is_past_grace = horizon_ms is not None and now_ms >= horizon_ms
+        kept = [
+            record
+            for record in records
+            if record.key is None
+            or (
+                latest.get(record.key, record.offset) <= record.offset
+                and not (is_past_grace and record.value is None)
+            )
+        ]
+        removed_count += len(records) - len(kept)
+        # Only dirty segments are dated: `latest` speaks for no tombstone of another one.
+        has_tombstone = any(record.value is None and record.key is not None for record in kept)
+        if horizon_ms is None and has_tombstone and not segment.header.is_rewritten:
+            horizon_ms = now_ms + grace_ms
+        if len(kept) == len(records) and horizon_ms == header.delete_horizon_ms:
             batches.append((header, batch.payload, batch.flags))
-        elif kept or batch.base_offset in remembered:
-            batches.append((header, _thinned(header, kept), batch.flags))
-    return batches, removed
+            continue
+        is_changed = True
+        if kept or batch.base_offset in remembered:
+            payload = _thinned(header, kept, horizon_ms if has_tombstone else None)
+            batches.append((header, payload, batch.flags))
+    return _Survivors(batches=batches, removed_count=removed_count, is_changed=is_changed)
 
 
-def _thinned(header: BatchHeader, kept: list[Record]) -> bytes:
+def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | None) -> bytes:
     """The same batch with fewer records: same offsets, same producer, same place in its order."""
     return encode_batch(
         kept,
@@ -176,6 +230,7 @@ def _thinned(header: BatchHeader, kept: list[Record]) -> bytes:
         last_offset_delta=header.last_offset_delta,
         max_timestamp_ms=header.max_timestamp_ms,
         append_time=header.uses_append_time,
+        delete_horizon_ms=delete_horizon_ms,
         compression=header.compression,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
@@ -185,11 +240,17 @@ def _thinned(header: BatchHeader, kept: list[Record]) -> bytes:
     )
 
 
+def _replace(partition: Partition, old: SegmentView, new: SegmentView, scratch: str) -> bool:
+    """On the writer thread: take the new file, unless retention has taken the old one."""
+    if old not in partition.view.segments:
+        partition.place.disk.unlink(scratch)
+        return False
+    partition.replace_sealed(old, new, scratch)
+    return True
+
+
 def rewrite(
-    place: Place,
-    segment: SegmentView,
-    batches: list[tuple[BatchHeader, bytes, int]],
-    durable_watermark: int,
+    place: Place, segment: SegmentView, batches: Kept, durable_watermark: int
 ) -> tuple[SegmentView, str]:
     """Write the segment anew, with only these batches, to a scratch file; synced, not yet named.
 
@@ -216,6 +277,8 @@ def rewrite(
         sealed_bytes=position,
     )
     scratch = f"{segment.path}.cleaned"
+    if scratch.rpartition("/")[2] in place.disk.list(place.folder):  # left by a round that failed
+        place.disk.unlink(scratch)
     file = place.disk.open(scratch, "create")
     try:
         file.append([header_bytes.encode(), *buffers])

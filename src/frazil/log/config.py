@@ -80,9 +80,10 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise Malformed(
                 f"compact_dirty_ratio_min is {self.compact_dirty_ratio_min}; it must be 0 to 1"
             )
-        for name in ("retention_ms", "compact_age_ms_min", "tombstone_grace_ms"):
-            if getattr(self, name) < 0:
-                raise Malformed(f"{name} is {getattr(self, name)}; it must not be negative")
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 0:
+                raise Malformed(f"{name} is {value}; it must not be negative")
         lag = self.compact_lag_ms_max
         if lag is not None and lag < self.compact_age_ms_min:
             raise Malformed(

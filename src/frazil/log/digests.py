@@ -61,9 +61,9 @@ class DigestWindow:
         ):
             newest = _Generation(now_ms)
             self._generations.append(newest)
+        self._count += digest not in newest.offsets
         newest.offsets[digest] = offset
         newest.last_ms = max(newest.last_ms, now_ms)
-        self._count += 1
         self.expire(now_ms)
 
     def remove(self, digest: bytes) -> None:

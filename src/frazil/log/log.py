@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from frazil.disk import Budget, Disk, Lock, make_directories
-from frazil.errors import Conflict, Malformed, TooLarge, Unknown
+from frazil.errors import Conflict, Corrupt, Malformed, TooLarge, Unknown
 from frazil.log.append import Append, Appended
 from frazil.log.batch import read_records
 from frazil.log.compaction import Compacted, compact, is_due
@@ -83,6 +83,7 @@ class Log:
         self._clock = clock
         self._rand = rand
         self._time = SteadyTime(clock)
+        self._opened: list[Partition] = []
         self._topics: dict[str, Topic] = {}
         self._subscribers: dict[str, Subscriber] = {}
         self._published: dict[tuple[str, int], int] = {}
@@ -110,7 +111,8 @@ class Log:
         log = cls(disk, config or LogConfig(), clock=clock, rand=rand, lock=lock, fatal=fatal)
         with ExitStack() as undo:
             undo.callback(lock.close)
-            log._open_all(dict(floors or {}))
+            undo.callback(log._release)
+            log._open_all({place: f for place, f in (floors or {}).items() if f > 0})
             undo.pop_all()
         if threaded:
             log.writer.start()
@@ -134,14 +136,30 @@ class Log:
         for name in topic_names(self._disk):
             config = load_config(self._disk, name)
             self._topics[name] = self._open_topic(name, config, floors, may_create=False)
+        self._check_all_there(floors)
         for name, (topic, partitions) in saved.items():
             self._attach(name, topic, partitions, SubscriberConfig())
+
+    def _check_all_there(self, floors: Floors) -> None:
+        """A topic that somebody has been promised, and that is gone as a whole, is damage."""
+        for (name, index), floor in floors.items():
+            topic = self._topics.get(name)
+            if topic is None or index >= len(topic.partitions):
+                raise Corrupt(
+                    path=partition_folder(name, index),
+                    position=0,
+                    expected=f"a partition of which somebody was promised what is below {floor}",
+                    found="no such partition",
+                    hint="Restore the topic's folder from a copy; if the topic is gone for good, "
+                    "remove the progress of its subscribers as well.",
+                )
 
     def _open_topic(
         self, name: str, config: TopicConfig, floors: Floors, *, may_create: bool
     ) -> Topic:
-        partitions = tuple(
-            Partition.open(
+        partitions = []
+        for index in range(config.partitions):
+            partition = Partition.open(
                 self._disk,
                 partition_folder(name, index),
                 name,
@@ -153,9 +171,9 @@ class Log:
                 floor=floors.get((name, index), 0),
                 may_create=may_create,
             )
-            for index in range(config.partitions)
-        )
-        return Topic(name=name, config=config, partitions=partitions)
+            self._opened.append(partition)
+            partitions.append(partition)
+        return Topic(name=name, config=config, partitions=tuple(partitions))
 
     def create_topic(self, name: str, config: TopicConfig | None = None) -> Topic:
         """Make a topic, or return the one that is there with the same settings."""
@@ -366,13 +384,18 @@ class Log:
     def close(self) -> None:
         """Finish what waits, save progress and state, give the folder back."""
         self.writer.close()
-        if not self.writer.has_failed:
-            for subscriber in self.subscribers():
-                subscriber.step()
-            for topic in self.topics():
-                for partition in topic.partitions:
+        with ExitStack() as always:
+            always.callback(self._lock.close)
+            always.callback(self._release)
+            if not self.writer.has_failed:
+                for subscriber in self.subscribers():
+                    subscriber.step()
+                for partition in self._opened:
                     partition.close()
-        self._lock.close()
+
+    def _release(self) -> None:
+        for partition in self._opened:
+            partition.release()
 
     def __enter__(self) -> Log:
         return self

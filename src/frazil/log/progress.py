@@ -24,6 +24,7 @@ class Progress(msgspec.Struct, kw_only=True):
     watermark: int
     done: list[Span] = []
     tries: dict[int, int] = {}
+    """How often a batch has failed, by its last offset; only of batches not finished."""
     dropped_count: int = 0
 
     def finish(self, begin: int, end: int) -> None:
@@ -39,7 +40,7 @@ class Progress(msgspec.Struct, kw_only=True):
         self.done[first:last] = [Span(begin, end)]
         if self.done[0].begin <= self.watermark:
             self.watermark = self.done.pop(0).end
-        self.tries = {o: n for o, n in self.tries.items() if o >= self.watermark}
+        self.tries = {o: n for o, n in self.tries.items() if not self.is_finished(o)}
 
     def is_finished(self, offset: int) -> bool:
         at = bisect_right(self.done, offset, key=lambda span: span.begin) - 1

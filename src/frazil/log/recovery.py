@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import logging
 import struct
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from frazil.disk import SALT_BYTES, Disk, read_checkpoint, write_checkpoint
+from frazil.disk import SALT_BYTES, Disk, File, read_checkpoint, write_checkpoint
 from frazil.errors import Corrupt
 from frazil.log.append import digest_of
 from frazil.log.config import LogConfig
@@ -40,7 +41,7 @@ from frazil.log.segment import (
     LogSegment,
     SegmentHeader,
     StoredBatch,
-    base_offset_of,
+    base_offsets,
     decode_segment_header,
     promised_after,
     segment_name,
@@ -110,11 +111,25 @@ def recover(place: Place, now_ms: int, *, floor: int, may_create: bool) -> Recov
     `floor` is the highest offset anyone outside is known to have been promised.
     """
     disk, folder = place.disk, place.folder
-    disk.sync_directory(folder)  # a killed process may have given names and not synced them
+    try:
+        disk.sync_directory(folder)  # a killed process may have given names and not synced them
+    except FileNotFoundError:
+        raise _missing(folder, 0, max(floor, 1)) from None
     for name in disk.list(folder):
         if name.endswith(SCRATCH_SUFFIXES):
             disk.unlink(f"{folder}/{name}")
     marks, promise = Marks.open(disk, folder)
+    with ExitStack() as undo:
+        undo.callback(marks.close)
+        found = _read_all(place, marks, promise, now_ms, floor, may_create=may_create)
+        undo.pop_all()
+        return found
+
+
+def _read_all(
+    place: Place, marks: Marks, promise: Promise, now_ms: int, floor: int, *, may_create: bool
+) -> Recovered:
+    """Everything but the marks, which say what must be there."""
     state = _State.load(place, now_ms)
     floor = max(floor, promise.durable_watermark, state.end_offset)
     start_offset, bases = _surviving_segments(place, promise, state, floor, may_create)
@@ -132,6 +147,7 @@ def recover(place: Place, now_ms: int, *, floor: int, may_create: bool) -> Recov
     active, end_offset, cut_bytes = _open_active(
         place, bases[-1], now_ms, floor, replay, is_promise_known=promise.is_known
     )
+    marks.durable(end_offset)  # readers will see it: from now on it is promised
     if not promise.is_known:
         marks.trim(start_offset, promise.dropped_count)
     rebuilt += replay.rebuilt
@@ -202,7 +218,8 @@ def _surviving_segments(
 ) -> tuple[int, list[int]]:
     """Where the log begins and the base offsets of its segments; at least one is there after."""
     disk, folder = place.disk, place.folder
-    bases = [base_offset_of(name) for name in disk.list(folder) if name.endswith(".log")]
+    names = disk.list(folder)
+    bases = base_offsets(names, ".log")
     start_offset = max(promise.start_offset, state.start_offset)
     if not bases:
         if floor > 0 or not may_create:
@@ -220,6 +237,9 @@ def _surviving_segments(
         disk.unlink(f"{folder}/{segment_name(bases.pop(0))}")
     if bases[0] > start_offset:
         raise _missing(folder, start_offset, bases[0])
+    for base in base_offsets(names, ".index"):
+        if base < bases[0]:
+            disk.unlink(f"{folder}/{side_name(base, '.index')}")
     return start_offset, bases
 
 
@@ -312,52 +332,68 @@ def _open_active(
     is_promise_known: bool,
 ) -> tuple[LogSegment, int, int]:
     """The open segment, read through: (segment, end offset, bytes cut from a torn tail)."""
-    path = f"{place.folder}/{segment_name(base)}"
-    header = None
-    try:
-        file = place.disk.open(path, "edit")
-    except FileNotFoundError:
-        pass  # a new partition, or one whose next segment never got its name
-    else:
-        size = file.size()
-        try:
-            header = _own_header(place, file.read(0, HEADER_BYTES), path, base)
-        except Corrupt:
-            file.close()
-            if size > HEADER_BYTES or floor > base:
-                raise
-            place.disk.unlink(path)  # torn while it was made: nothing was acknowledged in it
-    if header is None:
+    opened = _open_whole_header(place, base, floor)
+    if opened is None:
         if floor > base:
             raise _missing(place.folder, base, floor)
         new = place.new_header(base, now_ms)
         interval_bytes = place.config.index_interval_bytes
         return LogSegment.create(place.disk, place.folder, new, interval_bytes), base, 0
-
-    file.settle()  # what kill -9 left in the cache becomes durable before it is served
+    file, header = opened
     index = SparseIndex(place.config.index_interval_bytes)
+    path = f"{place.folder}/{segment_name(base)}"
     segment = LogSegment(file, path, header, index, HEADER_BYTES)
-    offset = base
-    for batch in walk_batches(file, header, HEADER_BYTES, size, base):
+    with ExitStack() as undo:
+        undo.callback(file.close)
+        offset, cut_bytes = _read_active(segment, floor, replay, is_promise_known)
+        undo.pop_all()
+        return segment, offset, cut_bytes
+
+
+def _open_whole_header(place: Place, base: int, floor: int) -> tuple[File, SegmentHeader] | None:
+    """The open segment's file; None where it was never made, or torn while it was made."""
+    path = f"{place.folder}/{segment_name(base)}"
+    try:
+        file = place.disk.open(path, "edit")
+    except FileNotFoundError:
+        return None
+    try:
+        return file, _own_header(place, file.read(0, HEADER_BYTES), path, base)
+    except Corrupt:
+        size = file.size()
+        file.close()
+        if size > HEADER_BYTES or floor > base:
+            raise
+        place.disk.unlink(path)  # nothing was ever acknowledged in it
+        return None
+
+
+def _read_active(
+    segment: LogSegment, floor: int, replay: _Replay, is_promise_known: bool
+) -> tuple[int, int]:
+    """Read the open segment through and cut a torn tail: (end offset, bytes cut)."""
+    file, header, offset = segment.file, segment.header, segment.base_offset
+    file.settle()  # what kill -9 left in the cache becomes durable before it is served
+    size = file.size()
+    for batch in walk_batches(file, header, HEADER_BYTES, size, offset):
         segment.note(batch.base_offset, batch.position, batch.header.max_timestamp_ms)
         replay.take(batch, is_active=True)
         offset, segment.size_bytes = batch.end_offset, batch.end
     cut_bytes = size - segment.size_bytes
     promised = max(floor, promised_after(file, header, segment.size_bytes, size))
     if promised > offset or (cut_bytes and not is_promise_known):
-        file.close()
         limit = str(promised) if promised > offset else "the lost marks"
         raise Corrupt(
-            path=path,
+            path=segment.path,
             position=segment.size_bytes,
             expected=f"a batch at offset {offset}; all below {limit} was acknowledged",
             found="bytes that are no such batch" if cut_bytes else "the end of the file",
             hint=REPAIR_HINT,
         )
     if cut_bytes:
-        logger.warning("torn log tail cut", extra={"path": path, "bytes": cut_bytes})
+        logger.warning("torn log tail cut", extra={"path": segment.path, "bytes": cut_bytes})
         segment.truncate(segment.size_bytes)
-    return segment, offset, cut_bytes
+    return offset, cut_bytes
 
 
 class _Replay:
@@ -392,17 +428,17 @@ class _Replay:
         """
         disk, folder = self._place.disk, self._place.folder
         views = {view.facts.base_offset: view for view in sealed}
-        names = {n for n in disk.list(folder) if n.endswith(".digests")}
-        wanted = {side_name(base, ".digests") for base, v in views.items() if v.facts.digest_count}
-        for name in sorted(names | wanted):
-            view = views.get(base_offset_of(name))
+        stored = base_offsets(disk.list(folder), ".digests")
+        wanted = [base for base, view in views.items() if view.facts.digest_count]
+        for base in sorted({*stored, *wanted}):
+            path = f"{folder}/{side_name(base, '.digests')}"
+            view = views.get(base)
             if view is None:
-                self.trimmed_files[f"{folder}/{name}"] = self._now_ms
-            for digest, offset in self._digests_of(name, view):
+                self.trimmed_files[path] = self._now_ms
+            for digest, offset in self._digests_of(path, view):
                 self.window.add(digest, offset, self._now_ms)
 
-    def _digests_of(self, name: str, view: SegmentView | None) -> list[Digest]:
-        path = f"{self._place.folder}/{name}"
+    def _digests_of(self, path: str, view: SegmentView | None) -> list[Digest]:
         hint = "It is read anew from the log where the log still has it."
         try:
             body = read_checkpoint(self._place.disk, path, DIGESTS_KIND, DIGESTS_VERSION, hint)

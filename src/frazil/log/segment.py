@@ -7,8 +7,9 @@ another file, or of an earlier life of these disk blocks, never pass for ours.
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ FLAG_DIGEST = 1
 BATCH_HEADER_BYTES_MIN = 61
 BATCH_CHECKED_FROM = 21
 """A record batch's own CRC covers everything from this byte on."""
+BASE_OFFSET = re.compile("[0-9]{20}")
+"""What the name of a segment, and of the files beside it, begins with."""
 SEARCH_BYTES = 8 * 1024 * 1024
 FRAME_HEAD_BYTES = 128
 """More than a frame header and the payload bytes it covers: searches overlap by this much."""
@@ -129,8 +132,9 @@ def side_name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}{suffix}"
 
 
-def base_offset_of(name: str) -> int:
-    return int(name.partition(".")[0])
+def base_offsets(names: Iterable[str], suffix: str) -> list[int]:
+    """The base offsets in the names that are ours and end so; a stranger's file is left alone."""
+    return [int(n[:20]) for n in names if n[20:] == suffix and BASE_OFFSET.fullmatch(n[:20])]
 
 
 class LogSegment:
@@ -193,14 +197,17 @@ def walk_batches(
 
     Stops at the first bytes that are not the batch that must come next; the caller compares.
     """
+    watermark = 0
     for frame in walk_frames(file, begin, end, header.salt):
         batch = _checked(frame)
         if batch is None:
             return
         if batch.base_offset < offset or (batch.base_offset > offset and not header.is_rewritten):
             return
+        if batch.durable_watermark < watermark:  # of a group that was taken back, long ago
+            return
         yield batch
-        offset = batch.end_offset
+        offset, watermark = batch.end_offset, batch.durable_watermark
 
 
 def _checked(frame: Frame) -> StoredBatch | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -19,8 +21,8 @@ from typing import Literal
 
 import msgspec
 
-from frazil.disk import Disk, read_checkpoint, write_checkpoint
-from frazil.errors import FrazilError, Malformed
+from frazil.disk import Disk, is_full, read_checkpoint, write_checkpoint
+from frazil.errors import FrazilError, Malformed, OutOfRange
 from frazil.log.append import Append, Appended, append_of_records
 from frazil.log.batch import Record
 from frazil.log.digests import DIGEST_BYTES
@@ -32,17 +34,22 @@ from frazil.log.topic import SUBSCRIBERS_FOLDER
 from frazil.metrics import Counter
 from frazil.model import NS_PER_MS, Clock, Rand
 
+logger = logging.getLogger(__name__)
+
 PROGRESS_KIND = b"SUBS"
 PROGRESS_VERSION = 1
 HINT = (
-    "Restore the file from a copy, or unsubscribe and subscribe anew with an explicit start; "
+    "Restore the file from a copy, or remove it and subscribe anew with an explicit start; "
     "nothing is guessed, because a wrong start skips or repeats data."
 )
 DEAD_LETTERS = "dead_letters"
 """The topic that holds what subscribers could not take."""
+REASON_BYTES_MAX = 4096
+"""A reason may quote the batch it is about, which the letter holds already."""
 
 SETTLED = Counter("frazil.log.settled.batches", "Claims settled, by subscriber and outcome.")
 DROPPED = Counter("frazil.log.dropped.offsets", "Offsets dropped before a subscriber had them.")
+UNSAVED = Counter("frazil.log.progress.unsaved", "Progress not saved because the disk was full.")
 
 Outcome = Literal["ack", "transient", "permanent", "defer"]
 
@@ -79,7 +86,7 @@ class Claim:
         tries: int,
     ) -> None:
         self._settle = settle
-        self._is_settled = False
+        self._word = threading.Lock()  # taken by the first word, never given back
         self.partition = partition
         self.batch = batch
         self.tries = tries
@@ -98,8 +105,7 @@ class Claim:
         self._once("defer", "")
 
     def _once(self, outcome: Outcome, reason: str) -> None:
-        if not self._is_settled:
-            self._is_settled = True
+        if self._word.acquire(blocking=False):
             self._settle(self, outcome, reason)
 
     def __enter__(self) -> Claim:
@@ -125,9 +131,10 @@ class _Follower:
     progress: Progress
     saved_watermark: int
     cursor: int
-    claimed: dict[int, int] = field(default_factory=dict)
-    retries: list[tuple[int, int]] = field(default_factory=list)
-    """A heap of (due, base offset): given back, or failed and waiting for its next try."""
+    claimed: set[int] = field(default_factory=set)
+    """Base offsets of batches handed out, or on their way to the dead letters."""
+    retries: list[tuple[int, int, int]] = field(default_factory=list)
+    """A heap of (due, base, end): given back, or failed and waiting for the next try."""
 
 
 class Subscriber:
@@ -185,11 +192,13 @@ class Subscriber:
         for turn in range(len(self._followers)):
             follower = self._followers[(self._turn + turn) % len(self._followers)]
             self._skip_dropped(follower)
-            room = min(count_max - len(claims), self.config.in_flight_max - self.in_flight())
-            claims += self._claim_retries(follower, count_max - len(claims))
-            room = min(count_max - len(claims), self.config.in_flight_max - self.in_flight())
-            if room > 0:
-                claims += self._claim_fresh(follower, room)
+            try:
+                claims += self._claim_retries(follower, count_max - len(claims))
+                room = min(count_max - len(claims), self.config.in_flight_max - self.in_flight())
+                if room > 0:
+                    claims += self._claim_fresh(follower, room)
+            except OutOfRange:  # the log dropped its oldest while we were reading there
+                self._skip_dropped(follower)
         self._turn += 1
         return claims
 
@@ -202,11 +211,18 @@ class Subscriber:
         return settled
 
     def save(self) -> None:
-        """Make progress durable, if there is any."""
+        """Make progress durable, if there is any. A full disk puts it off to the next time."""
         if not self._is_changed:
             return
         marks = [f.progress.watermark for f in self._followers]
-        save_progress(self._disk, self.name, self.topic, [f.progress for f in self._followers])
+        try:
+            save_progress(self._disk, self.name, self.topic, [f.progress for f in self._followers])
+        except OSError as error:
+            if not is_full(error):
+                raise
+            UNSAVED.add(subscriber=self.name)
+            logger.warning("disk full: progress not saved", extra={"subscriber": self.name})
+            return
         for follower, watermark in zip(self._followers, marks, strict=True):
             follower.saved_watermark = watermark
         self._is_changed = False
@@ -215,19 +231,16 @@ class Subscriber:
         claims: list[Claim] = []
         now = self._clock.monotonic_ns()
         while follower.retries and follower.retries[0][0] <= now and len(claims) < room:
-            _, offset = heapq.heappop(follower.retries)
-            if follower.progress.is_finished(offset):
-                continue
-            reader = Reader(follower.partition, offset)
+            _, base, end = heapq.heappop(follower.retries)
+            reader = Reader(follower.partition, base)
             try:
-                batch = reader.read(1)[0]
+                batches = reader.read(1)
             finally:
                 reader.close()
-            if batch.base_offset != offset:  # compaction took it, nobody needs it any more
-                follower.progress.finish(offset, batch.base_offset)
-                self._is_changed = True
-                continue
-            claims.append(self._claim_of(follower, batch))
+            if batches and batches[0].base_offset == base:
+                claims.append(self._claim_of(follower, batches[0]))
+            else:  # compaction took it, nobody needs it any more
+                self._finish(follower, base, end)
         return claims
 
     def _claim_fresh(self, follower: _Follower, room: int) -> list[Claim]:
@@ -242,15 +255,19 @@ class Subscriber:
                         follower.progress.finish(follower.cursor, batch.base_offset)
                         self._is_changed = True
                     follower.cursor = batch.end_offset
-                    if not follower.progress.is_finished(batch.base_offset):
+                    if not follower.progress.is_finished(batch.end_offset - 1):
                         claims.append(self._claim_of(follower, batch))
+            if len(claims) < room and reader.offset > follower.cursor:  # a gap up to the end
+                follower.progress.finish(follower.cursor, reader.offset)
+                follower.cursor = reader.offset
+                self._is_changed = True
         finally:
             reader.close()
         return claims
 
     def _claim_of(self, follower: _Follower, batch: StoredBatch) -> Claim:
-        follower.claimed[batch.base_offset] = batch.end_offset
-        tries = follower.progress.tries.get(batch.base_offset, 0)
+        follower.claimed.add(batch.base_offset)
+        tries = follower.progress.tries.get(batch.end_offset - 1, 0)
         return Claim(self._note, follower.partition, batch, tries)
 
     def _note(self, claim: Claim, outcome: Outcome, reason: str) -> None:
@@ -269,29 +286,27 @@ class Subscriber:
     def _settle(self, claim: Claim, outcome: Outcome, reason: str) -> None:
         follower = self._followers[claim.partition.index]
         base, end = claim.batch.base_offset, claim.batch.end_offset
-        progress = follower.progress
+        # A batch is judged by its last offset: a subscriber may begin in the middle of one.
+        progress, last = follower.progress, end - 1
         SETTLED.add(subscriber=self.name, outcome=outcome)
-        if progress.is_finished(base):
-            follower.claimed.pop(base, None)  # dropped from the log meanwhile
-            return
+        if progress.is_finished(last):
+            return  # dropped from the log meanwhile
         if outcome == "ack":
             self._finish(follower, base, end)
             return
-        if outcome == "defer":
-            del follower.claimed[base]
-            heapq.heappush(follower.retries, (self._clock.monotonic_ns(), base))
-            return
-        tries = progress.tries[base] = progress.tries.get(base, 0) + 1
-        self._is_changed = True
-        if outcome == "permanent" or tries >= self.config.tries_max:
-            self._bury_claim(claim, reason)
-            return
-        del follower.claimed[base]
-        due = self._clock.monotonic_ns() + self._backoff_ms(tries) * NS_PER_MS
-        heapq.heappush(follower.retries, (due, base))
+        due = self._clock.monotonic_ns()
+        if outcome != "defer":
+            tries = progress.tries[last] = progress.tries.get(last, 0) + 1
+            self._is_changed = True
+            if outcome == "permanent" or tries >= self.config.tries_max:
+                self._bury_claim(claim, reason)
+                return
+            due += self._backoff_ms(tries) * NS_PER_MS
+        follower.claimed.remove(base)
+        heapq.heappush(follower.retries, (due, base, end))
 
     def _finish(self, follower: _Follower, base: int, end: int) -> None:
-        follower.claimed.pop(base, None)
+        follower.claimed.discard(base)
         follower.progress.finish(base, end)
         self._is_changed = True
 
@@ -325,14 +340,13 @@ class Subscriber:
         """The log may have dropped what we had not finished: count it, and move on."""
         start = follower.partition.view.start_offset
         lost = follower.progress.drop_below(start)
-        if follower.cursor < start:
-            follower.cursor = start
-            self._is_changed = True
         if lost:
             DROPPED.add(lost, subscriber=self.name)
             self._is_changed = True
-        for base in [b for b in follower.claimed if b < start]:
-            del follower.claimed[base]
+            follower.cursor = max(follower.cursor, start)
+            follower.claimed = {base for base in follower.claimed if base >= start}
+            follower.retries = [retry for retry in follower.retries if retry[1] >= start]
+            heapq.heapify(follower.retries)
 
 
 def dead_letter(subscriber: str, claim: Claim, reason: str, now_ms: int) -> Append:
@@ -349,7 +363,7 @@ def dead_letter(subscriber: str, claim: Claim, reason: str, now_ms: int) -> Appe
         ("offset", str(batch.base_offset).encode()),
         ("subscriber", subscriber.encode()),
         ("tries", str(claim.tries + 1).encode()),
-        ("reason", reason.encode()),
+        ("reason", reason.encode(errors="backslashreplace")[:REASON_BYTES_MAX]),
     )
     record = Record(offset=0, timestamp_ms=now_ms, key=None, value=batch.payload, headers=headers)
     digest = hashlib.blake2b(place, digest_size=DIGEST_BYTES).digest()

@@ -15,6 +15,7 @@ from frazil.disk import Disk, make_directories, read_checkpoint, write_checkpoin
 from frazil.errors import Corrupt, Malformed
 from frazil.log.config import TopicConfig
 from frazil.log.partition import Partition
+from frazil.log.segment import HEADER_BYTES, base_offsets, segment_name
 
 FOLDER = "log"
 SUBSCRIBERS_FOLDER = "log/subscribers"
@@ -23,8 +24,10 @@ CONFIG_KIND = b"TOPC"
 CONFIG_VERSION = 1
 HINT = "Restore the file from a copy; it holds the topic's settings and its number of partitions."
 
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 """Kafka's grammar, less a leading dot: a name is a folder, and never leaves its parent."""
+LENGTH_MAX = {"topic": 249, "subscriber": 240}
+"""Kafka's limit for a topic. The file of a subscriber has a suffix, and 255 bytes at most."""
 RESERVED = frozenset({"subscribers"})
 
 
@@ -39,10 +42,10 @@ class Topic:
 
 def check_name(name: str, what: str) -> None:
     """Refuse a name that is no plain file name."""
-    if not NAME.fullmatch(name) or name in RESERVED:
+    if not NAME.fullmatch(name) or len(name) > LENGTH_MAX[what] or name in RESERVED:
         raise Malformed(
-            f"{name!r} cannot name a {what}: use 1 to 249 letters, digits, '.', '_' or '-', "
-            "not beginning with '.', and not 'subscribers'"
+            f"{name!r} cannot name a {what}: use 1 to {LENGTH_MAX[what]} letters, digits, '.', "
+            "'_' or '-', not beginning with '.', and not 'subscribers'"
         )
 
 
@@ -56,12 +59,14 @@ def topic_names(disk: Disk) -> list[str]:
 
 
 def _is_finished(disk: Disk, folder: str) -> bool:
-    names = disk.list(folder)
+    try:
+        names = disk.list(folder)
+    except NotADirectoryError:
+        return False  # a file that is none of ours
     if CONFIG_NAME in names:
         return True
     for name in filter(str.isdigit, names):
-        logs = [n for n in disk.list(f"{folder}/{name}") if n.endswith(".log")]
-        if len(logs) > 1 or any(int(n[:20]) > 0 for n in logs):
+        if _holds_data(disk, f"{folder}/{name}"):
             raise Corrupt(
                 path=f"{folder}/{CONFIG_NAME}",
                 position=0,
@@ -69,6 +74,20 @@ def _is_finished(disk: Disk, folder: str) -> bool:
                 found="no file",
                 hint=HINT,
             )
+    return False
+
+
+def _holds_data(disk: Disk, folder: str) -> bool:
+    """Is there more than the empty first segment a new partition begins with?"""
+    bases = base_offsets(disk.list(folder), ".log")
+    if any(bases):
+        return True
+    for base in bases:
+        file = disk.open(f"{folder}/{segment_name(base)}")
+        try:
+            return file.size() > HEADER_BYTES
+        finally:
+            file.close()
     return False
 
 

@@ -66,11 +66,6 @@ class _Group:
     waiting: list[_Waiting] = field(default_factory=list)
     staged: list[tuple[Future[Appended], Appended]] = field(default_factory=list)
 
-    def refuse(self, error: FrazilError) -> None:
-        for waiting in self.waiting:
-            if not waiting.answer.done():
-                waiting.answer.set_exception(error)
-
 
 class Writer:
     """`submit` and `run` may be called from any thread; `step` by one owner, usually `start`'s."""
@@ -92,7 +87,7 @@ class Writer:
         self._changed = threading.Condition()
         self._queue: deque[_Waiting | _Errand] = deque()
         self._queue_bytes = 0
-        self._in_hand: dict[Partition, _Group] = {}
+        self._in_hand: list[_Waiting | _Errand] = []
         self._is_closing = False
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -138,20 +133,19 @@ class Writer:
     def step(self) -> int:
         """Append what waits, sync once, answer everybody. Returns how many were taken."""
         taken = self._take()
-        groups = self._in_hand = {}
-        for item in taken:
-            if not item.answer.set_running_or_notify_cancel():
-                continue
-            if isinstance(item, _Errand):
-                self._do(item)
-            else:
-                groups.setdefault(item.partition, _Group()).waiting.append(item)
+        self._in_hand = [item for item in taken if item.answer.set_running_or_notify_cancel()]
+        groups: dict[Partition, _Group] = {}
         try:
+            for item in self._in_hand:
+                if isinstance(item, _Errand):
+                    self._do(item)
+                else:
+                    groups.setdefault(item.partition, _Group()).waiting.append(item)
             self._commit(groups)
+            if self._budget.is_tight:
+                self._make_room()
         except OSError as error:
             self._fail(error)
-        if self._budget.is_tight and self._failure is None:
-            self._guard(self._reclaim)
         return len(taken)
 
     def _commit(self, groups: dict[Partition, _Group]) -> None:
@@ -210,16 +204,19 @@ class Writer:
         except OSError as error:
             errand.answer.set_exception(error)
             if not is_full(error):
-                self._fail(error)
+                raise
         except FrazilError as error:
             errand.answer.set_exception(error)
 
-    def _guard(self, work: Callable[[], None]) -> None:
+    def _make_room(self) -> None:
+        """Remove what may go. Where that cannot be done now, appends are refused instead."""
         try:
-            work()
+            self._reclaim()
         except OSError as error:
             if not is_full(error):
-                self._fail(error)
+                raise
+        except FrazilError as error:
+            logger.error("no room could be made", extra={"reason": str(error)})
 
     def _take(self) -> list[_Waiting | _Errand]:
         """The next group: as much as waits, up to a bound."""
@@ -242,8 +239,11 @@ class Writer:
         with self._changed:
             self._failure = error
             dropped, self._queue = self._queue, deque()
-        for group in self._in_hand.values():
-            group.refuse(Unresolved(f"the disk failed before the batch was safe: {error}"))
+        for item in self._in_hand:
+            if not item.answer.done():
+                item.answer.set_exception(
+                    Unresolved(f"the log stopped before this was safe: {error}")
+                )
         for item in dropped:
             if item.answer.set_running_or_notify_cancel():
                 item.answer.set_exception(Unavailable(f"the log has stopped: {error}"))

@@ -1,0 +1,15 @@
+"""The torturer: breaks the log in every way we know, and proves what survived.
+
+__main__.py   the command: one kind, a number of cycles, a seed; prints a JSON verdict last
+ids.py        records that carry their identity and can be made again from it
+history.py    what was asked and answered; a recorder in its own process
+checker.py    a pure function from history and observations to a verdict
+actors.py     producers that send, retry and repeat
+sim.py        seeded simulation: crashes, failed syncs, full disks, jumping clocks
+rot.py        bits flipped, pages zeroed, swapped, cut at every byte
+workload.py   a real process that appends to a real disk until it is killed
+kill9.py      SIGKILL at random moments, also during recovery
+syscall.py    SIGKILL, EIO and ENOSPC at every storage call in turn
+powercut.py   an ext4 image whose power is cut
+mutants.py    faults of our own making, which the torturer must find
+"""

@@ -1,0 +1,147 @@
+"""make torture KIND=... CYCLES=... SEED=...: prints a JSON verdict last, exits 1 unless valid."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import get_args
+
+from tests.sim.disk import Rot
+from tests.torture import kill9, powercut, rot, sim, syscall
+from tests.torture.checker import Verdict
+from tests.torture.mutants import MUTANTS, mutated
+from tests.torture.report import Report
+
+Seeded = Callable[[int], tuple[Verdict, Counter[str]]]
+
+SIM_MUST_FIRE = (
+    "acknowledged",
+    "cut",
+    "end_close",
+    "end_cut",
+    "end_kill",
+    "fail",
+    "fail_sync",
+    "full",
+    "garbage_write",
+    "lost_name",
+    "lost_write",
+    "short_write",
+    "torn_write",
+)
+ROT_MUST_FIRE = (
+    "noticed",
+    "harmless",
+    *(f"rot_{kind}" for kind in get_args(Rot)),
+    "cut_promised",
+    "cut_torn",
+    "flip_noticed",
+)
+EVERYWHERE_SEEDS = 3
+MUTANT_SEEDS = 4000
+"""A mutant that lives through this many stories has escaped."""
+
+
+def run_sim(cycles: int, seed: int) -> Report:
+    report = Report("sim", seed, must_fire=SIM_MUST_FIRE)
+    return seeded(report, sim.run_seed, range(seed, seed + cycles))
+
+
+def run_rot(cycles: int, seed: int) -> Report:
+    report = Report("rot", seed, must_fire=ROT_MUST_FIRE)
+    seeded(report, rot.run_seed, range(seed, seed + cycles))
+    for number in range(seed, seed + EVERYWHERE_SEEDS):
+        report.take(*rot.cut_everywhere(number), f"cut everywhere, seed {number}:")
+        report.take(*rot.flip_everywhere(number), f"flip everywhere, seed {number}:")
+    return report
+
+
+def seeded(report: Report, story: Seeded, seeds: range) -> Report:
+    """Many seeds over all cores. A finding names its seed."""
+    context = multiprocessing.get_context("fork")
+    begin = time.monotonic()
+    with context.Pool(os.cpu_count(), _quiet) as pool:
+        chunk = max(1, min(200, len(seeds) // 8))
+        results = pool.imap(_Numbered(story), seeds, chunk)
+        for seed, (verdict, faults) in zip(seeds, results, strict=True):
+            report.take(verdict, faults, f"seed {seed}:")
+            if report.cycles % 2000 == 0:
+                rate = report.cycles / (time.monotonic() - begin)
+                print(f"{report.cycles} of {len(seeds)}, {rate:.0f}/s", file=sys.stderr)
+    return report
+
+
+class _Numbered:
+    """A story that can be sent to another process."""
+
+    def __init__(self, story: Seeded) -> None:
+        self._story = story
+
+    def __call__(self, seed: int) -> tuple[Verdict, Counter[str]]:
+        return self._story(seed)
+
+
+def _quiet() -> None:
+    logging.disable(logging.CRITICAL)
+
+
+def run_mutants(cycles: int, seed: int) -> Report:
+    """Every mutant must be found within `cycles` stories of its kind."""
+    report = Report("mutants", seed, must_fire=tuple(f"killed_{name}" for name in MUTANTS))
+    context = multiprocessing.get_context("fork")
+    tasks = [(name, seed, cycles or MUTANT_SEEDS) for name in MUTANTS]
+    with context.Pool(os.cpu_count(), _quiet) as pool:
+        for name, stories in pool.imap(kill_mutant, tasks, 1):
+            report.cycles += stories
+            if stories:
+                report.faults[f"killed_{name}"] += 1
+                print(f"{name}: killed by story {stories}", file=sys.stderr)
+            else:
+                report.verdict.add("untrue", f"mutant {name} has escaped")
+    return report
+
+
+def kill_mutant(task: tuple[str, int, int]) -> tuple[str, int]:
+    """The number of the story that found the mutant; 0 when none did."""
+    name, seed, cycles = task
+    story = {"sim": sim.run_seed, "rot": rot.run_seed, "flip": rot.flip_everywhere}[
+        MUTANTS[name][0]
+    ]
+    with mutated(name):
+        for number in range(cycles):
+            if not story(seed + number)[0].is_valid:
+                return name, number + 1
+    return name, 0
+
+
+KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
+    "sim": (run_sim, 2000),
+    "rot": (run_rot, 500),
+    "kill9": (kill9.run, 20),
+    "powercut": (powercut.run, 20),
+    "syscall": (syscall.run, 0),
+    "mutants": (run_mutants, 0),
+}
+"""Name -> (what to run, cycles when nobody says)."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make torture")
+    parser.add_argument("--kind", choices=KINDS, default="sim")
+    parser.add_argument("--cycles", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    run, cycles = KINDS[arguments.kind]
+    report = run(arguments.cycles if arguments.cycles is not None else cycles, arguments.seed)
+    print(report.as_json())
+    return 0 if report.is_valid or report.skipped else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""Bit rot: a log at rest is damaged in one place, then opened and read.
+
+Every damage must be *noticed* (`Corrupt`, and until then only true data) or *harmless* (all data
+there and true, repetitions still recognised). Anything else is silently wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import get_args
+
+from frazil.errors import Corrupt, FrazilError
+from frazil.log import AtTime, Log, TopicConfig, append_of_records
+from frazil.model import Rand
+from tests.sim.disk import Faults, Rot, SimDisk
+from tests.torture.actors import TOPIC
+from tests.torture.checker import Identity, Verdict
+from tests.torture.ids import identity_of, records_of
+from tests.torture.sim import World, act, collect, make_world, observe, open_log
+
+SUBSCRIBER = "reader"
+Truth = dict[int, dict[int, Identity | None]]
+
+
+def run_seed(seed: int) -> tuple[Verdict, Counter[str]]:
+    """Build a log, damage it once, judge what is read."""
+    world = make_world(seed)
+    truth = build(world)
+    rand = world.rand
+    files = [f for f in world.disk.files() if f.startswith("log/")]
+    weights = [6 if f.endswith(".log") else 1 for f in files]
+    path, other = rand.choices(files, weights, k=2)
+    kind = rand.choice(get_args(Rot))
+    if world.disk.rot(path, rand, kind, other=other):
+        judge(world, truth, f"{kind} of {path}")
+    return world.verdict, world.fired
+
+
+def build(world: World) -> Truth:
+    """A life without faults, ended by a clean close or by kill -9. What is in the log then."""
+    world.disk.faults = Faults()
+    log = open_log(world)
+    subscriber = log.subscribe(SUBSCRIBER, TOPIC, "earliest")
+    for _ in range(world.rand.choice((20, 60, 120))):
+        act(world, log, subscriber)
+    while log.writer.step():
+        pass
+    collect(world)
+    truth = {
+        p.index: dict(observe(log, TOPIC, p.index).records) for p in log.topic(TOPIC).partitions
+    }
+    if world.rand.random() < 0.5:
+        log.close()
+    world.disk = world.disk.process_kill()
+    return truth
+
+
+def judge(world: World, truth: Truth, damage: str) -> None:
+    """Open the damaged log, read it all, repeat what was acknowledged, append, open again."""
+    for round_number in range(2):
+        try:
+            log = open_log(world)
+            for partition, records in truth.items():
+                compare(world, log, partition, records, damage)
+            if round_number == 0:
+                extend(world, log, truth, damage)
+            log.close()
+        except Corrupt:
+            world.fired["noticed"] += 1
+            return
+        except FrazilError as error:
+            world.verdict.add("untrue", f"{damage}: {error!r}")
+            return
+        world.disk = world.disk.process_kill()
+    world.fired["harmless"] += 1
+
+
+def compare(
+    world: World, log: Log, partition: int, truth: dict[int, Identity | None], damage: str
+) -> None:
+    """What a reader is shown must be true, and end where the truth ends."""
+    first = min(truth, default=log.partition(TOPIC, partition).view.start_offset)
+    starts = [log.reader(TOPIC, "earliest", partition=partition)]
+    if truth:
+        offset = world.rand.choice(list(truth))
+        starts.append(log.reader(TOPIC, offset, partition=partition))
+        log.reader(TOPIC, AtTime(timestamp_ms=1_700_000_000_000), partition=partition).close()
+    for reader in starts:
+        expected = max(reader.offset, first)
+        while batches := reader.read(world.rand.choice((1, 100_000))):
+            for record in (r for batch in batches for r in batch.records()):
+                if record.offset < expected:
+                    continue
+                if record.offset != expected or identity_of(record.value) != truth.get(expected):
+                    world.verdict.add("foreign", f"{damage}: {partition}/{record.offset}")
+                expected += 1
+        if expected != max(truth, default=expected - 1) + 1:
+            world.verdict.add("lost", f"{damage}: {partition} ends at {expected}")
+        reader.close()
+
+
+def extend(world: World, log: Log, truth: Truth, damage: str) -> None:
+    """Repetitions make no second copy, and new batches go behind the old ones."""
+    rebuilt = any(p.recovered_rebuilt for p in log.topic(TOPIC).partitions)
+    ends = {p.index: p.durable_watermark for p in log.topic(TOPIC).partitions}
+    for actor in world.actors:
+        actor.repeat(log)
+    while log.writer.step():
+        pass
+    doubles: Verdict = Verdict()
+    for actor in world.actors:
+        actor.collect(doubles)
+    moved = any(p.durable_watermark != ends[p.index] for p in log.topic(TOPIC).partitions)
+    if moved and not rebuilt:
+        world.verdict.add("duplicate", f"{damage}: {doubles.examples}")
+    for actor in world.actors:
+        actor.send(log)
+    while log.writer.step():
+        pass
+    collect(world)
+    for partition, records in truth.items():
+        view = observe(log, TOPIC, partition)
+        kept = {o: i for o, i in records.items() if o >= view.start_offset}
+        if not kept.items() <= dict(view.records).items():
+            world.verdict.add("lost", f"{damage}: {partition} lost something by an append")
+        truth[partition] = dict(view.records)
+
+
+def cut_everywhere(seed: int) -> tuple[Verdict, Counter[str]]:
+    """Cut the last three frames at every byte, once when they were promised and once when not."""
+    verdict, fired = Verdict(), Counter[str]()
+    for is_promised in (True, False):
+        world = small_world(seed)
+        path, keep, ends = last_three_frames(world, is_promised=is_promised)
+        base = world.disk
+        for size in range(keep, ends[-1][1] + 1):
+            disk = base.process_kill()
+            disk.rot(path, Rand(0), "cut", size=size)
+            whole = max([offset for offset, end in ends if end <= size])
+            judge_cut(world, disk, verdict, is_promised and size < ends[-1][1], whole, f"{size}")
+            fired["cut_promised" if is_promised else "cut_torn"] += 1
+    return verdict, fired
+
+
+def flip_everywhere(seed: int) -> tuple[Verdict, Counter[str]]:
+    """Flip every bit of a frame in the middle of the open segment: each must be noticed."""
+    verdict, fired = Verdict(), Counter[str]()
+    world = small_world(seed)
+    path, begin, ends = last_three_frames(world, is_promised=True)
+    base, data = world.disk, world.disk.data(path)
+    for bit in range(begin * 8, ends[1][1] * 8):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        world.disk = base.process_kill()
+        world.disk.rot(path, Rand(0), "replace", data=bytes(damaged))
+        try:
+            log = open_log(world)
+            observe(log, TOPIC, 0)
+        except Corrupt:
+            fired["flip_noticed"] += 1
+        except FrazilError as error:
+            verdict.add("untrue", f"bit {bit} of {path} was flipped: {error!r}")
+        else:
+            verdict.add("foreign", f"bit {bit} of {path} was flipped and nobody noticed")
+    return verdict, fired
+
+
+def small_world(seed: int) -> World:
+    """One partition and small records, so that everywhere is not too many places."""
+    world = make_world(seed)
+    world.topic = TopicConfig()
+    for actor in world.actors:
+        actor.partition = 0
+        actor.size_max = 100
+    return world
+
+
+def last_three_frames(world: World, *, is_promised: bool) -> tuple[str, int, list[tuple[int, int]]]:
+    """A killed log whose last three batches were acknowledged, or only written.
+
+    Returns the file, where the three begin, and per batch border (end offset, end position).
+    """
+    log = open_log(world)
+    partition = log.partition(TOPIC, 0)
+    actor = world.actors[0]
+    while partition.durable_watermark < 3:
+        actor.send(log)
+        log.writer.step()
+        actor.collect(world.verdict)
+    if partition.needs_roll:
+        partition.roll()
+    ends = [(partition.durable_watermark, partition.view.segments[-1].facts.size_bytes)]
+    for _ in range(3):
+        append = append_of_records(records_of(99, ends[-1][0], 1, 100))
+        appended = partition.stage(append)
+        ends.append((appended.end_offset, ends[-1][1] + 32 + len(append.payload)))
+    partition.write()
+    if is_promised:
+        partition.sync()
+        partition.publish()
+    path = partition.view.segments[-1].path
+    world.disk = world.disk.process_kill()
+    return path, ends[0][1], ends
+
+
+def judge_cut(
+    world: World, disk: SimDisk, verdict: Verdict, must_notice: bool, whole: int, what: str
+) -> None:
+    world.disk = disk
+    try:
+        log = open_log(world)
+    except Corrupt:
+        if not must_notice:
+            verdict.add("untrue", f"a torn tail, cut at {what}, was called damage")
+        return
+    end = log.partition(TOPIC, 0).durable_watermark
+    if must_notice:
+        verdict.add("lost", f"promised batches cut at {what} went unnoticed")
+    elif end != whole:
+        verdict.add("lost", f"cut at {what}: the log ends at {end}, not {whole}")
+    log.close()
