@@ -53,7 +53,7 @@ check: $(STAMP) ## Before every commit: lint, format, types, fast tests
 
 bench: $(STAMP) ## Run every script in bench/; fails at the end when one missed its bar
 	@missed=""; \
-	for script in $(sort $(filter-out bench/_%,$(wildcard bench/*.py))); do \
+	for script in $(sort $(filter-out bench/__init__.py,$(wildcard bench/*.py))); do \
 	    echo "== $$script"; \
 	    PYTHONPATH=. $(PY) "$$script" || missed="$$missed $$script"; \
 	done; \

@@ -34,7 +34,7 @@ class Counter:
         _declare(self)
 
     def add(self, amount: float = 1, **labels: str) -> None:
-        key = tuple(sorted(labels.items()))
+        key = tuple(sorted(labels.items())) if labels else ()
         with self._lock:
             self._values[key] = self._values.get(key, 0) + amount
 

@@ -20,6 +20,7 @@
     subscribers.py  Subscriber, Claim: ack, nack, defer, dead letters
     retention.py    what may go
     compaction.py   latest record per key
+    repair.py       giving up damaged bytes, keeping every whole batch
 
 On disk, below the data folder:
 
@@ -30,6 +31,7 @@ On disk, below the data folder:
                            /00000000000000000000.digests request digests (sealed)
                            /partition.ckpt               producer state
                            /marks                        log start, durable watermark
+                           /<file>.damaged               bytes a repair has set aside
     log/subscribers/<name>.progress                      watermark and gaps
 
 The writer thread owns every partition. Readers, subscribers and everybody else see immutable
@@ -52,6 +54,7 @@ from frazil.log.digests import DIGEST_BYTES
 from frazil.log.log import Log, Maintained
 from frazil.log.partition import Partition
 from frazil.log.reader import AtTime, Reader, Start
+from frazil.log.repair import Repaired, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic
@@ -74,6 +77,7 @@ __all__ = [
     "Partition",
     "Reader",
     "Record",
+    "Repaired",
     "Start",
     "StoredBatch",
     "Subscriber",
@@ -88,5 +92,6 @@ __all__ = [
     "exit_process",
     "parse_header",
     "read_records",
+    "repair_partition",
     "validate_produced",
 ]

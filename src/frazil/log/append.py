@@ -10,8 +10,7 @@ from frazil.log.batch import (
     BatchHeader,
     Compression,
     Record,
-    encode_batch,
-    parse_header,
+    encode_parts,
     validate_produced,
 )
 from frazil.log.digests import DIGEST_BYTES, DIGEST_HEADER
@@ -19,11 +18,22 @@ from frazil.log.digests import DIGEST_BYTES, DIGEST_HEADER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """One whole record batch, encoded, waiting for its offset."""
+    """One whole record batch, encoded, waiting for its offset.
 
-    payload: bytes
+    It comes in parts that are written one after the other; the first holds the batch header.
+    """
+
+    parts: tuple[bytes, ...]
     header: BatchHeader
     digest: bytes | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return self.header.size_bytes
+
+    @property
+    def payload(self) -> bytes:
+        return b"".join(self.parts)
 
 
 class Appended(NamedTuple):
@@ -50,14 +60,14 @@ def append_of_records(
         first = records[0]
         headers = (*first.headers, (DIGEST_HEADER, digest))
         records = [replace(first, headers=headers), *records[1:]]
-    payload = encode_batch(records, compression=compression)
-    return Append(payload=payload, header=parse_header(payload), digest=digest)
+    header, parts = encode_parts(records, compression=compression)
+    return Append(parts=tuple(parts), header=header, digest=digest)
 
 
 def append_of_batch(payload: bytes) -> Append:
     """Take a batch a Kafka client has encoded. `Malformed` unless every byte is in order."""
     header, payload = validate_produced(payload)
-    return Append(payload=payload, header=header)
+    return Append(parts=(payload,), header=header)
 
 
 def digest_of(records: Sequence[Record]) -> bytes | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypedDict, Unpack
 
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
@@ -46,6 +47,11 @@ INT64_MAX = 2**63 - 1
 RECORD_COUNT_MAX = 1_000_000
 """Seven bytes make a record and cost hundreds in memory; real batches hold thousands."""
 
+SHORT_VARINTS = tuple(bytes((n,)) for n in range(0x80))
+NO_HEADERS = SHORT_VARINTS[0]
+NULL = SHORT_VARINTS[1]
+"""A length of -1."""
+
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
@@ -60,9 +66,11 @@ class Record:
     headers: Headers = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchHeader:
-    """What a batch says about itself. One made by `parse_header` has only possible values."""
+class BatchHeader(NamedTuple):
+    """What a batch says about itself. One made by `parse_header` has only possible values.
+
+    A tuple, because one is made for every batch on its way to the disk.
+    """
 
     base_offset: int
     batch_length: int
@@ -121,7 +129,24 @@ class BatchHeader:
         return (self.base_sequence + self.last_offset_delta) & INT32_MAX
 
 
-def encode_batch(
+class BatchFields(TypedDict, total=False):
+    """What `encode_parts` takes besides the records."""
+
+    base_offset: int
+    last_offset_delta: int | None
+    max_timestamp_ms: int | None
+    append_time: bool
+    delete_horizon_ms: int | None
+    compression: Compression
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
+    leader_epoch: int
+
+
+def encode_parts(
     records: Sequence[Record],
     *,
     base_offset: int = 0,
@@ -136,11 +161,13 @@ def encode_batch(
     transactional: bool = False,
     control: bool = False,
     leader_epoch: int = 0,
-) -> bytes:
-    """One batch of records whose offsets rise from `base_offset` on.
+) -> tuple[BatchHeader, list[bytes]]:
+    """One batch of records whose offsets rise from `base_offset` on, in parts that are written
+    one after the other: so a large value is never copied.
 
-    What is left None follows from the records; compaction, which takes records out, states it
-    instead. A batch without records must state `last_offset_delta`, and is never compressed.
+    The first part holds the header and what comes before the first value. What is left None
+    follows from the records; compaction, which takes records out, states it instead. A batch
+    without records must state `last_offset_delta`, and is never compressed.
     """
     attributes = int(compression) if records else 0
     base_timestamp_ms = records[0].timestamp_ms if records else NO_TIMESTAMP_MS
@@ -149,7 +176,11 @@ def encode_batch(
     if last_offset_delta is None:
         last_offset_delta = records[-1].offset - base_offset if records else -1
     if max_timestamp_ms is None:
-        max_timestamp_ms = max((r.timestamp_ms for r in records), default=NO_TIMESTAMP_MS)
+        max_timestamp_ms = (
+            base_timestamp_ms
+            if len(records) == 1 and delete_horizon_ms is None
+            else max((r.timestamp_ms for r in records), default=NO_TIMESTAMP_MS)
+        )
     attributes |= append_time * APPEND_TIME | transactional * TRANSACTIONAL | control * CONTROL
     if len(records) > RECORD_COUNT_MAX:
         raise _too_many(len(records))
@@ -176,13 +207,19 @@ def encode_batch(
             base_sequence,
             len(records),
         )
-        batch = _assemble(base_offset, leader_epoch, checked, parts)
+        front = _front(base_offset, leader_epoch, checked, parts)
     except struct.error as error:
         raise Malformed(f"a batch field is out of range: {error}") from None
-    parse_header(batch)
+    header = parse_header(front)
     if lowest > base_offset + last_offset_delta + 1:
         raise Malformed(f"offset {lowest - 1} is behind the last offset delta {last_offset_delta}")
-    return batch
+    return header, [front + parts[0], *parts[1:]] if parts else [front]
+
+
+def encode_batch(records: Sequence[Record], **fields: Unpack[BatchFields]) -> bytes:
+    """The same batch, in one piece."""
+    _, parts = encode_parts(records, **fields)
+    return b"".join(parts)
 
 
 def parse_header(data: bytes, position: int = 0) -> BatchHeader:
@@ -196,9 +233,8 @@ def parse_header(data: bytes, position: int = 0) -> BatchHeader:
     base_offset, length, leader_epoch, magic, crc = FRONT.unpack_from(data, position)
     if magic != MAGIC:
         raise Malformed(f"record format {magic}; only version {MAGIC} is spoken here")
-    attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms, *producer, count = (
-        CHECKED.unpack_from(data, position + FRONT.size)
-    )
+    checked = CHECKED.unpack_from(data, position + FRONT.size)
+    attributes, last_offset_delta, count = checked[0], checked[1], checked[-1]
     if length < HEADER_BYTES - LENGTH_END:
         raise Malformed(f"batch length {length} is shorter than a header")
     if attributes & ~KNOWN_ATTRIBUTES or attributes & COMPRESSION_MASK > Compression.ZSTD:
@@ -207,20 +243,7 @@ def parse_header(data: bytes, position: int = 0) -> BatchHeader:
         raise Malformed(f"offsets from {base_offset} on with last delta {last_offset_delta}")
     if not 0 <= count <= last_offset_delta + 1:
         raise Malformed(f"{count} records in a batch with last offset delta {last_offset_delta}")
-    return BatchHeader(
-        base_offset=base_offset,
-        batch_length=length,
-        leader_epoch=leader_epoch,
-        crc=crc,
-        attributes=attributes,
-        last_offset_delta=last_offset_delta,
-        base_timestamp_ms=base_timestamp_ms,
-        max_timestamp_ms=max_timestamp_ms,
-        producer_id=producer[0],
-        producer_epoch=producer[1],
-        base_sequence=producer[2],
-        record_count=count,
-    )
+    return BatchHeader(base_offset, length, leader_epoch, crc, *checked)
 
 
 def check_batch(data: bytes) -> BatchHeader:
@@ -287,18 +310,19 @@ def with_max_timestamp(data: bytes, timestamp_ms: int, *, append_time: bool = Fa
     )
     attributes |= append_time * APPEND_TIME
     checked = CHECKED.pack(attributes, last_offset_delta, base_timestamp_ms, timestamp_ms, *rest)
-    return _assemble(base_offset, leader_epoch, checked, [data[HEADER_BYTES:]])
+    body = data[HEADER_BYTES:]
+    return _front(base_offset, leader_epoch, checked, [body]) + body
 
 
-def _assemble(base_offset: int, leader_epoch: int, checked: bytes, parts: list[bytes]) -> bytes:
-    # The CRC runs over the parts, so that a large value is copied once, by the join.
+def _front(base_offset: int, leader_epoch: int, checked: bytes, parts: Sequence[bytes]) -> bytes:
+    """The header of a batch that goes on with `parts`."""
     length, crc = HEADER_BYTES - LENGTH_END, crc32c(checked)
     for part in parts:
         length += len(part)
         crc = extend_crc32c(crc, part)
     if length > INT32_MAX:
         raise TooLarge(f"a batch of {length} bytes; its length field ends at {INT32_MAX}")
-    return b"".join((FRONT.pack(base_offset, length, leader_epoch, MAGIC, crc), checked, *parts))
+    return FRONT.pack(base_offset, length, leader_epoch, MAGIC, crc) + checked
 
 
 def _append_record(
@@ -306,33 +330,39 @@ def _append_record(
 ) -> None:
     if offset_delta > INT32_MAX or max(abs(timestamp_delta), abs(record.timestamp_ms)) > INT64_MAX:
         raise Malformed(f"offset {record.offset} or time {record.timestamp_ms} is too far away")
-    value = record.value
-    front = [b"\0", _varint(timestamp_delta), _varint(offset_delta)]
-    _append_nullable(front, record.key)
-    front.append(_varint(-1 if value is None else len(value)))
-    back = [_varint(len(record.headers))]
-    for name, content in record.headers:
+    value = record.value if record.value is not None else b""
+    before = b"".join(
+        (
+            b"\0",
+            _varint(timestamp_delta),
+            _varint(offset_delta),
+            _nullable(record.key),
+            _varint(-1 if record.value is None else len(value)),
+        )
+    )
+    after = _headers(record.headers) if record.headers else NO_HEADERS
+    length = len(before) + len(value) + len(after)
+    parts += (_varint(length) + before, value, after)
+
+
+def _headers(headers: Headers) -> bytes:
+    parts = [_varint(len(headers))]
+    for name, content in headers:
         try:
-            _append_nullable(back, name.encode())
+            parts += (_nullable(name.encode()), _nullable(content))
         except UnicodeEncodeError as error:
             raise Malformed(f"a header name is not text: {error}") from None
-        _append_nullable(back, content)
-    before, after = b"".join(front), b"".join(back)
-    length = len(before) + len(value or b"") + len(after)
-    parts += (_varint(length) + before, value or b"", after)
+    return b"".join(parts)
 
 
-def _append_nullable(parts: list[bytes], content: bytes | None) -> None:
-    if content is None:
-        parts.append(_varint(-1))
-    else:
-        parts += (_varint(len(content)), content)
+def _nullable(content: bytes | None) -> bytes:
+    return NULL if content is None else _varint(len(content)) + content
 
 
 def _varint(number: int) -> bytes:
     rest = (number << 1) ^ (number >> 63)
     if rest < 0x80:
-        return bytes((rest,))
+        return SHORT_VARINTS[rest]
     encoded = bytearray()
     while rest > 0x7F:
         encoded.append(rest & 0x7F | 0x80)

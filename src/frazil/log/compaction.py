@@ -296,5 +296,5 @@ def rewrite(
         sealed_ms=segment.facts.sealed_ms,
         digest_count=sum(flags & FLAG_DIGEST for _, _, flags in batches),
     )
-    view = SegmentView(path=segment.path, header=header_bytes, facts=facts, index=index)
+    view = SegmentView(path=segment.path, header=header_bytes, facts=facts, sparse=index)
     return view, scratch

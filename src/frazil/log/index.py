@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from typing import NamedTuple
 
 INDEX_KIND = b"INDX"
@@ -56,8 +55,7 @@ class SparseIndex:
         return Entry(self.offsets[at], self.positions[at]) if at >= 0 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentFacts:
+class SegmentFacts(NamedTuple):
     """What a sealed segment's `.index` file says of it besides the entries."""
 
     base_offset: int
@@ -70,23 +68,15 @@ class SegmentFacts:
 
 def encode_index(salt: bytes, facts: SegmentFacts, index: SparseIndex) -> bytes:
     """The body of a `.index` file. The salt ties it to the one segment file it was made from."""
-    numbers = (
-        facts.base_offset,
-        facts.end_offset,
-        facts.size_bytes,
-        facts.max_timestamp_ms,
-        facts.sealed_ms,
-        facts.digest_count,
-    )
     entries = zip(index.offsets, index.positions, index.times_before, strict=True)
-    return FACTS.pack(salt, *numbers, len(index.offsets)) + b"".join(
+    return FACTS.pack(salt, *facts, len(index.offsets)) + b"".join(
         struct.pack("<qqq", *entry) for entry in entries
     )
 
 
 def decode_index(data: bytes, interval_bytes: int) -> tuple[bytes, SegmentFacts, SparseIndex]:
     """Read what `encode_index` wrote. The bytes have passed their checksum."""
-    salt, base, end, size, max_timestamp, sealed, digests, count = FACTS.unpack_from(data)
+    salt, *facts, count = FACTS.unpack_from(data)
     index = SparseIndex(interval_bytes)
     for offset, position, time_before in struct.iter_unpack(
         "<qqq", data[FACTS.size : FACTS.size + 24 * count]
@@ -94,12 +84,4 @@ def decode_index(data: bytes, interval_bytes: int) -> tuple[bytes, SegmentFacts,
         index.positions.append(position)
         index.times_before.append(time_before)
         index.offsets.append(offset)
-    facts = SegmentFacts(
-        base_offset=base,
-        end_offset=end,
-        size_bytes=size,
-        max_timestamp_ms=max_timestamp,
-        sealed_ms=sealed,
-        digest_count=digests,
-    )
-    return salt, facts, index
+    return salt, SegmentFacts(*facts), index

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from frazil.disk import Budget, Disk, Lock, make_directories
+from frazil.disk import Budget, Disk, Lock, is_full, make_directories
 from frazil.errors import Conflict, Corrupt, Malformed, TooLarge, Unknown
 from frazil.log.append import Append, Appended
 from frazil.log.batch import read_records
-from frazil.log.compaction import Compacted, compact, is_due
+from frazil.log.compaction import compact, is_due
 from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
@@ -84,6 +85,7 @@ class Log:
         self._rand = rand
         self._time = SteadyTime(clock)
         self._opened: list[Partition] = []
+        self._is_closed = False
         self._topics: dict[str, Topic] = {}
         self._subscribers: dict[str, Subscriber] = {}
         self._published: dict[tuple[str, int], int] = {}
@@ -176,14 +178,21 @@ class Log:
         return Topic(name=name, config=config, partitions=tuple(partitions))
 
     def create_topic(self, name: str, config: TopicConfig | None = None) -> Topic:
-        """Make a topic, or return the one that is there with the same settings."""
+        """Make a topic, or return the one that is there with the same settings.
+
+        OSError when the disk is full: then nothing was made, and it may be tried again.
+        """
         check_name(name, "topic")
         config = config or TopicConfig()
-        known = self._topics.get(name)
-        if known is not None:
-            if known.config != config:
-                raise Conflict(f"topic {name} exists with other settings: {known.config}")
-            return known
+        topic = self._topics.get(name) or self._on_writer(partial(self._make_topic, name, config))
+        if topic.config != config:
+            raise Conflict(f"topic {name} exists with other settings: {topic.config}")
+        return topic
+
+    def _make_topic(self, name: str, config: TopicConfig) -> Topic:
+        """On the writer thread: one at a time, and a failed sync ends the process."""
+        if name in self._topics:
+            return self._topics[name]
         partitions = config.partitions + sum(len(t.partitions) for t in self._topics.values())
         # Open segments cannot be released; beside them one must fill, one drain, a batch fit.
         segment_bytes = self.config.segment_bytes_max
@@ -193,9 +202,12 @@ class Log:
                 f"{partitions} partitions need log.disk_bytes_max of at least {needed}, which is "
                 f"now {self.config.disk_bytes_max}; raise it or lower log.segment_bytes_max"
             )
-        make_folders(self._disk, name, config)
-        topic = self._open_topic(name, config, {}, may_create=True)
-        save_config(self._disk, name, config)
+        with ExitStack() as undo:
+            undo.callback(self._release, len(self._opened))
+            make_folders(self._disk, name, config)
+            topic = self._open_topic(name, config, {}, may_create=True)
+            save_config(self._disk, name, config)
+            undo.pop_all()
         self._topics[name] = topic
         return topic
 
@@ -216,18 +228,25 @@ class Log:
 
     def append(self, topic: str, append: Append, *, partition: int = 0) -> Future[Appended]:
         """Queue a batch. The future answers when it is durable; a refusal stores nothing."""
-        target = self.partition(topic, partition)
-        length = len(append.payload)
-        if length > self.config.batch_bytes_max:
+        return self.writer.submit(self._target(topic, append, partition), append)
+
+    def append_durably(self, topic: str, append: Append, *, partition: int = 0) -> Appended:
+        """Append a batch and wait until it is durable. The fastest way for a lone producer."""
+        return self.writer.commit(self._target(topic, append, partition), append)
+
+    def _target(self, topic: str, append: Append, partition: int) -> Partition:
+        """The partition a batch may be appended to; raises where it may not."""
+        if append.size_bytes > self.config.batch_bytes_max:
             raise TooLarge(
-                f"a batch of {length} bytes is above log.batch_bytes_max "
+                f"a batch of {append.size_bytes} bytes is above log.batch_bytes_max "
                 f"({self.config.batch_bytes_max}); send smaller batches"
             )
-        if self.topic(topic).config.cleanup == "compact":
+        target = self.partition(topic, partition)
+        if self._topics[topic].config.cleanup == "compact":
             for record in read_records(append.payload):
                 if record.key is None:
                     raise Malformed(f"topic {topic} is compacted: every record needs a key")
-        return self.writer.submit(target, append)
+        return target
 
     def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:
         """A cursor over one partition, beginning where `start` says."""
@@ -256,7 +275,8 @@ class Log:
                 raise Conflict(f"subscriber {name} reads {known.topic}, not {topic}")
             known.config = config
             return known
-        self.create_topic(DEAD_LETTERS)
+        if DEAD_LETTERS not in self._topics:
+            self.create_topic(DEAD_LETTERS)
         progress = [
             Progress(watermark=start_offset(partition, start))
             for partition in self.topic(topic).partitions
@@ -301,19 +321,16 @@ class Log:
     def maintain(self) -> Maintained:
         """One round: roll old segments, expire, make room, compact. Call it about once a second."""
         expired, dropped = self._on_writer(self._expire_and_drop)
-        compacted = Compacted()
+        removed = 0
         for topic in self.topics():
             if topic.config.cleanup == "compact":
                 for partition in topic.partitions:
                     limit = self._compaction_limit(topic, partition)
                     now_ms = self._time.now_ms()
                     if is_due(partition.view, topic.config, now_ms, limit):
-                        compacted = compact(partition, topic.config, now_ms, limit, self._on_writer)
-        return Maintained(
-            expired_bytes=expired,
-            dropped_count=dropped,
-            compacted_count=compacted.removed_count,
-        )
+                        done = compact(partition, topic.config, now_ms, limit, self._on_writer)
+                        removed += done.removed_count
+        return Maintained(expired_bytes=expired, dropped_count=dropped, compacted_count=removed)
 
     def _compaction_limit(self, topic: Topic, partition: Partition) -> int:
         """Records the lake has not got yet are not compacted away."""
@@ -336,8 +353,7 @@ class Log:
         expired = 0
         for topic in self.topics():
             for partition in topic.partitions:
-                if partition.needs_roll:
-                    partition.roll()
+                self._roll_when_due(partition)
                 released = self._released(topic, partition)
                 start = expired_offset(
                     partition.view,
@@ -357,17 +373,26 @@ class Log:
             dropped += lost
         return expired, dropped
 
+    def _roll_when_due(self, partition: Partition) -> None:
+        """A full disk puts it off, and must not stop what makes room."""
+        try:
+            if partition.needs_roll:
+                partition.roll()
+        except OSError as error:
+            if not is_full(error):
+                raise
+
     def _released(self, topic: Topic, partition: Partition) -> int:
         read = [
             subscriber.saved_watermark(partition.index)
-            for subscriber in self._subscribers.values()
+            for subscriber in list(self._subscribers.values())  # others may be made meanwhile
             if subscriber.topic == topic.name
         ]
         published = self._published.get((topic.name, partition.index), 0)
         return released_offset(partition.view, topic.config, published, read)
 
     def _drop_one(self) -> int | None:
-        """Drop the oldest sealed segment of all. How many unread offsets went; None: none left."""
+        """Drop the oldest sealed segment of all. How many unread offsets went; None: none can."""
         places = [(topic, p) for topic in self.topics() for p in topic.partitions]
         number = oldest_sealed((i, partition.view) for i, (_, partition) in enumerate(places))
         if number is None:
@@ -377,12 +402,16 @@ class Log:
         unread = max(
             0, oldest.end_offset - max(self._released(topic, partition), oldest.base_offset)
         )
-        partition.trim(oldest.end_offset, dropped_count=unread)
+        if not partition.trim(oldest.end_offset, dropped_count=unread):
+            return None  # no room to save what must outlive it
         LOST.add(unread, reason="drop_oldest", topic=topic.name)
         return unread
 
     def close(self) -> None:
-        """Finish what waits, save progress and state, give the folder back."""
+        """Finish what waits, save progress and state, give the folder back. Once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.writer.close()
         with ExitStack() as always:
             always.callback(self._lock.close)
@@ -393,9 +422,12 @@ class Log:
                 for partition in self._opened:
                     partition.close()
 
-    def _release(self) -> None:
-        for partition in self._opened:
+    def _release(self, first: int = 0) -> None:
+        """Give the files of partitions back, from the one opened at number `first` on."""
+        for partition in self._opened[first:]:
             partition.release()
+            self.budget.take(-partition.view.size_bytes)
+        del self._opened[first:]
 
     def __enter__(self) -> Log:
         return self

@@ -37,7 +37,6 @@ from frazil.log.segment import (
     HEADER_BYTES,
     LogSegment,
     identity_of,
-    segment_name,
     side_name,
 )
 from frazil.log.view import SegmentView, View
@@ -186,22 +185,23 @@ class Partition:
 
     def _stage_bytes(self, append: Append, base_offset: int) -> None:
         """Queue frame header and payload without copying the payload."""
-        payload = append.payload
-        stamp = STAMP.pack(base_offset, payload[8:12], LEADER_EPOCH)
-        head = stamp + payload[STAMP.size : HEAD_BYTES]
-        flags = FLAG_DIGEST if append.digest is not None else 0
+        first = append.parts[0]
+        stamp = STAMP.pack(base_offset, first[8:12], LEADER_EPOCH)
+        if len(first) < HEAD_BYTES:
+            first = append.payload
+        head = stamp + first[STAMP.size : HEAD_BYTES]
         frame = frame_header(
             head,
-            len(payload),
+            append.size_bytes,
             base_offset,
             self._durable_watermark,
-            flags,
+            FLAG_DIGEST if append.digest is not None else 0,
             self._active.header.salt,
         )
-        self._buffers.append(frame + head)
-        if len(payload) > HEAD_BYTES:
-            self._buffers.append(memoryview(payload)[HEAD_BYTES:])
-        self._staged_bytes += len(frame) + len(payload)
+        self._buffers += (frame + head, memoryview(first)[HEAD_BYTES:])
+        if first is append.parts[0]:
+            self._buffers += append.parts[1:]
+        self._staged_bytes += len(frame) + append.size_bytes
 
     @property
     def is_staged(self) -> bool:
@@ -269,7 +269,7 @@ class Partition:
         )
         sealed, digests = self._active, self._active_digests
         facts = self._facts(sealed, now_ms, len(digests))
-        self._sealed += (self._segment_view(sealed, facts),)
+        self._sealed += (SegmentView(sealed.path, sealed.header, facts, sealed.index),)
         self._active, self._active_digests = following, []
         self._active_since_ms = now_ms
         self._budget.take(HEADER_BYTES)
@@ -377,7 +377,7 @@ class Partition:
             self.view = self._current_view()
         self.place.disk.sync_directory(self.place.folder)
         self._budget.take(new.facts.size_bytes - old.facts.size_bytes)
-        save_index(self.place, new.header.salt, new.facts, new.index)
+        save_index(self.place, new.header.salt, new.facts, new.sparse)
 
     def close(self) -> None:
         """Leave a clean mark behind: the next start knows where the log ended."""
@@ -392,22 +392,16 @@ class Partition:
 
     def _facts(self, segment: LogSegment, sealed_ms: int, digest_count: int) -> SegmentFacts:
         return SegmentFacts(
-            base_offset=segment.base_offset,
-            end_offset=self._durable_watermark,
-            size_bytes=segment.size_bytes,
-            max_timestamp_ms=segment.max_timestamp_ms,
-            sealed_ms=sealed_ms,
-            digest_count=digest_count,
+            segment.base_offset,
+            self._durable_watermark,
+            segment.size_bytes,
+            segment.max_timestamp_ms,
+            sealed_ms,
+            digest_count,
         )
-
-    def _segment_view(self, segment: LogSegment, facts: SegmentFacts) -> SegmentView:
-        path = f"{self.place.folder}/{segment_name(segment.base_offset)}"
-        return SegmentView(path=path, header=segment.header, facts=facts, index=segment.index)
 
     def _current_view(self) -> View:
-        facts = self._facts(self._active, 0, len(self._active_digests))
-        return View(
-            start_offset=self._start_offset,
-            durable_watermark=self._durable_watermark,
-            segments=(*self._sealed, self._segment_view(self._active, facts)),
-        )
+        active = self._active
+        facts = self._facts(active, 0, len(self._active_digests))
+        view = SegmentView(active.path, active.header, facts, active.index)
+        return View(self._start_offset, self._durable_watermark, (*self._sealed, view))

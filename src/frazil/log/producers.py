@@ -8,6 +8,7 @@ reason. The state is rebuilt from the log itself, so it survives what the log su
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from frazil.errors import Fenced, SequenceGap, SequenceOld, Unknown
@@ -105,6 +106,21 @@ class Producers:
         for key in stale:
             del self._known[key]
         return len(stale)
+
+    def forget(self, lost: Iterable[tuple[int, int]]) -> int:
+        """Forget batches that lie in lost ranges of offsets. Returns how many.
+
+        A producer's next batch is then refused, or taken again where nothing came after it.
+        """
+        spans, count = list(lost), 0
+        for key, known in list(self._known.items()):
+            past = tuple(p for p in known.past if not any(b <= p.base_offset < e for b, e in spans))
+            count += len(known.past) - len(past)
+            if not past:
+                del self._known[key]
+            elif past != known.past:
+                self._known[key] = known._replace(past=past)
+        return count
 
     def remembered_offsets(self) -> set[int]:
         """Base offsets of all remembered batches: compaction keeps their headers."""

@@ -91,7 +91,7 @@ class Reader:
             raise _damaged(segment, 0, "no file") from None
         self._salt = segment.header.salt
         first = Entry(segment.facts.base_offset, HEADER_BYTES)
-        self._entry = segment.index.before_offset(self.offset) or first
+        self._entry = segment.sparse.before_offset(self.offset) or first
         return self._file
 
     def _read_from(self, file: File, segment: SegmentView, bytes_max: int) -> list[StoredBatch]:
@@ -112,7 +112,7 @@ class Reader:
             if offset != segment.facts.end_offset and not segment.header.is_rewritten:
                 raise _damaged(segment, position, "the end of the file")
             offset = segment.facts.end_offset
-        elif taken < bytes_max:
+        elif taken < bytes_max or not batches:
             raise _damaged(segment, position, "bytes that are no such batch")
         self._entry = Entry(offset, position)
         self.offset = offset
@@ -131,23 +131,26 @@ def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
     for segment in view.segments:
         if segment.facts.max_timestamp_ms < timestamp_ms:
             continue
-        entry = segment.index.before_time(timestamp_ms)
+        entry = segment.sparse.before_time(timestamp_ms)
         reader = Reader(partition, max(entry.offset if entry else 0, view.start_offset))
         try:
             while reader.offset < segment.facts.end_offset:
                 for batch in reader.read():
-                    if batch.header.max_timestamp_ms >= timestamp_ms:
-                        return _first_at(batch, timestamp_ms)
+                    offset = _first_at(batch, timestamp_ms)
+                    if offset is not None:
+                        return offset
         finally:
             reader.close()
     return view.durable_watermark
 
 
-def _first_at(batch: StoredBatch, timestamp_ms: int) -> int:
-    for record in batch.records():
-        if record.timestamp_ms >= timestamp_ms:
-            return record.offset
-    return batch.base_offset
+def _first_at(batch: StoredBatch, timestamp_ms: int) -> int | None:
+    """Where in the batch that time begins. The record its header speaks of may be compacted."""
+    if batch.header.max_timestamp_ms >= timestamp_ms:
+        for record in batch.records():
+            if record.timestamp_ms >= timestamp_ms:
+                return record.offset
+    return None
 
 
 def _segment_of(view: View, offset: int) -> SegmentView | None:

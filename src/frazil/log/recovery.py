@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import struct
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from frazil.disk import SALT_BYTES, Disk, File, read_checkpoint, write_checkpoint
@@ -266,8 +266,8 @@ def _open_sealed(place: Place, base: int, following: int, now_ms: int) -> tuple[
             about = (salt, facts.base_offset, facts.end_offset, facts.size_bytes)
             if about == (header.salt, base, following, size):
                 if facts.sealed_ms > now_ms:  # the clock was wrong then, or is now
-                    facts = replace(facts, sealed_ms=now_ms)
-                return SegmentView(path=path, header=header, facts=facts, index=index), False
+                    facts = facts._replace(sealed_ms=now_ms)
+                return SegmentView(path=path, header=header, facts=facts, sparse=index), False
         index = SparseIndex(place.config.index_interval_bytes)
         offset, position, max_timestamp, digest_count = base, HEADER_BYTES, NO_TIME, 0
         for batch in walk_batches(file, header, HEADER_BYTES, size, base):
@@ -295,7 +295,7 @@ def _open_sealed(place: Place, base: int, following: int, now_ms: int) -> tuple[
         sealed_ms=now_ms,
         digest_count=digest_count,
     )
-    return SegmentView(path=path, header=header, facts=facts, index=index), True
+    return SegmentView(path=path, header=header, facts=facts, sparse=index), True
 
 
 def _own_header(place: Place, data: bytes, path: str, base: int) -> SegmentHeader:

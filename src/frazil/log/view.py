@@ -1,25 +1,26 @@
-"""What readers see of a partition: immutable, replaced whole after every group commit."""
+"""What readers see of a partition: immutable, replaced whole after every group commit.
+
+Tuples, because they are made anew between a sync and its answers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from frazil.log.index import SegmentFacts, SparseIndex
 from frazil.log.segment import SegmentHeader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentView:
+class SegmentView(NamedTuple):
     """The readable part of one segment. The facts of the open one grow with every commit."""
 
     path: str
     header: SegmentHeader
     facts: SegmentFacts
-    index: SparseIndex
+    sparse: SparseIndex
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(NamedTuple):
     """A partition at one moment. Everything in it is durable.
 
     `segments` is never empty; the last one is open. Offsets from `start_offset` up to

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from frazil.disk import Budget, is_full
@@ -46,11 +46,36 @@ def exit_process(error: BaseException) -> None:
     os._exit(EXIT_CODE)
 
 
-@dataclass(slots=True)
 class _Waiting:
-    partition: Partition
-    append: Append
-    answer: Future[Appended]
+    """One batch on its way. Answered once: with its place, or with the reason why it has none."""
+
+    __slots__ = ("answer", "append", "appended", "error", "is_answered", "partition")
+
+    def __init__(
+        self, partition: Partition, append: Append, answer: Future[Appended] | None
+    ) -> None:
+        self.partition = partition
+        self.append = append
+        self.answer = answer
+        self.appended: Appended | None = None
+        self.error: BaseException | None = None
+        self.is_answered = False
+
+    def accept(self) -> None:
+        self.is_answered = True
+        if self.answer is not None:
+            self.answer.set_result(self.place)
+
+    def refuse(self, error: BaseException) -> None:
+        self.is_answered = True
+        self.error = error
+        if self.answer is not None:
+            self.answer.set_exception(error)
+
+    @property
+    def place(self) -> Appended:
+        assert self.appended is not None
+        return self.appended
 
 
 @dataclass(slots=True)
@@ -58,17 +83,20 @@ class _Errand:
     run: Callable[[], object]
     answer: Future[Any]
 
+    @property
+    def is_answered(self) -> bool:
+        return self.answer.done()
 
-@dataclass(slots=True)
-class _Group:
-    """What one step does with one partition."""
-
-    waiting: list[_Waiting] = field(default_factory=list)
-    staged: list[tuple[Future[Appended], Appended]] = field(default_factory=list)
+    def refuse(self, error: BaseException) -> None:
+        self.answer.set_exception(error)
 
 
 class Writer:
-    """`submit` and `run` may be called from any thread; `step` by one owner, usually `start`'s."""
+    """`submit`, `commit` and `run` may be called from any thread.
+
+    The partitions belong to whoever holds `_turn`: the writer thread, or a producer in `commit`.
+    Without a thread, `step` belongs to the one caller there is.
+    """
 
     def __init__(
         self,
@@ -84,6 +112,7 @@ class Writer:
         self._budget = budget
         self._fatal = fatal
         self._reclaim = reclaim
+        self._turn = threading.Lock()
         self._changed = threading.Condition()
         self._queue: deque[_Waiting | _Errand] = deque()
         self._queue_bytes = 0
@@ -95,7 +124,7 @@ class Writer:
 
     def submit(self, partition: Partition, append: Append) -> Future[Appended]:
         """Queue a batch. The future answers once it is durable, or says why it is not stored."""
-        length = len(append.payload) + FRAME_OVERHEAD_BYTES
+        length = append.size_bytes + FRAME_OVERHEAD_BYTES
         answer: Future[Appended] = Future()
         with self._changed:
             self._check_open()
@@ -115,6 +144,25 @@ class Writer:
             self._changed.notify()
         return answer
 
+    def commit(self, partition: Partition, append: Append) -> Appended:
+        """Append a batch and wait for it.
+
+        Whoever finds nobody writing does the step, for all who wait: a lone producer is spared
+        two changes of threads.
+        """
+        if not self._turn.acquire(blocking=False):
+            return self.submit(partition, append).result()
+        own = _Waiting(partition, append, None)
+        try:
+            self._check_open()
+            self._budget.admit(self._queue_bytes + append.size_bytes + FRAME_OVERHEAD_BYTES)
+            self._step_guarded(own)
+        finally:
+            self._pass_turn()
+        if own.error is not None:
+            raise own.error
+        return own.place
+
     def run(self, errand: Callable[[], T]) -> Future[T]:
         """Have the writer do something that only the owner of the partitions may do."""
         answer: Future[T] = Future()
@@ -130,17 +178,26 @@ class Writer:
         if self._is_closing:
             raise Unavailable("the log is closing")
 
-    def step(self) -> int:
-        """Append what waits, sync once, answer everybody. Returns how many were taken."""
+    def step(self, own: _Waiting | None = None) -> int:
+        """Append what waits, sync once, answer everybody. Returns how many were taken.
+
+        `own` is the batch of a producer that does the step itself.
+        """
         taken = self._take()
-        self._in_hand = [item for item in taken if item.answer.set_running_or_notify_cancel()]
-        groups: dict[Partition, _Group] = {}
+        self._in_hand = [
+            item
+            for item in taken
+            if item.answer is None or item.answer.set_running_or_notify_cancel()
+        ]
+        if own is not None:
+            self._in_hand.append(own)
+        groups: dict[Partition, list[_Waiting]] = {}
         try:
             for item in self._in_hand:
                 if isinstance(item, _Errand):
                     self._do(item)
                 else:
-                    groups.setdefault(item.partition, _Group()).waiting.append(item)
+                    groups.setdefault(item.partition, []).append(item)
             self._commit(groups)
             if self._budget.is_tight:
                 self._make_room()
@@ -148,35 +205,35 @@ class Writer:
             self._fail(error)
         return len(taken)
 
-    def _commit(self, groups: dict[Partition, _Group]) -> None:
+    def _commit(self, groups: dict[Partition, list[_Waiting]]) -> None:
         """Stage, write, sync, publish, answer: in this order, for every partition at once."""
         written = [p for p, group in groups.items() if self._write(p, group)]
         if written:
             begin_ns = self._clock.monotonic_ns()
             for partition in written:
                 partition.sync()
-            SYNC_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
+            took_ms = (self._clock.monotonic_ns() - begin_ns) / NS_PER_MS
             for partition in written:
                 partition.publish()
+            SYNC_MS.record(took_ms)
             with self._published:
                 self._published.notify_all()
         for group in groups.values():
-            for answer, appended in group.staged:
-                if not answer.done():
-                    answer.set_result(appended)
+            for waiting in group:
+                if not waiting.is_answered:
+                    waiting.accept()
 
-    def _write(self, partition: Partition, group: _Group) -> bool:
+    def _write(self, partition: Partition, group: list[_Waiting]) -> bool:
         """Stage and write one partition's group. False when there is nothing to sync."""
+        durable = partition.durable_watermark
         try:
             if partition.needs_roll:
                 partition.roll()
-            for waiting in group.waiting:
+            for waiting in group:
                 try:
-                    appended = partition.stage(waiting.append)
+                    waiting.appended = partition.stage(waiting.append)
                 except FrazilError as error:
-                    waiting.answer.set_exception(error)
-                else:
-                    group.staged.append((waiting.answer, appended))
+                    waiting.refuse(error)
             if not partition.is_staged:
                 return False
             partition.write()
@@ -184,18 +241,14 @@ class Writer:
         except OSError as error:
             if not is_full(error):
                 raise
-        durable = partition.durable_watermark
         if partition.is_staged:
             partition.abort()
-        DISK_REFUSED.add(len(group.waiting))
-        # A repetition of something durable is still answered; one of this lost group is not.
-        group.staged = [(a, r) for a, r in group.staged if r.end_offset <= durable]
-        kept = {id(answer) for answer, _ in group.staged}
-        for waiting in group.waiting:
-            if id(waiting.answer) not in kept and not waiting.answer.done():
-                waiting.answer.set_exception(
-                    Overloaded("the disk is full; free room on it and send again")
-                )
+        DISK_REFUSED.add(len(group))
+        for waiting in group:
+            # A repetition of something durable is still answered; one of this lost group is not.
+            repeats = waiting.appended is not None and waiting.place.end_offset <= durable
+            if not waiting.is_answered and not repeats:
+                waiting.refuse(Overloaded("the disk is full; free room on it and send again"))
         return False
 
     def _do(self, errand: _Errand) -> None:
@@ -220,16 +273,16 @@ class Writer:
 
     def _take(self) -> list[_Waiting | _Errand]:
         """The next group: as much as waits, up to a bound."""
+        if not self._queue:
+            return []
         with self._changed:
-            while not self._queue and not self._is_closing and self._thread is not None:
-                self._changed.wait()
             taken: list[_Waiting | _Errand] = []
             size = 0
             while self._queue and size < self._config.group_bytes_max:
                 item = self._queue.popleft()
                 taken.append(item)
                 if isinstance(item, _Waiting):
-                    size += len(item.append.payload) + FRAME_OVERHEAD_BYTES
+                    size += item.append.size_bytes + FRAME_OVERHEAD_BYTES
             self._queue_bytes -= size
             QUEUED.set(self._queue_bytes)
             return taken
@@ -239,14 +292,13 @@ class Writer:
         with self._changed:
             self._failure = error
             dropped, self._queue = self._queue, deque()
+            self._changed.notify_all()
         for item in self._in_hand:
-            if not item.answer.done():
-                item.answer.set_exception(
-                    Unresolved(f"the log stopped before this was safe: {error}")
-                )
-        for item in dropped:
-            if item.answer.set_running_or_notify_cancel():
-                item.answer.set_exception(Unavailable(f"the log has stopped: {error}"))
+            if not item.is_answered:
+                item.refuse(Unresolved(f"the log stopped before this was safe: {error}"))
+        for waiting in dropped:
+            if waiting.answer is None or waiting.answer.set_running_or_notify_cancel():
+                waiting.refuse(Unavailable(f"the log has stopped: {error}"))
         self._fatal(error)
 
     def wait_for(self, partition: Partition, offset: int, timeout_s: float) -> bool:
@@ -270,12 +322,31 @@ class Writer:
         self._thread.start()
 
     def _loop(self) -> None:
+        while self._wait_for_work():
+            with self._turn:
+                self._step_guarded(None)
+
+    def _wait_for_work(self) -> bool:
+        """False once there will never be any."""
+        with self._changed:
+            while not self._queue and not self._is_closing and self._failure is None:
+                self._changed.wait()
+            return bool(self._queue) and self._failure is None
+
+    def _step_guarded(self, own: _Waiting | None) -> None:
+        """One step with the turn in hand."""
         try:
-            while self._failure is None:
-                if self.step() == 0 and self._is_closing:
-                    return
+            if self._failure is None:
+                self.step(own)
         except BaseException as error:  # noqa: BLE001 # top of loop: nobody may wait for a dead writer
             self._fail(error)
+
+    def _pass_turn(self) -> None:
+        """Give the turn back. What has come meanwhile is the writer thread's."""
+        self._turn.release()
+        if self._queue:
+            with self._changed:
+                self._changed.notify()
 
     def close(self) -> None:
         """Finish what waits, then stop. Nothing is taken in any more."""

@@ -1,0 +1,554 @@
+"""Compaction keeps the latest record of each key, at its offset, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frazil.disk import is_full
+from frazil.errors import Malformed
+from frazil.log import (
+    Append,
+    AtTime,
+    Compression,
+    Log,
+    Record,
+    StoredBatch,
+    TopicConfig,
+    View,
+    append_of_batch,
+    append_of_records,
+    check_batch,
+    encode_batch,
+    parse_header,
+)
+from frazil.log import compaction as compaction_module
+from frazil.log.compaction import INTERRUPTED, Compacted, compact, is_due
+from frazil.log.reader import Reader, offset_at_time
+from frazil.model import Rand
+from tests.log.build import FOLDER, SMALL, TOPIC, Fatal, batches, open_log, paths, put, submit
+from tests.log.test_retention import view_of
+from tests.sim.clock import SimClock
+from tests.sim.disk import Model, PowerCut, SimDisk
+
+T = TypeVar("T")
+
+GRACE_MS = 1000
+KEYED = TopicConfig(
+    cleanup="compact", compact_dirty_ratio_min=0, tombstone_grace_ms=GRACE_MS, retention_ms=0
+)
+Fold = dict[bytes, bytes]
+
+
+def store(log: Log, *pairs: tuple[bytes, bytes | None], timestamp_ms: int = 1) -> int:
+    """One batch of (key, value); its base offset."""
+    records = [Record(offset=0, timestamp_ms=timestamp_ms, key=k, value=v) for k, v in pairs]
+    (answer,) = submit(log, append_of_records(records))
+    log.writer.step()
+    return answer.result(0).base_offset
+
+
+def seal(log: Log) -> None:
+    """Begin a new segment, if there is anything in the open one."""
+    partition = log.partition(TOPIC, 0)
+    if partition.view.segments[-1].facts.base_offset < partition.durable_watermark:
+        log._on_writer(partition.roll)
+
+
+def run_round(log: Log, clock: SimClock, config: TopicConfig = KEYED) -> Compacted:
+    partition = log.partition(TOPIC, 0)
+    limit = partition.durable_watermark
+    return compact(partition, config, clock.wall_ms(), limit, log._on_writer)
+
+
+def records_of(log: Log) -> list[Record]:
+    return [record for stored in batches(log) for record in stored.records()]
+
+
+def fold_of(records: list[Record]) -> Fold:
+    """What somebody knows who read these records: the latest value of each key."""
+    latest = {record.key: record.value for record in records}
+    return {key: value for key, value in latest.items() if key is not None and value is not None}
+
+
+def fold(log: Log) -> Fold:
+    return fold_of(records_of(log))
+
+
+# What is kept.
+
+
+def test_of_each_key_the_latest_stays_at_its_offset() -> None:
+    clock = SimClock()
+    log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
+    store(log, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
+    store(log, (b"c", b"1"))
+    store(log, (b"b", b"2"), (b"a", b"3"))
+    seal(log)
+    done = run_round(log, clock)
+    assert (done.segments_count, done.removed_count) == (1, 3) and done.freed_bytes > 0
+    kept = [(record.offset, record.key, record.value) for record in records_of(log)]
+    assert kept == [(3, b"c", b"1"), (4, b"b", b"2"), (5, b"a", b"3")]
+    assert [(b.base_offset, b.end_offset) for b in batches(log)] == [(3, 4), (4, 6)]
+    assert run_round(log, clock) == Compacted(), "clean segments are left alone"
+
+
+Step = tuple[str, int, int]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(0, 4), st.integers(1, 9)),
+        st.tuples(st.just("delete"), st.integers(0, 4), st.just(0)),
+        st.tuples(
+            st.sampled_from(["compact", "compact", "seal", "seal", "wait", "kill", "close"]),
+            st.just(0),
+            st.just(0),
+        ),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=150)
+@given(STEPS)
+def test_the_fold_by_key_is_that_of_a_dict(steps: list[Step]) -> None:
+    """Records keep their offsets, order, content; none comes back; none is lost."""
+    disk, clock = SimDisk(), SimClock()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED)
+    model: Fold = {}
+    history: dict[int, tuple[bytes, bytes | None]] = {}
+    gone: set[int] = set()
+    for step, number, value in steps:
+        key = b"k%d" % number
+        if step == "put":
+            history[store(log, (key, b"%d" % value))] = (key, b"%d" % value)
+            model[key] = b"%d" % value
+        elif step == "delete":
+            history[store(log, (key, None))] = (key, None)
+            model.pop(key, None)
+        elif step == "compact":
+            run_round(log, clock)
+        elif step == "seal":
+            seal(log)
+        elif step == "wait":
+            clock.advance(GRACE_MS)
+        elif step == "kill":
+            disk = disk.process_kill()
+            log = open_log(disk, SMALL, clock=clock)
+        else:
+            log.close()
+            log = open_log(disk, SMALL, clock=clock)
+        records = records_of(log)
+        assert fold_of(records) == model
+        offsets = [record.offset for record in records]
+        assert offsets == sorted(set(offsets))
+        assert all(history[r.offset] == (r.key, r.value) for r in records)
+        assert not gone & set(offsets), "what is gone stays gone"
+        gone = history.keys() - set(offsets)
+    seal(log)
+    run_round(log, clock)
+    clock.advance(GRACE_MS)
+    run_round(log, clock)
+    records = records_of(log)
+    assert fold_of(records) == model
+    assert len(records) == len(model), "one record per living key, no tombstone"
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+def test_thinned_batches_stay_what_they_were(compression: Compression) -> None:
+    """Compression, producer, times and headers survive; every byte is in order."""
+    clock = SimClock()
+    log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
+    records = [
+        Record(offset=i, timestamp_ms=50 + i, key=b"k%d" % (i % 3), value=b"v" * i, headers=HEADERS)
+        for i in range(5)
+    ]
+    payload = encode_batch(
+        records, compression=compression, producer_id=7, producer_epoch=1, base_sequence=0
+    )
+    submit(log, append_of_batch(payload))
+    log.writer.step()
+    seal(log)
+    run_round(log, clock)
+    (thinned,) = batches(log)
+    header = check_batch(thinned.payload)
+    assert thinned.records() == records[2:]
+    assert header.compression is compression
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 1, 0)
+    assert (header.last_sequence, header.last_offset_delta, header.record_count) == (4, 4, 3)
+    assert header.max_timestamp_ms == 54
+
+
+HEADERS = (("name", b"value"), ("empty", None))
+
+
+def test_control_batches_stay_and_delete_nothing() -> None:
+    clock = SimClock()
+    log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
+    store(log, (b"\0\0\0\0", b"mine"))
+    payload = encode_batch(
+        [Record(offset=0, timestamp_ms=1, key=b"\0\0\0\0", value=None)],
+        producer_id=3,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+        control=True,
+    )
+    submit(log, Append(parts=(payload,), header=parse_header(payload)))
+    log.writer.step()
+    seal(log)
+    for _ in range(3):
+        run_round(log, clock)
+        clock.advance(GRACE_MS)
+    assert [b.header.is_control for b in batches(log)] == [False, True]
+    assert batches(log)[0].records()[0].value == b"mine"
+
+
+def test_a_record_without_a_key_is_refused() -> None:
+    log = open_log(SimDisk(), SMALL, topic=KEYED)
+    with pytest.raises(Malformed, match="key"):
+        submit(log, append_of_records([Record(offset=0, timestamp_ms=1, key=None, value=b"x")]))
+    assert store(log, (b"", b"an empty key is a key")) == 0
+
+
+# Tombstones.
+
+
+def test_a_tombstone_stays_for_the_grace_time_after_it_has_done_its_work() -> None:
+    """However old it is by then: who reads from the start meets it within that time."""
+    clock = SimClock()
+    log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
+    store(log, (b"a", b"1"))
+    store(log, (b"b", b"1"))
+    seal(log)
+    tombstone = store(log, (b"a", None))
+    seal(log)
+    clock.advance(100 * GRACE_MS)
+    slow = log.reader(TOPIC, "earliest")
+    seen = [r for b in slow.read(1) for r in b.records()]
+    assert fold_of(seen) == {b"a": b"1"}
+    run_round(log, clock)
+    assert [r.offset for r in records_of(log)] == [1, tombstone]
+    clock.advance(GRACE_MS - 1)
+    run_round(log, clock)
+    seen += [r for chunk in iter(slow.read, []) for b in chunk for r in b.records()]
+    assert fold_of(seen) == fold(log) == {b"b": b"1"}
+    clock.advance(1)
+    run_round(log, clock)
+    assert [r.offset for r in records_of(log)] == [1]
+
+
+def test_a_tombstone_waits_for_an_older_segment_that_is_not_compacted_yet() -> None:
+    """The older segment looks young, because its index was lost and made anew."""
+    config = msgspec.structs.replace(KEYED, compact_age_ms_min=5000)
+    disk, clock = SimDisk(), SimClock()
+    log = open_log(disk, SMALL, clock=clock, topic=config)
+    store(log, (b"a", b"1"))
+    seal(log)
+    store(log, (b"a", None))
+    seal(log)
+    log.close()
+    clock.advance(6000)
+    disk.unlink(f"{FOLDER}/00000000000000000000.index")
+    log = open_log(disk, SMALL, clock=clock)
+    for _ in range(8):
+        run_round(log, clock, config)
+        assert fold(log) == {}
+        clock.advance(GRACE_MS)
+    run_round(log, clock, config)
+    assert records_of(log) == []
+
+
+def test_an_empty_segment_is_read_over() -> None:
+    disk, clock = SimDisk(), SimClock()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED)
+    for _ in range(3):
+        store(log, (b"a", b"1"))
+        seal(log)
+    store(log, (b"a", b"2"))
+    run_round(log, clock)
+    assert [r.offset for r in records_of(log)] == [2, 3]
+    for path in paths(disk, ".index"):
+        disk.unlink(path)
+    again = open_log(disk.process_kill(), SMALL, clock=clock)
+    assert [r.offset for r in records_of(again)] == [2, 3]
+    assert again.partition(TOPIC, 0).durable_watermark == 4
+
+
+# When a round is due, and how far it goes.
+
+CLEAN, DIRTY = True, False
+
+
+def view_with(*segments: tuple[int, int, bool]) -> View:
+    """Segments of (bytes, sealed at, was rewritten)."""
+    view = view_of(*((size, sealed_ms) for size, sealed_ms, _ in segments))
+    marked = [
+        segment._replace(header=replace(segment.header, is_rewritten=rewritten))
+        for segment, (_, _, rewritten) in zip(view.segments, segments, strict=False)
+    ]
+    return View(
+        start_offset=0,
+        durable_watermark=view.durable_watermark,
+        segments=(*marked, view.segments[-1]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("view", "options", "limit", "expected"),
+    [
+        (view_with(), {}, 99, False),
+        (view_with((100, 0, CLEAN)), {"compact_dirty_ratio_min": 0}, 99, False),
+        (view_with((100, 0, DIRTY)), {}, 99, True),
+        (view_with((100, 0, CLEAN), (100, 0, DIRTY)), {}, 99, True),
+        (view_with((101, 0, CLEAN), (100, 0, DIRTY)), {}, 99, False),
+        (view_with((900, 0, CLEAN), (1, 0, DIRTY)), {"compact_dirty_ratio_min": 0}, 99, True),
+        (view_with((900, 0, CLEAN), (1, 500, DIRTY)), {"compact_lag_ms_max": 501}, 99, False),
+        (view_with((900, 0, CLEAN), (1, 500, DIRTY)), {"compact_lag_ms_max": 500}, 99, True),
+        (view_with((100, 900, DIRTY)), {"compact_age_ms_min": 101}, 99, False),
+        (view_with((100, 900, DIRTY)), {"compact_age_ms_min": 100}, 99, True),
+        (view_with((100, 0, DIRTY)), {}, 9, False),
+        (view_with((100, 0, DIRTY)), {}, 10, True),
+        (view_with((100, 0, CLEAN), (100, 0, DIRTY)), {}, 15, False),
+    ],
+)
+def test_a_round_is_due_by_ratio_or_lag(
+    view: View, options: dict[str, int], limit: int, expected: bool
+) -> None:
+    assert is_due(view, TopicConfig(cleanup="compact", **options), 1000, limit) is expected  # type: ignore[arg-type]
+
+
+def test_what_the_lake_has_not_got_is_not_compacted() -> None:
+    clock = SimClock()
+    config = msgspec.structs.replace(KEYED, awaits_lake=True)
+    log = open_log(SimDisk(), SMALL, clock=clock, topic=config)
+    for value in range(6):
+        store(log, (b"a", b"%d" % value))
+        seal(log)
+    assert log.maintain().compacted_count == 0
+    assert len(records_of(log)) == 6
+    log.publish(TOPIC, 0, 3)
+    assert log.maintain().compacted_count == 2
+    assert [r.offset for r in records_of(log)] == [2, 3, 4, 5]
+
+
+def test_more_keys_than_fit_are_done_in_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And clean segments, which grow with the keys there are, never stand in the way."""
+    monkeypatch.setattr(compaction_module, "KEYS_MAX", 3)
+    clock = SimClock()
+    log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
+    for value in (b"old", b"new"):
+        for number in range(20):
+            store(log, (b"k%d" % number, value))
+            if number % 2:
+                seal(log)
+    for _ in range(20):
+        run_round(log, clock)
+    assert [r.offset for r in records_of(log)] == list(range(20, 40))
+    store(log, (b"k7", b"newest"))
+    seal(log)
+    run_round(log, clock)
+    assert [r.offset for r in records_of(log)] == [*range(20, 27), *range(28, 41)]
+
+
+# Readers, look-ups, retention and full disks meanwhile.
+
+
+def many_versions(log: Log) -> Fold:
+    for value in range(8):
+        for number in range(4):
+            store(log, (b"k%d" % number, b"%d" % value), timestamp_ms=100 * value + number)
+    seal(log)
+    return {b"k%d" % number: b"7" for number in range(4)}
+
+
+def test_readers_go_on_while_segments_are_replaced() -> None:
+    """At every place a reader can stand, before the first byte and in the middle of a file."""
+    for position in range(32):
+        clock = SimClock()
+        log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
+        expected = many_versions(log)
+        reader = log.reader(TOPIC, "earliest")
+        seen: list[StoredBatch] = []
+        while len(seen) < position:
+            seen += reader.read(1)
+        run_round(log, clock)
+        seen += [b for chunk in iter(lambda: reader.read(1), []) for b in chunk]  # noqa: B023
+        offsets = [b.base_offset for b in seen]
+        assert offsets == sorted(set(offsets))
+        assert fold_of([r for b in seen for r in b.records()]) == expected
+        assert Reader.open(log.partition(TOPIC, 0), "earliest").read()[0].base_offset == 28
+
+
+def lives(disk: SimDisk, log: Log, clock: SimClock) -> Iterator[Log]:
+    """The log as it is, and as the next process finds it."""
+    yield log
+    yield open_log(disk.process_kill(), SMALL, clock=clock)
+
+
+def test_times_are_found_after_compaction() -> None:
+    disk, clock = SimDisk(), SimClock()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED)
+    many_versions(log)
+    store(log, (b"new", b"1"), timestamp_ms=2000)
+    run_round(log, clock)
+    for again in lives(disk, log, clock):
+        partition = again.partition(TOPIC, 0)
+        for timestamp_ms in (0, 1, 350, 699, 700, 702, 703, 704, 2000, 2001):
+            found = offset_at_time(partition, timestamp_ms)
+            later = [r.offset for r in records_of(again) if r.timestamp_ms >= timestamp_ms]
+            assert found == min(later, default=partition.durable_watermark)
+            assert again.reader(TOPIC, AtTime(timestamp_ms=timestamp_ms)).offset == found
+
+
+def test_a_repeated_request_is_still_known_when_its_record_is_gone() -> None:
+    disk, clock = SimDisk(), SimClock()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED)
+    digest = bytes(range(16))
+    request = append_of_records(
+        [Record(offset=0, timestamp_ms=1, key=b"a", value=b"1")], digest=digest
+    )
+    submit(log, request)
+    log.writer.step()
+    store(log, (b"a", b"2"))
+    seal(log)
+    run_round(log, clock)
+    assert [r.offset for r in records_of(log)] == [1]
+    for again in lives(disk, log, clock):
+        (answer,) = submit(again, request)
+        again.writer.step()
+        assert answer.result(0) == (0, 1, True)
+
+
+@pytest.mark.parametrize("when", ["before reading", "before replacing"])
+def test_a_segment_that_is_dropped_meanwhile_is_left_out(when: str) -> None:
+    disk, clock, fatal = SimDisk(), SimClock(), Fatal()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED, fatal=fatal)
+    expected = many_versions(log)
+    partition = log.partition(TOPIC, 0)
+    first_end = partition.view.segments[0].facts.end_offset
+    errands = itertools.count()
+
+    def drop_then(work: Callable[[], T]) -> T:
+        # The first errand asks for the producers, the others replace segments.
+        if next(errands) == (0 if when == "before reading" else 1):
+            log._on_writer(lambda: partition.trim(first_end))
+        return log._on_writer(work)
+
+    limit = partition.durable_watermark
+    compact(partition, KEYED, clock.wall_ms(), limit, drop_then)
+    assert fatal.errors == [] and partition.view.start_offset == first_end
+    assert fold_of(records_of(log)) == expected
+    assert not [p for p in disk.files() if p.endswith(".cleaned")]
+    run_round(log, clock)
+    assert [r.offset for r in records_of(log)] == [28, 29, 30, 31]
+
+
+def test_a_segment_that_is_missing_is_no_reason_to_go_on() -> None:
+    disk, clock = SimDisk(), SimClock()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED)
+    many_versions(log)
+    disk.unlink(log.partition(TOPIC, 0).view.segments[1].path)
+    with pytest.raises(FileNotFoundError):
+        run_round(log, clock)
+
+
+def test_a_full_disk_puts_the_round_off() -> None:
+    disk, clock, fatal = SimDisk(), SimClock(), Fatal()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED, fatal=fatal)
+    expected = many_versions(log)
+    before = INTERRUPTED.value()
+    used = sum(len(disk.data(path)) for path in disk.files())
+    for room in range(0, 2000, 50):
+        disk.faults.capacity_bytes = used + room
+        run_round(log, clock)
+        assert fold(log) == expected
+        assert not [p for p in disk.files() if p.endswith((".cleaned", ".tmp"))]
+    assert INTERRUPTED.value() > before and fatal.errors == []
+    disk.faults.capacity_bytes = None
+    run_round(log, clock)
+    assert len(records_of(log)) == 4
+    assert log.budget.used_bytes == sum(len(disk.data(p)) for p in paths(disk, ".log"))
+
+
+def test_a_scratch_file_of_a_failed_round_is_overwritten() -> None:
+    disk, clock = SimDisk(), SimClock()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED)
+    expected = many_versions(log)
+    put(disk, f"{log.partition(TOPIC, 0).view.segments[0].path}.cleaned", b"left over")
+    run_round(log, clock)
+    assert fold(log) == expected and len(records_of(log)) == 4
+
+
+def test_an_error_of_the_disk_is_told() -> None:
+    for call in range(1, 40):
+        disk, clock, fatal = SimDisk(), SimClock(), Fatal()
+        log = open_log(disk, SMALL, clock=clock, topic=KEYED, fatal=fatal)
+        expected = many_versions(log)
+        disk.faults.fail_at = (disk.calls + call, errno.EIO)
+        try:
+            run_round(log, clock)
+        except OSError as error:
+            assert not is_full(error)
+        else:
+            assert disk.fired["fail"] == 0
+        again = open_log(disk.process_kill(), SMALL, clock=clock)
+        assert fold(again) == expected
+
+
+# Power cuts.
+
+
+def prepared(disk: SimDisk, clock: SimClock) -> tuple[Log, Fold]:
+    """Dead keys, living ones, tombstones dated and not, a clean segment and dirty ones."""
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED)
+    store(log, (b"a", b"1"), (b"b", b"1"), (b"c", b"1"))
+    store(log, (b"d", b"1"))
+    seal(log)
+    store(log, (b"a", None), (b"b", b"2"))
+    seal(log)
+    run_round(log, clock)
+    clock.advance(GRACE_MS)
+    store(log, (b"c", None), (b"d", b"2"))
+    seal(log)
+    store(log, (b"b", None), (b"e", b"1"))
+    seal(log)
+    store(log, (b"d", b"3"))
+    return log, {b"d": b"3", b"e": b"1"}
+
+
+@pytest.mark.parametrize("model", ["ext4", "weak"])
+def test_a_power_cut_at_any_call_changes_nothing_for_who_reads(model: Model) -> None:
+    """The fold by key is the same after it, and after the rounds that follow; tombstones do
+    not go before what they delete."""
+    for call in itertools.count(1):
+        disk, clock = SimDisk(model=model, rand=Rand(call)), SimClock()
+        log, expected = prepared(disk, clock)
+        disk.faults.crash_at = disk.calls + call
+        try:
+            run_round(log, clock)
+        except PowerCut:
+            for seed in range(3):
+                check_after_cut(disk.crash(Rand(seed)), clock.wall_ms(), expected)
+        else:
+            assert call > 40
+            return
+
+
+def check_after_cut(disk: SimDisk, wall_ms: int, expected: Fold) -> None:
+    clock = SimClock(wall_ms=wall_ms)
+    log = open_log(disk, SMALL, clock=clock)
+    assert fold(log) == expected
+    assert not [p for p in disk.files() if p.endswith((".cleaned", ".tmp"))]
+    for _ in range(3):
+        run_round(log, clock)
+        assert fold(log) == expected
+        clock.advance(GRACE_MS)
+    assert log.partition(TOPIC, 0).durable_watermark == 11

@@ -1,0 +1,332 @@
+"""Reading: in order, without a hole, only what is durable, from wherever one wants to begin."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frazil.disk import RealDisk
+from frazil.errors import Corrupt, OutOfRange
+from frazil.log import AtTime, Log, Reader, Record, Start, TopicConfig, append_of_records
+from frazil.log.reader import offset_at_time, start_offset
+from tests.log.build import (
+    SMALL,
+    TOPIC,
+    WIDE,
+    add,
+    add_each,
+    batch,
+    flipped,
+    frames_of,
+    numbers,
+    open_log,
+    put,
+    segments,
+    submit,
+    values,
+)
+from tests.sim.clock import SimClock
+from tests.sim.disk import SimDisk
+
+MANY = 30
+
+
+def filled() -> tuple[SimDisk, Log]:
+    """Thirty batches over four segments."""
+    disk = SimDisk()
+    log = open_log(disk, SMALL)
+    add_each(log, *numbers(0, MANY))
+    assert len(segments(disk)) == 4
+    return disk, log
+
+
+def offsets(reader: Reader, bytes_max: int) -> list[int]:
+    return [stored.base_offset for stored in reader.read(bytes_max)]
+
+
+# Where to begin.
+
+
+@pytest.mark.parametrize("start", range(MANY + 1))
+def test_begin_at_any_offset(start: int) -> None:
+    """Also at the end, where there is nothing yet; segments do not show."""
+    _, log = filled()
+    reader = log.reader(TOPIC, start)
+    assert values(log, start) == numbers(start, MANY)
+    assert reader.offset == start
+    assert log.reader(TOPIC, "earliest").offset == 0
+    assert log.reader(TOPIC, "latest").offset == MANY
+
+
+@pytest.mark.parametrize("start", [-1, MANY + 1, 10**18, -(10**18)])
+def test_an_offset_outside_the_log_is_refused(start: int) -> None:
+    """Below its start or above its end: with a sentence that says where the log lies."""
+    _, log = filled()
+    with pytest.raises(OutOfRange, match=f"offset {start} of {TOPIC}/0.* holds 0 up to {MANY}"):
+        log.reader(TOPIC, start)
+
+
+def test_an_offset_that_was_removed_is_refused() -> None:
+    """Nobody is moved on in silence."""
+    _, log = filled()
+    partition = log.partition(TOPIC, 0)
+    partition.trim(20)
+    start = partition.view.start_offset
+    assert 0 < start <= 20
+    with pytest.raises(OutOfRange):
+        log.reader(TOPIC, start - 1)
+    assert values(log, start) == numbers(start, MANY)
+    assert log.reader(TOPIC, "earliest").offset == start
+
+
+def test_begin_inside_a_batch() -> None:
+    """The batch that holds the offset comes first, whole; a batch is the unit of reading."""
+    log = open_log(SimDisk())
+    submit(log, batch(b"a", b"b", b"c"), batch(b"d", b"e"))
+    log.writer.step()
+    for start, first in ((0, 0), (1, 0), (2, 0), (3, 3), (4, 3)):
+        assert offsets(log.reader(TOPIC, start), 1) == [first]
+    assert log.reader(TOPIC, 5).read() == []
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest", 0, AtTime(timestamp_ms=0)])
+def test_an_empty_log_has_one_beginning(start: Start) -> None:
+    """Whichever way one asks for it."""
+    log = open_log(SimDisk())
+    reader = log.reader(TOPIC, start)
+    assert reader.offset == 0
+    assert reader.read() == []
+    add(log, b"x")
+    assert offsets(reader, 1) == [0]
+
+
+# How much.
+
+
+@pytest.mark.parametrize("bytes_max", [-1, 0, 1, 100, 300, 10**9])
+def test_a_read_gives_at_least_one_batch_and_stops_at_the_limit(bytes_max: int) -> None:
+    """Small limits go batch by batch, large ones to the end of the segment; nothing is left out."""
+    _, log = filled()
+    reader = log.reader(TOPIC, "earliest")
+    seen: list[int] = []
+    while found := offsets(reader, bytes_max):
+        assert bytes_max > 80 or len(found) == 1
+        seen += found
+        assert reader.offset == seen[-1] + 1
+    assert seen == list(range(MANY))
+
+
+def test_a_batch_larger_than_the_limit_is_read() -> None:
+    """A limit is a wish, not a wall."""
+    log = open_log(SimDisk())
+    add(log, bytes(10_000), b"small")
+    reader = log.reader(TOPIC, "earliest")
+    assert offsets(reader, 10) == [0]
+    assert offsets(reader, 10) == [1]
+
+
+# While the log moves on.
+
+
+def test_a_reader_follows_over_rolls() -> None:
+    """It stays where it is, and goes on in the next segment."""
+    log = open_log(SimDisk(), SMALL)
+    reader = log.reader(TOPIC, "earliest")
+    seen: list[bytes | None] = []
+    for value in numbers(0, MANY):
+        add(log, value)
+        seen += [record.value for stored in reader.read() for record in stored.records()]
+        assert reader.read() == []
+    assert seen == numbers(0, MANY)
+
+
+def test_a_reader_that_waits_at_the_end_of_a_segment_goes_on() -> None:
+    """The segment is sealed and trimmed behind it; it has read it all, so it loses nothing."""
+    log = open_log(SimDisk(), WIDE)
+    add(log, b"one")
+    reader = log.reader(TOPIC, "earliest")
+    reader.read()
+    partition = log.partition(TOPIC, 0)
+    partition.roll()
+    partition.trim(1)
+    assert reader.read() == []
+    add(log, b"two")
+    assert offsets(reader, 1) == [1]
+
+
+def test_a_reader_that_is_overtaken_by_retention_is_told() -> None:
+    """Though its file is still open, it does not go on as if nothing had happened."""
+    _, log = filled()
+    reader = log.reader(TOPIC, "earliest")
+    assert offsets(reader, 1) == [0]
+    log.partition(TOPIC, 0).trim(20)
+    start = log.partition(TOPIC, 0).view.start_offset
+    with pytest.raises(OutOfRange, match=f"offset 1 of {TOPIC}/0 has been removed; .* at {start}"):
+        reader.read()
+    reader.close()
+    assert log.reader(TOPIC, start).read()
+
+
+def test_a_reader_goes_on_over_a_rewritten_segment() -> None:
+    """Compaction replaces the file under it: the cursor finds its place in the new one."""
+    clock = SimClock()
+    topic = TopicConfig(cleanup="compact", compact_dirty_ratio_min=0.0)
+    log = open_log(SimDisk(), SMALL, clock=clock, topic=topic)
+    for number in range(MANY):
+        log.append(TOPIC, batch(b"%06d" % number, key=b"k%d" % (number % 3)))
+        log.writer.step()
+    reader = log.reader(TOPIC, "earliest")
+    seen = offsets(reader, 1)
+    assert log.maintain().compacted_count > 0
+    while found := offsets(reader, 1):
+        seen += found
+    assert seen == sorted(set(seen))
+    assert seen[-1] == reader.offset - 1 == MANY - 1
+    assert len(seen) < MANY
+
+
+def test_a_closed_reader_may_read_on() -> None:
+    """Closing gives the file back; reading opens it again."""
+    _, log = filled()
+    reader = log.reader(TOPIC, "earliest")
+    assert offsets(reader, 1) == [0]
+    reader.close()
+    reader.close()
+    assert offsets(reader, 1) == [1]
+
+
+def test_readers_and_the_writer_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Readers in their own threads, while batches are appended, segments rolled and trimmed:
+    each sees every batch once and in order."""
+    log = open_log(RealDisk(tmp_path), SMALL, threaded=True)
+    total = 400
+    failures: list[BaseException] = []
+
+    def follow() -> None:
+        try:
+            reader, wanted = log.reader(TOPIC, "earliest"), 0
+            while wanted < total:
+                log.wait_for(TOPIC, 0, wanted, 30)
+                for stored in reader.read(1000):
+                    assert stored.base_offset == wanted
+                    assert [r.value for r in stored.records()] == numbers(wanted, wanted + 1)
+                    wanted += 1
+            reader.close()
+        except BaseException as error:  # noqa: BLE001 - carried to the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=follow) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    answers = []
+    for value in numbers(0, total):
+        answers.append(log.append(TOPIC, batch(value)))
+        if len(answers) % 50 == 0:
+            answers[-1].result(30)
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    log.close()
+
+
+# Damage.
+
+
+@pytest.mark.parametrize("bytes_max", [-1, 0, 1, 10**9])
+def test_damage_is_an_error_at_any_limit(bytes_max: int) -> None:
+    """Never a skip, never an endless search, and again the next time."""
+    disk, log = filled()
+    log.close()
+    path = segments(disk)[0]
+    second = frames_of(disk, path)[1]
+    put(disk, path, flipped(disk.data(path), 8 * second.position))
+    reader = open_log(disk, SMALL).reader(TOPIC, 1)
+    for _ in range(2):
+        with pytest.raises(Corrupt) as caught:
+            reader.read(bytes_max)
+        assert (caught.value.path, caught.value.position) == (path, second.position)
+
+
+def test_a_segment_that_vanishes_is_an_error() -> None:
+    """A file somebody removed under a running log is missed, not skipped."""
+    disk, log = filled()
+    disk.unlink(segments(disk)[1])
+    reader = log.reader(TOPIC, "earliest")
+    with pytest.raises(Corrupt, match="no file"):
+        while reader.read():
+            pass
+
+
+def test_a_segment_that_is_cut_under_a_running_log_is_an_error() -> None:
+    """Shorter than it was acknowledged to be."""
+    disk, log = filled()
+    path = segments(disk)[1]
+    frames = frames_of(disk, path)
+    for size in (frames[2].end, frames[2].end + 5):
+        put(disk, path, disk.data(path)[:size])
+        reader = log.reader(TOPIC, "earliest")
+        with pytest.raises(Corrupt) as caught:
+            while reader.read():
+                pass
+        assert (caught.value.path, caught.value.position) == (path, frames[2].end)
+
+
+# Times.
+
+TIMES = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=3), max_size=40)
+"""Timestamps of the records of each batch, in no order at all."""
+LOOKED_UP = (-(2**63), -1, *range(0, 43, 3))
+
+
+@given(TIMES, st.integers(0, 3))
+def test_a_time_is_found_where_a_scan_finds_it(times: list[list[int]], segments_gone: int) -> None:
+    """For every time, over segments, with times mixed up, also after a trim and a restart."""
+    disk = SimDisk()
+    log = open_log(disk, SMALL)
+    for timestamps in times:
+        records = [Record(offset=0, timestamp_ms=t, key=None, value=b"v") for t in timestamps]
+        submit(log, append_of_records(records))
+        log.writer.step()
+    partition = log.partition(TOPIC, 0)
+    bases = [segment.facts.base_offset for segment in partition.view.segments]
+    partition.trim(bases[min(segments_gone, len(bases) - 1)])
+    found = [start_offset(partition, AtTime(timestamp_ms=t)) for t in LOOKED_UP]
+    log = open_log(disk.process_kill(), SMALL)
+    scanned = scan(log)
+    assert found == [
+        next((offset for offset, t in scanned if t >= wanted), sum(map(len, times)))
+        for wanted in LOOKED_UP
+    ]
+    assert found == [offset_at_time(log.partition(TOPIC, 0), t) for t in LOOKED_UP]
+
+
+def scan(log: Log) -> list[tuple[int, int]]:
+    """Every record's offset and time, the slow way."""
+    reader = log.reader(TOPIC, "earliest")
+    found: list[tuple[int, int]] = []
+    while batches := reader.read():
+        found += [(r.offset, r.timestamp_ms) for stored in batches for r in stored.records()]
+    reader.close()
+    return found
+
+
+def test_a_time_is_found_among_what_compaction_left() -> None:
+    """A batch may speak of a time whose record is gone; the first record that is there counts."""
+    topic = TopicConfig(cleanup="compact", compact_dirty_ratio_min=0.0)
+    log = open_log(SimDisk(), SMALL, topic=topic)
+    for number in range(20):
+        records = [
+            Record(offset=0, timestamp_ms=number, key=b"kept %d" % number, value=b"v"),
+            Record(offset=0, timestamp_ms=1000 - number, key=b"again", value=b"v"),
+        ]
+        submit(log, append_of_records(records))
+        log.writer.step()
+    assert log.maintain().compacted_count > 0
+    scanned = scan(log)
+    for wanted_ms in range(1002):
+        expected = next((o for o, t in scanned if t >= wanted_ms), 40)
+        assert offset_at_time(log.partition(TOPIC, 0), wanted_ms) == expected, wanted_ms

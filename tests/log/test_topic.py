@@ -1,0 +1,202 @@
+"""Topics: names that stay in their folder, settings that are there or were never made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from frazil.disk import RealDisk
+from frazil.errors import Corrupt, Malformed
+from frazil.log import TopicConfig
+from frazil.log.topic import CONFIG_NAME, check_name, load_config, save_config, topic_names
+from frazil.model import Rand
+from tests.log.build import FOLDER, TOPIC, add, flipped, open_log, put, values
+from tests.sim.disk import Faults, PowerCut, SimDisk
+
+SETTINGS = f"log/{TOPIC}/{CONFIG_NAME}"
+
+BAD_NAMES = [
+    "",
+    ".",
+    "..",
+    "../etc",
+    "../../../etc/passwd",
+    "a/b",
+    "/etc/passwd",
+    "a\\b",
+    "%2e%2e",
+    "%2e",
+    "a%00b",
+    "a\0b",
+    "\0",
+    "*",
+    "a*",
+    "a?",
+    "[a]",
+    "'",
+    "a'b",
+    '"',
+    "a b",
+    " a",
+    "a ",
+    "a\n",
+    "\na",
+    "a\tb",
+    ".hidden",
+    "a;b",
+    "a|b",
+    "$HOME",
+    "~root",
+    "a:b",
+    "a,b",
+    "a@b",
+    "<script>",
+    "\u202etxt",
+    "ä",
+    "\u0661",
+    "\uff0e\uff0e",
+    "e\u0301",
+    "\ud800",
+    "subscribers",
+    "x" * 250,
+    "x" * 300,
+]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+@pytest.mark.parametrize("what", ["topic", "subscriber"])
+def test_a_name_that_is_no_plain_file_name_is_refused(name: str, what: str) -> None:
+    """Paths, quotes, wildcards, control characters, look-alikes: none of them names anything."""
+    with pytest.raises(Malformed, match=f"cannot name a {what}"):
+        check_name(name, what)
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "A-1", "_x", "-", "a..b", "a.b", "0", "x" * 249, "topic.ckpt"]
+)
+def test_a_plain_name_is_taken(name: str) -> None:
+    """Kafka's grammar, less a leading dot."""
+    check_name(name, "topic")
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_the_log_refuses_bad_names_and_makes_nothing(name: str) -> None:
+    """Every door that takes a name checks it before anything is written."""
+    disk = SimDisk()
+    log = open_log(disk)
+    before = disk.files()
+    with pytest.raises(Malformed):
+        log.create_topic(name)
+    with pytest.raises(Malformed):
+        log.subscribe(name, TOPIC, "earliest")
+    assert disk.files() == before
+
+
+def test_the_longest_names_fit_a_real_disk(tmp_path: Path) -> None:
+    """A name that is accepted can be stored: with suffix and scratch suffix it is a file name."""
+    log = open_log(RealDisk(tmp_path))
+    log.create_topic("x" * 249)
+    accepted = 0
+    for length in range(235, 251):
+        try:
+            check_name("y" * length, "subscriber")
+        except Malformed:
+            continue
+        log.subscribe("y" * length, TOPIC, "earliest")
+        accepted += 1
+    assert accepted
+    log.close()
+    again = open_log(RealDisk(tmp_path))
+    assert len(again.subscribers()) == accepted
+    assert [topic.name for topic in again.topics()] == ["dead_letters", TOPIC, "x" * 249]
+    again.close()
+
+
+def test_settings_are_read_back() -> None:
+    """What was set when the topic was made holds after a restart."""
+    disk = SimDisk()
+    config = TopicConfig(partitions=3, retention_ms=5, retention_bytes_max=9)
+    open_log(disk, topic=config).close()
+    assert load_config(disk, TOPIC) == config
+    assert open_log(disk).topic(TOPIC).config == config
+
+
+def test_damaged_settings_stop_the_start() -> None:
+    """How many partitions there are is not guessed."""
+    disk = SimDisk()
+    open_log(disk).close()
+    whole = disk.data(SETTINGS)
+    for bit in range(0, 8 * len(whole), 7):
+        put(disk, SETTINGS, flipped(whole, bit))
+        with pytest.raises(Corrupt) as caught:
+            open_log(disk)
+        assert caught.value.path == SETTINGS
+        assert disk.holder is None, "a log that did not open holds nothing"
+
+
+@pytest.mark.parametrize("how_much", [1, 200])
+def test_lost_settings_of_a_topic_with_records_stop_the_start(how_much: int) -> None:
+    """A topic does not vanish because one small file did, however little it holds."""
+    disk = SimDisk()
+    log = open_log(disk)
+    for number in range(how_much):
+        add(log, b"value %d" % number)
+    log.close()
+    disk.unlink(SETTINGS)
+    with pytest.raises(Corrupt, match="the settings of a topic that holds data") as caught:
+        open_log(disk)
+    assert caught.value.path == SETTINGS
+
+
+def test_a_topic_is_made_whole_or_not_at_all() -> None:
+    """A power cut at every storage call that makes a topic: afterwards it is there with all its
+    partitions, or it is not and can be made."""
+    outcomes = set()
+    for call in range(1, 200):
+        disk = SimDisk(model="weak")
+        log = open_log(disk)
+        disk.faults = Faults(crash_at=disk.calls + call)
+        try:
+            log.create_topic("new", TopicConfig(partitions=2))
+        except PowerCut:
+            pass
+        else:
+            break
+        for seed in range(5):
+            after = disk.process_kill() if seed == 0 else disk.crash(Rand(seed))
+            log = open_log(after)
+            outcomes.add("new" in [topic.name for topic in log.topics()])
+            assert len(log.create_topic("new", TopicConfig(partitions=2)).partitions) == 2
+            add(log, b"in the old topic")
+            log = open_log(after.crash(Rand(seed)))
+            assert len(log.topic("new").partitions) == 2
+            assert values(log) == [b"in the old topic"]
+    else:
+        raise AssertionError("making a topic takes fewer storage calls than that")
+    assert outcomes == {True, False}
+
+
+def test_what_others_left_in_the_folder_is_no_topic(tmp_path: Path) -> None:
+    """Files, empty folders and half-made topics do not stop the start, and are not topics."""
+    open_log(RealDisk(tmp_path)).close()
+    (tmp_path / "log" / "notes.txt").write_text("remember the milk")
+    (tmp_path / "log" / "empty").mkdir()
+    (tmp_path / "log" / "half" / "0").mkdir(parents=True)
+    (tmp_path / "log" / "half" / "topic.ckpt.tmp").write_bytes(b"half")
+    (tmp_path / "log" / "subscribers" / "x.progress.tmp").write_bytes(b"half")
+    log = open_log(RealDisk(tmp_path))
+    assert [topic.name for topic in log.topics()] == [TOPIC]
+    assert log.subscribers() == []
+    log.create_topic("half")
+    log.close()
+    assert topic_names(RealDisk(tmp_path)) == ["half", TOPIC]
+
+
+def test_a_folder_of_a_partition_that_vanished_stops_the_start() -> None:
+    """The settings say that it was there."""
+    disk = SimDisk()
+    open_log(disk, topic=TopicConfig(partitions=2)).close()
+    save_config(disk, TOPIC, TopicConfig(partitions=3))
+    with pytest.raises(Corrupt, match=f"{FOLDER[:-1]}2 is damaged"):
+        open_log(disk)

@@ -1,0 +1,1 @@
+"""Models against the real thing: whatever Hypothesis does to both, they agree."""

@@ -1,0 +1,105 @@
+"""The pages in docs/formats say what the code does: their examples are decoded here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from frazil.disk import read_checkpoint
+from frazil.log.digests import decode_digests
+from frazil.log.index import NO_TIME, SegmentFacts, decode_index
+from frazil.log.marks import NAME, SLOT_BYTES, Marks, Promise
+from frazil.log.producers import Past, Producers
+from frazil.log.progress import Progress, Span
+from frazil.log.recovery import STATE
+from frazil.log.segment import (
+    HEADER_BYTES,
+    SegmentHeader,
+    decode_segment_header,
+    identity_of,
+    walk_batches,
+)
+from tests.sim.disk import SimDisk
+
+PAGES = Path(__file__).parent.parent / "docs" / "formats"
+
+
+def example(page: str, name: str = "") -> bytes:
+    """The bytes of a fenced block of a page."""
+    text = (PAGES / f"{page}.md").read_text()
+    blocks = dict(re.findall(r"```hex ?(\w*)\n(.*?)```", text, re.DOTALL))
+    return bytes.fromhex(blocks[name])
+
+
+def disk_with(path: str, data: bytes) -> SimDisk:
+    disk = SimDisk()
+    disk.open(path, "create").append([data])
+    return disk
+
+
+def body(kind: str) -> bytes:
+    disk = disk_with("example", example("checkpoint", kind))
+    found = read_checkpoint(disk, "example", kind.encode(), 1, "")
+    assert found is not None
+    return found
+
+
+def test_segment() -> None:
+    data = example("log-segment")
+    header = decode_segment_header(data, "example")
+    assert header == SegmentHeader(
+        identity=identity_of("otlp_logs", 0),
+        salt=bytes.fromhex("0123456789abcdef"),
+        base_offset=1042,
+        created_ms=1_700_000_000_000,
+    )
+    assert header.encode() == data[:HEADER_BYTES]
+    file = disk_with("example", data).open("example")
+    (batch,) = walk_batches(file, header, HEADER_BYTES, len(data), 1042)
+    (record,) = batch.records()
+    assert (record.offset, record.timestamp_ms, record.value) == (
+        1042,
+        1_700_000_000_123,
+        b"hello",
+    )
+
+
+def test_marks() -> None:
+    slots = example("marks")
+    data = b"".join(slots[i : i + 32].ljust(SLOT_BYTES, b"\0") for i in range(0, 128, 32))
+    _, promise = Marks.open(disk_with(NAME, data), "")
+    assert promise == Promise(
+        is_known=True, start_offset=1042, dropped_count=3, durable_watermark=2001
+    )
+
+
+def test_partition_state() -> None:
+    state = body("PART")
+    assert STATE.unpack_from(state) == (1042, 2001)
+    producers = Producers.decode(state[STATE.size :], 0)
+    assert producers._known[77].epoch == 2
+    assert producers._known[77].past == (Past(10, 11, 1040, 1042),)
+
+
+def test_index() -> None:
+    salt, facts, index = decode_index(body("INDX"), 1)
+    assert salt.hex() == "0123456789abcdef"
+    assert facts == SegmentFacts(1042, 1044, 296, 1_700_000_000_456, 1_700_000_060_000, 1)
+    assert list(index.offsets) == [1042, 1043]
+    assert list(index.positions) == [64, 180]
+    assert list(index.times_before) == [NO_TIME, 1_700_000_000_123]
+
+
+def test_digests() -> None:
+    assert decode_digests(body("DGST")) == [(bytes(range(16)), 1043)]
+
+
+def test_progress() -> None:
+    saved = msgspec.msgpack.decode(body("SUBS"))
+    assert saved["topic"] == "otlp_logs"
+    (progress,) = msgspec.convert(saved["partitions"], list[Progress])
+    assert progress == Progress(
+        watermark=1042, done=[Span(1045, 1050)], tries={1042: 2}, dropped_count=3
+    )
