@@ -27,7 +27,7 @@ def rate(writers: int, *, waits: bool) -> float:
 
     def waiting_step(writer: Writer, *own: object) -> int:
         time.sleep(WAIT_S)
-        return step(writer, *own)  # type: ignore[arg-type]
+        return step(writer, *own)
 
     patch = mock.patch.object(Writer, "step", waiting_step if waits else step)
     with scratch_folder() as folder, open_log(folder) as log, patch:

@@ -49,6 +49,32 @@ def test_heals_when_bytes_are_given_back() -> None:
     room.admit(400)
 
 
+def test_is_tight_for_whoever_was_refused() -> None:
+    """A large batch below the soft cap, which fits only when something goes."""
+    room = budget()
+    room.take(600)
+    with pytest.raises(Overloaded):
+        room.admit(500)
+    assert room.is_tight
+    room.take(-100)
+    assert not room.is_tight
+    room.admit(500)
+
+
+def test_a_full_disk_is_tight_until_something_changes() -> None:
+    """Whatever the caps say. Once bytes have gone, or fitted, it must be told anew: otherwise one
+    full disk would drive out everything there is."""
+    for change in (-1, 1):
+        room = budget()
+        room.take(10)
+        room.note_full()
+        assert room.is_tight
+        room.take(0)
+        assert room.is_tight
+        room.take(change)
+        assert not room.is_tight
+
+
 def test_a_log_that_is_found_over_its_cap_only_refuses() -> None:
     """The cap may have been lowered between two starts: counting goes on, nothing breaks."""
     room = budget()

@@ -153,7 +153,7 @@ def test_a_length_is_not_believed_before_it_is_proven() -> None:
     """A header that claims more than the largest payload is damage, whatever its checksum says,
     and one that fails its checksum never makes the reader ask for what it claims."""
     unchecked = struct.pack("<4sIQQI", MAGIC, PAYLOAD_BYTES_MAX + 1, 0, 0, 0)
-    header = unchecked + struct.pack("<I", crc32c(unchecked + SALT))
+    header = unchecked + struct.pack("<I", crc32c(unchecked + SALT + bytes(HEAD_BYTES)))
     assert parse_frame(header + bytes(HEAD_BYTES), 0, 0, SALT) == 0
 
     lying = struct.pack("<4sIQQII", MAGIC, PAYLOAD_BYTES_MAX, 0, 0, 0, 0)

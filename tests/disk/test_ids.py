@@ -50,6 +50,9 @@ class MemoryFile:
         self._disk.may_fail()
         self.data += b"".join(buffers)
 
+    def append_from(self, position: int) -> None:
+        raise NotImplementedError
+
     def write_at(self, position: int, data: bytes) -> None:
         raise NotImplementedError
 

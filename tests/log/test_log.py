@@ -96,9 +96,10 @@ def test_a_log_that_does_not_open_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_start_on_a_full_disk_succeeds() -> None:
-    """Reading needs no room; a torn tail is cut, nothing else goes, appends are refused."""
+    """Reading needs no room; nothing goes that somebody waits for; appends are refused."""
     disk = SimDisk()
     log = open_log(disk, SMALL)
+    log.subscribe("slow", TOPIC, "earliest")
     add_each(log, *numbers(0, 30))
     disk = disk.process_kill()
     used_bytes = sum(len(disk.data(path)) for path in disk.files())
@@ -160,8 +161,11 @@ def test_a_log_is_closed_once() -> None:
     """The second time does nothing at all: the folder may be somebody else's by then."""
     disk = SimDisk()
     log = open_log(disk)
+    subscriber = log.subscribe("reader", TOPIC, "earliest")
     add(log, b"one")
+    (claim,) = subscriber.claim()
     log.close()
+    claim.ack()
     other = open_log(disk)
     add(other, b"two")
     calls, holder = disk.calls, disk.holder
@@ -373,8 +377,8 @@ def test_maintenance_makes_room_on_a_full_disk() -> None:
     clock.advance(2000)
     disk.faults = Faults(capacity_bytes=sum(len(disk.data(path)) for path in disk.files()))
     assert log.maintain().expired_bytes > 0
-    assert len(segments(disk)) == 1
-    assert len(segments(disk, f"log/{TOPIC}/1")) == 1
+    assert log.partition(TOPIC, 0).view.start_offset > 0
+    assert log.partition(TOPIC, 1).view.start_offset > 0
     add(log, b"there is room again")
 
 
@@ -402,6 +406,39 @@ def test_dropping_on_a_full_disk_ends() -> None:
     assert LOST.value(reason="drop_oldest", topic=TOPIC) - lost_before == (
         log.partition(TOPIC, 0).view.start_offset
     )
+
+
+def test_a_full_disk_gives_spare_files_up() -> None:
+    """Room is worth more than a faster sync: files kept to be written over go first."""
+    disk = SimDisk()
+    log = open_log(disk, replaced(SMALL, when_full="drop_oldest"))
+    add_each(log, *numbers(0, 20))
+    log.partition(TOPIC, 0).trim(10)
+    assert paths(disk, ".spare") != []
+    log.subscribe("slow", TOPIC, "earliest")
+    start = log.partition(TOPIC, 0).view.start_offset
+    disk.faults = Faults(capacity_bytes=sum(len(disk.data(path)) for path in disk.files()))
+    (answer,) = submit(log, batch(b"no room"))
+    log.writer.step()
+    assert isinstance(answer.exception(0), Overloaded)
+    assert paths(disk, ".spare") == []
+    add(log, b"there is room")
+    assert values(log) == [*numbers(start, 20), b"there is room"]
+
+
+def test_a_full_disk_drops_no_more_than_the_oldest() -> None:
+    """Who chose to drop the oldest chose to make room, not to lose everything at once."""
+    disk = SimDisk()
+    log = open_log(disk, replaced(SMALL, when_full="drop_oldest"))
+    log.subscribe("slow", TOPIC, "earliest")
+    add_each(log, *numbers(0, 60))
+    second = log.partition(TOPIC, 0).view.segments[1].facts.base_offset
+    disk.faults = Faults(capacity_bytes=sum(len(disk.data(path)) for path in disk.files()))
+    (answer,) = submit(log, batch(b"no room"))
+    log.writer.step()
+    assert isinstance(answer.exception(0), Overloaded)
+    assert values(log) == numbers(second, 60)
+    add(log, b"there is room")
 
 
 def test_old_segments_are_rolled_by_maintenance() -> None:

@@ -28,7 +28,7 @@ from tests.log.build import (
     segments,
 )
 from tests.sim.clock import SimClock
-from tests.sim.disk import Faults, SimDisk
+from tests.sim.disk import Faults, Model, PowerCut, SimDisk
 
 
 class Bench:
@@ -181,17 +181,14 @@ def test_batches_count_their_records() -> None:
 def test_the_budget_follows_every_change() -> None:
     """Appends and rolls take, trims give back, a restart counts the same."""
     bench = Bench(SMALL)
-
-    def on_disk() -> int:
-        return sum(len(bench.disk.data(path)) for path in segments(bench.disk))
-
-    assert bench.budget.used_bytes == on_disk() == HEADER_BYTES
+    assert bench.budget.used_bytes == on_disk(bench) == HEADER_BYTES
     bench.add(*numbers(0, 5))
-    assert bench.budget.used_bytes == on_disk()
+    assert bench.budget.used_bytes == on_disk(bench)
     bench.roll()
     bench.add(b"x")
-    assert bench.budget.used_bytes == on_disk()
-    assert bench.reopened(SMALL).budget.used_bytes == on_disk()
+    assert bench.budget.used_bytes == on_disk(bench)
+    bench = bench.reopened(SMALL)
+    assert bench.budget.used_bytes == on_disk(bench)
 
 
 def test_the_budget_gets_trimmed_bytes_back() -> None:
@@ -201,11 +198,67 @@ def test_the_budget_gets_trimmed_bytes_back() -> None:
         bench.add(*numbers(number, number + 5))
         bench.roll()
     before = bench.budget.used_bytes
-    sealed = bench.partition.view.segments[:2]
-    assert bench.partition.trim(10) == sum(segment.facts.size_bytes for segment in sealed)
-    assert before - bench.budget.used_bytes == 2 * sealed[0].facts.size_bytes
-    assert bench.partition.trim(10) == 0
-    assert bench.partition.trim(0) == 0
+    gone_bytes = sum(segment.facts.size_bytes for segment in bench.partition.view.segments[:2])
+    assert bench.partition.trim(10) == gone_bytes
+    assert bench.budget.used_bytes == before == on_disk(bench), "kept to be written over"
+    bench.partition.drop_spares()
+    assert bench.budget.used_bytes == before - gone_bytes == on_disk(bench)
+    assert bench.partition.trim(10) == bench.partition.trim(0) == 0
+
+
+def on_disk(bench: Bench) -> int:
+    """Bytes of all segments, and of the files kept to be written over."""
+    kept = segments(bench.disk) + paths(bench.disk, ".spare")
+    return sum(len(bench.disk.data(path)) for path in kept)
+
+
+def test_a_trimmed_file_is_written_over() -> None:
+    """A roll takes it; its old records are never seen again, and a restart leaves no spare one."""
+    bench = Bench(SMALL)
+    for number in range(0, 40, 10):
+        bench.add(*numbers(number, number + 10))
+        bench.partition.trim(number)
+        assert len(paths(bench.disk, ".spare")) == (number > 0)
+        bench.roll()
+        assert paths(bench.disk, ".spare") == []
+        assert bench.budget.used_bytes <= on_disk(bench)
+        assert bench.read() == numbers(number, number + 10)
+    bench.add(b"more")
+    bench.partition.trim(30)
+    bench.add(b"and more")
+    bench = bench.reopened(SMALL)
+    assert paths(bench.disk, ".spare") == []
+    assert bench.read() == [*numbers(30, 40), b"more", b"and more"]
+
+
+@pytest.mark.parametrize("model", ["ext4", "weak"])
+def test_a_file_that_is_written_over_survives_any_crash(model: Model) -> None:
+    """At every storage call of a roll into it and of the appends after: what was acknowledged is
+    there, and nothing of its earlier life."""
+    for call in range(1, 60):
+        bench = Bench(SMALL, SimDisk(model=model))
+        bench.add(*numbers(0, 10))
+        bench.roll()
+        bench.add(*numbers(10, 14))
+        bench.partition.trim(10)
+        assert paths(bench.disk, ".spare") != []
+        acknowledged = numbers(10, 14)
+        bench.disk.faults = Faults(crash_at=bench.disk.calls + call)
+        try:
+            bench.roll()
+            for value in numbers(14, 18):
+                bench.add(value)
+                acknowledged.append(value)
+        except PowerCut:
+            pass
+        else:
+            return
+        for seed in range(6):
+            after = bench.disk.crash(Rand(seed)) if seed else bench.disk.process_kill()
+            found = Bench(SMALL, after).read()
+            assert found[: len(acknowledged)] == acknowledged
+            assert found == numbers(10, 10 + len(found))
+    raise AssertionError("this takes fewer storage calls than that")
 
 
 def test_a_segment_is_rolled_by_size() -> None:

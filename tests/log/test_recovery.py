@@ -244,11 +244,15 @@ def test_a_refused_batch_does_not_come_back_from_behind_the_tail() -> None:
 
 def test_a_flipped_bit_in_the_middle_is_damage_not_a_tail() -> None:
     """Every bit of a frame that later frames know to be durable: refuse, name the place, leave
-    the file as it is, with the good frames behind the bad one. Marks are not even needed."""
-    before, _ = eight_batches(in_one_group=False)
+    the file as it is, with the good frames behind the bad one. The marks need not know it."""
+    disk = SimDisk()
+    log = open_log(disk)
+    marks = disk.data(MARKS)
+    add_each(log, *numbers(0, TOTAL))
+    before = killed(log, disk)
+    put(before, MARKS, marks)
     whole = before.data(FIRST)
     middle = frames_of(before)[3]
-    put(before, MARKS, bytes(len(before.data(MARKS))))
     for bit in range(8 * middle.position, 8 * middle.end):
         disk = before.process_kill()
         put(disk, FIRST, flipped(whole, bit))

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import errno
 import itertools
+import re
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frazil import metrics
+from frazil.disk import RealDisk
 from frazil.errors import Corrupt, Held, Malformed, SequenceGap, SequenceOld, Unknown
 from frazil.log import (
     Append,
@@ -639,13 +645,16 @@ class Original:
         }
 
 
-def original(sizes: list[int], *, is_closed: bool) -> Original:
+def original(sizes: list[int], *, is_closed: bool, is_compacted: bool) -> Original:
     disk = SimDisk()
-    log = open_log(disk, SMALL)
+    log = open_log(disk, SMALL, topic=KEYED if is_compacted else None)
     for number, size in enumerate(sizes):
-        submit(log, batch(*[b"%d" % number * 9] * size, digest=b"%016d" % number))
+        values, key = [b"%d" % number * 9] * size, b"%d" % (number % 5)
+        submit(log, batch(*values, key=key, digest=b"%016d" % number))
         if number % 3:
             log.writer.step()
+        if number == len(sizes) * 2 // 3:
+            log.maintain()
     log.writer.step()
     stored = {b.base_offset: b.payload for b in batches(log)}
     end = log.partition(TOPIC, 0).durable_watermark
@@ -666,6 +675,7 @@ def original(sizes: list[int], *, is_closed: bool) -> Original:
     removed=st.integers(0, 20),
     seed=st.integers(0, 10**6),
     is_closed=st.booleans(),
+    is_compacted=st.booleans(),
     hurts_marks=st.booleans(),
 )
 def test_all_that_was_not_hurt_is_still_there(
@@ -674,11 +684,12 @@ def test_all_that_was_not_hurt_is_still_there(
     removed: int,
     seed: int,
     is_closed: bool,
+    is_compacted: bool,
     hurts_marks: bool,
 ) -> None:
     """Random damage to random files: every untouched batch is read at its old offset, nothing
     is invented, the rest is named as lost, and no offset is given twice."""
-    before = original(sizes, is_closed=is_closed)
+    before = original(sizes, is_closed=is_closed, is_compacted=is_compacted)
     disk = before.disk
     ours = [p for p in disk.files() if p.startswith(f"{FOLDER}/") and (hurts_marks or p != MARKS)]
     for kind, number in rots:
@@ -696,7 +707,9 @@ def test_all_that_was_not_hurt_is_still_there(
     found = {b.base_offset: b.payload for b in batches(log)}
     assert untouched <= found.keys()
     assert all(before.batches[offset] == payload for offset, payload in found.items())
-    following = next_offset(log)
+    (appended,) = submit(log, batch(b"after the repair", key=b"key"))
+    log.writer.step()
+    following = appended.result(0).base_offset
     if not hurts_marks:
         assert following >= before.end
         gone = {o for begin, end in repaired.lost for o in range(begin, end)}
@@ -806,3 +819,39 @@ def test_damaged_bytes_are_safe_before_anything_is_changed() -> None:
                 assert after.get(source) == before[source] or after[path] == data
         else:
             return
+
+
+# What the operator reads.
+
+PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+
+
+def test_what_the_page_for_operators_shows_works(tmp_path: Path) -> None:
+    """Its examples run against a data folder, one of them against a damaged one."""
+    examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert len(examples) == 3
+    disk = RealDisk(tmp_path / "data")
+    with Log.open(disk, clock=SimClock(), rand=Rand(1)) as log:
+        log.create_topic("events")
+        for value in numbers(0, 5):
+            log.append("events", batch(value)).result()
+        subscriber = log.subscribe("s", "events", "earliest")
+        subscriber.claim()[4].nack("never", is_permanent=True)
+        subscriber.step()
+    path = tmp_path / "data/log/events/0/00000000000000000000.log"
+    path.write_bytes(flipped(path.read_bytes(), 8 * 200))
+    said = ""
+    for example in examples:
+        done = subprocess.run(
+            [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        said += done.stdout
+    assert "4 batches are whole" in said and "'1 up to 2'" in said
+    assert "s events lag 5" in said and "value-000004" in said
+
+
+def test_metrics_the_page_names_exist() -> None:
+    named = set(re.findall(r"`(frazil\.(?:log|disk)\.[a-z_]+\.[a-z_]+)`", PAGE.read_text()))
+    assert len(named) > 8
+    assert named <= metrics._DECLARED.keys()

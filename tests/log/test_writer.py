@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from frazil.errors import (
     Unresolved,
 )
 from frazil.log import Appended, LogConfig, Partition, TopicConfig
+from frazil.log.segment import HEADER_BYTES
 from frazil.log.writer import DISK_REFUSED, QUEUE_REFUSED
 from tests.log.build import (
     FIRST,
@@ -121,6 +122,28 @@ def test_a_cancelled_batch_is_not_written() -> None:
     assert [answers[0].result(0), answers[2].result(0)] == [(0, 1, False), (1, 2, False)]
     with pytest.raises(CancelledError):
         answers[1].result(0)
+
+
+def test_a_producer_may_do_the_step_itself() -> None:
+    """It is answered when it returns, with all who waited; a repetition gets its old place, a
+    refusal is raised."""
+    log = open_log(SimDisk())
+    waiting = submit(log, batch(b"waited"))
+    assert log.append_durably(TOPIC, numbered(b"own", 0)) == (1, 2, False)
+    assert waiting[0].result(0) == (0, 1, False)
+    assert log.append_durably(TOPIC, numbered(b"own", 0)) == (1, 2, True)
+    with pytest.raises(SequenceGap):
+        log.append_durably(TOPIC, numbered(b"gap", 5))
+    assert values(log) == [b"waited", b"own"]
+
+
+def test_a_producer_that_does_the_step_itself_keeps_its_place() -> None:
+    """What it queued before comes before, also when that does not fit into one group."""
+    log = open_log(SimDisk(), replaced(WIDE, group_bytes_max=1))
+    answers = submit(log, *map(batch, numbers(0, 3)))
+    assert log.append_durably(TOPIC, batch(b"last")) == (3, 4, False)
+    assert [answer.result(0).base_offset for answer in answers] == [0, 1, 2]
+    assert values(log) == [*numbers(0, 3), b"last"]
 
 
 def test_close_answers_everybody_also_behind_cancelled_ones() -> None:
@@ -302,10 +325,10 @@ def test_one_full_partition_does_not_hold_up_the_other() -> None:
 
 @pytest.mark.parametrize("number", FULL)
 def test_a_roll_on_a_full_disk_refuses_and_resumes(number: int) -> None:
-    """The old segment stays the open one, no torn file is left, and the next try rolls."""
+    """No torn file is left, nothing is lost, and the next try rolls."""
     for call in range(1, 5):
         disk = SimDisk()
-        log = open_log(disk, SMALL)
+        log = open_log(disk, SMALL, topic=TopicConfig(awaits_lake=True))
         while not log.partition(TOPIC, 0).needs_roll:
             add(log, b"before")
         before = values(log)
@@ -313,7 +336,7 @@ def test_a_roll_on_a_full_disk_refuses_and_resumes(number: int) -> None:
         answers = submit(log, batch(b"refused"))
         log.writer.step()
         assert errors_of(answers) == [Overloaded]
-        assert len(segments(disk)) == 1
+        assert all(len(disk.data(path)) >= HEADER_BYTES for path in segments(disk))
         assert values(log) == before
         add(log, b"after")
         assert len(segments(disk)) == 2
@@ -377,6 +400,19 @@ def test_a_failed_sync_is_the_end() -> None:
     log.close()
     assert (disk.syncs, len(fatal.errors)) == (syncs, 1)
     assert values(log) == [b"acknowledged"]
+
+
+def test_a_failed_sync_is_the_end_for_a_producer_that_does_the_step_itself() -> None:
+    """It is told that the outcome is unknown; the next one, that nothing is stored."""
+    disk, fatal = SimDisk(), Fatal()
+    log = open_log(disk, fatal=fatal)
+    disk.faults = Faults(fail_sync_at=disk.syncs + 1)
+    with pytest.raises(Unresolved):
+        log.append_durably(TOPIC, batch(b"x"))
+    with pytest.raises(Unavailable):
+        log.append_durably(TOPIC, batch(b"y"))
+    assert len(fatal.errors) == 1
+    assert disk.fired["fail_sync"] == 1
 
 
 @pytest.mark.parametrize("number", [errno.EIO, *FULL])
@@ -531,8 +567,14 @@ def test_many_threads_are_all_answered_in_their_order(tmp_path: Path) -> None:
     def produce(mine: list[Future[Appended]], name: int) -> None:
         begin.wait()
         while len(mine) < sent_count:
+            append = batch(b"%d %d" % (name, len(mine)))
             try:
-                mine.append(log.append(TOPIC, batch(b"%d %d" % (name, len(mine)))))
+                if len(mine) % 7 == name:
+                    own: Future[Appended] = Future()
+                    own.set_result(log.append_durably(TOPIC, append))
+                    mine.append(own)
+                else:
+                    mine.append(log.append(TOPIC, append))
             except Overloaded:  # let the writer catch up
                 wait(mine[-1:], timeout=30)
 
@@ -580,6 +622,38 @@ def test_close_finishes_what_waits(tmp_path: Path) -> None:
     assert [answer.result(0).base_offset for answer in answers] == list(range(200))
     with pytest.raises(Unavailable, match="the log is closing"):
         log.append(TOPIC, batch(b"late"))
+
+
+def test_close_waits_for_a_producer_that_does_the_step_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are closed only when nobody writes any more."""
+    log = open_log(RealDisk(tmp_path), threaded=True)
+    syncing, go_on, closed = threading.Event(), threading.Event(), threading.Event()
+    sync, close = Partition.sync, Partition.close
+
+    def slow_sync(partition: Partition) -> None:
+        syncing.set()
+        assert go_on.wait(30)
+        sync(partition)
+
+    def seen_close(partition: Partition) -> None:
+        closed.set()
+        close(partition)
+
+    monkeypatch.setattr(Partition, "sync", slow_sync)
+    monkeypatch.setattr(Partition, "close", seen_close)
+    with ThreadPoolExecutor() as pool:
+        own = pool.submit(log.append_durably, TOPIC, batch(b"own"))
+        assert syncing.wait(30)
+        closing = pool.submit(log.close)
+        assert not closed.wait(0.1)
+        go_on.set()
+        assert own.result(30) == (0, 1, False)
+        closing.result(30)
+    assert closed.is_set()
+    with open_log(RealDisk(tmp_path)) as again:
+        assert values(again) == [b"own"]
 
 
 @pytest.mark.parametrize("method", ["stage", "write", "publish"])

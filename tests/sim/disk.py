@@ -188,18 +188,26 @@ class SimFile:
         self._path = path
         self._writable = writable
         self._open = True
+        self._end = len(inode.visible)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         data = b"".join(buffers)
         with self._disk.call("append", self._path, len(data)):
             self._check(self._writable)
-            room_bytes = max(0, self._disk.free_bytes())
+            held_bytes = len(self._inode.visible) - self._end
+            room_bytes = held_bytes + max(0, self._disk.free_bytes())
             if len(data) <= room_bytes:
-                self._write(len(self._inode.visible), data)
+                self._write(self._end, data)
+                self._end += len(data)
             else:
                 part = data[: self._disk.rand.randint(0, room_bytes)]
-                self._write(len(self._inode.visible), part)
+                self._write(self._end, part)
+                self._end += len(part)
                 raise self._disk.full(self._path)
+
+    def append_from(self, position: int) -> None:
+        self._check(self._writable, position)
+        self._end = position
 
     def write_at(self, position: int, data: bytes) -> None:
         with self._disk.call("write_at", self._path, len(data)):
@@ -208,6 +216,7 @@ class SimFile:
             if growth_bytes > 0 and growth_bytes > self._disk.free_bytes():
                 raise self._disk.full(self._path)
             self._write(position, bytes(data))
+            self._end = max(self._end, position + len(data))
 
     def read(self, position: int, length: int) -> bytes:
         with self._disk.call("read", self._path, length):
@@ -223,6 +232,7 @@ class SimFile:
         with self._disk.call("truncate", self._path, size):
             self._check(self._writable, size)
             self._inode.change(size, None)
+            self._end = size
 
     def sync(self) -> None:
         with self._disk.call("sync", self._path):

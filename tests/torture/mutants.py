@@ -96,7 +96,7 @@ def _forgotten_producers() -> Patches:
         return original(self, header) if header.producer_id in self._known else None
 
     return [
-        mock.patch.object(recovery._Replay, "take", lambda self, batch, is_active: None),
+        mock.patch.object(recovery._Replay, "take", lambda self, batch, header, is_active: None),
         mock.patch.object(Producers, "encode", lambda self: b"\0\0\0\0"),
         mock.patch.object(Producers, "find_duplicate", find_duplicate),
     ]

@@ -135,6 +135,9 @@ class FaultyFile:
         with self._disk.around("append", buffers, self._file):
             self._file.append(buffers)
 
+    def append_from(self, position: int) -> None:
+        self._file.append_from(position)
+
     def write_at(self, position: int, data: bytes) -> None:
         with self._disk.around("write_at"):
             self._file.write_at(position, data)

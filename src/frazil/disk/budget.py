@@ -23,6 +23,7 @@ class Budget:
         self.soft_bytes_max = hard_bytes_max - segment_bytes_max
         self.used_bytes = 0
         self._wanted_bytes = 0
+        self._is_disk_full = False
 
     def admit(self, length: int) -> None:
         """Let `length` more bytes in, or raise `Overloaded`. Takes nothing by itself."""
@@ -38,13 +39,20 @@ class Budget:
     def take(self, length: int) -> None:
         """Count bytes written; negative for bytes given back."""
         self.used_bytes += length
+        if length:
+            self._is_disk_full = False
         assert self.used_bytes >= 0
         USED.set(self.used_bytes)
+
+    def note_full(self) -> None:
+        """The disk itself has no room, whatever the caps say; true until something fits or goes."""
+        self._is_disk_full = True
 
     @property
     def is_tight(self) -> bool:
         """Should everything that may go, go now?"""
         return (
-            self.used_bytes > self.soft_bytes_max
+            self._is_disk_full
+            or self.used_bytes > self.soft_bytes_max
             or self.used_bytes + self._wanted_bytes > self.hard_bytes_max
         )

@@ -32,6 +32,9 @@ class File(Protocol):
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Add all bytes at the end, or raise. After an error part of them may be there."""
 
+    def append_from(self, position: int) -> None:
+        """Let the next append begin at `position`, over what is there: the file is used again."""
+
     def write_at(self, position: int, data: bytes) -> None:
         """Overwrite bytes in place. Only for small slots that carry their own checksum."""
 
@@ -93,11 +96,11 @@ class Disk(Protocol):
 
 
 class RealFile:
-    """A file descriptor and the end of its file."""
+    """A file descriptor and where the next append goes."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._size = os.fstat(descriptor).st_size
+        self._end = os.fstat(descriptor).st_size
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         for begin in range(0, len(buffers), IOV_MAX):
@@ -105,24 +108,27 @@ class RealFile:
 
     def _append_some(self, buffers: Sequence[Buffer]) -> None:
         wanted = sum(map(len, buffers))
-        written = os.pwritev(self._descriptor, buffers, self._size)
-        self._size += written
+        written = os.pwritev(self._descriptor, buffers, self._end)
+        self._end += written
         if written == wanted:
             return
         # A short write is legal; a write that makes no progress is a full disk.
         rest = memoryview(b"".join(buffers))[written:]
         while rest:
-            written = os.pwrite(self._descriptor, rest, self._size)
+            written = os.pwrite(self._descriptor, rest, self._end)
             if written == 0:
                 raise OSError(errno.ENOSPC, "the disk took no more bytes")
-            self._size += written
+            self._end += written
             rest = rest[written:]
 
     def write_at(self, position: int, data: bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)
         if written != len(data):
             raise OSError(errno.EIO, f"wrote {written} of {len(data)} bytes in place")
-        self._size = max(self._size, position + len(data))
+        self._end = max(self._end, position + len(data))
+
+    def append_from(self, position: int) -> None:
+        self._end = position
 
     def read(self, position: int, length: int) -> bytes:
         data = os.pread(self._descriptor, length, position)
@@ -143,7 +149,7 @@ class RealFile:
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
-        self._size = size
+        self._end = size
 
     def sync(self) -> None:
         os.fdatasync(self._descriptor)

@@ -364,6 +364,8 @@ class Log:
                 )
                 expired += partition.trim(start)
                 partition.expire_digests()
+                if self.budget.is_tight:
+                    partition.drop_spares()
         EXPIRED.add(expired)
         dropped = 0
         while self.config.when_full == "drop_oldest" and self.budget.is_tight:
@@ -381,6 +383,7 @@ class Log:
         except OSError as error:
             if not is_full(error):
                 raise
+            self.budget.note_full()
 
     def _released(self, topic: Topic, partition: Partition) -> int:
         read = [

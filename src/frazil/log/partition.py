@@ -45,6 +45,8 @@ from frazil.model import Rand, SteadyTime
 
 logger = logging.getLogger(__name__)
 
+SPARES_MAX = 4
+"""Trimmed files kept to be written over; maintenance once a second finds that many at 256 MB/s."""
 LEADER_EPOCH = 0
 """There is one leader, for ever; Kafka clients want to be told its epoch."""
 STAMP = struct.Struct(">q4si")
@@ -104,6 +106,7 @@ class Partition:
         self._digests = found.digests
         self._digest_files = found.digest_files
         self._marks = found.marks
+        self._spares: list[tuple[str, int]] = []
         self._staged: list[_Staged] = []
         self._buffers: list[Buffer] = []
         self._staged_bytes = 0
@@ -263,10 +266,8 @@ class Partition:
         """
         assert not self._staged and self._active.size_bytes > HEADER_BYTES
         now_ms = self._time.now_ms()
-        header = self.place.new_header(self._durable_watermark, now_ms)
-        following = LogSegment.create(
-            self.place.disk, self.place.folder, header, self.place.config.index_interval_bytes
-        )
+        self._active.cut_stale_tail()
+        following = self._create_segment(now_ms)
         sealed, digests = self._active, self._active_digests
         facts = self._facts(sealed, now_ms, len(digests))
         self._sealed += (SegmentView(sealed.path, sealed.header, facts, sealed.index),)
@@ -277,6 +278,18 @@ class Partition:
         sealed.close()
         self._write_side_files(facts, sealed, digests)
         ROLLED.add()
+
+    def _create_segment(self, now_ms: int) -> LogSegment:
+        """The next segment's file, made of a spare one where there is one."""
+        path, size_bytes = self._spares.pop() if self._spares else (None, 0)
+        self._budget.take(-size_bytes)
+        return LogSegment.create(
+            self.place.disk,
+            self.place.folder,
+            self.place.new_header(self._durable_watermark, now_ms),
+            self.place.config.index_interval_bytes,
+            path,
+        )
 
     def _write_side_files(
         self, facts: SegmentFacts, sealed: LogSegment, digests: list[Digest]
@@ -309,7 +322,7 @@ class Partition:
             SIDE_FILES_SKIPPED.add()
 
     def trim(self, start_offset: int, *, dropped_count: int = 0) -> int:
-        """Remove sealed segments that lie wholly below `start_offset`. Returns bytes freed.
+        """Remove sealed segments that lie wholly below `start_offset`. Returns their bytes.
 
         What must outlive them is saved first, and the word that they are gone is durable before
         the first of them goes. Where a full disk does not let us save, they stay.
@@ -330,10 +343,10 @@ class Partition:
         with self.swap:
             self._sealed = self._sealed[len(gone) :]
             self.view = self._current_view()
-        self._unlink(gone)
-        freed = sum(segment.facts.size_bytes for segment in gone)
+        freed = sum(self._remove(segment) for segment in gone)
+        self.place.disk.sync_directory(self.place.folder)
         self._budget.take(-freed)
-        return freed
+        return sum(segment.facts.size_bytes for segment in gone)
 
     def _save_outliving(self, gone: list[SegmentView]) -> None:
         """Save producer state and digests that lie nowhere but in these segments."""
@@ -345,19 +358,34 @@ class Partition:
             if segment.facts.digest_count and name not in names:
                 save_digests(self.place, segment.facts.base_offset, digests_in(self.place, segment))
 
-    def _unlink(self, gone: list[SegmentView]) -> None:
-        """Remove the files of segments. Their digests stay until their window has passed."""
+    def _remove(self, segment: SegmentView) -> int:
+        """Take a segment's files away; its digests stay until their window has passed.
+
+        Returns the bytes freed: none when the file is kept to be written over.
+        """
         disk, folder = self.place.disk, self.place.folder
-        names = set(disk.list(folder))
-        for segment in gone:
-            disk.unlink(segment.path)
-            index_name = side_name(segment.facts.base_offset, ".index")
-            if index_name in names:
-                disk.unlink(f"{folder}/{index_name}")
-            digests_name = side_name(segment.facts.base_offset, ".digests")
-            if digests_name in names:
-                self._digest_files[f"{folder}/{digests_name}"] = self._time.now_ms()
-        disk.sync_directory(folder)
+        base, size_bytes = segment.facts.base_offset, segment.facts.size_bytes
+        names = disk.list(folder)
+        if side_name(base, ".index") in names:
+            disk.unlink(f"{folder}/{side_name(base, '.index')}")
+        if side_name(base, ".digests") in names:
+            digests_path = f"{folder}/{side_name(base, '.digests')}"
+            self._digest_files[digests_path] = self._time.now_ms()
+        is_useful = 2 * size_bytes >= self.place.config.segment_bytes_max
+        if is_useful and len(self._spares) < SPARES_MAX and not self._budget.is_tight:
+            spare = f"{folder}/{side_name(base, '.spare')}"
+            disk.rename(segment.path, spare)
+            self._spares.append((spare, size_bytes))
+            return 0
+        disk.unlink(segment.path)
+        return size_bytes
+
+    def drop_spares(self) -> None:
+        """Give the room of spare files back."""
+        while self._spares:
+            path, size_bytes = self._spares.pop()
+            self.place.disk.unlink(path)
+            self._budget.take(-size_bytes)
 
     def expire_digests(self) -> None:
         """Forget digests outside the window, and the files that outlived their segments."""
@@ -382,6 +410,8 @@ class Partition:
     def close(self) -> None:
         """Leave a clean mark behind: the next start knows where the log ended."""
         assert not self._staged
+        self._active.cut_stale_tail()
+        self.drop_spares()
         self._try_checkpoint()
         self.release()
 

@@ -71,14 +71,23 @@ class Reader:
                     return []
                 segment = _segment_of(view, self.offset)
                 if segment is None:
-                    raise OutOfRange(
-                        f"offset {self.offset} of {self.partition.topic}/{self.partition.index} "
-                        f"has been removed; the log begins at {view.start_offset}"
-                    )
+                    raise self._removed()
                 file = self._enter(segment)
-            batches = self._read_from(file, segment, bytes_max)
+            try:
+                batches = self._read_from(file, segment, bytes_max)
+            except Corrupt:
+                # A file that was trimmed under us may be written over already.
+                if self.partition.view.start_offset > self.offset:
+                    raise self._removed() from None
+                raise
             if batches:
                 return batches
+
+    def _removed(self) -> OutOfRange:
+        return OutOfRange(
+            f"offset {self.offset} of {self.partition.topic}/{self.partition.index} has been "
+            f"removed; the log begins at {self.partition.view.start_offset}"
+        )
 
     def _enter(self, segment: SegmentView) -> File:
         """The segment's file, with the cursor on a batch at or before the wanted offset."""

@@ -21,6 +21,7 @@ from itertools import pairwise
 from frazil.disk import SALT_BYTES, Disk, File, read_checkpoint, write_checkpoint
 from frazil.errors import Corrupt
 from frazil.log.append import digest_of
+from frazil.log.batch import BatchHeader
 from frazil.log.config import LogConfig
 from frazil.log.digests import Digest, DigestWindow, decode_digests, encode_digests
 from frazil.log.index import (
@@ -60,7 +61,7 @@ STATE_VERSION = 1
 STATE = struct.Struct("<QQ")
 DIGESTS_KIND = b"DGST"
 DIGESTS_VERSION = 1
-SCRATCH_SUFFIXES = (".tmp", ".cleaned")
+SCRATCH_SUFFIXES = (".tmp", ".cleaned", ".spare")
 DERIVED_HINT = "It is rebuilt from the log."
 
 CUT = Counter("frazil.log.recovery.cut.bytes", "Bytes of torn, never acknowledged tails cut.")
@@ -376,8 +377,9 @@ def _read_active(
     file.settle()  # what kill -9 left in the cache becomes durable before it is served
     size = file.size()
     for batch in walk_batches(file, header, HEADER_BYTES, size, offset):
-        segment.note(batch.base_offset, batch.position, batch.header.max_timestamp_ms)
-        replay.take(batch, is_active=True)
+        batch_header = batch.header
+        segment.note(batch.base_offset, batch.position, batch_header.max_timestamp_ms)
+        replay.take(batch, batch_header, is_active=True)
         offset, segment.size_bytes = batch.end_offset, batch.end
     cut_bytes = size - segment.size_bytes
     promised = max(floor, promised_after(file, header, segment.size_bytes, size))
@@ -391,7 +393,7 @@ def _read_active(
             hint=REPAIR_HINT,
         )
     if cut_bytes:
-        logger.warning("torn log tail cut", extra={"path": segment.path, "bytes": cut_bytes})
+        logger.info("log tail cut", extra={"path": segment.path, "bytes": cut_bytes})
         segment.truncate(segment.size_bytes)
     return offset, cut_bytes
 
@@ -411,8 +413,7 @@ class _Replay:
         self.trimmed_files: dict[str, int] = {}
         self.rebuilt: list[str] = []
 
-    def take(self, batch: StoredBatch, *, is_active: bool) -> None:
-        header = batch.header
+    def take(self, batch: StoredBatch, header: BatchHeader, *, is_active: bool) -> None:
         if batch.base_offset >= self._from_offset and header.has_producer:
             self._producers.remember(header, batch.base_offset, self._now_ms)
         if is_active and batch.flags & FLAG_DIGEST:
@@ -456,7 +457,7 @@ class _Replay:
         for view in sealed:
             if view.facts.end_offset > self._from_offset:
                 for batch in _batches_of(self._place, view):
-                    self.take(batch, is_active=False)
+                    self.take(batch, batch.header, is_active=False)
 
 
 def digests_in(place: Place, view: SegmentView) -> list[Digest]:

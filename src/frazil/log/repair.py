@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
 from frazil.disk import (
@@ -56,6 +56,7 @@ from frazil.log.recovery import (
     save_index,
     save_state,
 )
+from frazil.log.retention import LOST
 from frazil.log.segment import (
     HEADER_BYTES,
     LogSegment,
@@ -141,7 +142,9 @@ def repair_partition(
             rand=rand,
         )
         floor = max([floor, *_reached_by_subscribers(disk, topic, partition)])
-        return _repair(place, floor, now_ms)
+        repaired = _repair(place, floor, now_ms)
+        LOST.add(sum(end - begin for begin, end in repaired.lost), reason="repair", topic=topic)
+        return repaired
     finally:
         lock.close()
 
@@ -173,7 +176,7 @@ def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
         while len(bases) > 1 and bases[1] <= start:
             bases.pop(0)  # recovery finishes this trim
         kept_count, findings, new_base = _inspect(
-            place, start, bases, floor, now_ms, is_promise_known=promise.is_known
+            place, start, bases, floor, is_promise_known=promise.is_known
         )
 
         work = _Work(place, now_ms)
@@ -208,11 +211,11 @@ def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Finding:
     """A segment to be written: at `base`, reaching to `end`, with the whole batches of the file
-    that is there; none where `header` is None, which stands for a file that is missing."""
+    that is there, if there is one."""
 
     base: int
     end: int
-    header: SegmentHeader | None
+    is_missing: bool = False
     damaged: tuple[Range, ...] = ()
     lost: tuple[Range, ...] = ()
 
@@ -255,7 +258,6 @@ def _inspect(
     start: int,
     bases: list[int],
     floor: int,
-    now_ms: int,
     *,
     is_promise_known: bool,
 ) -> tuple[int, list[_Finding], int | None]:
@@ -263,23 +265,23 @@ def _inspect(
     kept_count, new_base = 0, max(start, floor) if not bases else None
     if bases:
         new_base, kept_count = _inspect_last(
-            place, bases[-1], floor, now_ms, is_promise_known=is_promise_known
+            place, bases[-1], floor, is_promise_known=is_promise_known
         )
     ends = bases if new_base is None else [*bases, new_base]
     findings = [_hole(start, ends[0])] if ends[0] > start else []
     for base, end in pairwise(ends):
-        count, found = _inspect_sealed(place, base, end, now_ms)
+        count, found = _inspect_sealed(place, base, end)
         kept_count += count
         findings += found
     return kept_count, findings, new_base
 
 
 def _hole(begin: int, end: int) -> _Finding:
-    return _Finding(base=begin, end=end, header=None, lost=(Range(begin, end),))
+    return _Finding(base=begin, end=end, is_missing=True, lost=(Range(begin, end),))
 
 
 def _inspect_last(
-    place: Place, base: int, floor: int, now_ms: int, *, is_promise_known: bool
+    place: Place, base: int, floor: int, *, is_promise_known: bool
 ) -> tuple[int | None, int]:
     """Where a new segment must begin because the last one, which is open, is damaged; None where
     it is not, and the batches in it. By the rules of recovery, which cuts a torn end itself."""
@@ -287,24 +289,27 @@ def _inspect_last(
     try:
         file.settle()
         size = file.size()
-        header, is_own = _header_of(place, file, base, None, now_ms)
-        if is_own and not header.is_rewritten:
-            offset, position, count = base, HEADER_BYTES, 0
-            for batch in walk_batches(file, header, HEADER_BYTES, size, base):
-                offset, position, count = batch.end_offset, batch.end, count + 1
-            promised = max(floor, promised_after(file, header, position, size))
-            if promised <= offset and (position == size or is_promise_known):
-                return None, count
-        elif not is_own and size <= HEADER_BYTES and floor <= base:
+        header, foreign_salt = _header_of(place, file, base)
+        if header is None and size <= HEADER_BYTES and floor <= base:
             return None, 0
-        return max(floor, base + 1, header.sealed_end_offset, *_reach(file, size, header)), 0
+        if header is not None and not header.is_rewritten:
+            walked = _walk(file, header, size)
+            promised = max(floor, promised_after(file, header, walked.position, size))
+            if promised <= walked.offset and (walked.position == size or is_promise_known):
+                return None, walked.batch_count
+        data = file.read(0, size)
     finally:
         file.close()
+    ends = [floor, base + 1]
+    if header is None:
+        ends += [batch.end_offset for batch in _unsalted_batches(data, base, None, foreign_salt)]
+    else:
+        ends += [header.sealed_end_offset, *_reach(data, header)]
+    return max(ends), 0
 
 
-def _reach(file: File, size: int, header: SegmentHeader) -> Iterator[int]:
+def _reach(data: bytes, header: SegmentHeader) -> Iterator[int]:
     """How far each frame goes by its header, whether its batch is whole or not."""
-    data = file.read(0, size)
     for position, _, _ in find_frames(data, 0, header.salt):
         try:
             yield parse_header(data, position + FRAME.size).end_offset
@@ -312,144 +317,153 @@ def _reach(file: File, size: int, header: SegmentHeader) -> Iterator[int]:
             continue
 
 
-def _inspect_sealed(place: Place, base: int, end: int, now_ms: int) -> tuple[int, list[_Finding]]:
+def _inspect_sealed(place: Place, base: int, end: int) -> tuple[int, list[_Finding]]:
     """How many batches of a sealed segment are whole, and what is to be written in its place."""
     file = place.disk.open(f"{place.folder}/{segment_name(base)}")
     try:
         size = file.size()
-        header, is_own = _header_of(place, file, base, end, now_ms)
-        if is_own:
-            offset, position, count = base, HEADER_BYTES, 0
-            for batch in walk_batches(file, header, HEADER_BYTES, size, base):
-                offset, position, count = batch.end_offset, batch.end, count + 1
-            is_whole = position == size
+        header, _ = _header_of(place, file, base)
+        if header is not None:
+            walked = _walk(file, header, size)
+            offset, is_whole = walked.offset, walked.position == size
             if header.is_rewritten:
-                is_whole = is_whole and size == header.sealed_bytes
                 offset = header.sealed_end_offset
+                is_whole = is_whole and size == header.sealed_bytes
             if is_whole and offset == end:
-                return count, []
+                return walked.batch_count, []
             if is_whole and base < offset < end:
-                return count, [_hole(offset, end)]
-        batches = _whole_batches(file, size, header, end)
+                return walked.batch_count, [_hole(offset, end)]
+        batches = _whole_batches(place, file, base, end)
     finally:
         file.close()
     finding = _Finding(
         base=base,
         end=end,
-        header=header,
-        damaged=tuple(_uncovered(batches, HEADER_BYTES if is_own else 0, size)),
-        lost=tuple(_gaps(batches, header, size, end)),
+        damaged=tuple(_uncovered(batches, 0 if header is None else HEADER_BYTES, size)),
+        lost=tuple(_gaps(batches, Range(base, end), header, size)),
     )
     return len(batches), [finding]
 
 
-def _header_of(
-    place: Place, file: File, base: int, end: int | None, now_ms: int
-) -> tuple[SegmentHeader, bool]:
-    """The segment's own header; where that is damaged one to read by, and False."""
-    foreign_salt = None
+class _Walked(NamedTuple):
+    """How far a segment can be read as recovery reads it."""
+
+    offset: int
+    position: int
+    batch_count: int
+
+
+def _walk(file: File, header: SegmentHeader, size: int) -> _Walked:
+    walked = _Walked(header.base_offset, HEADER_BYTES, 0)
+    for batch in walk_batches(file, header, HEADER_BYTES, size, header.base_offset):
+        walked = _Walked(batch.end_offset, batch.end, walked.batch_count + 1)
+    return walked
+
+
+def _header_of(place: Place, file: File, base: int) -> tuple[SegmentHeader | None, bytes | None]:
+    """The segment's header, if it is whole; or the salt of another file, if it is that one's."""
     try:
         header = decode_segment_header(file.read(0, HEADER_BYTES), "")
-        if (header.identity, header.base_offset) == (place.identity, base):
-            return header, True
-        foreign_salt = header.salt
     except Corrupt:
-        pass
-    salt = _salt_of(file.read(0, file.size()), base, end, foreign_salt)
-    return replace(place.new_header(base, now_ms), salt=salt), False
+        return None, None
+    if (header.identity, header.base_offset) == (place.identity, base):
+        return header, None
+    return None, header.salt
 
 
-def _salt_of(data: bytes, base: int, end: int | None, foreign_salt: bytes | None) -> bytes:
-    """The salt that most frames agree on, for a file that has lost its own.
-
-    A frame that is whole but for the unknown salt shows what the salt did to its checksum. A
-    valid header of another file, moved here by a bad disk, speaks for frames that are not ours.
-    """
-    votes: Counter[int] = Counter()
-    at = data.find(FRAME_MAGIC)
-    while at >= 0:
-        frame_end, effect = _salt_effect(data, at, base, end)
-        if effect is not None:
-            votes[effect] += 1
-        at = data.find(FRAME_MAGIC, frame_end)
-    if foreign_salt is not None:
-        votes.pop(_effect_of(foreign_salt), None)
-    return _salt_with(votes.most_common(1)[0][0] if votes else 0)
-
-
-def _salt_effect(data: bytes, at: int, base: int, end: int | None) -> tuple[int, int | None]:
-    """Where to look next, and what the salt did to the header here, if that can be told."""
-    if len(data) - at < FRAME.size:
-        return len(data), None
-    _, length, base_offset, durable_watermark, flags, check = FRAME.unpack_from(data, at)
-    frame_end = at + FRAME.size + length
-    payload = data[at + FRAME.size : frame_end]
-    try:
-        header = check_batch(payload)
-    except Malformed:
-        return at + 1, None
-    if (header.base_offset, len(payload), header.leader_epoch) != (
-        base_offset,
-        length,
-        LEADER_EPOCH,  # not covered by the batch's own checksum
-    ):
-        return at + 1, None
-    if not HEAD_BYTES <= length <= PAYLOAD_BYTES_MAX:
-        return frame_end, None
-    if base_offset < base or (end is not None and header.end_offset > end):
-        return frame_end, None
-    unsalted = frame_header(
-        payload[:HEAD_BYTES], length, base_offset, durable_watermark, flags, bytes(SALT_BYTES)
-    )
-    return frame_end, check ^ int.from_bytes(unsalted[-4:], "little")
+def _whole_batches(place: Place, file: File, base: int, end: int) -> list[StoredBatch]:
+    """Every whole batch of the segment at `base`, wherever in its file it lies, by offset."""
+    data = file.read(0, file.size())
+    header, foreign_salt = _header_of(place, file, base)
+    if header is None:
+        found = _unsalted_batches(data, base, end, foreign_salt)
+    else:
+        found = _salted_batches(file, data, header)
+    batches: list[StoredBatch] = []
+    # Of two batches at one place the later one is right: the other was taken back.
+    for batch in sorted(found, key=lambda b: (b.base_offset, -b.durable_watermark)):
+        lowest = batches[-1].end_offset if batches else base
+        if lowest <= batch.base_offset and batch.end_offset <= end:
+            batches.append(batch)
+    return batches
 
 
-def _effect_of(salt: bytes) -> int:
-    """What a salt does to the checksum of a header, as against a salt of zeros.
-
-    A CRC is linear: that does not depend on the header, nor on the payload behind it.
-    """
-    rest = bytes(HEAD_BYTES)
-    effect: int = crc32c(salt + rest) ^ crc32c(bytes(SALT_BYTES) + rest)
-    return effect
-
-
-def _salt_with(effect: int) -> bytes:
-    """A salt with this effect. There are many, and to a frame they are all the same."""
-    basis: dict[int, tuple[int, int]] = {}
-    for bit in range(32):
-        salt = 1 << bit
-        change = _effect_of(salt.to_bytes(SALT_BYTES, "little"))
-        while change.bit_length() in basis:
-            other_change, other_salt = basis[change.bit_length()]
-            change, salt = change ^ other_change, salt ^ other_salt
-        basis[change.bit_length()] = (change, salt)
-    found = 0
-    while effect:
-        change, salt = basis[effect.bit_length()]
-        effect, found = effect ^ change, found ^ salt
-    return found.to_bytes(SALT_BYTES, "little")
-
-
-def _whole_batches(file: File, size: int, header: SegmentHeader, end: int) -> list[StoredBatch]:
-    """Every whole batch of this segment, wherever in the file it lies, by offset."""
-    data = file.read(0, size)
+def _salted_batches(file: File, data: bytes, header: SegmentHeader) -> list[StoredBatch]:
+    """Whole batches of a file whose header is whole."""
     with_gaps = replace(header, is_rewritten=True)
     found: list[StoredBatch] = []
     position = HEADER_BYTES
     for head, _, _ in find_frames(data, 0, header.salt):
         if head >= position:  # not inside a batch that is whole
-            for batch in walk_batches(file, with_gaps, head, size, header.base_offset):
+            for batch in walk_batches(file, with_gaps, head, len(data), header.base_offset):
                 found.append(batch)
                 position = batch.end
-    batches: list[StoredBatch] = []
-    offset = header.base_offset
-    # Of two batches at one place the later one is right: the other was taken back.
-    for batch in sorted(found, key=lambda b: (b.base_offset, -b.durable_watermark)):
-        if offset <= batch.base_offset and batch.end_offset <= end:
-            batches.append(batch)
-            offset = batch.end_offset
-    return batches
+    return found
+
+
+def _unsalted_batches(
+    data: bytes, base: int, end: int | None, foreign_salt: bytes | None
+) -> list[StoredBatch]:
+    """Whole batches of a file that has lost its header, and with it the salt.
+
+    A frame that is whole but for the unknown salt shows what the salt did to its checksum. Those
+    that most frames agree on are ours; the others were moved here by a bad disk, certainly when
+    their file's header was moved along.
+    """
+    by_effect: dict[int, list[StoredBatch]] = {}
+    at = data.find(FRAME_MAGIC)
+    while at >= 0:
+        batch, effect = _unsalted_batch(data, at)
+        if batch is None:
+            at = data.find(FRAME_MAGIC, at + 1)
+            continue
+        if base <= batch.base_offset and (end is None or batch.end_offset <= end):
+            by_effect.setdefault(effect, []).append(batch)
+        at = data.find(FRAME_MAGIC, batch.end)
+    if foreign_salt is not None:
+        by_effect.pop(_effect(crc32c(foreign_salt), crc32c(bytes(SALT_BYTES)), HEAD_BYTES), None)
+    most = max(map(len, by_effect.values()), default=0)
+    return [batch for group in by_effect.values() if len(group) == most for batch in group]
+
+
+def _unsalted_batch(data: bytes, at: int) -> tuple[StoredBatch | None, int]:
+    """The batch of the frame at `data[at:]`, if it is whole, and the effect of the salt on it."""
+    if len(data) - at < FRAME.size:
+        return None, 0
+    _, length, base_offset, durable_watermark, flags, check = FRAME.unpack_from(data, at)
+    if length > PAYLOAD_BYTES_MAX:
+        return None, 0
+    frame_end = at + FRAME.size + length
+    payload = data[at + FRAME.size : frame_end]
+    try:
+        header = check_batch(payload)
+    except Malformed:
+        return None, 0
+    # Two fields are not covered by the batch's own checksum.
+    if (header.base_offset, header.leader_epoch, len(payload)) != (
+        base_offset,
+        LEADER_EPOCH,
+        length,
+    ):
+        return None, 0
+    head = payload[:HEAD_BYTES]
+    unsalted = frame_header(head, length, base_offset, durable_watermark, flags, bytes(SALT_BYTES))
+    effect = _effect(check, int.from_bytes(unsalted[-4:], "little"), HEAD_BYTES - len(head))
+    batch = StoredBatch(
+        base_offset, header.end_offset, at, frame_end, flags, durable_watermark, payload
+    )
+    return batch, effect
+
+
+def _effect(check: int, unsalted: int, rest_bytes: int) -> int:
+    """By what two checksums differ once `rest_bytes` more bytes are behind them.
+
+    A CRC is linear: what a salt does to it depends on nothing but the number of bytes that
+    follow, so all frames of a file show the same.
+    """
+    rest = bytes(rest_bytes)
+    effect: int = extend_crc32c(check ^ unsalted, rest) ^ extend_crc32c(0, rest)
+    return effect
 
 
 def _uncovered(batches: list[StoredBatch], position: int, size: int) -> Iterator[Range]:
@@ -463,20 +477,20 @@ def _uncovered(batches: list[StoredBatch], position: int, size: int) -> Iterator
 
 
 def _gaps(
-    batches: list[StoredBatch], header: SegmentHeader, size: int, end: int
+    batches: list[StoredBatch], offsets: Range, header: SegmentHeader | None, size: int
 ) -> Iterator[Range]:
     """The offsets that are lost. A gap between batches that lie side by side in a rewritten
     segment is none: compaction has left it."""
-    offset, position = header.base_offset, HEADER_BYTES
+    offset, position = offsets.begin, HEADER_BYTES
+    is_rewritten = header is not None and header.is_rewritten
     for batch in batches:
-        is_beside = header.is_rewritten and batch.position == position
-        if batch.base_offset > offset and not is_beside:
+        if batch.base_offset > offset and not (is_rewritten and batch.position == position):
             yield Range(offset, batch.base_offset)
         offset, position = batch.end_offset, batch.end
-    if header.is_rewritten and position == size == header.sealed_bytes:
+    if header is not None and is_rewritten and position == size == header.sealed_bytes:
         offset = max(offset, header.sealed_end_offset)
-    if offset < end:
-        yield Range(offset, end)
+    if offset < offsets.end:
+        yield Range(offset, offsets.end)
 
 
 # Doing.
@@ -557,15 +571,15 @@ class _Work:
         """Put the whole batches, or a gap, in the place of what is there: one rename."""
         place, path = self._place, finding.path(self._place)
         batches: list[StoredBatch] = []
-        if finding.header is not None:
+        if not finding.is_missing:
             file = place.disk.open(path)
             try:
-                batches = _whole_batches(file, file.size(), finding.header, finding.end)
+                batches = _whole_batches(place, file, finding.base, finding.end)
             finally:
                 file.close()
         old = SegmentView(
             path=path,
-            header=finding.header or place.new_header(finding.base, self._now_ms),
+            header=place.new_header(finding.base, self._now_ms),
             facts=SegmentFacts(
                 base_offset=finding.base,
                 end_offset=finding.end,

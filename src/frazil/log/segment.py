@@ -149,23 +149,41 @@ class LogSegment:
         self.index = index
         self.size_bytes = size_bytes
         self.max_timestamp_ms = NO_TIME
+        self.has_stale_tail = False
+        """Does the file go on behind `size_bytes`, with frames of an earlier life?"""
 
     @classmethod
     def create(
-        cls, disk: Disk, folder: str, header: SegmentHeader, interval_bytes: int
+        cls,
+        disk: Disk,
+        folder: str,
+        header: SegmentHeader,
+        interval_bytes: int,
+        spare: str | None = None,
     ) -> LogSegment:
-        """A new, empty, durable segment: file synced, then its name."""
+        """A new, empty, durable segment: file synced, then its name.
+
+        A spare file is used again: its blocks are there already, so syncing what is written over
+        them costs the file system no bookkeeping. Its old frames carry another salt.
+        """
         path = f"{folder}/{segment_name(header.base_offset)}"
-        file = disk.open(path, "create")
+        scratch = spare if spare is not None else path
+        file = disk.open(scratch, "create" if spare is None else "edit")
         try:
+            file.append_from(0)
             file.append([header.encode()])
             file.sync()
+            if spare is not None:
+                disk.rename(spare, path)
+                scratch = path
             disk.sync_directory(folder)
         except OSError:
             file.close()
-            disk.unlink(path)
+            disk.unlink(scratch)
             raise
-        return cls(file, path, header, SparseIndex(interval_bytes), HEADER_BYTES)
+        segment = cls(file, path, header, SparseIndex(interval_bytes), HEADER_BYTES)
+        segment.has_stale_tail = spare is not None
+        return segment
 
     @property
     def base_offset(self) -> int:
@@ -180,6 +198,12 @@ class LogSegment:
         self.file.truncate(size_bytes)
         self.file.sync()
         self.size_bytes = size_bytes
+        self.has_stale_tail = False
+
+    def cut_stale_tail(self) -> None:
+        """End the file where its own frames end."""
+        if self.has_stale_tail:
+            self.truncate(self.size_bytes)
 
     def note(self, base_offset: int, position: int, timestamp_ms: int) -> None:
         """Index a durable batch."""

@@ -124,8 +124,12 @@ class Writer:
 
     def submit(self, partition: Partition, append: Append) -> Future[Appended]:
         """Queue a batch. The future answers once it is durable, or says why it is not stored."""
-        length = append.size_bytes + FRAME_OVERHEAD_BYTES
         answer: Future[Appended] = Future()
+        self._queue_up(_Waiting(partition, append, answer))
+        return answer
+
+    def _queue_up(self, waiting: _Waiting) -> None:
+        length = waiting.append.size_bytes + FRAME_OVERHEAD_BYTES
         with self._changed:
             self._check_open()
             self._budget.admit(self._queue_bytes + length)
@@ -139,24 +143,24 @@ class Writer:
                     "send again later",
                     retry_after_ms=100,
                 )
-            self._queue.append(_Waiting(partition, append, answer))
+            self._queue.append(waiting)
             self._queue_bytes += length
-            self._changed.notify()
-        return answer
+            if waiting.answer is not None:
+                self._changed.notify()
 
     def commit(self, partition: Partition, append: Append) -> Appended:
         """Append a batch and wait for it.
 
-        Whoever finds nobody writing does the step, for all who wait: a lone producer is spared
-        two changes of threads.
+        Whoever finds nobody writing does the step, for all who wait in front of it: a lone
+        producer is spared two changes of threads.
         """
         if not self._turn.acquire(blocking=False):
             return self.submit(partition, append).result()
         own = _Waiting(partition, append, None)
         try:
-            self._check_open()
-            self._budget.admit(self._queue_bytes + append.size_bytes + FRAME_OVERHEAD_BYTES)
-            self._step_guarded(own)
+            self._queue_up(own)
+            while not own.is_answered:
+                self._step_guarded()
         finally:
             self._pass_turn()
         if own.error is not None:
@@ -178,19 +182,14 @@ class Writer:
         if self._is_closing:
             raise Unavailable("the log is closing")
 
-    def step(self, own: _Waiting | None = None) -> int:
-        """Append what waits, sync once, answer everybody. Returns how many were taken.
-
-        `own` is the batch of a producer that does the step itself.
-        """
+    def step(self) -> int:
+        """Append what waits, sync once, answer everybody. Returns how many were taken."""
         taken = self._take()
         self._in_hand = [
             item
             for item in taken
             if item.answer is None or item.answer.set_running_or_notify_cancel()
         ]
-        if own is not None:
-            self._in_hand.append(own)
         groups: dict[Partition, list[_Waiting]] = {}
         try:
             for item in self._in_hand:
@@ -244,6 +243,7 @@ class Writer:
         if partition.is_staged:
             partition.abort()
         DISK_REFUSED.add(len(group))
+        self._budget.note_full()
         for waiting in group:
             # A repetition of something durable is still answered; one of this lost group is not.
             repeats = waiting.appended is not None and waiting.place.end_offset <= durable
@@ -324,7 +324,7 @@ class Writer:
     def _loop(self) -> None:
         while self._wait_for_work():
             with self._turn:
-                self._step_guarded(None)
+                self._step_guarded()
 
     def _wait_for_work(self) -> bool:
         """False once there will never be any."""
@@ -333,11 +333,11 @@ class Writer:
                 self._changed.wait()
             return bool(self._queue) and self._failure is None
 
-    def _step_guarded(self, own: _Waiting | None) -> None:
+    def _step_guarded(self) -> None:
         """One step with the turn in hand."""
         try:
             if self._failure is None:
-                self.step(own)
+                self.step()
         except BaseException as error:  # noqa: BLE001 # top of loop: nobody may wait for a dead writer
             self._fail(error)
 
@@ -356,5 +356,6 @@ class Writer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        while self._failure is None and self.step():
-            pass
+        with self._turn:  # a producer may be in the middle of a step
+            while self._failure is None and self.step():
+                pass
