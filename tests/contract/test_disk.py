@@ -174,6 +174,19 @@ def test_write_at_behind_the_end_leaves_zeros(disk: Disk) -> None:
     file.close()
 
 
+def test_append_begins_where_it_is_told(disk: Disk) -> None:
+    """A file that is used again is written over from there, and keeps what lies behind."""
+    file = disk.open("a", "create")
+    file.append([b"0123456789"])
+    file.append_from(2)
+    file.append([b"ab", b"c"])
+    file.append([b"d"])
+    assert file.read(0, 100) == b"01abcd6789"
+    file.append([b"efghijk"])
+    assert file.read(0, 100) == b"01abcdefghijk"
+    file.close()
+
+
 def test_append_follows_a_truncate(disk: Disk) -> None:
     """What was cut stays forgotten; new bytes begin at the cut."""
     file = disk.open("a", "create")

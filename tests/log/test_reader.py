@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -171,6 +172,41 @@ def test_a_reader_that_is_overtaken_by_retention_is_told() -> None:
     assert log.reader(TOPIC, start).read()
 
 
+def overtaken(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let retention strike once in the middle of a read: the segments go, and their files are
+    written over while somebody has them open."""
+    partition, read_from = log.partition(TOPIC, 0), Reader._read_from
+
+    def read_late(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        partition.trim(20)
+        for value in numbers(MANY, 2 * MANY):
+            add(log, value)
+        return read_from(*arguments)
+
+    monkeypatch.setattr(Reader, "_read_from", read_late)
+
+
+def test_a_reader_whose_file_is_written_over_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was too slow: that is no damage, and other records are not shown for its own."""
+    _, log = filled()
+    reader = log.reader(TOPIC, 3)
+    overtaken(log, monkeypatch)
+    with pytest.raises(OutOfRange, match=f"offset 3 of {TOPIC}/0 has been removed"):
+        reader.read()
+    reader.close()
+
+
+def test_a_time_is_looked_up_again_when_retention_is_faster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever asks for a time gets the first record of that time that is still there."""
+    _, log = filled()
+    overtaken(log, monkeypatch)
+    partition = log.partition(TOPIC, 0)
+    assert offset_at_time(partition, 1) == partition.view.start_offset > 0
+
+
 def test_a_reader_goes_on_over_a_rewritten_segment() -> None:
     """Compaction replaces the file under it: the cursor finds its place in the new one."""
     clock = SimClock()
@@ -200,8 +236,8 @@ def test_a_closed_reader_may_read_on() -> None:
 
 
 def test_readers_and_the_writer_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Readers in their own threads, while batches are appended, segments rolled and trimmed:
-    each sees every batch once and in order."""
+    """Readers in their own threads, while batches are appended and segments rolled: each sees
+    every batch once and in order."""
     log = open_log(RealDisk(tmp_path), SMALL, threaded=True)
     total = 400
     failures: list[BaseException] = []

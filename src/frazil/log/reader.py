@@ -136,7 +136,14 @@ class Reader:
 
 def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
     """The offset of the first durable record with this timestamp or a later one."""
-    view = partition.view
+    while True:
+        try:
+            return _look_up(partition, partition.view, timestamp_ms)
+        except OutOfRange:
+            continue  # retention was faster: look again in what is left
+
+
+def _look_up(partition: Partition, view: View, timestamp_ms: int) -> int:
     for segment in view.segments:
         if segment.facts.max_timestamp_ms < timestamp_ms:
             continue
