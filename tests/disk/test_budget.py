@@ -96,3 +96,16 @@ def test_the_hard_cap_leaves_room_for_a_segment() -> None:
     """A budget without a soft cap above zero is refused."""
     with pytest.raises(AssertionError):
         Budget(hard_bytes_max=300, segment_bytes_max=300)
+
+
+def test_a_small_append_does_not_forget_the_room_a_larger_one_wants() -> None:
+    """Whoever was refused finds room when it comes back, even if smaller ones get in meanwhile."""
+    budget = Budget(hard_bytes_max=1000, segment_bytes_max=100)
+    budget.take(800)
+    with pytest.raises(Overloaded):
+        budget.admit(300)
+    budget.admit(10)
+    assert budget.is_tight
+    budget.take(-200)
+    assert not budget.is_tight
+    budget.admit(300)

@@ -24,7 +24,6 @@ from frazil.log.batch import (
     NO_PRODUCER,
     NO_SEQUENCE,
     BatchHeader,
-    Record,
     check_batch,
     encode_batch,
     parse_header,
@@ -34,6 +33,7 @@ from frazil.log.batch import (
     with_max_timestamp,
 )
 from frazil.log.compression import Compression, compress
+from frazil.log.record import Record
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats" / "record-batch.md"
 INT32_MAX = 2**31 - 1

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.log.batch import (
-    Record,
     check_batch,
     encode_batch,
     read_records,
@@ -18,6 +17,7 @@ from frazil.log.batch import (
     with_max_timestamp,
 )
 from frazil.log.compression import Compression
+from frazil.log.record import Record
 from tests.log.test_batch import record_lists
 
 with warnings.catch_warnings():

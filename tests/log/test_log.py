@@ -141,6 +141,22 @@ def test_the_lock_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert descriptors(tmp_path) == []
 
 
+def test_a_new_data_folder_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder made on the way to it is synced into the one above."""
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def seen_fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        fsync(descriptor)
+
+    monkeypatch.setattr("frazil.disk.files.os.fsync", seen_fsync)
+    RealDisk(tmp_path / "a" / "b" / "c")
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+    RealDisk(tmp_path / "a" / "b" / "c")
+    assert len(synced) == 3
+
+
 # The end.
 
 

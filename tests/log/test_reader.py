@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from tests.log.build import (
     values,
 )
 from tests.sim.clock import SimClock
-from tests.sim.disk import SimDisk
+from tests.sim.disk import Faults, SimDisk
 
 MANY = 30
 
@@ -285,6 +286,24 @@ def test_damage_is_an_error_at_any_limit(bytes_max: int) -> None:
         with pytest.raises(Corrupt) as caught:
             reader.read(bytes_max)
         assert (caught.value.path, caught.value.position) == (path, second.position)
+
+
+def test_a_read_error_is_an_error_and_never_a_skip() -> None:
+    """At every storage call of reading: the error is told, and the next try goes on in place."""
+    for call in range(1, 40):
+        disk, log = filled()
+        reader = log.reader(TOPIC, "earliest")
+        disk.faults = Faults(fail_at=(disk.calls + call, errno.EIO))
+        seen: list[int] = []
+        while reader.offset < MANY:
+            try:
+                seen += offsets(reader, 200)
+            except OSError as error:
+                assert error.errno == errno.EIO
+        assert seen == list(range(MANY))
+        if "fail" not in disk.fired:
+            return
+    raise AssertionError("reading so little takes fewer storage calls than that")
 
 
 def test_a_segment_that_vanishes_is_an_error() -> None:

@@ -362,6 +362,27 @@ def test_a_missing_segment_is_missed(which: int, is_closed: bool) -> None:
     assert segments(disk) == [p for p in segments(disk) if int(p[-24:-4]) != begin]
 
 
+def test_a_missing_last_segment_is_missed_when_marks_and_checkpoint_are_behind() -> None:
+    """As after a power cut that cost the file system a file: the index of the segment before
+    says that it was sealed, so there was a next one."""
+    disk = SimDisk()
+    log = open_log(disk, SMALL)
+    marks, state = disk.data(MARKS), None
+    for value in numbers(0, MANY):
+        if len(segments(disk)) == 3 and state is None:
+            marks, state = disk.data(MARKS), disk.data(STATE)
+        add(log, value)
+    assert state is not None
+    disk = killed(log, disk)
+    put(disk, MARKS, marks)
+    put(disk, STATE, state)
+    *_, before, last = (int(path[-24:-4]) for path in segments(disk))
+    disk.unlink(f"{FOLDER}/{last:020d}.log")
+    with pytest.raises(Corrupt, match=f"expected offsets {last} to "):
+        open_log(disk, SMALL)
+    assert int(segments(disk)[-1][-24:-4]) == before
+
+
 def test_all_segments_missing_is_no_new_beginning() -> None:
     """An emptied folder does not become a log that starts at 0 again."""
     disk = sealed_log()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -322,6 +323,40 @@ def test_offsets_promised_by_anybody_are_never_given_again() -> None:
     assert next_offset(open_log(trial, SMALL)) == 4
 
 
+def test_an_index_says_that_more_was_promised() -> None:
+    """The last segments are missing, and with them marks and checkpoint."""
+    disk, stored = filled()
+    kept = len(frames_of(disk, segments(disk)[0]))
+    end = frames_of(disk, segments(disk)[-1])[0].base_offset
+    disk = disk.process_kill()
+    for path in (*segments(disk)[1:], STATE):
+        disk.unlink(path)
+    put(disk, MARKS, bytes(2048))
+    with pytest.raises(Corrupt):
+        open_log(disk.process_kill(), SMALL)
+    disk = disk.process_kill()
+    assert repair(disk).lost == ((kept, end),)
+    log = open_log(disk, SMALL)
+    assert payloads(log) == stored[:kept] and next_offset(log) == end
+
+
+def test_frames_of_an_earlier_life_stay_dead() -> None:
+    """The file was trimmed and written over; then its header is damaged."""
+    disk = SimDisk()
+    log = open_log(disk, SMALL, topic=TopicConfig(retention_ms=0))
+    while not log.partition(TOPIC, 0)._active.has_stale_tail:
+        add(log, b"trimmed long ago")
+        log.maintain()
+    begin = log.partition(TOPIC, 0).view.start_offset
+    add(log, b"alive")
+    expected = payloads(log)
+    disk = disk.process_kill()
+    damage(disk, segments(disk)[-1], 18)
+    assert repair(disk).kept_count == len(expected)
+    log = open_log(disk, SMALL)
+    assert payloads(log) == expected and log.partition(TOPIC, 0).view.start_offset == begin
+
+
 def test_a_damaged_frame_whose_header_is_whole_keeps_its_offsets() -> None:
     """A batch of ten at the end: its payload is damaged, its header says how far it went."""
     disk = SimDisk()
@@ -415,6 +450,24 @@ def test_a_segment_of_another_partition_is_set_aside_as_a_whole() -> None:
     assert repaired.lost == ((0, lost),) and repaired.damaged_bytes == len(foreign)
     assert foreign in disk.data(f"{FIRST}.damaged")
     assert payloads(open_log(disk, SMALL)) == expected[lost:]
+
+
+def test_a_frame_of_another_partition_is_not_taken_for_ours() -> None:
+    """The header is lost, and a bad disk has put another file's frame where ours was."""
+    disk = SimDisk()
+    log = open_log(disk, SMALL, topic=TopicConfig(partitions=2))
+    for ours, theirs in zip(numbers(0, 5), numbers(100, 105), strict=True):
+        add(log, ours)
+        add(log, theirs, partition=1)
+    expected = payloads(log)
+    log.close()
+    frame = frames_of(disk)[1]
+    foreign = disk.data(f"log/{TOPIC}/1/00000000000000000000.log")[frame.position : frame.end]
+    disk = disk.process_kill()
+    data = disk.data(FIRST)
+    put(disk, FIRST, bytes(64) + data[64 : frame.position] + foreign + data[frame.end :])
+    assert repair(disk).lost == ((1, 2),)
+    assert payloads(open_log(disk, SMALL)) == [expected[0], *expected[2:]]
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -645,15 +698,21 @@ class Original:
         }
 
 
-def original(sizes: list[int], *, is_closed: bool, is_compacted: bool) -> Original:
+Shape = Literal["plain", "compacted", "trimmed"]
+TRIMMED = TopicConfig(retention_ms=0)
+"""Its segments are written over files that were trimmed, and may end in stale frames."""
+
+
+def original(sizes: list[int], *, is_closed: bool, shape: Shape) -> Original:
     disk = SimDisk()
-    log = open_log(disk, SMALL, topic=KEYED if is_compacted else None)
+    topics: dict[Shape, TopicConfig] = {"compacted": KEYED, "trimmed": TRIMMED}
+    log = open_log(disk, SMALL, topic=topics.get(shape))
     for number, size in enumerate(sizes):
         values, key = [b"%d" % number * 9] * size, b"%d" % (number % 5)
         submit(log, batch(*values, key=key, digest=b"%016d" % number))
         if number % 3:
             log.writer.step()
-        if number == len(sizes) * 2 // 3:
+        if number in (len(sizes) // 3, len(sizes) * 2 // 3):
             log.maintain()
     log.writer.step()
     stored = {b.base_offset: b.payload for b in batches(log)}
@@ -670,12 +729,12 @@ def original(sizes: list[int], *, is_closed: bool, is_compacted: bool) -> Origin
 
 @settings(max_examples=250)
 @given(
-    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=30),
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=40),
     rots=st.lists(st.tuples(st.sampled_from(ROTS), st.integers(0, 10**6)), min_size=1, max_size=4),
     removed=st.integers(0, 20),
     seed=st.integers(0, 10**6),
     is_closed=st.booleans(),
-    is_compacted=st.booleans(),
+    shape=st.sampled_from(["plain", "compacted", "trimmed"]),
     hurts_marks=st.booleans(),
 )
 def test_all_that_was_not_hurt_is_still_there(
@@ -684,12 +743,12 @@ def test_all_that_was_not_hurt_is_still_there(
     removed: int,
     seed: int,
     is_closed: bool,
-    is_compacted: bool,
+    shape: Shape,
     hurts_marks: bool,
 ) -> None:
     """Random damage to random files: every untouched batch is read at its old offset, nothing
     is invented, the rest is named as lost, and no offset is given twice."""
-    before = original(sizes, is_closed=is_closed, is_compacted=is_compacted)
+    before = original(sizes, is_closed=is_closed, shape=shape)
     disk = before.disk
     ours = [p for p in disk.files() if p.startswith(f"{FOLDER}/") and (hurts_marks or p != MARKS)]
     for kind, number in rots:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gc
 import itertools
 import threading
@@ -384,6 +386,24 @@ def test_a_nacked_batch_does_not_hold_up_the_others() -> None:
     assert watermark(subscriber) == 0
     clock.advance(1000)
     assert bases(subscriber.claim()) == [0]
+
+
+def test_an_error_while_reading_loses_no_batch() -> None:
+    """Neither one that waits for its next try nor those that were read before the error."""
+    for call in range(1, 8):
+        disk = SimDisk()
+        log = open_log(disk, SMALL)
+        add_one_by_one(log, 20)
+        subscriber = subscribed(log)
+        for claim in subscriber.claim(3):
+            claim.defer()
+        disk.faults.fail_at = (disk.calls + call, errno.EIO)
+        with contextlib.suppress(OSError):
+            ack_all(subscriber.claim(5))
+        gc.collect()
+        ack_all(subscriber.claim())
+        subscriber.step()
+        assert (subscriber.lag(), subscriber.in_flight()) == (0, 0)
 
 
 def test_never_more_in_flight_than_allowed() -> None:

@@ -485,6 +485,20 @@ def test_an_error_at_any_call_of_a_step_acknowledges_nothing_wrongly() -> None:
     raise AssertionError("so few batches take fewer storage calls than that")
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.EBADF])
+def test_a_write_that_fails_for_another_reason_than_room_is_the_end(number: int) -> None:
+    """A disk that errs or turns read-only takes nothing any more; what was stored can be read."""
+    disk, fatal = SimDisk(), Fatal()
+    log = open_log(disk, fatal=fatal)
+    add(log, b"acknowledged")
+    disk.faults = Faults(fail_at=(disk.calls + 1, number))
+    answers = submit(log, batch(b"x"))
+    log.writer.step()
+    assert errors_of(answers) == [Unresolved]
+    assert len(fatal.errors) == 1
+    assert values(log) == [b"acknowledged"]
+
+
 def test_taking_back_may_fail() -> None:
     """A full disk whose file cannot be cut back either: unresolved, and the end."""
     for call, number in ((2, errno.EIO), (3, errno.EIO), (3, errno.ENOSPC)):
@@ -595,6 +609,31 @@ def test_many_threads_are_all_answered_in_their_order(tmp_path: Path) -> None:
     log.close()
     log = open_log(RealDisk(tmp_path), SMALL)
     assert values(log) == expected
+    log.close()
+
+
+def test_a_slow_sync_answers_nobody_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes: nobody is acknowledged, readers see nothing, the queue fills up to
+    its bound and then refuses; afterwards everybody is answered."""
+    log = open_log(RealDisk(tmp_path), replaced(WIDE, queue_count_max=10), threaded=True)
+    syncing, go_on = threading.Event(), threading.Event()
+    sync = Partition.sync
+
+    def slow_sync(partition: Partition) -> None:
+        syncing.set()
+        assert go_on.wait(30)
+        sync(partition)
+
+    monkeypatch.setattr(Partition, "sync", slow_sync)
+    answers = submit(log, batch(b"first"))
+    assert syncing.wait(30)
+    answers += submit(log, *map(batch, numbers(0, 10)))
+    with pytest.raises(Overloaded):
+        log.append(TOPIC, batch(b"one too many"))
+    assert not any(answer.done() for answer in answers)
+    assert values(log) == []
+    go_on.set()
+    assert [answer.result(30).base_offset for answer in answers] == list(range(11))
     log.close()
 
 

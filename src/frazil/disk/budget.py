@@ -28,13 +28,14 @@ class Budget:
     def admit(self, length: int) -> None:
         """Let `length` more bytes in, or raise `Overloaded`. Takes nothing by itself."""
         if self.used_bytes + length > self.hard_bytes_max:
-            self._wanted_bytes = length
+            self._wanted_bytes = max(self._wanted_bytes, length)
             REFUSED.add()
             raise Overloaded(
                 f"the log holds {self.used_bytes} of {self.hard_bytes_max} bytes; it makes room "
                 "when its readers catch up: send again later, or raise log.disk_bytes_max"
             )
-        self._wanted_bytes = 0
+        if length >= self._wanted_bytes:  # a smaller one that fits does not help the larger one
+            self._wanted_bytes = 0
 
     def take(self, length: int) -> None:
         """Count bytes written; negative for bytes given back."""

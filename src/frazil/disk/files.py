@@ -181,7 +181,10 @@ class RealDisk:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
-        self.root.mkdir(parents=True, exist_ok=True)
+        missing = [path for path in (self.root, *self.root.parents) if not path.exists()]
+        for path in reversed(missing):
+            path.mkdir(exist_ok=True)
+            _sync_directory(path.parent)
 
     def open(self, path: str, mode: Mode = "read") -> RealFile:
         flags = {
@@ -207,11 +210,7 @@ class RealDisk:
         (self.root / path).mkdir(exist_ok=True)
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(self.root / path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync_directory(self.root / path)
 
     def space(self) -> int:
         stats = os.statvfs(self.root)
@@ -236,6 +235,14 @@ class RealDisk:
                 os.close(descriptor)
                 raise
         return RealLock(descriptor)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _holder_of(note: bytes) -> str:

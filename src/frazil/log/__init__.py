@@ -5,6 +5,7 @@
     topic.py        names, settings and folders of topics
     append.py       Append, Appended: what a producer asks for, and gets back
     batch.py        Kafka record batches: encoded, parsed, checked
+    record.py       Record: one of the records in a batch
     compression.py  gzip, snappy, lz4, zstd, with a cap on what comes out
     writer.py       Writer: one thread, group commit
     partition.py    Partition: stage, write, sync, publish; roll, trim
@@ -41,19 +42,19 @@ views that it replaces after each group commit.
 from frazil.log.append import Append, Appended, append_of_batch, append_of_records
 from frazil.log.batch import (
     BatchHeader,
-    Compression,
-    Record,
     check_batch,
     encode_batch,
     parse_header,
     read_records,
     validate_produced,
 )
+from frazil.log.compression import Compression
 from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.digests import DIGEST_BYTES
 from frazil.log.log import Log, Maintained
 from frazil.log.partition import Partition
 from frazil.log.reader import AtTime, Reader, Start
+from frazil.log.record import Record
 from frazil.log.repair import Repaired, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from frazil.log.batch import (
-    BatchHeader,
-    Compression,
-    Record,
-    encode_parts,
-    validate_produced,
-)
+from frazil.log.batch import BatchHeader, encode_parts, validate_produced
+from frazil.log.compression import Compression
 from frazil.log.digests import DIGEST_BYTES, DIGEST_HEADER
+from frazil.log.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

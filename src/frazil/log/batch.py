@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple, TypedDict, Unpack
 
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
 from frazil.errors import Malformed, TooLarge
-from frazil.log.compression import DECOMPRESSED_BYTES_MAX, compress, decompress
-from frazil.log.compression import Compression as Compression
+from frazil.log.compression import DECOMPRESSED_BYTES_MAX, Compression, compress, decompress
+from frazil.log.record import INT32_MAX, INT64_MAX, Record, append_record, read_record
 
 NO_PRODUCER = -1
 NO_SEQUENCE = -1
@@ -42,28 +42,8 @@ CONTROL = 0x20
 DELETE_HORIZON = 0x40
 KNOWN_ATTRIBUTES = 0x7F
 
-INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
 RECORD_COUNT_MAX = 1_000_000
 """Seven bytes make a record and cost hundreds in memory; real batches hold thousands."""
-
-SHORT_VARINTS = tuple(bytes((n,)) for n in range(0x80))
-NO_HEADERS = SHORT_VARINTS[0]
-NULL = SHORT_VARINTS[1]
-"""A length of -1."""
-
-Headers = tuple[tuple[str, bytes | None], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One message, with its place in the partition."""
-
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers = ()
 
 
 class BatchHeader(NamedTuple):
@@ -191,7 +171,7 @@ def encode_parts(
         if record.offset < lowest:
             raise Malformed(f"offset {record.offset} where {lowest} or above must come")
         lowest = record.offset + 1
-        _append_record(
+        append_record(
             parts, record, record.offset - base_offset, record.timestamp_ms - base_timestamp_ms
         )
     if records and compression is not Compression.NONE:
@@ -325,52 +305,6 @@ def _front(base_offset: int, leader_epoch: int, checked: bytes, parts: Sequence[
     return FRONT.pack(base_offset, length, leader_epoch, MAGIC, crc) + checked
 
 
-def _append_record(
-    parts: list[bytes], record: Record, offset_delta: int, timestamp_delta: int
-) -> None:
-    if offset_delta > INT32_MAX or max(abs(timestamp_delta), abs(record.timestamp_ms)) > INT64_MAX:
-        raise Malformed(f"offset {record.offset} or time {record.timestamp_ms} is too far away")
-    value = record.value if record.value is not None else b""
-    before = b"".join(
-        (
-            b"\0",
-            _varint(timestamp_delta),
-            _varint(offset_delta),
-            _nullable(record.key),
-            _varint(-1 if record.value is None else len(value)),
-        )
-    )
-    after = _headers(record.headers) if record.headers else NO_HEADERS
-    length = len(before) + len(value) + len(after)
-    parts += (_varint(length) + before, value, after)
-
-
-def _headers(headers: Headers) -> bytes:
-    parts = [_varint(len(headers))]
-    for name, content in headers:
-        try:
-            parts += (_nullable(name.encode()), _nullable(content))
-        except UnicodeEncodeError as error:
-            raise Malformed(f"a header name is not text: {error}") from None
-    return b"".join(parts)
-
-
-def _nullable(content: bytes | None) -> bytes:
-    return NULL if content is None else _varint(len(content)) + content
-
-
-def _varint(number: int) -> bytes:
-    rest = (number << 1) ^ (number >> 63)
-    if rest < 0x80:
-        return SHORT_VARINTS[rest]
-    encoded = bytearray()
-    while rest > 0x7F:
-        encoded.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    encoded.append(rest)
-    return bytes(encoded)
-
-
 def _whole(data: bytes) -> BatchHeader:
     header = parse_header(data)
     if header.size_bytes != len(data):
@@ -387,79 +321,19 @@ def _iterate_records(header: BatchHeader, data: bytes, bytes_max: int) -> Iterat
     lowest = header.base_offset
     for _ in range(header.record_count):
         try:
-            record, position = _read_record(header, body, position)
+            record, position = read_record(
+                body, position, header.base_offset, header.base_timestamp_ms
+            )
         except IndexError:
             raise Malformed("the batch ends inside a record") from None
         if not lowest <= record.offset < header.end_offset:
             raise Malformed(f"offset {record.offset} is not in {lowest}..{header.end_offset - 1}")
         lowest = record.offset + 1
+        if header.uses_append_time:
+            record = replace(record, timestamp_ms=header.max_timestamp_ms)
         yield record
     if position != len(body):
         raise Malformed(f"{len(body) - position} bytes behind the last record")
-
-
-def _read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Record, int]:
-    length, position = _read_varint(data, position, 32)
-    end = position + length
-    if not 0 <= length <= len(data) - position:
-        raise Malformed(f"a record of {length} bytes with {len(data) - position} left")
-    # One byte of record attributes, of which no bit has a meaning yet.
-    timestamp_delta, position = _read_varint(data, position + 1, 64)
-    offset_delta, position = _read_varint(data, position, 32)
-    key, position = _read_nullable(data, position, end)
-    value, position = _read_nullable(data, position, end)
-    header_count, position = _read_varint(data, position, 32)
-    if not 0 <= header_count <= end - position:
-        raise Malformed(f"{header_count} record headers in {end - position} bytes")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(header_count):
-        name, position = _read_nullable(data, position, end)
-        content, position = _read_nullable(data, position, end)
-        if name is None:
-            raise Malformed("a record header without a name")
-        try:
-            headers.append((name.decode(), content))
-        except UnicodeDecodeError as error:
-            raise Malformed(f"a record header's name is not UTF-8: {error.reason}") from None
-    if position != end:
-        raise Malformed(f"a record of {length} bytes holds {position - end + length}")
-    timestamp_ms = header.base_timestamp_ms + timestamp_delta
-    if abs(timestamp_ms) > INT64_MAX:
-        raise Malformed(f"timestamp {timestamp_ms} does not fit into 64 bits")
-    record = Record(
-        offset=header.base_offset + offset_delta,
-        timestamp_ms=header.max_timestamp_ms if header.uses_append_time else timestamp_ms,
-        key=key,
-        value=value,
-        headers=tuple(headers),
-    )
-    return record, position
-
-
-def _read_nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(data, position, 32)
-    if length == -1:
-        return None, position
-    if not 0 <= length <= end - position:
-        raise Malformed(f"a field of {length} bytes with {end - position} left")
-    return data[position : position + length], position + length
-
-
-def _read_varint(data: bytes, position: int, bits: int) -> tuple[int, int]:
-    byte = data[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    raw, shift = byte & 0x7F, 7
-    while byte & 0x80:
-        if shift >= bits:
-            raise Malformed(f"a number of more bytes than {bits} bits need")
-        position += 1
-        byte = data[position]
-        raw |= (byte & 0x7F) << shift
-        shift += 7
-    if raw >> bits:
-        raise Malformed(f"a number does not fit into {bits} bits")
-    return (raw >> 1) ^ -(raw & 1), position + 1
 
 
 def _too_many(count: int) -> TooLarge:

@@ -18,10 +18,11 @@ from typing import Protocol, TypeVar
 
 from frazil.disk import HEAD_BYTES, SALT_BYTES, Buffer, frame_header, is_full
 from frazil.errors import Corrupt
-from frazil.log.batch import BatchHeader, Record, encode_batch
+from frazil.log.batch import BatchHeader, encode_batch
 from frazil.log.config import TopicConfig
 from frazil.log.index import NO_TIME, SegmentFacts, SparseIndex
 from frazil.log.partition import Partition
+from frazil.log.record import Record
 from frazil.log.recovery import Place
 from frazil.log.segment import (
     FLAG_DIGEST,
@@ -101,9 +102,9 @@ def compact(
                     removed_count=done.removed_count + kept.removed_count,
                     freed_bytes=done.freed_bytes + freed_bytes,
                 )
-    except FileNotFoundError:
+    except (FileNotFoundError, Corrupt):
         if partition.view.start_offset == view.start_offset:
-            raise  # nobody but retention takes segments away
+            raise  # nobody but retention takes segments away, or has them written over
     except OSError as error:
         if not is_full(error):
             raise

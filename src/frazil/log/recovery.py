@@ -241,6 +241,9 @@ def _surviving_segments(
     for base in base_offsets(names, ".index"):
         if base < bases[0]:
             disk.unlink(f"{folder}/{side_name(base, '.index')}")
+    if (sealed := _load_index(place, bases[-1])) is not None:  # then another one followed it
+        end_offset = sealed[1].end_offset
+        raise _missing(folder, end_offset, max(floor, end_offset + 1))
     return start_offset, bases
 
 

@@ -40,7 +40,14 @@ from frazil.errors import Corrupt, Malformed, Unknown
 from frazil.log.batch import check_batch, parse_header
 from frazil.log.compaction import rewrite
 from frazil.log.config import LogConfig
-from frazil.log.index import NO_TIME, SegmentFacts, SparseIndex
+from frazil.log.index import (
+    INDEX_KIND,
+    INDEX_VERSION,
+    NO_TIME,
+    SegmentFacts,
+    SparseIndex,
+    decode_index,
+)
 from frazil.log.log import LOCK_NAME
 from frazil.log.marks import NAME as MARKS_NAME
 from frazil.log.marks import Marks
@@ -168,16 +175,29 @@ def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
     marks, promise = Marks.open(disk, folder)
     try:
         state = _State.load(place, now_ms)
-        floor = max(floor, promise.durable_watermark, state.end_offset)
+        sealed_ends = _sealed_ends(place)
+        floor = max(floor, promise.durable_watermark, state.end_offset, *sealed_ends.values())
         bases = base_offsets(disk.list(folder), ".log")
         start = max(promise.start_offset, state.start_offset)
         if not promise.is_known and not state.is_known:
             start = bases[0] if bases else 0
         while len(bases) > 1 and bases[1] <= start:
             bases.pop(0)  # recovery finishes this trim
-        kept_count, findings, new_base = _inspect(
-            place, start, bases, floor, is_promise_known=promise.is_known
-        )
+        kept_count, new_base = 0, max(start, floor) if not bases else None
+        if bases:
+            kept_count, new_base = _inspect_last(
+                place,
+                bases[-1],
+                floor,
+                is_sealed=bases[-1] in sealed_ends,
+                is_promise_known=promise.is_known,
+            )
+        ends = bases if new_base is None else [*bases, new_base]
+        findings = [_hole(start, ends[0])] if ends[0] > start else []
+        for base, end in pairwise(ends):
+            count, found = _inspect_sealed(place, base, end)
+            kept_count += count
+            findings += found
 
         work = _Work(place, now_ms)
         for finding in findings:
@@ -253,27 +273,19 @@ class _State:
 # Looking. Nothing is changed here.
 
 
-def _inspect(
-    place: Place,
-    start: int,
-    bases: list[int],
-    floor: int,
-    *,
-    is_promise_known: bool,
-) -> tuple[int, list[_Finding], int | None]:
-    """How many batches are whole, what is to be written, and where a new segment must begin."""
-    kept_count, new_base = 0, max(start, floor) if not bases else None
-    if bases:
-        new_base, kept_count = _inspect_last(
-            place, bases[-1], floor, is_promise_known=is_promise_known
-        )
-    ends = bases if new_base is None else [*bases, new_base]
-    findings = [_hole(start, ends[0])] if ends[0] > start else []
-    for base, end in pairwise(ends):
-        count, found = _inspect_sealed(place, base, end)
-        kept_count += count
-        findings += found
-    return kept_count, findings, new_base
+def _sealed_ends(place: Place) -> dict[int, int]:
+    """Where segments end by what their index says; it is written once the next one is there."""
+    ends: dict[int, int] = {}
+    for base in base_offsets(place.disk.list(place.folder), ".index"):
+        path = f"{place.folder}/{side_name(base, '.index')}"
+        try:
+            body = read_checkpoint(place.disk, path, INDEX_KIND, INDEX_VERSION, DERIVED_HINT)
+        except Corrupt:
+            continue
+        if body is not None:
+            _, facts, _ = decode_index(body, place.config.index_interval_bytes)
+            ends[base] = facts.end_offset
+    return ends
 
 
 def _hole(begin: int, end: int) -> _Finding:
@@ -281,22 +293,22 @@ def _hole(begin: int, end: int) -> _Finding:
 
 
 def _inspect_last(
-    place: Place, base: int, floor: int, *, is_promise_known: bool
-) -> tuple[int | None, int]:
-    """Where a new segment must begin because the last one, which is open, is damaged; None where
-    it is not, and the batches in it. By the rules of recovery, which cuts a torn end itself."""
+    place: Place, base: int, floor: int, *, is_sealed: bool, is_promise_known: bool
+) -> tuple[int, int | None]:
+    """How many batches the last segment holds, when it is whole and open; or where a new one must
+    begin, when it is not. By the rules of recovery, which cuts a torn or stale end itself."""
     file = place.disk.open(f"{place.folder}/{segment_name(base)}", "edit")
     try:
         file.settle()
         size = file.size()
         header, foreign_salt = _header_of(place, file, base)
         if header is None and size <= HEADER_BYTES and floor <= base:
-            return None, 0
-        if header is not None and not header.is_rewritten:
+            return 0, None
+        if header is not None and not header.is_rewritten and not is_sealed:
             walked = _walk(file, header, size)
             promised = max(floor, promised_after(file, header, walked.position, size))
             if promised <= walked.offset and (walked.position == size or is_promise_known):
-                return None, walked.batch_count
+                return walked.batch_count, None
         data = file.read(0, size)
     finally:
         file.close()
@@ -305,7 +317,7 @@ def _inspect_last(
         ends += [batch.end_offset for batch in _unsalted_batches(data, base, None, foreign_salt)]
     else:
         ends += [header.sealed_end_offset, *_reach(data, header)]
-    return max(ends), 0
+    return 0, max(ends)
 
 
 def _reach(data: bytes, header: SegmentHeader) -> Iterator[int]:

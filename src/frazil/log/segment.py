@@ -17,8 +17,9 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import Buffer, Disk, File, Frame, find_frames, walk_frames
 from frazil.errors import Corrupt
-from frazil.log.batch import BatchHeader, Record, parse_header, read_records
+from frazil.log.batch import BatchHeader, parse_header, read_records
 from frazil.log.index import NO_TIME, SparseIndex
+from frazil.log.record import Record
 
 MAGIC = b"FRZLOG\r\n"
 VERSION = 1

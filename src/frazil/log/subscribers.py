@@ -24,11 +24,11 @@ import msgspec
 from frazil.disk import Disk, is_full, read_checkpoint, write_checkpoint
 from frazil.errors import FrazilError, Malformed, OutOfRange
 from frazil.log.append import Append, Appended, append_of_records
-from frazil.log.batch import Record
 from frazil.log.digests import DIGEST_BYTES
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
 from frazil.log.reader import Reader
+from frazil.log.record import Record
 from frazil.log.segment import StoredBatch
 from frazil.log.topic import SUBSCRIBERS_FOLDER
 from frazil.metrics import Counter
@@ -231,12 +231,13 @@ class Subscriber:
         claims: list[Claim] = []
         now = self._clock.monotonic_ns()
         while follower.retries and follower.retries[0][0] <= now and len(claims) < room:
-            _, base, end = heapq.heappop(follower.retries)
+            _, base, end = follower.retries[0]
             reader = Reader(follower.partition, base)
             try:
                 batches = reader.read(1)
             finally:
                 reader.close()
+            heapq.heappop(follower.retries)  # not before it could be read
             if batches and batches[0].base_offset == base:
                 claims.append(self._claim_of(follower, batches[0]))
             else:  # compaction took it, nobody needs it any more
