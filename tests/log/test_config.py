@@ -68,7 +68,11 @@ def test_sizes_and_times_are_positive(name: str, value: int) -> None:
         ),
         (
             {"batch_bytes_max": 2 * MiB, "queue_bytes_max": 1 * MiB},
-            r"above log\.queue_bytes_max \(1048576\): a batch of that size could never be queued",
+            r"below log\.queue_bytes_max \(1048576\): a batch of that size could never be queued",
+        ),
+        (
+            {"batch_bytes_max": 1 * MiB - 31, "queue_bytes_max": 1 * MiB},
+            r"not below log\.queue_bytes_max",
         ),
         (
             {"segment_bytes_max": 10 * MiB, "disk_bytes_max": 30 * MiB - 1},
@@ -86,7 +90,7 @@ def test_log_settings_that_contradict_each_other(settings: dict[str, int], sente
     "settings",
     [
         {"batch_bytes_max": PAYLOAD_BYTES_MAX // 2, "queue_bytes_max": PAYLOAD_BYTES_MAX},
-        {"batch_bytes_max": 1 * MiB, "queue_bytes_max": 1 * MiB},
+        {"batch_bytes_max": 1 * MiB - 32, "queue_bytes_max": 1 * MiB},
         {"segment_bytes_max": 10 * MiB, "disk_bytes_max": 30 * MiB},
     ],
 )

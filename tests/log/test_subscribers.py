@@ -1020,3 +1020,40 @@ class SubscriberMachine(RuleBasedStateMachine):
 
 SubscriberMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestSubscriber = SubscriberMachine.TestCase
+
+
+# What may not wait for room.
+
+
+def test_a_letter_is_not_held_up_by_a_full_log() -> None:
+    """The batch it stands for is what keeps the log full: it must get in for room to come free."""
+    config = msgspec.structs.replace(SMALL, disk_bytes_max=24 * 1024)
+    log = open_log(SimDisk(), config, topic=EXPIRE_AT_ONCE)
+    subscriber = subscribed(log, in_flight_max=1000)
+    with pytest.raises(Overloaded):
+        for _ in range(1000):
+            submit(log, batch(bytes(400)))
+            log.writer.step()
+    first, *rest = subscriber.claim(1000)
+    first.nack("never", is_permanent=True)
+    ack_all(rest)
+    for _ in range(3):
+        settle_all(log, subscriber)
+        log.maintain()
+    assert subscriber.lag() == 0
+    assert lettered_offsets(log) == [0]
+    add(log, bytes(400))
+
+
+def test_a_dead_letter_that_is_nacked_stays_where_it_is() -> None:
+    """It is in the dead letters already; burying it once more would never end."""
+    log = open_log(SimDisk())
+    subscriber = subscribed(log)
+    add(log, b"poison")
+    subscriber.claim()[0].nack("never", is_permanent=True)
+    settle_all(log, subscriber)
+    gravedigger = log.subscribe("gravedigger", DEAD_LETTERS, "earliest")
+    gravedigger.claim()[0].nack("still bad", is_permanent=True)
+    settle_all(log, gravedigger)
+    assert gravedigger.lag() == 0
+    assert len(letters(log)) == 1

@@ -18,7 +18,16 @@ from hypothesis.stateful import (
 )
 
 from frazil.errors import Overloaded, Unavailable, Unresolved
-from frazil.log import Append, Appended, Log, LogConfig, Reader, Record, append_of_records
+from frazil.log import (
+    Append,
+    Appended,
+    Log,
+    LogConfig,
+    Reader,
+    Record,
+    TopicConfig,
+    append_of_records,
+)
 from frazil.log.reader import offset_at_time
 from frazil.model import Rand
 from tests.log.build import Fatal, KiB, open_log
@@ -37,6 +46,8 @@ CONFIG = LogConfig(
 )
 """Segments of four batches, groups of seven."""
 
+KEEPING = TopicConfig(awaits_lake=True)
+"""Nothing is released, so nothing goes by itself when the disk is full."""
 TIMES = st.integers(0, 50)
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -65,7 +76,9 @@ class LogMachine(RuleBasedStateMachine):
         """Start the log, and settle what was unknown by looking."""
         self.fatal = Fatal()
         self.disk.faults = Faults(short_writes=self.short_writes)
-        self.log: Log = open_log(self.disk, CONFIG, clock=self.clock, fatal=self.fatal)
+        self.log: Log = open_log(
+            self.disk, CONFIG, clock=self.clock, fatal=self.fatal, topic=KEEPING
+        )
         self.partition = self.log.partition(TOPIC, 0)
         self.waiting = []
         self.tail: Reader = self.log.reader(TOPIC, "latest")

@@ -23,6 +23,7 @@ from frazil.disk.files import (
     make_directories,
 )
 from frazil.disk.frames import (
+    FRAME_HEADER_BYTES,
     HEAD_BYTES,
     PAYLOAD_BYTES_MAX,
     SALT_BYTES,
@@ -34,6 +35,7 @@ from frazil.disk.frames import (
 from frazil.disk.ids import Counter, TimeIds, split_id
 
 __all__ = [
+    "FRAME_HEADER_BYTES",
     "HEAD_BYTES",
     "PAYLOAD_BYTES_MAX",
     "SALT_BYTES",

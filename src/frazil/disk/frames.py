@@ -19,6 +19,7 @@ from frazil.disk.files import File
 MAGIC = b"FRZF"
 HEADER = struct.Struct("<4sIQQII")
 """magic, payload length, base offset, durable watermark when written, flags, header CRC32C."""
+FRAME_HEADER_BYTES = HEADER.size
 UNCHECKED = struct.Struct("<4sIQQI")
 CHECK = struct.Struct("<I")
 HEAD_BYTES = 64

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from frazil.disk import PAYLOAD_BYTES_MAX
+from frazil.disk import FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX
 from frazil.errors import Malformed
 
 KiB = 1024
@@ -42,9 +42,9 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise Malformed(
                 f"log.batch_bytes_max ({self.batch_bytes_max}) is above {PAYLOAD_BYTES_MAX // 2}"
             )
-        if self.batch_bytes_max > self.queue_bytes_max:
+        if self.batch_bytes_max + FRAME_HEADER_BYTES > self.queue_bytes_max:
             raise Malformed(
-                f"log.batch_bytes_max ({self.batch_bytes_max}) is above log.queue_bytes_max "
+                f"log.batch_bytes_max ({self.batch_bytes_max}) is not below log.queue_bytes_max "
                 f"({self.queue_bytes_max}): a batch of that size could never be queued"
             )
         if self.disk_bytes_max < 3 * self.segment_bytes_max:

@@ -25,6 +25,7 @@ from frazil.log.reader import Reader, Start, start_offset
 from frazil.log.retention import EXPIRED, LOST, expired_offset, oldest_sealed, released_offset
 from frazil.log.subscribers import (
     DEAD_LETTERS,
+    DEAD_LETTERS_CONFIG,
     Subscriber,
     SubscriberConfig,
     load_progress,
@@ -276,7 +277,7 @@ class Log:
             known.config = config
             return known
         if DEAD_LETTERS not in self._topics:
-            self.create_topic(DEAD_LETTERS)
+            self.create_topic(DEAD_LETTERS, DEAD_LETTERS_CONFIG)
         progress = [
             Progress(watermark=start_offset(partition, start))
             for partition in self.topic(topic).partitions
@@ -302,7 +303,7 @@ class Log:
         return subscriber
 
     def _bury(self, letter: Append) -> Future[Appended]:
-        return self.writer.submit(self.partition(DEAD_LETTERS, 0), letter)
+        return self.writer.submit(self.partition(DEAD_LETTERS, 0), letter, frees_room=True)
 
     def subscribers(self) -> list[Subscriber]:
         return [self._subscribers[name] for name in sorted(self._subscribers)]

@@ -24,6 +24,7 @@ import msgspec
 from frazil.disk import Disk, is_full, read_checkpoint, write_checkpoint
 from frazil.errors import FrazilError, Malformed, OutOfRange
 from frazil.log.append import Append, Appended, append_of_records
+from frazil.log.config import TopicConfig
 from frazil.log.digests import DIGEST_BYTES
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
@@ -44,6 +45,8 @@ HINT = (
 )
 DEAD_LETTERS = "dead_letters"
 """The topic that holds what subscribers could not take."""
+DEAD_LETTERS_CONFIG = TopicConfig(retention_ms=7 * 86_400_000)
+"""A week to look at them, unless the operator has made the topic with settings of his own."""
 REASON_BYTES_MAX = 4096
 """A reason may quote the batch it is about, which the letter holds already."""
 
@@ -318,6 +321,10 @@ class Subscriber:
 
     def _bury_claim(self, claim: Claim, reason: str) -> None:
         """To the dead letters. It stays claimed until the letter is durable."""
+        if self.topic == DEAD_LETTERS:  # it lies there already
+            follower = self._followers[claim.partition.index]
+            self._finish(follower, claim.batch.base_offset, claim.batch.end_offset)
+            return
         letter = dead_letter(self.name, claim, reason, self._clock.wall_ms())
         try:
             self._graves.append((self._bury(letter), claim, reason))

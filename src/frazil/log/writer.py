@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from frazil.disk import Budget, is_full
+from frazil.disk import FRAME_HEADER_BYTES, Budget, is_full
 from frazil.errors import FrazilError, Overloaded, Unavailable, Unresolved
 from frazil.log.append import Append, Appended
 from frazil.log.config import LogConfig
@@ -31,7 +31,6 @@ T = TypeVar("T")
 
 EXIT_CODE = 74
 """What a process ends with when the disk fails under it (EX_IOERR)."""
-FRAME_OVERHEAD_BYTES = 32
 
 QUEUED = Gauge("frazil.log.queue.bytes", "Bytes waiting for the writer.")
 QUEUE_REFUSED = Counter("frazil.log.queue.refusals", "Appends refused because the queue is full.")
@@ -122,17 +121,23 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._published = threading.Condition()
 
-    def submit(self, partition: Partition, append: Append) -> Future[Appended]:
-        """Queue a batch. The future answers once it is durable, or says why it is not stored."""
+    def submit(
+        self, partition: Partition, append: Append, *, frees_room: bool = False
+    ) -> Future[Appended]:
+        """Queue a batch. The future answers once it is durable, or says why it is not stored.
+
+        One that lets other data go is not held up by the budget: a full log would stay full.
+        """
         answer: Future[Appended] = Future()
-        self._queue_up(_Waiting(partition, append, answer))
+        self._queue_up(_Waiting(partition, append, answer), frees_room=frees_room)
         return answer
 
-    def _queue_up(self, waiting: _Waiting) -> None:
-        length = waiting.append.size_bytes + FRAME_OVERHEAD_BYTES
+    def _queue_up(self, waiting: _Waiting, *, frees_room: bool = False) -> None:
+        length = waiting.append.size_bytes + FRAME_HEADER_BYTES
         with self._changed:
             self._check_open()
-            self._budget.admit(self._queue_bytes + length)
+            if not frees_room:
+                self._budget.admit(self._queue_bytes + length)
             if (
                 self._queue_bytes + length > self._config.queue_bytes_max
                 or len(self._queue) >= self._config.queue_count_max
@@ -282,7 +287,7 @@ class Writer:
                 item = self._queue.popleft()
                 taken.append(item)
                 if isinstance(item, _Waiting):
-                    size += item.append.size_bytes + FRAME_OVERHEAD_BYTES
+                    size += item.append.size_bytes + FRAME_HEADER_BYTES
             self._queue_bytes -= size
             QUEUED.set(self._queue_bytes)
             return taken

@@ -1,0 +1,47 @@
+"""What the documents show works: their Python runs, their make targets and links exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    path
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    if not {"node_modules", ".venv"} & set(path.parts)
+]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def test_every_python_example_runs(tmp_path: Path) -> None:
+    """A newcomer can paste every example of the README, one after the other."""
+    examples = blocks(ROOT / "README.md", "python")
+    assert examples
+    for example in examples:
+        done = subprocess.run(
+            [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_every_make_target_exists() -> None:
+    """Every `make …` a document names is a target."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        for target in re.findall(r"^\s*make ([a-z]+)", "\n".join(blocks(page, "sh")), re.M):
+            assert target in targets, f"{page.name} names make {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """A relative link names a file that is there."""
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / link).exists(), f"{page.name} links to {link}"
