@@ -10,7 +10,7 @@ Reading and rewriting happen in the caller's thread; the replacement on the writ
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -27,12 +27,9 @@ from frazil.log.recovery import Place
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
-    REPAIR_HINT,
     SegmentHeader,
-    StoredBatch,
-    walk_batches,
 )
-from frazil.log.view import SegmentView, View
+from frazil.log.view import SegmentView, View, batches_of
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)
@@ -137,34 +134,13 @@ def _latest_offsets(
         if not segment.header.is_rewritten:
             if len(latest) >= KEYS_MAX:
                 break
-            for batch in batches_of(place, segment):
+            for batch in batches_of(place.disk, segment):
                 if not batch.header.is_control:
                     for record in batch.records():
                         if record.key is not None:
                             latest[record.key] = record.offset
         covered.append(segment)
     return latest, covered
-
-
-def batches_of(place: Place, segment: SegmentView) -> Iterator[StoredBatch]:
-    """Every batch of a sealed segment, or `Corrupt`."""
-    file = place.disk.open(segment.path)
-    try:
-        position = HEADER_BYTES
-        size, base = segment.facts.size_bytes, segment.facts.base_offset
-        for batch in walk_batches(file, segment.header, HEADER_BYTES, size, base):
-            position = batch.end
-            yield batch
-        if position != size:
-            raise Corrupt(
-                path=segment.path,
-                position=position,
-                expected="an acknowledged batch",
-                found="bytes that are no such batch",
-                hint=REPAIR_HINT,
-            )
-    finally:
-        file.close()
 
 
 Kept = list[tuple[BatchHeader, bytes, int]]
@@ -191,7 +167,7 @@ def _survivors(
     """The segment without what newer records replace and without tombstones past their date."""
     batches: Kept = []
     removed_count, is_changed = 0, False
-    for batch in batches_of(place, segment):
+    for batch in batches_of(place.disk, segment):
         header = batch.header
         if header.is_control:
             batches.append((header, batch.payload, batch.flags))

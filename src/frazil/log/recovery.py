@@ -49,7 +49,7 @@ from frazil.log.segment import (
     side_name,
     walk_batches,
 )
-from frazil.log.view import SegmentView
+from frazil.log.view import SegmentView, batches_of
 from frazil.metrics import Counter
 from frazil.model import Rand
 
@@ -459,7 +459,7 @@ class _Replay:
         """Producers of sealed segments the checkpoint does not cover."""
         for view in sealed:
             if view.facts.end_offset > self._from_offset:
-                for batch in _batches_of(self._place, view):
+                for batch in batches_of(self._place.disk, view):
                     self.take(batch, batch.header, is_active=False)
 
 
@@ -467,26 +467,6 @@ def digests_in(place: Place, view: SegmentView) -> list[Digest]:
     """The digests a sealed segment carries, read from its batches."""
     return [
         (digest, batch.base_offset)
-        for batch in _batches_of(place, view)
+        for batch in batches_of(place.disk, view)
         if batch.flags & FLAG_DIGEST and (digest := digest_of(batch.records()))
     ]
-
-
-def _batches_of(place: Place, view: SegmentView) -> list[StoredBatch]:
-    """All batches of a sealed segment, which is known to be whole or found not to be."""
-    file = place.disk.open(view.path)
-    try:
-        size, base = view.facts.size_bytes, view.facts.base_offset
-        batches = list(walk_batches(file, view.header, HEADER_BYTES, size, base))
-    finally:
-        file.close()
-    end = batches[-1].end if batches else HEADER_BYTES
-    if end != size:
-        raise Corrupt(
-            path=view.path,
-            position=end,
-            expected="a whole batch",
-            found="bytes that are no batch",
-            hint=REPAIR_HINT,
-        )
-    return batches

@@ -5,10 +5,13 @@ Tuples, because they are made anew between a sync and its answers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from frazil.disk import Disk
+from frazil.errors import Corrupt
 from frazil.log.index import SegmentFacts, SparseIndex
-from frazil.log.segment import SegmentHeader
+from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, SegmentHeader, StoredBatch, walk_batches
 
 
 class SegmentView(NamedTuple):
@@ -34,3 +37,24 @@ class View(NamedTuple):
     @property
     def size_bytes(self) -> int:
         return sum(segment.facts.size_bytes for segment in self.segments)
+
+
+def batches_of(disk: Disk, segment: SegmentView) -> Iterator[StoredBatch]:
+    """Every batch of a sealed segment, or `Corrupt`."""
+    file = disk.open(segment.path)
+    try:
+        position = HEADER_BYTES
+        size, base = segment.facts.size_bytes, segment.facts.base_offset
+        for batch in walk_batches(file, segment.header, HEADER_BYTES, size, base):
+            position = batch.end
+            yield batch
+        if position != size:
+            raise Corrupt(
+                path=segment.path,
+                position=position,
+                expected="an acknowledged batch",
+                found="bytes that are no such batch",
+                hint=REPAIR_HINT,
+            )
+    finally:
+        file.close()
