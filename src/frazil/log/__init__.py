@@ -22,6 +22,7 @@
     retention.py    what may go
     compaction.py   latest record per key
     repair.py       giving up damaged bytes, keeping every whole batch
+    salvage.py      the whole batches in damaged bytes
 
 On disk, below the data folder:
 

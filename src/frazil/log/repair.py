@@ -16,28 +16,18 @@ Offsets are never used twice. Readers and subscribers pass over the gaps.
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from google_crc32c import extend as extend_crc32c
-from google_crc32c import value as crc32c
-
 from frazil.disk import (
-    HEAD_BYTES,
-    PAYLOAD_BYTES_MAX,
-    SALT_BYTES,
     Disk,
     File,
-    find_frames,
-    frame_header,
     make_directories,
     read_checkpoint,
 )
-from frazil.errors import Corrupt, Malformed, Unknown
-from frazil.log.batch import check_batch, parse_header
+from frazil.errors import Corrupt, Unknown
 from frazil.log.compaction import rewrite
 from frazil.log.config import LogConfig
 from frazil.log.index import (
@@ -51,7 +41,6 @@ from frazil.log.index import (
 from frazil.log.log import LOCK_NAME
 from frazil.log.marks import NAME as MARKS_NAME
 from frazil.log.marks import Marks
-from frazil.log.partition import LEADER_EPOCH
 from frazil.log.producers import Producers
 from frazil.log.recovery import (
     DERIVED_HINT,
@@ -64,13 +53,21 @@ from frazil.log.recovery import (
     save_state,
 )
 from frazil.log.retention import LOST
+from frazil.log.salvage import (
+    Range,
+    gaps,
+    header_of,
+    reach,
+    uncovered,
+    unsalted_batches,
+    whole_batches,
+)
 from frazil.log.segment import (
     HEADER_BYTES,
     LogSegment,
     SegmentHeader,
     StoredBatch,
     base_offsets,
-    decode_segment_header,
     identity_of,
     promised_after,
     segment_name,
@@ -89,17 +86,6 @@ from frazil.log.view import SegmentView
 from frazil.model import Rand
 
 logger = logging.getLogger(__name__)
-
-FRAME = struct.Struct("<4sIQQII")
-"""A frame header: magic, payload length, base offset, watermark, flags, CRC32C."""
-FRAME_MAGIC = b"FRZF"
-
-
-class Range(NamedTuple):
-    """From `begin` up to, not including, `end`: offsets, or positions in a file."""
-
-    begin: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,6 +259,21 @@ class _State:
 # Looking. Nothing is changed here.
 
 
+class _Walked(NamedTuple):
+    """How far a segment can be read as recovery reads it."""
+
+    offset: int
+    position: int
+    batch_count: int
+
+
+def _walk(file: File, header: SegmentHeader, size: int) -> _Walked:
+    walked = _Walked(header.base_offset, HEADER_BYTES, 0)
+    for batch in walk_batches(file, header, HEADER_BYTES, size, header.base_offset):
+        walked = _Walked(batch.end_offset, batch.end, walked.batch_count + 1)
+    return walked
+
+
 def _sealed_ends(place: Place) -> dict[int, int]:
     """Where segments end by what their index says; it is written once the next one is there."""
     ends: dict[int, int] = {}
@@ -301,7 +302,7 @@ def _inspect_last(
     try:
         file.settle()
         size = file.size()
-        header, foreign_salt = _header_of(place, file, base)
+        header, foreign_salt = header_of(place, file, base)
         if header is None and size <= HEADER_BYTES and floor <= base:
             return 0, None
         if header is not None and not header.is_rewritten and not is_sealed:
@@ -314,19 +315,10 @@ def _inspect_last(
         file.close()
     ends = [floor, base + 1]
     if header is None:
-        ends += [batch.end_offset for batch in _unsalted_batches(data, base, None, foreign_salt)]
+        ends += [batch.end_offset for batch in unsalted_batches(data, base, None, foreign_salt)]
     else:
-        ends += [header.sealed_end_offset, *_reach(data, header)]
+        ends += [header.sealed_end_offset, *reach(data, header)]
     return 0, max(ends)
-
-
-def _reach(data: bytes, header: SegmentHeader) -> Iterator[int]:
-    """How far each frame goes by its header, whether its batch is whole or not."""
-    for position, _, _ in find_frames(data, 0, header.salt):
-        try:
-            yield parse_header(data, position + FRAME.size).end_offset
-        except Malformed:
-            continue
 
 
 def _inspect_sealed(place: Place, base: int, end: int) -> tuple[int, list[_Finding]]:
@@ -334,7 +326,7 @@ def _inspect_sealed(place: Place, base: int, end: int) -> tuple[int, list[_Findi
     file = place.disk.open(f"{place.folder}/{segment_name(base)}")
     try:
         size = file.size()
-        header, _ = _header_of(place, file, base)
+        header, _ = header_of(place, file, base)
         if header is not None:
             walked = _walk(file, header, size)
             offset, is_whole = walked.offset, walked.position == size
@@ -345,164 +337,16 @@ def _inspect_sealed(place: Place, base: int, end: int) -> tuple[int, list[_Findi
                 return walked.batch_count, []
             if is_whole and base < offset < end:
                 return walked.batch_count, [_hole(offset, end)]
-        batches = _whole_batches(place, file, base, end)
+        batches = whole_batches(place, file, base, end)
     finally:
         file.close()
     finding = _Finding(
         base=base,
         end=end,
-        damaged=tuple(_uncovered(batches, 0 if header is None else HEADER_BYTES, size)),
-        lost=tuple(_gaps(batches, Range(base, end), header, size)),
+        damaged=tuple(uncovered(batches, 0 if header is None else HEADER_BYTES, size)),
+        lost=tuple(gaps(batches, Range(base, end), header, size)),
     )
     return len(batches), [finding]
-
-
-class _Walked(NamedTuple):
-    """How far a segment can be read as recovery reads it."""
-
-    offset: int
-    position: int
-    batch_count: int
-
-
-def _walk(file: File, header: SegmentHeader, size: int) -> _Walked:
-    walked = _Walked(header.base_offset, HEADER_BYTES, 0)
-    for batch in walk_batches(file, header, HEADER_BYTES, size, header.base_offset):
-        walked = _Walked(batch.end_offset, batch.end, walked.batch_count + 1)
-    return walked
-
-
-def _header_of(place: Place, file: File, base: int) -> tuple[SegmentHeader | None, bytes | None]:
-    """The segment's header, if it is whole; or the salt of another file, if it is that one's."""
-    try:
-        header = decode_segment_header(file.read(0, HEADER_BYTES), "")
-    except Corrupt:
-        return None, None
-    if (header.identity, header.base_offset) == (place.identity, base):
-        return header, None
-    return None, header.salt
-
-
-def _whole_batches(place: Place, file: File, base: int, end: int) -> list[StoredBatch]:
-    """Every whole batch of the segment at `base`, wherever in its file it lies, by offset."""
-    data = file.read(0, file.size())
-    header, foreign_salt = _header_of(place, file, base)
-    if header is None:
-        found = _unsalted_batches(data, base, end, foreign_salt)
-    else:
-        found = _salted_batches(file, data, header)
-    batches: list[StoredBatch] = []
-    # Of two batches at one place the later one is right: the other was taken back.
-    for batch in sorted(found, key=lambda b: (b.base_offset, -b.durable_watermark)):
-        lowest = batches[-1].end_offset if batches else base
-        if lowest <= batch.base_offset and batch.end_offset <= end:
-            batches.append(batch)
-    return batches
-
-
-def _salted_batches(file: File, data: bytes, header: SegmentHeader) -> list[StoredBatch]:
-    """Whole batches of a file whose header is whole."""
-    with_gaps = replace(header, is_rewritten=True)
-    found: list[StoredBatch] = []
-    position = HEADER_BYTES
-    for head, _, _ in find_frames(data, 0, header.salt):
-        if head >= position:  # not inside a batch that is whole
-            for batch in walk_batches(file, with_gaps, head, len(data), header.base_offset):
-                found.append(batch)
-                position = batch.end
-    return found
-
-
-def _unsalted_batches(
-    data: bytes, base: int, end: int | None, foreign_salt: bytes | None
-) -> list[StoredBatch]:
-    """Whole batches of a file that has lost its header, and with it the salt.
-
-    A frame that is whole but for the unknown salt shows what the salt did to its checksum. Those
-    that most frames agree on are ours; the others were moved here by a bad disk, certainly when
-    their file's header was moved along.
-    """
-    by_effect: dict[int, list[StoredBatch]] = {}
-    at = data.find(FRAME_MAGIC)
-    while at >= 0:
-        batch, effect = _unsalted_batch(data, at)
-        if batch is None:
-            at = data.find(FRAME_MAGIC, at + 1)
-            continue
-        if base <= batch.base_offset and (end is None or batch.end_offset <= end):
-            by_effect.setdefault(effect, []).append(batch)
-        at = data.find(FRAME_MAGIC, batch.end)
-    if foreign_salt is not None:
-        by_effect.pop(_effect(crc32c(foreign_salt), crc32c(bytes(SALT_BYTES)), HEAD_BYTES), None)
-    most = max(map(len, by_effect.values()), default=0)
-    return [batch for group in by_effect.values() if len(group) == most for batch in group]
-
-
-def _unsalted_batch(data: bytes, at: int) -> tuple[StoredBatch | None, int]:
-    """The batch of the frame at `data[at:]`, if it is whole, and the effect of the salt on it."""
-    if len(data) - at < FRAME.size:
-        return None, 0
-    _, length, base_offset, durable_watermark, flags, check = FRAME.unpack_from(data, at)
-    if length > PAYLOAD_BYTES_MAX:
-        return None, 0
-    frame_end = at + FRAME.size + length
-    payload = data[at + FRAME.size : frame_end]
-    try:
-        header = check_batch(payload)
-    except Malformed:
-        return None, 0
-    # Two fields are not covered by the batch's own checksum.
-    if (header.base_offset, header.leader_epoch, len(payload)) != (
-        base_offset,
-        LEADER_EPOCH,
-        length,
-    ):
-        return None, 0
-    head = payload[:HEAD_BYTES]
-    unsalted = frame_header(head, length, base_offset, durable_watermark, flags, bytes(SALT_BYTES))
-    effect = _effect(check, int.from_bytes(unsalted[-4:], "little"), HEAD_BYTES - len(head))
-    batch = StoredBatch(
-        base_offset, header.end_offset, at, frame_end, flags, durable_watermark, payload
-    )
-    return batch, effect
-
-
-def _effect(check: int, unsalted: int, rest_bytes: int) -> int:
-    """By what two checksums differ once `rest_bytes` more bytes are behind them.
-
-    A CRC is linear: what a salt does to it depends on nothing but the number of bytes that
-    follow, so all frames of a file show the same.
-    """
-    rest = bytes(rest_bytes)
-    effect: int = extend_crc32c(check ^ unsalted, rest) ^ extend_crc32c(0, rest)
-    return effect
-
-
-def _uncovered(batches: list[StoredBatch], position: int, size: int) -> Iterator[Range]:
-    """The bytes of a file that belong to none of the batches."""
-    for batch in sorted(batches, key=lambda b: b.position):
-        if batch.position > position:
-            yield Range(position, batch.position)
-        position = batch.end
-    if position < size:
-        yield Range(position, size)
-
-
-def _gaps(
-    batches: list[StoredBatch], offsets: Range, header: SegmentHeader | None, size: int
-) -> Iterator[Range]:
-    """The offsets that are lost. A gap between batches that lie side by side in a rewritten
-    segment is none: compaction has left it."""
-    offset, position = offsets.begin, HEADER_BYTES
-    is_rewritten = header is not None and header.is_rewritten
-    for batch in batches:
-        if batch.base_offset > offset and not (is_rewritten and batch.position == position):
-            yield Range(offset, batch.base_offset)
-        offset, position = batch.end_offset, batch.end
-    if header is not None and is_rewritten and position == size == header.sealed_bytes:
-        offset = max(offset, header.sealed_end_offset)
-    if offset < offsets.end:
-        yield Range(offset, offsets.end)
 
 
 # Doing.
@@ -586,7 +430,7 @@ class _Work:
         if not finding.is_missing:
             file = place.disk.open(path)
             try:
-                batches = _whole_batches(place, file, finding.base, finding.end)
+                batches = whole_batches(place, file, finding.base, finding.end)
             finally:
                 file.close()
         old = SegmentView(

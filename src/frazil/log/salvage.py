@@ -1,0 +1,177 @@
+"""Salvage: the whole batches in a damaged segment, and the bytes that are none. Looks only."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from google_crc32c import extend as extend_crc32c
+from google_crc32c import value as crc32c
+
+from frazil.disk import HEAD_BYTES, PAYLOAD_BYTES_MAX, SALT_BYTES, File, find_frames, frame_header
+from frazil.errors import Corrupt, Malformed
+from frazil.log.batch import check_batch, parse_header
+from frazil.log.partition import LEADER_EPOCH
+from frazil.log.recovery import Place
+from frazil.log.segment import (
+    HEADER_BYTES,
+    SegmentHeader,
+    StoredBatch,
+    decode_segment_header,
+    walk_batches,
+)
+
+FRAME = struct.Struct("<4sIQQII")
+"""A frame header: magic, payload length, base offset, watermark, flags, CRC32C."""
+FRAME_MAGIC = b"FRZF"
+
+
+class Range(NamedTuple):
+    """From `begin` up to, not including, `end`: offsets, or positions in a file."""
+
+    begin: int
+    end: int
+
+
+def header_of(place: Place, file: File, base: int) -> tuple[SegmentHeader | None, bytes | None]:
+    """The segment's header, if it is whole; or the salt of another file, if it is that one's."""
+    try:
+        header = decode_segment_header(file.read(0, HEADER_BYTES), "")
+    except Corrupt:
+        return None, None
+    if (header.identity, header.base_offset) == (place.identity, base):
+        return header, None
+    return None, header.salt
+
+
+def whole_batches(place: Place, file: File, base: int, end: int) -> list[StoredBatch]:
+    """Every whole batch of the segment at `base`, wherever in its file it lies, by offset."""
+    data = file.read(0, file.size())
+    header, foreign_salt = header_of(place, file, base)
+    if header is None:
+        found = unsalted_batches(data, base, end, foreign_salt)
+    else:
+        found = _salted_batches(file, data, header)
+    batches: list[StoredBatch] = []
+    # Of two batches at one place the later one is right: the other was taken back.
+    for batch in sorted(found, key=lambda b: (b.base_offset, -b.durable_watermark)):
+        lowest = batches[-1].end_offset if batches else base
+        if lowest <= batch.base_offset and batch.end_offset <= end:
+            batches.append(batch)
+    return batches
+
+
+def _salted_batches(file: File, data: bytes, header: SegmentHeader) -> list[StoredBatch]:
+    """Whole batches of a file whose header is whole."""
+    with_gaps = replace(header, is_rewritten=True)
+    found: list[StoredBatch] = []
+    position = HEADER_BYTES
+    for head, _, _ in find_frames(data, 0, header.salt):
+        if head >= position:  # not inside a batch that is whole
+            for batch in walk_batches(file, with_gaps, head, len(data), header.base_offset):
+                found.append(batch)
+                position = batch.end
+    return found
+
+
+def unsalted_batches(
+    data: bytes, base: int, end: int | None, foreign_salt: bytes | None
+) -> list[StoredBatch]:
+    """Whole batches of a file that has lost its header, and with it the salt.
+
+    A frame that is whole but for the unknown salt shows what the salt did to its checksum. Those
+    that most frames agree on are ours; the others were moved here by a bad disk, certainly when
+    their file's header was moved along.
+    """
+    by_effect: dict[int, list[StoredBatch]] = {}
+    at = data.find(FRAME_MAGIC)
+    while at >= 0:
+        batch, effect = _unsalted_batch(data, at)
+        if batch is None:
+            at = data.find(FRAME_MAGIC, at + 1)
+            continue
+        if base <= batch.base_offset and (end is None or batch.end_offset <= end):
+            by_effect.setdefault(effect, []).append(batch)
+        at = data.find(FRAME_MAGIC, batch.end)
+    if foreign_salt is not None:
+        by_effect.pop(_effect(crc32c(foreign_salt), crc32c(bytes(SALT_BYTES)), HEAD_BYTES), None)
+    most = max(map(len, by_effect.values()), default=0)
+    return [batch for group in by_effect.values() if len(group) == most for batch in group]
+
+
+def _unsalted_batch(data: bytes, at: int) -> tuple[StoredBatch | None, int]:
+    """The batch of the frame at `data[at:]`, if it is whole, and the effect of the salt on it."""
+    if len(data) - at < FRAME.size:
+        return None, 0
+    _, length, base_offset, durable_watermark, flags, check = FRAME.unpack_from(data, at)
+    if length > PAYLOAD_BYTES_MAX:
+        return None, 0
+    frame_end = at + FRAME.size + length
+    payload = data[at + FRAME.size : frame_end]
+    try:
+        header = check_batch(payload)
+    except Malformed:
+        return None, 0
+    # Two fields are not covered by the batch's own checksum.
+    if (header.base_offset, header.leader_epoch, len(payload)) != (
+        base_offset,
+        LEADER_EPOCH,
+        length,
+    ):
+        return None, 0
+    head = payload[:HEAD_BYTES]
+    unsalted = frame_header(head, length, base_offset, durable_watermark, flags, bytes(SALT_BYTES))
+    effect = _effect(check, int.from_bytes(unsalted[-4:], "little"), HEAD_BYTES - len(head))
+    batch = StoredBatch(
+        base_offset, header.end_offset, at, frame_end, flags, durable_watermark, payload
+    )
+    return batch, effect
+
+
+def _effect(check: int, unsalted: int, rest_bytes: int) -> int:
+    """By what two checksums differ once `rest_bytes` more bytes are behind them.
+
+    A CRC is linear: what a salt does to it depends on nothing but the number of bytes that
+    follow, so all frames of a file show the same.
+    """
+    rest = bytes(rest_bytes)
+    effect: int = extend_crc32c(check ^ unsalted, rest) ^ extend_crc32c(0, rest)
+    return effect
+
+
+def uncovered(batches: list[StoredBatch], position: int, size: int) -> Iterator[Range]:
+    """The bytes of a file that belong to none of the batches."""
+    for batch in sorted(batches, key=lambda b: b.position):
+        if batch.position > position:
+            yield Range(position, batch.position)
+        position = batch.end
+    if position < size:
+        yield Range(position, size)
+
+
+def gaps(
+    batches: list[StoredBatch], offsets: Range, header: SegmentHeader | None, size: int
+) -> Iterator[Range]:
+    """The offsets that are lost. A gap between batches that lie side by side in a rewritten
+    segment is none: compaction has left it."""
+    offset, position = offsets.begin, HEADER_BYTES
+    is_rewritten = header is not None and header.is_rewritten
+    for batch in batches:
+        if batch.base_offset > offset and not (is_rewritten and batch.position == position):
+            yield Range(offset, batch.base_offset)
+        offset, position = batch.end_offset, batch.end
+    if header is not None and is_rewritten and position == size == header.sealed_bytes:
+        offset = max(offset, header.sealed_end_offset)
+    if offset < offsets.end:
+        yield Range(offset, offsets.end)
+
+
+def reach(data: bytes, header: SegmentHeader) -> Iterator[int]:
+    """How far each frame goes by its header, whether its batch is whole or not."""
+    for position, _, _ in find_frames(data, 0, header.salt):
+        try:
+            yield parse_header(data, position + FRAME.size).end_offset
+        except Malformed:
+            continue
