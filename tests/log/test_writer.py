@@ -736,3 +736,47 @@ def test_a_mistake_in_an_errand_keeps_nobody_waiting(tmp_path: Path) -> None:
         assert isinstance(answer.exception(30), Unresolved | Unavailable)
     log.close()
     assert len(fatal.errors) == 1
+
+
+def test_ctrl_c_stops_the_log_and_not_with_an_error_of_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A producer interrupted in the middle of its own step: nothing acknowledged is lost, the log
+    takes nothing more, and the interrupt goes its way."""
+    disk, fatal = SimDisk(), Fatal()
+    log = open_log(disk, fatal=fatal)
+    add(log, b"before")
+
+    def interrupted(self: Partition) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Partition, "sync", interrupted)
+        (waiting,) = submit(log, batch(b"waiting"))
+        with pytest.raises(KeyboardInterrupt):
+            log.append_durably(TOPIC, batch(b"own"))
+    assert isinstance(waiting.exception(0), Unresolved)
+    assert not fatal.errors
+    with pytest.raises(Unavailable):
+        submit(log, batch(b"after"))
+    log.close()
+    assert values(open_log(disk))[:1] == [b"before"]
+
+
+def test_bytes_on_their_way_count_against_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the writer has in hand is not promised to somebody else: the hard cap holds."""
+    log = open_log(SimDisk(), replaced(SMALL, disk_bytes_max=24 * 1024))
+    original = Partition.sync
+
+    def meanwhile(self: Partition) -> None:
+        with pytest.raises(Overloaded):
+            for _ in range(100):
+                submit(log, batch(bytes(2000)))
+        original(self)
+
+    monkeypatch.setattr(Partition, "sync", meanwhile)
+    submit(log, batch(bytes(15_000)))
+    log.writer.step()
+    monkeypatch.undo()
+    while log.writer.step():
+        assert log.budget.used_bytes <= 24 * 1024

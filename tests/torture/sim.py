@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, Overloaded
 from frazil.log import (
     DEAD_LETTERS,
     AtTime,
@@ -138,7 +138,7 @@ def live(world: World) -> None:
         assert error.errno is not None
         end = rand.choice(("kill", "cut"))
     except FrazilError as error:
-        if not world.has_failed:
+        if not world.has_failed and not isinstance(error, Overloaded):
             world.verdict.add("untrue", f"{type(error).__name__}: {error}")
             return
         end = rand.choice(("kill", "cut"))

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from frazil.disk import Buffer, File, Lock, Mode, RealDisk
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, Overloaded
 from frazil.log import (
     EXIT_CODE,
     Log,
@@ -203,8 +203,8 @@ def strike(folder: Path, fault: str, at: int) -> tuple[Verdict, Counter[str]]:
             disk = FaultyDisk(RealDisk(folder), fault, at)
             live(disk, Events(writing))
             code = 0 if disk.has_struck else 3
-        except OSError:
-            code = 2
+        except (OSError, Overloaded):
+            code = 2  # not even opened, or a topic not made: told so, and to be tried again
         except BaseException:  # noqa: BLE001 - the forked process must end here
             traceback.print_exc()
         finally:

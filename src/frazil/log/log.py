@@ -6,15 +6,15 @@ the subscribers. `append`, `reader` and the look-ups may be used from any thread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from frazil.disk import Budget, Disk, Lock, is_full, make_directories
-from frazil.errors import Conflict, Corrupt, Malformed, TooLarge, Unknown
+from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, TooLarge, Unknown
 from frazil.log.append import Append, Appended
 from frazil.log.batch import read_records
 from frazil.log.compaction import compact, is_due
@@ -181,11 +181,14 @@ class Log:
     def create_topic(self, name: str, config: TopicConfig | None = None) -> Topic:
         """Make a topic, or return the one that is there with the same settings.
 
-        OSError when the disk is full: then nothing was made, and it may be tried again.
+        `Overloaded` when the disk is full: then nothing was made, and it may be tried again.
         """
         check_name(name, "topic")
         config = config or TopicConfig()
-        topic = self._topics.get(name) or self._on_writer(partial(self._make_topic, name, config))
+        topic = self._topics.get(name)
+        if topic is None:
+            with _full_means_overloaded(f"topic {name}"):
+                topic = self._on_writer(partial(self._make_topic, name, config))
         if topic.config != config:
             raise Conflict(f"topic {name} exists with other settings: {topic.config}")
         return topic
@@ -282,7 +285,8 @@ class Log:
             Progress(watermark=start_offset(partition, start))
             for partition in self.topic(topic).partitions
         ]
-        save_progress(self._disk, name, topic, progress)
+        with _full_means_overloaded(f"subscriber {name}"):
+            save_progress(self._disk, name, topic, progress)
         return self._attach(name, topic, progress, config)
 
     def _attach(
@@ -438,3 +442,14 @@ class Log:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def _full_means_overloaded(what: str) -> Iterator[None]:
+    """For calls that make something: without room they may be tried again later."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise Overloaded(f"the disk is full: {what} was not made; free room on it") from error

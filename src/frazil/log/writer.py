@@ -90,6 +90,10 @@ class _Errand:
         self.answer.set_exception(error)
 
 
+def _length(item: _Waiting | _Errand) -> int:
+    return item.append.size_bytes + FRAME_HEADER_BYTES if isinstance(item, _Waiting) else 0
+
+
 class Writer:
     """`submit`, `commit` and `run` may be called from any thread.
 
@@ -203,6 +207,7 @@ class Writer:
                 else:
                     groups.setdefault(item.partition, []).append(item)
             self._commit(groups)
+            self._count_out(taken)
             if self._budget.is_tight:
                 self._make_room()
         except OSError as error:
@@ -278,22 +283,30 @@ class Writer:
 
     def _take(self) -> list[_Waiting | _Errand]:
         """The next group: as much as waits, up to a bound."""
+        taken: list[_Waiting | _Errand] = []
         if not self._queue:
-            return []
+            return taken
         with self._changed:
-            taken: list[_Waiting | _Errand] = []
             size = 0
             while self._queue and size < self._config.group_bytes_max:
                 item = self._queue.popleft()
                 taken.append(item)
-                if isinstance(item, _Waiting):
-                    size += item.append.size_bytes + FRAME_HEADER_BYTES
-            self._queue_bytes -= size
+                size += _length(item)
+        return taken
+
+    def _count_out(self, taken: list[_Waiting | _Errand]) -> None:
+        """Until here they counted as waiting, so that the budget is not promised twice."""
+        with self._changed:
+            self._queue_bytes -= sum(map(_length, taken))
             QUEUED.set(self._queue_bytes)
-            return taken
 
     def _fail(self, error: BaseException) -> None:
         """Storage failed: tell everybody the truth, then end."""
+        self._stop(error)
+        self._fatal(error)
+
+    def _stop(self, error: BaseException) -> None:
+        """Never write again: whoever waits is told what is known of his batch."""
         with self._changed:
             self._failure = error
             dropped, self._queue = self._queue, deque()
@@ -304,7 +317,6 @@ class Writer:
         for waiting in dropped:
             if waiting.answer is None or waiting.answer.set_running_or_notify_cancel():
                 waiting.refuse(Unavailable(f"the log has stopped: {error}"))
-        self._fatal(error)
 
     def wait_for(self, partition: Partition, offset: int, timeout_s: float) -> bool:
         """Wait until something at or above `offset` can be read. False on time-out."""
@@ -343,6 +355,11 @@ class Writer:
         try:
             if self._failure is None:
                 self.step()
+        except KeyboardInterrupt as error:
+            # Somebody stops the program in the middle of a step. The log stops with it, and the
+            # next start finds on disk what was acknowledged.
+            self._stop(error)
+            raise
         except BaseException as error:  # noqa: BLE001 # top of loop: nobody may wait for a dead writer
             self._fail(error)
 
