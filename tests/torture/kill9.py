@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -26,7 +25,7 @@ def run(cycles: int, seed: int) -> Report:
     report = Report("kill9", seed, must_fire=("kill_recovering", "kill_running", "acknowledged"))
     with tempfile.TemporaryDirectory() as scratch:
         recorder = Recorder(Path(scratch) / "history")
-        torture = Torture(Path(scratch) / "data", recorder, Rand(seed))
+        torture = Torture(Path(scratch), "data", recorder, Rand(seed))
         for cycle in range(cycles):
             if cycle % CYCLES_PER_FOLDER == 0:
                 torture.begin_anew()
@@ -42,9 +41,10 @@ def kill(child: int) -> None:
 class Torture:
     """One folder, one history, one process at a time."""
 
-    def __init__(self, folder: Path, recorder: Recorder, rand: Rand) -> None:
-        self.folder = folder
+    def __init__(self, scratch: Path, name: str, recorder: Recorder, rand: Rand) -> None:
+        self.folder = scratch / name
         self.rand = rand
+        self._errors = scratch / "errors"
         self._recorder = recorder
         self._seen: dict[int, dict[int, tuple[int, int]]] = {}
         self._acknowledged = 0
@@ -59,13 +59,15 @@ class Torture:
         return history_of(self._recorder.read())
 
     def cycle(
-        self, end: Callable[[int], None], *, judge_always: bool = False
+        self, end: Callable[[int], None], *, is_powercut: bool = False
     ) -> tuple[Verdict, Counter[str]]:
         """Start the process, end it, and judge what it has left behind."""
-        rand, fired = self.rand, Counter[str]()
+        rand, fired, verdict = self.rand, Counter[str](), Verdict()
         actors = workload.actors_of(self.history(), rand)
         phases, phases_in = os.pipe()
-        child = workload.fork(self.folder, actors, self._recorder.events, phases_in, 5.0)
+        child = workload.fork(
+            self.folder, actors, self._recorder.events, phases_in, 5.0, self._errors
+        )
         os.close(phases_in)
         os.read(phases, 1)
         if rand.random() < 0.3:
@@ -78,16 +80,15 @@ class Torture:
         end(child)
         _, status = os.waitpid(child, 0)
         os.close(phases)
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 1:
-            print("the workload ended by itself", file=sys.stderr)
-            fired["ended"] += 1
-        verdict = Verdict()
+        errors = self._errors.read_text() if self._errors.exists() else ""
+        if (os.WIFEXITED(status) or errors) and not is_powercut:  # without power errors are due
+            verdict.add("untrue", f"the process met an error of its own: {errors}")
         events = self._recorder.read()
         for event in events:
             if event[0] == "untrue":
                 verdict.add("untrue", f"a repetition by producer {event[1]} was not recognised")
         # Sometimes nobody looks in between: recovery then meets what recovery has left.
-        if judge_always or rand.random() < 0.6:
+        if is_powercut or rand.random() < 0.6:
             history = history_of(events)
             verdict.merge(workload.judge(self.folder, history, self._seen), "")
             acknowledged = sum(s.outcome == "ok" for s in history)

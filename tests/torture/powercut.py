@@ -34,13 +34,13 @@ def run(cycles: int, seed: int) -> Report:
     with tempfile.TemporaryDirectory() as scratch:
         recorder = Recorder(Path(scratch) / "history")
         machine = Machine(Path(scratch))
-        torture = Torture(machine.mount_point / "data", recorder, Rand(seed))
+        torture = Torture(Path(scratch), "mount/data", recorder, Rand(seed))
         try:
             for cycle in range(cycles):
                 if cycle % CYCLES_PER_IMAGE == 0:
                     machine.make()
                     torture.begin_anew()
-                verdict, fired = torture.cycle(machine.cut_power, judge_always=True)
+                verdict, fired = torture.cycle(machine.cut_power, is_powercut=True)
                 fired["power_cut"] += 1
                 report.take(verdict, fired, f"cycle {cycle}:")
         finally:

@@ -62,12 +62,16 @@ def open_log(folder: Path, *, threaded: bool) -> Log:
     return log
 
 
-def fork(folder: Path, actors: list[Actor], events: Events, phases: int, seconds: float) -> int:
-    """Start the process; returns its id. It says on `phases` when it opens and when it is ready."""
+def fork(
+    folder: Path, actors: list[Actor], events: Events, phases: int, seconds: float, errors: Path
+) -> int:
+    """Start the process; returns its id. It says on `phases` when it opens and when it is ready,
+    and complains into the file `errors`."""
     child = os.fork()
     if child:
         return child
     try:
+        os.dup2(os.open(errors, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 2)
         logging.disable(logging.CRITICAL)
         os.write(phases, OPENING)
         log = open_log(folder, threaded=True)
