@@ -11,19 +11,22 @@ import errno
 import itertools
 import json
 import logging
+import multiprocessing
 import os
-import shutil
 import signal
 import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 
 from frazil.disk import Buffer, File, Lock, Mode, RealDisk
 from frazil.errors import FrazilError, Overloaded
 from frazil.log import (
     EXIT_CODE,
+    Appended,
     Log,
     LogConfig,
     Record,
@@ -168,20 +171,26 @@ class FaultyFile:
 def run(cycles: int, seed: int) -> Report:
     """All calls and faults, or an even choice of `cycles` of them when that is fewer."""
     report = Report("syscall", seed, must_fire=(*FAULTS, "acknowledged"))
-    logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "data"
-        calls = count_calls(folder)
-        report.faults["calls"] = calls
-        cases = list(itertools.product(range(1, calls + 1), FAULTS))
-        step = max(1, len(cases) // cycles) if cycles else 1
-        if step % len(FAULTS) == 0:
-            step += 1
-        for at, fault in cases[seed % step :: step]:
-            shutil.rmtree(folder, ignore_errors=True)
-            report.take(*strike(folder, fault, at), f"{fault} at call {at}:")
-    logging.disable(logging.NOTSET)
+        calls = count_calls(Path(scratch) / "data")
+    report.faults["calls"] = calls
+    cases = list(itertools.product(range(1, calls + 1), FAULTS))
+    step = max(1, len(cases) // cycles) if cycles else 1
+    if step % len(FAULTS) == 0:
+        step += 1
+    chosen = cases[seed % step :: step]
+    context = multiprocessing.get_context("fork")
+    with context.Pool(os.cpu_count(), logging.disable, (logging.CRITICAL,)) as pool:
+        for (at, fault), result in zip(chosen, pool.imap(strike_anew, chosen, 8), strict=True):
+            report.take(*result, f"{fault} at call {at}:")
     return report
+
+
+def strike_anew(case: tuple[int, str]) -> tuple[Verdict, Counter[str]]:
+    """One case in a folder of its own."""
+    at, fault = case
+    with tempfile.TemporaryDirectory() as scratch:
+        return strike(Path(scratch) / "data", fault, at)
 
 
 def count_calls(folder: Path) -> int:
@@ -240,7 +249,7 @@ def live(disk: FaultyDisk, events: Events) -> None:
         for number in range(8):
             for actor in actors:
                 actor.send(log, events)
-            append_keyed(log, life * 8 + number)
+            append_keyed(log, life * 8 + number, events)
             while log.writer.step():
                 pass
             for actor in actors:
@@ -270,15 +279,21 @@ def make_actors() -> list[Actor]:
     ]
 
 
-def append_keyed(log: Log, number: int) -> None:
+def append_keyed(log: Log, number: int, events: Events) -> None:
     """Keyed records for compaction; the value says how new it is."""
-    record = Record(
-        offset=0,
-        timestamp_ms=number,
-        key=b"key %d" % (number % 3),
-        value=b"%04d" % number + bytes(600),
-    )
-    log.append(COMPACTED, append_of_records([record])).add_done_callback(lambda _: None)
+
+    def answered(answer: Future[Appended]) -> None:
+        if answer.exception() is None:
+            events.say("keyed", number)
+
+    value = b"%04d" % number + bytes(600)
+    record = Record(offset=0, timestamp_ms=number, key=key_of(number), value=value)
+    with suppress(Overloaded):
+        log.append(COMPACTED, append_of_records([record])).add_done_callback(answered)
+
+
+def key_of(number: int) -> bytes:
+    return b"key %d" % (number % 3)
 
 
 def judge(folder: Path, events: list[list[str | int]]) -> Verdict:
@@ -291,22 +306,20 @@ def judge(folder: Path, events: list[list[str | int]]) -> Verdict:
         if TOPIC in [topic.name for topic in log.topics()]:
             history = history_of(events)
             verdict.merge(check(history, {0: observe(log, TOPIC, 0)}), "")
-            check_keys(log, verdict)
+            check_keys(log, [int(e[1]) for e in events if e[0] == "keyed"], verdict)
         log.close()
     except FrazilError as error:
         verdict.add("untrue", repr(error))
     return verdict
 
 
-def check_keys(log: Log, verdict: Verdict) -> None:
-    """The newest value of each key is the newest that lies before the log's end."""
+def check_keys(log: Log, acknowledged: list[int], verdict: Verdict) -> None:
+    """Of each key the newest acknowledged value is there, or a newer one."""
     if COMPACTED not in [topic.name for topic in log.topics()]:
         return
-    newest = {record.key: record for record in keyed_records(log)}
-    end = log.partition(COMPACTED, 0).durable_watermark
-    for number in range(max(0, end - 3), end):
-        record = newest.get(b"key %d" % (number % 3))
-        if record is None or (record.value or b"")[:4] < b"%04d" % number:
+    newest = {record.key: (record.value or b"")[:4] for record in keyed_records(log)}
+    for number in {key_of(n): n for n in acknowledged}.values():
+        if newest.get(key_of(number), b"") < b"%04d" % number:
             verdict.add("lost", f"the value {number} of its key")
 
 
