@@ -22,9 +22,11 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def test_every_python_example_runs(tmp_path: Path) -> None:
-    """A newcomer can paste every example of the README, one after the other."""
-    examples = blocks(ROOT / "README.md", "python")
-    assert examples
+    """A newcomer can paste every example of the README, one after the other, and then those for
+    the operator, into the same folder."""
+    pages = (ROOT / "README.md", ROOT / "docs" / "operating.md")
+    examples = [example for page in pages for example in blocks(page, "python")]
+    assert len(examples) >= 5
     for example in examples:
         done = subprocess.run(
             [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True
