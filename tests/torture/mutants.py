@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -33,14 +34,18 @@ Patches = list[Any]
 
 
 def _ack_before_sync() -> Patches:
+    """Acknowledges what the disk may still lose."""
     return [mock.patch.object(partition.Partition, "sync", lambda self: None)]
 
 
 def _no_directory_sync() -> Patches:
+    """Trusts a new name before the folder is durable."""
     return [mock.patch.object(SimDisk, "sync_directory", lambda self, path: None)]
 
 
 def _retried_sync() -> Patches:
+    """Syncs again after a failure, and believes the second answer."""
+
     def sync(self: partition.Partition) -> None:
         try:
             self._active.file.sync()
@@ -51,6 +56,7 @@ def _retried_sync() -> Patches:
 
 
 def _cut_at_corruption() -> Patches:
+    """Takes damage in the middle for a torn tail, and cuts it away."""
     original = recovery.recover
 
     def recover(place: Any, now_ms: int, *, floor: int, may_create: bool) -> Any:
@@ -90,6 +96,7 @@ recovery_state = recovery.STATE
 
 
 def _forgotten_producers() -> Patches:
+    """Knows no producer after a restart, and takes whatever comes."""
     original = Producers.find_duplicate
 
     def find_duplicate(self: Producers, header: Any) -> Any:
@@ -103,6 +110,7 @@ def _forgotten_producers() -> Patches:
 
 
 def _forgotten_digests() -> Patches:
+    """Knows no digest after a restart."""
     return [
         mock.patch.object(recovery._Replay, "load_digests", lambda self, sealed: None),
         mock.patch.object(recovery, "FLAG_DIGEST", 0),
@@ -110,19 +118,24 @@ def _forgotten_digests() -> Patches:
 
 
 def _window_of_four() -> Patches:
+    """Remembers one batch fewer than it promises."""
     return [mock.patch.object(producers, "REMEMBERED", 4)]
 
 
 def _reversed_group() -> Patches:
+    """Writes a group in the wrong order."""
     original = writer.Writer._take
     return [mock.patch.object(writer.Writer, "_take", lambda self: original(self)[::-1])]
 
 
 def _dropped_one() -> Patches:
+    """Leaves a batch out now and then."""
     return [_every(partition.Partition, "_stage_bytes", 17, lambda original, args: None)]
 
 
 def _doubled_one() -> Patches:
+    """Writes a batch twice now and then."""
+
     def twice(original: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         original(*args)
         return original(*args)
@@ -131,6 +144,8 @@ def _doubled_one() -> Patches:
 
 
 def _header_unchecked() -> Patches:
+    """Believes every frame header."""
+
     def crc(data: bytes) -> int:
         return 0
 
@@ -146,6 +161,7 @@ def _header_unchecked() -> Patches:
 
 
 def _payload_unchecked() -> Patches:
+    """Believes every record batch."""
     original = segment._checked
 
     def checked(frame: Any) -> Any:
@@ -163,6 +179,8 @@ class _Equal:
 
 
 def _refused_but_kept() -> Patches:
+    """Leaves in the file what it has refused."""
+
     def truncate(self: segment.LogSegment, size_bytes: int) -> None:
         self.size_bytes = self.file.size()
 
@@ -170,6 +188,8 @@ def _refused_but_kept() -> Patches:
 
 
 def _unsynced_refusal() -> Patches:
+    """Takes back what it refuses, but not durably."""
+
     def truncate(self: segment.LogSegment, size_bytes: int) -> None:
         self.file.truncate(size_bytes)
         self.size_bytes = size_bytes
@@ -178,6 +198,7 @@ def _unsynced_refusal() -> Patches:
 
 
 def _early_view() -> Patches:
+    """Shows readers what is not durable yet."""
     original = partition.Partition.write
 
     def write(self: partition.Partition) -> None:
@@ -189,10 +210,12 @@ def _early_view() -> Patches:
 
 
 def _trim_without_word() -> Patches:
+    """Removes segments without saying so first."""
     return [mock.patch.object(marks.Marks, "trim", lambda self, start, dropped: None)]
 
 
 def _trim_too_far() -> Patches:
+    """Removes what subscribers and the lake still need."""
     return [
         mock.patch.object(
             log, "released_offset", lambda view, config, published, read: view.durable_watermark
@@ -201,6 +224,7 @@ def _trim_too_far() -> Patches:
 
 
 def _progress_before_effect() -> Patches:
+    """Counts a batch as finished when it is handed out."""
     original = subscribers.Subscriber._claim_of
 
     def claim_of(self: subscribers.Subscriber, follower: Any, batch: Any) -> Any:
@@ -213,6 +237,8 @@ def _progress_before_effect() -> Patches:
 
 
 def _watermark_over_gaps() -> Patches:
+    """Moves a subscriber's watermark over what it has not finished."""
+
     def finish(self: progress.Progress, begin: int, end: int) -> None:
         self.watermark = max(self.watermark, end)
 
@@ -220,10 +246,12 @@ def _watermark_over_gaps() -> Patches:
 
 
 def _unsettled_recovery() -> Patches:
+    """Serves after a crash what the disk may still lose."""
     return [mock.patch.object(SimFile, "settle", lambda self: None)]
 
 
 def _reader_skips() -> Patches:
+    """Begins reading one segment too late."""
     original = reader._segment_of
 
     def segment_of(view: Any, offset: int) -> Any:
@@ -234,6 +262,8 @@ def _reader_skips() -> Patches:
 
 
 def _half_checkpoint() -> Patches:
+    """Writes small state in place."""
+
     def write(disk: Any, path: str, kind: bytes, version: int, body: bytes) -> None:
         whole = checkpoint.HEADER.pack(checkpoint.MAGIC, kind, version, 0, len(body)) + body
         whole += checkpoint.TRAILER.pack(crc32c(whole))
@@ -249,6 +279,16 @@ def _half_checkpoint() -> Patches:
         mock.patch.object(recovery, "write_checkpoint", write),
         mock.patch.object(subscribers, "write_checkpoint", write),
     ]
+
+
+def _same_salt() -> Patches:
+    """Gives every file the same salt, so that old frames in a file used again pass for new ones."""
+    original = recovery.Place.new_header
+
+    def new_header(self: recovery.Place, base_offset: int, now_ms: int) -> Any:
+        return replace(original(self, base_offset, now_ms), salt=bytes(8))
+
+    return [mock.patch.object(recovery.Place, "new_header", new_header)]
 
 
 def _every(owner: Any, name: str, period: int, wrong: Callable[..., Any]) -> Any:
@@ -287,6 +327,7 @@ MUTANTS: dict[str, tuple[str, Callable[[], Patches]]] = {
     "unsettled_recovery": ("sim", _unsettled_recovery),
     "reader_skips": ("sim", _reader_skips),
     "half_checkpoint": ("sim", _half_checkpoint),
+    "same_salt": ("sim", _same_salt),
 }
 """Name -> (the kind that must find it, how to make it)."""
 
