@@ -16,13 +16,13 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import checkpoint, frames
 from frazil.log import (
-    log,
     marks,
     partition,
     producers,
     progress,
     reader,
     recovery,
+    retention,
     segment,
     subscribers,
     writer,
@@ -216,11 +216,11 @@ def _trim_without_word() -> Patches:
 
 def _trim_too_far() -> Patches:
     """Removes what subscribers and the lake still need."""
-    return [
-        mock.patch.object(
-            log, "released_offset", lambda view, config, published, read: view.durable_watermark
-        )
-    ]
+
+    def released(view: Any, *_: object) -> int:
+        return int(view.durable_watermark)
+
+    return [mock.patch.object(retention, "released_offset", released)]
 
 
 def _progress_before_effect() -> Patches:

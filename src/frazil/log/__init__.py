@@ -19,7 +19,7 @@
     digests.py      never twice, for senders that number nothing
     progress.py     Progress: watermark and gaps of one subscriber in one partition
     subscribers.py  Subscriber, Claim: ack, nack, defer, dead letters
-    retention.py    what may go
+    retention.py    what may go, and Retention, which has it go
     compaction.py   latest record per key
     repair.py       giving up damaged bytes, keeping every whole batch
     salvage.py      the whole batches in damaged bytes

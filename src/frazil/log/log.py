@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TypeVar
 
 from frazil.disk import Budget, Disk, Lock, is_full, make_directories
@@ -22,7 +23,7 @@ from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
 from frazil.log.reader import Reader, Start, start_offset
-from frazil.log.retention import EXPIRED, LOST, expired_offset, oldest_sealed, released_offset
+from frazil.log.retention import Retention
 from frazil.log.subscribers import (
     DEAD_LETTERS,
     DEAD_LETTERS_CONFIG,
@@ -79,17 +80,19 @@ class Log:
         self.budget = Budget(
             hard_bytes_max=config.disk_bytes_max, segment_bytes_max=config.segment_bytes_max
         )
-        self.writer = Writer(config, clock, self.budget, fatal=fatal, reclaim=self._reclaim)
+        self.writer = Writer(config, clock, self.budget, fatal=fatal, reclaim=self._make_room)
         self._disk = disk
         self._lock = lock
         self._clock = clock
         self._rand = rand
         self._time = SteadyTime(clock)
+        self._retention = Retention(
+            config, self.budget, self._time, topics=self.topics, subscribers=self.subscribers
+        )
         self._opened: list[Partition] = []
         self._is_closed = False
         self._topics: dict[str, Topic] = {}
         self._subscribers: dict[str, Subscriber] = {}
-        self._published: dict[tuple[str, int], int] = {}
 
     @classmethod
     def open(
@@ -216,7 +219,7 @@ class Log:
         return topic
 
     def topics(self) -> list[Topic]:
-        return [self._topics[name] for name in sorted(self._topics)]
+        return sorted(self._topics.values(), key=attrgetter("name"))
 
     def topic(self, name: str) -> Topic:
         topic = self._topics.get(name)
@@ -264,8 +267,7 @@ class Log:
                 f"{topic}/{partition} is durable up to {target.durable_watermark}; the lake cannot "
                 f"hold it up to {lake_watermark}"
             )
-        key = (topic, partition)
-        self._published[key] = max(self._published.get(key, 0), lake_watermark)
+        self._retention.publish(topic, partition, lake_watermark)
 
     def subscribe(
         self, name: str, topic: str, start: Start, config: SubscriberConfig | None = None
@@ -310,7 +312,7 @@ class Log:
         return self.writer.submit(self.partition(DEAD_LETTERS, 0), letter, frees_room=True)
 
     def subscribers(self) -> list[Subscriber]:
-        return [self._subscribers[name] for name in sorted(self._subscribers)]
+        return sorted(self._subscribers.values(), key=attrgetter("name"))
 
     def unsubscribe(self, name: str) -> None:
         """Forget a subscriber and its progress. It no longer holds anything back."""
@@ -325,7 +327,7 @@ class Log:
 
     def maintain(self) -> Maintained:
         """One round: roll old segments, expire, make room, compact. Call it about once a second."""
-        expired, dropped = self._on_writer(self._expire_and_drop)
+        expired, dropped = self._on_writer(self._retention.step)
         removed = 0
         for topic in self.topics():
             if topic.config.cleanup == "compact":
@@ -340,8 +342,11 @@ class Log:
     def _compaction_limit(self, topic: Topic, partition: Partition) -> int:
         """Records the lake has not got yet are not compacted away."""
         if topic.config.awaits_lake:
-            return self._published.get((topic.name, partition.index), 0)
+            return self._retention.published(topic.name, partition.index)
         return partition.durable_watermark
+
+    def _make_room(self) -> None:
+        self._retention.step()
 
     def _on_writer(self, work: Callable[[], T]) -> T:
         answer = self.writer.run(work)
@@ -349,71 +354,6 @@ class Log:
             while not answer.done():
                 self.writer.step()
         return answer.result()
-
-    def _reclaim(self) -> None:
-        self._expire_and_drop()
-
-    def _expire_and_drop(self) -> tuple[int, int]:
-        """On the writer thread: remove what may go; drop the oldest when told to."""
-        expired = 0
-        for topic in self.topics():
-            for partition in topic.partitions:
-                self._roll_when_due(partition)
-                released = self._released(topic, partition)
-                start = expired_offset(
-                    partition.view,
-                    topic.config,
-                    released,
-                    self._time.now_ms(),
-                    is_tight=self.budget.is_tight,
-                )
-                expired += partition.trim(start)
-                partition.expire_digests()
-                if self.budget.is_tight:
-                    partition.drop_spares()
-        EXPIRED.add(expired)
-        dropped = 0
-        while self.config.when_full == "drop_oldest" and self.budget.is_tight:
-            lost = self._drop_one()
-            if lost is None:
-                break
-            dropped += lost
-        return expired, dropped
-
-    def _roll_when_due(self, partition: Partition) -> None:
-        """A full disk puts it off, and must not stop what makes room."""
-        try:
-            if partition.needs_roll:
-                partition.roll()
-        except OSError as error:
-            if not is_full(error):
-                raise
-            self.budget.note_full()
-
-    def _released(self, topic: Topic, partition: Partition) -> int:
-        read = [
-            subscriber.saved_watermark(partition.index)
-            for subscriber in list(self._subscribers.values())  # others may be made meanwhile
-            if subscriber.topic == topic.name
-        ]
-        published = self._published.get((topic.name, partition.index), 0)
-        return released_offset(partition.view, topic.config, published, read)
-
-    def _drop_one(self) -> int | None:
-        """Drop the oldest sealed segment of all. How many unread offsets went; None: none can."""
-        places = [(topic, p) for topic in self.topics() for p in topic.partitions]
-        number = oldest_sealed((i, partition.view) for i, (_, partition) in enumerate(places))
-        if number is None:
-            return None
-        topic, partition = places[number]
-        oldest = partition.view.segments[0].facts
-        unread = max(
-            0, oldest.end_offset - max(self._released(topic, partition), oldest.base_offset)
-        )
-        if not partition.trim(oldest.end_offset, dropped_count=unread):
-            return None  # no room to save what must outlive it
-        LOST.add(unread, reason="drop_oldest", topic=topic.name)
-        return unread
 
     def close(self) -> None:
         """Finish what waits, save progress and state, give the folder back. Once."""

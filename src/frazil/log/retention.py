@@ -1,4 +1,4 @@
-"""Retention: what may go, and what must not. Decisions only; the partitions carry them out.
+"""Retention: what may go, and what must not. Decisions first, then who carries them out.
 
 A sealed segment is *released* when it is published to the lake (where a topic awaits that) and
 every subscriber's saved progress is past it. Released segments go by age, then by size, and all
@@ -8,11 +8,16 @@ of them when the log is short of room. What is not released stays, unless the op
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from frazil.log.config import TopicConfig
+from frazil.disk import Budget, is_full
+from frazil.log.config import LogConfig, TopicConfig
+from frazil.log.partition import Partition
+from frazil.log.subscribers import Subscriber
+from frazil.log.topic import Topic
 from frazil.log.view import View
 from frazil.metrics import Counter
+from frazil.model import SteadyTime
 
 EXPIRED = Counter("frazil.log.expired.bytes", "Bytes of released segments removed.")
 LOST = Counter(
@@ -58,3 +63,92 @@ def oldest_sealed(views: Iterable[tuple[int, View]]) -> int | None:
         if len(view.segments) > 1
     ]
     return min(sealed)[1] if sealed else None
+
+
+class Retention:
+    """Carries the decisions out. `step` belongs to whoever holds the writer's turn."""
+
+    def __init__(
+        self,
+        config: LogConfig,
+        budget: Budget,
+        time: SteadyTime,
+        *,
+        topics: Callable[[], list[Topic]],
+        subscribers: Callable[[], list[Subscriber]],
+    ) -> None:
+        self._config = config
+        self._budget = budget
+        self._time = time
+        self._topics = topics
+        self._subscribers = subscribers
+        self._published: dict[tuple[str, int], int] = {}
+
+    def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
+        """The lake holds everything below."""
+        self._published[topic, partition] = max(self.published(topic, partition), lake_watermark)
+
+    def published(self, topic: str, partition: int) -> int:
+        return self._published.get((topic, partition), 0)
+
+    def step(self) -> tuple[int, int]:
+        """Remove what may go; drop the oldest when told to. (Bytes expired, offsets dropped)"""
+        expired = 0
+        for topic in self._topics():
+            for partition in topic.partitions:
+                self._roll_when_due(partition)
+                released = self._released(topic, partition)
+                start = expired_offset(
+                    partition.view,
+                    topic.config,
+                    released,
+                    self._time.now_ms(),
+                    is_tight=self._budget.is_tight,
+                )
+                expired += partition.trim(start)
+                partition.expire_digests()
+                if self._budget.is_tight:
+                    partition.drop_spares()
+        EXPIRED.add(expired)
+        dropped = 0
+        while self._config.when_full == "drop_oldest" and self._budget.is_tight:
+            lost = self._drop_one()
+            if lost is None:
+                break
+            dropped += lost
+        return expired, dropped
+
+    def _roll_when_due(self, partition: Partition) -> None:
+        """A full disk puts it off, and must not stop what makes room."""
+        try:
+            if partition.needs_roll:
+                partition.roll()
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._budget.note_full()
+
+    def _released(self, topic: Topic, partition: Partition) -> int:
+        read = [
+            subscriber.saved_watermark(partition.index)
+            for subscriber in self._subscribers()
+            if subscriber.topic == topic.name
+        ]
+        published = self.published(topic.name, partition.index)
+        return released_offset(partition.view, topic.config, published, read)
+
+    def _drop_one(self) -> int | None:
+        """Drop the oldest sealed segment of all. How many unread offsets went; None: none can."""
+        places = [(topic, p) for topic in self._topics() for p in topic.partitions]
+        number = oldest_sealed((i, partition.view) for i, (_, partition) in enumerate(places))
+        if number is None:
+            return None
+        topic, partition = places[number]
+        oldest = partition.view.segments[0].facts
+        unread = max(
+            0, oldest.end_offset - max(self._released(topic, partition), oldest.base_offset)
+        )
+        if not partition.trim(oldest.end_offset, dropped_count=unread):
+            return None  # no room to save what must outlive it
+        LOST.add(unread, reason="drop_oldest", topic=topic.name)
+        return unread
