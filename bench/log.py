@@ -22,7 +22,7 @@ from random import SystemRandom
 
 from google_crc32c import value as crc32c
 
-from frazil.disk import Counter, RealDisk, TimeIds
+from frazil.disk import DurableCounter, RealDisk, TimeIds
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 
@@ -196,7 +196,7 @@ def bench_ids() -> Iterator[Case]:
     with scratch_folder() as folder:
         disk = RealDisk(folder)
         peer = nanoseconds(uuid.uuid4)
-        with Counter.open(disk, "counter") as counter:
+        with DurableCounter.open(disk, "counter") as counter:
             ours = nanoseconds(counter.next)
         yield case(
             "crash-safe counter",

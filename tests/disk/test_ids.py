@@ -1,4 +1,4 @@
-"""Counter and TimeIds: a gap after a crash, never a repeat."""
+"""DurableCounter and TimeIds: a gap after a crash, never a repeat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.disk import Counter, Disk, RealDisk, TimeIds, split_id, write_checkpoint
+from frazil.disk import Disk, DurableCounter, RealDisk, TimeIds, split_id, write_checkpoint
 from frazil.disk.files import Buffer, File, Lock, Mode
 from frazil.disk.ids import EPOCH_WALL_MS, MS_MAX, NODE_MAX, NUMBER_MAX, SEQUENCE_MAX
 from frazil.errors import Corrupt, Malformed, Overloaded, Unavailable
@@ -149,7 +149,7 @@ Opener = Callable[[Disk], Numbers]
 
 
 def open_counter(disk: Disk) -> Numbers:
-    return Counter.open(disk, PATH, reserve_count=3)
+    return DurableCounter.open(disk, PATH, reserve_count=3)
 
 
 def open_time_ids(disk: Disk) -> Numbers:
@@ -203,7 +203,7 @@ def run(history: Sequence[Event], *, timed: bool, reserve: int) -> list[int]:
     def reopen() -> Numbers:
         if timed:
             return TimeIds.open(disk, PATH, clock, node=node, reserve_ms=reserve)
-        return Counter.open(disk, PATH, reserve_count=reserve)
+        return DurableCounter.open(disk, PATH, reserve_count=reserve)
 
     numbers = reopen()
     for name, amount, count in history:
@@ -367,7 +367,7 @@ def test_on_a_real_folder(open_numbers: Opener, tmp_path: Path) -> None:
     assert disk.list("") == [PATH]
 
 
-# Counter alone.
+# DurableCounter alone.
 
 
 def test_counting_is_without_gaps_over_a_clean_stop() -> None:
@@ -390,13 +390,13 @@ def test_the_floor_lifts_and_never_lowers(floor: int, wanted: int) -> None:
     """Counting begins at the stored number or at the floor, whichever is higher."""
     disk = MemoryDisk()
     take(open_counter(disk), 1)
-    assert Counter.open(disk, PATH, floor=floor).next() == wanted
+    assert DurableCounter.open(disk, PATH, floor=floor).next() == wanted
 
 
 def test_most_calls_touch_no_disk() -> None:
     """One reservation serves `reserve_count` numbers."""
     disk = MemoryDisk()
-    numbers = Counter.open(disk, PATH, reserve_count=100)
+    numbers = DurableCounter.open(disk, PATH, reserve_count=100)
     take(numbers, 1)
     writes = disk.writes
     take(numbers, 99)
@@ -408,12 +408,12 @@ def test_most_calls_touch_no_disk() -> None:
 def test_the_last_number() -> None:
     """Numbers end where a signed 64-bit integer ends, and do not wrap."""
     disk = MemoryDisk()
-    numbers = Counter.open(disk, PATH, floor=NUMBER_MAX - 1)
+    numbers = DurableCounter.open(disk, PATH, floor=NUMBER_MAX - 1)
     assert take(numbers, 2) == [NUMBER_MAX - 1, NUMBER_MAX]
     with pytest.raises(Unavailable, match="every number"):
         numbers.next()
     with pytest.raises(Unavailable, match="every number"):
-        Counter.open(disk, PATH).next()
+        DurableCounter.open(disk, PATH).next()
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_the_last_number() -> None:
 def test_a_counter_refuses(floor: int, reserve_count: int) -> None:
     """Arguments outside their range are told at once."""
     with pytest.raises(Malformed):
-        Counter.open(MemoryDisk(), PATH, floor=floor, reserve_count=reserve_count)
+        DurableCounter.open(MemoryDisk(), PATH, floor=floor, reserve_count=reserve_count)
 
 
 # TimeIds alone.

@@ -4,7 +4,7 @@
     frames.py       a 32-byte checked header in front of every payload, as functions
     checkpoint.py   small state replaced whole: tmp, sync, rename, sync directory
     budget.py       bytes used, soft cap, hard cap
-    ids.py          Counter, TimeIds: numbers never given twice, also over a crash
+    ids.py          DurableCounter, TimeIds: numbers never given twice, also over a crash
 
 `Disk` is the only way to storage: everything above is given one, and the tests give a simulated
 one. A failed `sync` is never tried again.
@@ -32,7 +32,7 @@ from frazil.disk.frames import (
     frame_header,
     walk_frames,
 )
-from frazil.disk.ids import Counter, TimeIds, split_id
+from frazil.disk.ids import DurableCounter, TimeIds, split_id
 
 __all__ = [
     "FRAME_HEADER_BYTES",
@@ -41,8 +41,8 @@ __all__ = [
     "SALT_BYTES",
     "Budget",
     "Buffer",
-    "Counter",
     "Disk",
+    "DurableCounter",
     "File",
     "Frame",
     "Lock",

@@ -33,7 +33,7 @@ BODY = struct.Struct("<Q")
 """The limit: the first number (or millisecond) that is certainly unused."""
 
 
-class Counter:
+class DurableCounter:
     """Rising numbers without a repeat, from `floor` or from where the last run stopped.
 
     Owned by one thread, and the only open counter at its path. A call that has to reserve waits
