@@ -1,22 +1,23 @@
 """Compaction: of each key the latest record stays. Offsets never change; gaps remain.
 
-Sealed segments are rewritten one by one, oldest first, each replaced by one rename. A record goes
-only when a later one of its key is durable, so a crash between two segments loses nothing. A
-tombstone is dated by the round that has rid the older segments of what it deletes, and goes in a
-round after that date: nothing comes back, and a reader has the grace time to come by and see it.
-Reading and rewriting happen in the caller's thread; the replacement on the writer's.
+Sealed segments are rewritten oldest first, neighbours that have become small as one, each replaced
+by one rename. A record goes only when a later one of its key is durable, so a crash between two
+segments loses nothing. A tombstone is dated by the round that has rid the older segments of what
+it deletes, and goes in a round after that date: nothing comes back, and a reader has the grace
+time to come by and see it. Reading and rewriting happen in the caller's thread; the replacement
+on the writer's.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from typing import Protocol, TypeVar
 
-from frazil.disk import HEAD_BYTES, SALT_BYTES, Buffer, frame_header, is_full
+from frazil.disk import FRAME_HEADER_BYTES, HEAD_BYTES, SALT_BYTES, Buffer, frame_header, is_full
 from frazil.errors import Corrupt
 from frazil.log.batch import BatchHeader, encode_batch
 from frazil.log.config import TopicConfig
@@ -86,18 +87,24 @@ def compact(
     try:
         latest, covered = _latest_offsets(place, _eligible(view, config, now_ms, limit))
         remembered = run(partition.producers.remembered_offsets)
-        for segment in covered:
-            kept = _survivors(place, segment, latest, remembered, now_ms, config.tombstone_grace_ms)
-            if not kept.is_changed and segment.header.is_rewritten:
+        survivors = (
+            _survivors(place, segment, latest, remembered, now_ms, config.tombstone_grace_ms)
+            for segment in covered
+        )
+        for group in _groups(survivors, place.config.segment_bytes_max):
+            if len(group) == 1 and group[0].is_clean:
                 continue
-            new, scratch = rewrite(place, segment, kept.batches, view.durable_watermark)
-            if run(partial(_replace, partition, segment, new, scratch)):
-                REMOVED.add(kept.removed_count)
-                freed_bytes = segment.facts.size_bytes - new.facts.size_bytes
+            old = [kept.segment for kept in group]
+            batches = [batch for kept in group for batch in kept.batches]
+            new, scratch = rewrite(place, old, batches, view.durable_watermark)
+            if run(partial(_replace, partition, old, new, scratch)):
+                removed_count = sum(kept.removed_count for kept in group)
+                REMOVED.add(removed_count)
+                old_bytes = sum(segment.facts.size_bytes for segment in old)
                 done = Compacted(
-                    segments_count=done.segments_count + 1,
-                    removed_count=done.removed_count + kept.removed_count,
-                    freed_bytes=done.freed_bytes + freed_bytes,
+                    segments_count=done.segments_count + len(old),
+                    removed_count=done.removed_count + removed_count,
+                    freed_bytes=done.freed_bytes + old_bytes - new.facts.size_bytes,
                 )
     except (FileNotFoundError, Corrupt):
         if partition.view.start_offset == view.start_offset:
@@ -151,9 +158,19 @@ Kept = list[tuple[BatchHeader, bytes, int]]
 class _Survivors:
     """What stays of one segment."""
 
+    segment: SegmentView
     batches: Kept
     removed_count: int
     is_changed: bool
+
+    @property
+    def is_clean(self) -> bool:
+        """Is there nothing to be gained by writing it anew?"""
+        return not self.is_changed and self.segment.header.is_rewritten
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(FRAME_HEADER_BYTES + len(payload) for _, payload, _ in self.batches)
 
 
 def _survivors(
@@ -196,7 +213,23 @@ def _survivors(
         if kept or batch.base_offset in remembered:
             payload = _thinned(header, kept, horizon_ms if has_tombstone else None)
             batches.append((header, payload, batch.flags))
-    return _Survivors(batches=batches, removed_count=removed_count, is_changed=is_changed)
+    return _Survivors(
+        segment=segment, batches=batches, removed_count=removed_count, is_changed=is_changed
+    )
+
+
+def _groups(survivors: Iterable[_Survivors], bytes_max: int) -> Iterator[list[_Survivors]]:
+    """Neighbours that together fit into one segment, so that small ones do not pile up."""
+    group: list[_Survivors] = []
+    size_bytes = HEADER_BYTES
+    for kept in survivors:
+        if group and size_bytes + kept.size_bytes > bytes_max:
+            yield group
+            group, size_bytes = [], HEADER_BYTES
+        group.append(kept)
+        size_bytes += kept.size_bytes
+    if group:
+        yield group
 
 
 def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | None) -> bytes:
@@ -217,9 +250,9 @@ def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | N
     )
 
 
-def _replace(partition: Partition, old: SegmentView, new: SegmentView, scratch: str) -> bool:
-    """On the writer thread: take the new file, unless retention has taken the old one."""
-    if old not in partition.view.segments:
+def _replace(partition: Partition, old: list[SegmentView], new: SegmentView, scratch: str) -> bool:
+    """On the writer thread: take the new file, unless retention has taken an old one."""
+    if not set(old) <= set(partition.view.segments):
         partition.place.disk.unlink(scratch)
         return False
     partition.replace_sealed(old, new, scratch)
@@ -227,12 +260,14 @@ def _replace(partition: Partition, old: SegmentView, new: SegmentView, scratch: 
 
 
 def rewrite(
-    place: Place, segment: SegmentView, batches: Kept, durable_watermark: int
+    place: Place, old: Sequence[SegmentView], batches: Kept, durable_watermark: int
 ) -> tuple[SegmentView, str]:
-    """Write the segment anew, with only these batches, to a scratch file; synced, not yet named.
+    """Write neighbouring segments anew as one, with only these batches, to a scratch file; synced,
+    not yet named.
 
     Its header states end and size, so that a cut copy is noticed in spite of the gaps.
     """
+    segment, end_offset = old[0], old[-1].facts.end_offset
     salt = place.rand.randbytes(SALT_BYTES)
     index = SparseIndex(place.config.index_interval_bytes)
     buffers: list[Buffer] = []
@@ -250,7 +285,7 @@ def rewrite(
         base_offset=segment.facts.base_offset,
         created_ms=segment.header.created_ms,
         is_rewritten=True,
-        sealed_end_offset=segment.facts.end_offset,
+        sealed_end_offset=end_offset,
         sealed_bytes=position,
     )
     scratch = f"{segment.path}.cleaned"
@@ -267,10 +302,10 @@ def rewrite(
         file.close()
     facts = SegmentFacts(
         base_offset=segment.facts.base_offset,
-        end_offset=segment.facts.end_offset,
+        end_offset=end_offset,
         size_bytes=position,
         max_timestamp_ms=max_timestamp_ms,
-        sealed_ms=segment.facts.sealed_ms,
+        sealed_ms=old[-1].facts.sealed_ms,
         digest_count=sum(flags & FLAG_DIGEST for _, _, flags in batches),
     )
     view = SegmentView(path=segment.path, header=header_bytes, facts=facts, sparse=index)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import struct
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from frazil.disk import HEAD_BYTES, Budget, Buffer, Disk, frame_header, is_full
@@ -396,16 +397,23 @@ class Partition:
                 self.place.disk.unlink(path)
                 del self._digest_files[path]
 
-    def replace_sealed(self, old: SegmentView, new: SegmentView, scratch: str) -> None:
-        """Put a rewritten segment in the place of a sealed one: one rename, old or new."""
-        at = self._sealed.index(old)
+    def replace_sealed(self, old: Sequence[SegmentView], new: SegmentView, scratch: str) -> None:
+        """Put one rewritten segment in the place of sealed neighbours: one rename, old or new.
+
+        It takes the name of the first. The others go after that is durable; a start in between
+        knows by the new one's header that they are in it.
+        """
+        at = self._sealed.index(old[0])
         with self.swap:
-            self.place.disk.rename(scratch, old.path)
-            self._sealed = (*self._sealed[:at], new, *self._sealed[at + 1 :])
+            self.place.disk.rename(scratch, old[0].path)
+            self._sealed = (*self._sealed[:at], new, *self._sealed[at + len(old) :])
             self.view = self._current_view()
         self.place.disk.sync_directory(self.place.folder)
-        self._budget.take(new.facts.size_bytes - old.facts.size_bytes)
+        self._budget.take(new.facts.size_bytes - old[0].facts.size_bytes)
         save_index(self.place, new.header.salt, new.facts, new.sparse)
+        if len(old) > 1:
+            self._budget.take(-sum(self._remove(segment) for segment in old[1:]))
+            self.place.disk.sync_directory(self.place.folder)
 
     def close(self) -> None:
         """Leave a clean mark behind: the next start knows where the log ended."""

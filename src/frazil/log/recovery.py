@@ -234,17 +234,42 @@ def _surviving_segments(
             found=f"neither, and a first segment at offset {bases[0]}",
             hint=REPAIR_HINT,
         )
+    for base in merged_away(place, bases):  # finish a merge that was cut short
+        bases.remove(base)
+        for name in (segment_name(base), side_name(base, ".index")):
+            if name in names:
+                disk.unlink(f"{folder}/{name}")
     while len(bases) > 1 and bases[1] <= start_offset:  # finish a trim that was cut short
         disk.unlink(f"{folder}/{segment_name(bases.pop(0))}")
     if bases[0] > start_offset:
         raise _missing(folder, start_offset, bases[0])
-    for base in base_offsets(names, ".index"):
+    for base in base_offsets(disk.list(folder), ".index"):
         if base < bases[0]:
             disk.unlink(f"{folder}/{side_name(base, '.index')}")
     if (sealed := _load_index(place, bases[-1])) is not None:  # then another one followed it
         end_offset = sealed[1].end_offset
         raise _missing(folder, end_offset, max(floor, end_offset + 1))
     return start_offset, bases
+
+
+def merged_away(place: Place, bases: list[int]) -> list[int]:
+    """Segments that a rewritten one before them reaches over: what was left of them is in it."""
+    reach, found = 0, []
+    for base in bases:
+        if base < reach:
+            found.append(base)
+            continue
+        path = f"{place.folder}/{segment_name(base)}"
+        file = place.disk.open(path)
+        try:
+            header = _own_header(place, file.read(0, HEADER_BYTES), path, base)
+        except Corrupt:
+            continue  # said by whoever opens it
+        finally:
+            file.close()
+        if header.is_rewritten:
+            reach = header.sealed_end_offset
+    return found
 
 
 def _missing(folder: str, begin: int, end: int) -> Corrupt:

@@ -49,6 +49,7 @@ from frazil.log.recovery import (
     STATE_NAME,
     STATE_VERSION,
     Place,
+    merged_away,
     save_index,
     save_state,
 )
@@ -164,6 +165,8 @@ def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
         sealed_ends = _sealed_ends(place)
         floor = max(floor, promise.durable_watermark, state.end_offset, *sealed_ends.values())
         bases = base_offsets(disk.list(folder), ".log")
+        for base in merged_away(place, bases):
+            bases.remove(base)  # recovery finishes this merge
         start = max(promise.start_offset, state.start_offset)
         if not promise.is_known and not state.is_known:
             start = bases[0] if bases else 0
@@ -447,7 +450,7 @@ class _Work:
             sparse=SparseIndex(place.config.index_interval_bytes),
         )
         kept = [(batch.header, batch.payload, batch.flags) for batch in batches]
-        new, scratch = rewrite(place, old, kept, finding.end)
+        new, scratch = rewrite(place, [old], kept, finding.end)
         place.disk.rename(scratch, path)
         place.disk.sync_directory(place.folder)
         save_index(place, new.header.salt, new.facts, new.sparse)
