@@ -16,6 +16,7 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import checkpoint, frames
 from frazil.log import (
+    compaction,
     marks,
     partition,
     producers,
@@ -291,6 +292,31 @@ def _same_salt() -> Patches:
     return [mock.patch.object(recovery.Place, "new_header", new_header)]
 
 
+def _all_of_a_key_gone() -> Patches:
+    """Compaction takes the latest record of a key for replaced, too."""
+    original = compaction._latest_offsets
+
+    def later_offsets(place: Any, segments: list[Any]) -> tuple[dict[bytes, int], list[Any]]:
+        latest, covered = original(place, segments)
+        return {key: offset + 1 for key, offset in latest.items()}, covered
+
+    return [mock.patch.object(compaction, "_latest_offsets", later_offsets)]
+
+
+def _merge_removes_first() -> Patches:
+    """Compaction removes the neighbours before the segment that holds them has its name."""
+    original = partition.Partition.replace_sealed
+
+    def replace_sealed(self: Any, old: Any, new: Any, scratch: str) -> None:
+        for part in old[1:]:
+            self.place.disk.unlink(part.path)
+        self.place.disk.sync_directory(self.place.folder)
+        with mock.patch.object(partition.Partition, "_remove", lambda self, part: 0):
+            original(self, old, new, scratch)
+
+    return [mock.patch.object(partition.Partition, "replace_sealed", replace_sealed)]
+
+
 def _every(owner: Any, name: str, period: int, wrong: Callable[..., Any]) -> Any:
     """Do it wrong every `period`-th time."""
     original = getattr(owner, name)
@@ -328,6 +354,8 @@ MUTANTS: dict[str, tuple[str, Callable[[], Patches]]] = {
     "reader_skips": ("sim", _reader_skips),
     "half_checkpoint": ("sim", _half_checkpoint),
     "same_salt": ("sim", _same_salt),
+    "all_of_a_key_gone": ("sim", _all_of_a_key_gone),
+    "merge_removes_first": ("sim", _merge_removes_first),
 }
 """Name -> (the kind that must find it, how to make it)."""
 

@@ -25,9 +25,11 @@ from frazil.log import (
 from frazil.model import Rand
 from tests.sim.clock import SimClock
 from tests.sim.disk import Faults, PowerCut, SimDisk
+from tests.torture import keyed
 from tests.torture.actors import KINDS, TOPIC, Actor
 from tests.torture.checker import Identity, Observed, Verdict, check
 from tests.torture.ids import identity_of
+from tests.torture.keyed import Speaker
 
 SUBSCRIBER = "reader"
 
@@ -45,6 +47,7 @@ class World:
     config: LogConfig
     topic: TopicConfig
     actors: list[Actor]
+    speaker: Speaker | None
     clock: SimClock = field(default_factory=SimClock)
     verdict: Verdict = field(default_factory=Verdict)
     seen: dict[int, dict[int, Identity]] = field(default_factory=dict)
@@ -66,7 +69,7 @@ def make_world(seed: int) -> World:
         group_bytes_max=rand.choice((600, 4_000, 100_000)),
         batch_bytes_max=4_000,
         queue_count_max=rand.choice((3, 1_000)),
-        disk_bytes_max=5 * segment_bytes + 4_000 + rand.choice((0, 5_000, 100_000)),
+        disk_bytes_max=6 * segment_bytes + 10_000 + rand.choice((0, 5_000, 100_000)),
         when_full=rand.choice(("backpressure", "backpressure", "drop_oldest")),
         index_interval_bytes=rand.choice((1, 500, 5_000)),
         digest_window_ms=10**15,
@@ -80,11 +83,12 @@ def make_world(seed: int) -> World:
         Actor(number, rand.choice(KINDS), rand.randrange(partitions), Rand(rand.random()))
         for number in range(1, rand.choice((2, 4)))
     ]
+    speaker = Speaker(Rand(rand.getrandbits(64))) if rand.random() < 0.4 else None
     fired: Counter[str] = Counter()
     disk = SimDisk(
         model=rand.choice(("ext4", "weak")), rand=Rand(rand.getrandbits(64)), fired=fired
     )
-    return World(rand, disk, config, topic, actors, fired=fired)
+    return World(rand, disk, config, topic, actors, speaker, fired=fired)
 
 
 def run_seed(seed: int) -> tuple[Verdict, Counter[str]]:
@@ -146,6 +150,8 @@ def live(world: World) -> None:
     collect(world)
     for actor in world.actors:
         actor.lose_answers()
+    if world.speaker is not None:
+        world.speaker.lose_answers()
     world.disk = disk.crash(rand) if end == "cut" else disk.process_kill()
 
 
@@ -192,6 +198,8 @@ def open_log(world: World) -> Log:
         threaded=False,
     )
     log.create_topic(TOPIC, world.topic)
+    if world.speaker is not None:
+        log.create_topic(keyed.TOPIC, keyed.CONFIG)
     return log
 
 
@@ -199,7 +207,9 @@ def act(world: World, log: Log, subscriber: Subscriber) -> None:
     """One random thing."""
     rand = world.rand
     choice = rand.random()
-    if choice < 0.45:
+    if choice < 0.08 and world.speaker is not None:
+        talk(world, world.speaker, log)
+    elif choice < 0.45:
         rand.choice(world.actors).send(log)
     elif choice < 0.50:
         rand.choice(world.actors).repeat(log)
@@ -208,12 +218,11 @@ def act(world: World, log: Log, subscriber: Subscriber) -> None:
         collect(world)
     elif choice < 0.85:
         consume(world, subscriber)
-    elif choice < 0.89:
+    elif choice < 0.88:
         subscriber.step()
     elif choice < 0.93:
         publish(world, log)
-        log.maintain()
-        note_starts(world, log)
+        maintain(world, log)
     elif choice < 0.96:
         peek(world, log, rand)
     elif choice < 0.98:
@@ -224,9 +233,27 @@ def act(world: World, log: Log, subscriber: Subscriber) -> None:
         world.disk.faults.capacity_bytes = None
 
 
+def talk(world: World, speaker: Speaker, log: Log) -> None:
+    """Say a lot about few keys, so that there is something to compact."""
+    for _ in range(world.rand.choice((1, 8))):
+        speaker.say(log)
+        log.writer.step()
+    maintain(world, log)
+
+
+def maintain(world: World, log: Log) -> None:
+    """One round, now and then with a power cut in the middle of it."""
+    if world.rand.random() < 0.2:
+        world.disk.faults.crash_at = world.disk.calls + world.rand.randint(1, 60)
+    log.maintain()
+    note_starts(world, log)
+
+
 def collect(world: World) -> None:
     for actor in world.actors:
         actor.collect(world.verdict)
+    if world.speaker is not None:
+        world.speaker.collect()
 
 
 def consume(world: World, subscriber: Subscriber) -> None:
@@ -308,6 +335,8 @@ def look(world: World, log: Log) -> None:
     for partition, view in observed.items():
         for offset, identity in view.records:
             remember(world, partition, offset, identity)
+    if world.speaker is not None:
+        world.speaker.check(log, world.verdict)
     letters: Counter[tuple[int, int]] = Counter()
     if DEAD_LETTERS in [topic.name for topic in log.topics()]:
         reader = log.reader(DEAD_LETTERS, "earliest")
