@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from tests.torture.checker import ANOMALIES, Verdict
 
 
+ANSWER_S_MAX = 300
+"""A process that has not answered by then has died: better an error than waiting for ever."""
+
+
 @dataclass(slots=True)
 class Report:
     """The outcome of one run of one kind."""

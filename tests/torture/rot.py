@@ -39,6 +39,7 @@ def run_seed(seed: int) -> tuple[Verdict, Counter[str]]:
 def build(world: World) -> Truth:
     """A life without faults, ended by a clean close or by kill -9. What is in the log then."""
     world.disk.faults = Faults()
+    world.has_power_cuts = False
     log = open_log(world)
     subscriber = log.subscribe(SUBSCRIBER, TOPIC, "earliest")
     for _ in range(world.rand.choice((20, 60, 120))):

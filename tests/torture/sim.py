@@ -55,6 +55,7 @@ class World:
     published: dict[int, int] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
     has_failed: bool = False
+    has_power_cuts: bool = True
     fired: Counter[str] = field(default_factory=Counter)
 
 
@@ -243,7 +244,7 @@ def talk(world: World, speaker: Speaker, log: Log) -> None:
 
 def maintain(world: World, log: Log) -> None:
     """One round, now and then with a power cut in the middle of it."""
-    if world.rand.random() < 0.2:
+    if world.has_power_cuts and world.rand.random() < 0.2:
         world.disk.faults.crash_at = world.disk.calls + world.rand.randint(1, 60)
     log.maintain()
     note_starts(world, log)
