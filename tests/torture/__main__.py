@@ -67,8 +67,7 @@ def seeded(report: Report, story: Seeded, seeds: range) -> Report:
     context = multiprocessing.get_context("fork")
     begin = time.monotonic()
     with context.Pool(os.cpu_count(), _quiet) as pool:
-        chunk = max(1, min(200, len(seeds) // 8))
-        results = pool.imap(_Numbered(story), seeds, chunk)
+        results = pool.imap(_Numbered(story), seeds)
         for seed in seeds:
             report.take(*results.next(ANSWER_S_MAX), f"seed {seed}:")
             if report.cycles % 2000 == 0:
@@ -100,7 +99,7 @@ def run_mutants(cycles: int, seed: int) -> Report:
     context = multiprocessing.get_context("fork")
     tasks = [(name, seed, cycles or MUTANT_SEEDS) for name in MUTANTS]
     with context.Pool(os.cpu_count(), _quiet) as pool:
-        results = pool.imap(kill_mutant, tasks, 1)
+        results = pool.imap(kill_mutant, tasks)
         for _ in tasks:
             name, stories = results.next(ANSWER_S_MAX)
             report.cycles += stories

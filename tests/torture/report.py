@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from tests.torture.checker import ANOMALIES, Verdict
 
-
 ANSWER_S_MAX = 300
 """A process that has not answered by then has died: better an error than waiting for ever."""
 

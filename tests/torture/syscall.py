@@ -181,7 +181,7 @@ def run(cycles: int, seed: int) -> Report:
     chosen = cases[seed % step :: step]
     context = multiprocessing.get_context("fork")
     with context.Pool(os.cpu_count(), logging.disable, (logging.CRITICAL,)) as pool:
-        results = pool.imap(strike_anew, chosen, 8)
+        results = pool.imap(strike_anew, chosen)
         for at, fault in chosen:
             report.take(*results.next(ANSWER_S_MAX), f"{fault} at call {at}:")
     return report
