@@ -196,28 +196,24 @@ def bench_ids() -> Iterator[Case]:
     with scratch_folder() as folder:
         disk = RealDisk(folder)
         peer = nanoseconds(uuid.uuid4)
-        with DurableCounter.open(disk, "counter") as counter:
-            ours = nanoseconds(counter.next)
-        yield case(
-            "crash-safe counter",
-            ours=ours,
-            peer=peer,
-            ratio=peer / ours,
-            bar=ID_NS_MAX,
-            ok=ours <= ID_NS_MAX,
-            unit="ns",
-        )
-        with TimeIds.open(disk, "ids", SystemClock(), node=1) as ids:
-            ours = nanoseconds(ids.next)
-        yield case(
-            "time-ordered id",
-            ours=ours,
-            peer=peer,
-            ratio=peer / ours,
-            bar=ID_NS_MAX,
-            ok=ours <= ID_NS_MAX,
-            unit="ns",
-        )
+        with (
+            DurableCounter.open(disk, "counter") as counter,
+            TimeIds.open(disk, "ids", SystemClock(), node=1) as ids,
+        ):
+            for name, next_id in (
+                ("crash-safe counter", counter.next),
+                ("time-ordered id", ids.next),
+            ):
+                ours = nanoseconds(next_id)
+                yield case(
+                    name,
+                    ours=ours,
+                    peer=peer,
+                    ratio=peer / ours,
+                    bar=ID_NS_MAX,
+                    ok=ours <= ID_NS_MAX,
+                    unit="ns",
+                )
 
 
 def seconds(work: Callable[[], object]) -> float:
