@@ -20,7 +20,7 @@ from frazil.disk import (
     frame_header,
     walk_frames,
 )
-from frazil.disk.frames import CHUNK_BYTES, HEADER, MAGIC, parse_frame
+from frazil.disk.frames import CHUNK_BYTES, FRAME_HEADER, FRAME_MAGIC, parse_frame
 from tests.sim.disk import SimDisk
 
 SALT, OTHER_SALT = b"saltsalt", b"saltsals"
@@ -72,7 +72,7 @@ def test_round_trip(
 def test_no_flipped_bit_passes_in_header_and_head(length: int) -> None:
     """Every single bit: a damaged length is no torn tail, a damaged number no other number."""
     data = framed(PAYLOAD[:length])
-    for bit in range(8 * (HEADER.size + min(length, HEAD_BYTES))):
+    for bit in range(8 * (FRAME_HEADER.size + min(length, HEAD_BYTES))):
         damaged = with_bit_flipped(data, bit)
         # Bytes behind it, so that a length that grew still finds bytes enough.
         assert parse_frame(damaged + bytes(10_000), 0, 0, SALT) == 0, f"bit {bit}"
@@ -92,7 +92,7 @@ def test_payloads_cannot_change_places(length: int) -> None:
     """Two good headers with each other's payloads are no frames."""
     first, second = b"a" * length, b"b" * length
     one, two = framed(first, 1), framed(second, 2)
-    swapped = one[: HEADER.size] + second + two[: HEADER.size] + first
+    swapped = one[: FRAME_HEADER.size] + second + two[: FRAME_HEADER.size] + first
     assert payloads(one + two) == [first, second]
     assert payloads(swapped) == []
     assert list(find_frames(swapped, 0, SALT)) == []
@@ -124,7 +124,9 @@ def test_walking_past_the_end_of_the_file_stops() -> None:
     assert len(list(walk_frames(file_of(one + one[:-1]), 0, 2 * len(one), SALT))) == 1
 
 
-@pytest.mark.parametrize("length", [CHUNK_BYTES - HEADER.size, CHUNK_BYTES, 3 * CHUNK_BYTES + 1])
+@pytest.mark.parametrize(
+    "length", [CHUNK_BYTES - FRAME_HEADER.size, CHUNK_BYTES, 3 * CHUNK_BYTES + 1]
+)
 def test_frames_of_any_size_cross_the_reading_chunks(length: int) -> None:
     """A frame may end at a chunk, cross one, or be larger than one."""
     large = PAYLOAD * (length // len(PAYLOAD)) + PAYLOAD[: length % len(PAYLOAD)]
@@ -152,11 +154,11 @@ class Counting:
 def test_a_length_is_not_believed_before_it_is_proven() -> None:
     """A header that claims more than the largest payload is damage, whatever its checksum says,
     and one that fails its checksum never makes the reader ask for what it claims."""
-    unchecked = struct.pack("<4sIQQI", MAGIC, PAYLOAD_BYTES_MAX + 1, 0, 0, 0)
+    unchecked = struct.pack("<4sIQQI", FRAME_MAGIC, PAYLOAD_BYTES_MAX + 1, 0, 0, 0)
     header = unchecked + struct.pack("<I", crc32c(unchecked + SALT + bytes(HEAD_BYTES)))
     assert parse_frame(header + bytes(HEAD_BYTES), 0, 0, SALT) == 0
 
-    lying = struct.pack("<4sIQQII", MAGIC, PAYLOAD_BYTES_MAX, 0, 0, 0, 0)
+    lying = struct.pack("<4sIQQII", FRAME_MAGIC, PAYLOAD_BYTES_MAX, 0, 0, 0, 0)
     file = Counting(file_of(lying + bytes(1000)))
     assert list(walk_frames(file, 0, 2**40, SALT)) == []  # type: ignore[arg-type]
     assert file.asked == [CHUNK_BYTES]
@@ -173,15 +175,22 @@ def test_the_writer_refuses_what_the_reader_would() -> None:
 @given(st.binary(max_size=300), st.integers(0, 3))
 def test_no_bytes_are_a_frame_by_luck(data: bytes, cut: int) -> None:
     """Random bytes, also behind the magic word, and zeros are no frames."""
-    for hostile in (data, MAGIC + data, bytes(len(data)), MAGIC[:cut]):
+    for hostile in (data, FRAME_MAGIC + data, bytes(len(data)), FRAME_MAGIC[:cut]):
         assert payloads(hostile) == []
         assert list(find_frames(hostile, 0, SALT)) == []
 
 
 def test_find_frames_sees_every_header_behind_damage() -> None:
     """Headers are found at any distance and alignment, also where their payloads are cut off."""
-    parts = [b"\xff" * 13, framed(PAYLOAD, 7, 5), MAGIC, MAGIC, framed(b"", 8, 6), b"FRZ"]
-    cut = framed(PAYLOAD, 9, 8)[: HEADER.size + HEAD_BYTES]
+    parts = [
+        b"\xff" * 13,
+        framed(PAYLOAD, 7, 5),
+        FRAME_MAGIC,
+        FRAME_MAGIC,
+        framed(b"", 8, 6),
+        b"FRZ",
+    ]
+    cut = framed(PAYLOAD, 9, 8)[: FRAME_HEADER.size + HEAD_BYTES]
     data = b"".join(parts) + cut
     assert list(find_frames(data, 1000, SALT)) == [
         (1013, 7, 5),
@@ -192,7 +201,7 @@ def test_find_frames_sees_every_header_behind_damage() -> None:
 
 def test_find_frames_needs_the_whole_checked_part() -> None:
     """A header whose checked bytes are cut cannot be proven, so it says nothing."""
-    whole = framed(PAYLOAD)[: HEADER.size + HEAD_BYTES]
+    whole = framed(PAYLOAD)[: FRAME_HEADER.size + HEAD_BYTES]
     assert len(list(find_frames(whole, 0, SALT))) == 1
     for size in range(len(whole)):
         assert list(find_frames(whole[:size], 0, SALT)) == []

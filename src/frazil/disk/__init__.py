@@ -23,7 +23,9 @@ from frazil.disk.files import (
     make_directories,
 )
 from frazil.disk.frames import (
+    FRAME_HEADER,
     FRAME_HEADER_BYTES,
+    FRAME_MAGIC,
     HEAD_BYTES,
     PAYLOAD_BYTES_MAX,
     SALT_BYTES,
@@ -35,7 +37,9 @@ from frazil.disk.frames import (
 from frazil.disk.ids import DurableCounter, TimeIds, split_id
 
 __all__ = [
+    "FRAME_HEADER",
     "FRAME_HEADER_BYTES",
+    "FRAME_MAGIC",
     "HEAD_BYTES",
     "PAYLOAD_BYTES_MAX",
     "SALT_BYTES",

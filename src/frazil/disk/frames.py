@@ -16,10 +16,10 @@ from google_crc32c import value as crc32c
 
 from frazil.disk.files import File
 
-MAGIC = b"FRZF"
-HEADER = struct.Struct("<4sIQQII")
+FRAME_MAGIC = b"FRZF"
+FRAME_HEADER = struct.Struct("<4sIQQII")
 """magic, payload length, base offset, durable watermark when written, flags, header CRC32C."""
-FRAME_HEADER_BYTES = HEADER.size
+FRAME_HEADER_BYTES = FRAME_HEADER.size
 UNCHECKED = struct.Struct("<4sIQQI")
 CHECK = struct.Struct("<I")
 HEAD_BYTES = 64
@@ -46,7 +46,7 @@ def frame_header(
 ) -> bytes:
     """The 32 bytes in front of a payload of `length` bytes that begins with `head`."""
     assert len(head) == min(length, HEAD_BYTES) and length <= PAYLOAD_BYTES_MAX
-    unchecked = UNCHECKED.pack(MAGIC, length, base_offset, durable_watermark, flags)
+    unchecked = UNCHECKED.pack(FRAME_MAGIC, length, base_offset, durable_watermark, flags)
     return unchecked + CHECK.pack(crc32c(unchecked + salt + head))
 
 
@@ -56,22 +56,22 @@ def parse_frame(data: bytes, at: int, position: int, salt: bytes) -> Frame | int
     When more bytes are needed, how many in all; zero when these bytes are no frame.
     """
     available = len(data) - at
-    if available < HEADER.size:
-        return HEADER.size
+    if available < FRAME_HEADER.size:
+        return FRAME_HEADER.size
     length: int
-    magic, length, base_offset, durable_watermark, flags, check = HEADER.unpack_from(data, at)
-    if magic != MAGIC or length > PAYLOAD_BYTES_MAX:
+    magic, length, base_offset, durable_watermark, flags, check = FRAME_HEADER.unpack_from(data, at)
+    if magic != FRAME_MAGIC or length > PAYLOAD_BYTES_MAX:
         return 0
-    head_end = at + HEADER.size + min(length, HEAD_BYTES)
+    head_end = at + FRAME_HEADER.size + min(length, HEAD_BYTES)
     if head_end > len(data):
         return head_end - at
     unchecked = data[at : at + UNCHECKED.size]
-    if crc32c(unchecked + salt + data[at + HEADER.size : head_end]) != check:
+    if crc32c(unchecked + salt + data[at + FRAME_HEADER.size : head_end]) != check:
         return 0
-    size = HEADER.size + length
+    size = FRAME_HEADER.size + length
     if size > available:
         return size
-    payload = data[at + HEADER.size : at + size]
+    payload = data[at + FRAME_HEADER.size : at + size]
     return Frame(position, position + size, base_offset, durable_watermark, flags, payload)
 
 
@@ -98,10 +98,10 @@ def walk_frames(file: File, begin: int, end: int, salt: bytes) -> Iterator[Frame
 def find_frames(data: bytes, position: int, salt: bytes) -> Iterator[tuple[int, int, int]]:
     """Every place in `data` where a valid frame header stands, as (position, base offset, durable
     watermark). For judging what follows damaged bytes: the payloads behind are not checked."""
-    at = data.find(MAGIC)
+    at = data.find(FRAME_MAGIC)
     while at >= 0:
         found = parse_frame(data, at, position + at, salt)
-        if isinstance(found, Frame) or found > HEADER.size + HEAD_BYTES:
-            _, _, base_offset, durable_watermark, _, _ = HEADER.unpack_from(data, at)
+        if isinstance(found, Frame) or found > FRAME_HEADER.size + HEAD_BYTES:
+            _, _, base_offset, durable_watermark, _, _ = FRAME_HEADER.unpack_from(data, at)
             yield position + at, base_offset, durable_watermark
-        at = data.find(MAGIC, at + 1)
+        at = data.find(FRAME_MAGIC, at + 1)

@@ -32,6 +32,7 @@ from frazil.log.subscribers import (
     load_progress,
     progress_path,
     save_progress,
+    subscriber_names,
 )
 from frazil.log.topic import (
     SUBSCRIBERS_FOLDER,
@@ -128,17 +129,10 @@ class Log:
         """Subscribers first: what they have been promised is a floor for every partition."""
         make_directories(self._disk, SUBSCRIBERS_FOLDER)
         self._disk.sync_directory(SUBSCRIBERS_FOLDER)
-        suffix = ".progress"
-        names = [
-            n.removesuffix(suffix)
-            for n in self._disk.list(SUBSCRIBERS_FOLDER)
-            if n.endswith(suffix)
-        ]
-        saved = {name: load_progress(self._disk, name) for name in names}
+        saved = {name: load_progress(self._disk, name) for name in subscriber_names(self._disk)}
         for topic, partitions in saved.values():
             for index, progress in enumerate(partitions):
-                reach = max([progress.watermark, *(span.end for span in progress.done)])
-                floors[topic, index] = max(floors.get((topic, index), 0), reach)
+                floors[topic, index] = max(floors.get((topic, index), 0), progress.reach)
         for name in topic_names(self._disk):
             config = load_config(self._disk, name)
             self._topics[name] = self._open_topic(name, config, floors, may_create=False)

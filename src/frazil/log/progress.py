@@ -27,6 +27,11 @@ class Progress(msgspec.Struct, kw_only=True):
     """How often a batch has failed, by its last offset; only of batches not finished."""
     dropped_count: int = 0
 
+    @property
+    def reach(self) -> int:
+        """Everything finished lies below: the log must once have held that much."""
+        return max([self.watermark, *(span.end for span in self.done)])
+
     def finish(self, begin: int, end: int) -> None:
         """Offsets `begin` up to `end` are finished, whatever the outcome. Idempotent."""
         begin = max(begin, self.watermark)

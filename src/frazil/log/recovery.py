@@ -131,12 +131,12 @@ def _read_all(
     place: Place, marks: Marks, promise: Promise, now_ms: int, floor: int, *, may_create: bool
 ) -> Recovered:
     """Everything but the marks, which say what must be there."""
-    state = _State.load(place, now_ms)
+    state = State.load(place, now_ms)
     floor = max(floor, promise.durable_watermark, state.end_offset)
     start_offset, bases = _surviving_segments(place, promise, state, floor, may_create)
 
     sealed: list[SegmentView] = []
-    rebuilt: list[str] = list(state.rebuilt)
+    rebuilt = [f"{place.folder}/{STATE_NAME}"] if state.is_damaged else []
     for base, following in pairwise(bases):
         view, was_rebuilt = _open_sealed(place, base, following, now_ms)
         sealed.append(view)
@@ -172,23 +172,23 @@ def _read_all(
 
 
 @dataclass(slots=True, kw_only=True)
-class _State:
+class State:
     """What `partition.ckpt` says; all zero where it says nothing."""
 
     start_offset: int = 0
     end_offset: int = 0
     producers: Producers
     is_known: bool = False
-    rebuilt: tuple[str, ...] = ()
+    is_damaged: bool = False
 
     @classmethod
-    def load(cls, place: Place, now_ms: int) -> _State:
+    def load(cls, place: Place, now_ms: int) -> State:
         path = f"{place.folder}/{STATE_NAME}"
         try:
             body = read_checkpoint(place.disk, path, STATE_KIND, STATE_VERSION, DERIVED_HINT)
         except Corrupt as damage:
             logger.warning("producer state is rebuilt", extra={"reason": str(damage)})
-            return cls(producers=Producers(), rebuilt=(path,))
+            return cls(producers=Producers(), is_damaged=True)
         if body is None:
             return cls(producers=Producers())
         start, end = STATE.unpack_from(body)
@@ -215,7 +215,7 @@ def save_digests(place: Place, base_offset: int, entries: list[Digest]) -> None:
 
 
 def _surviving_segments(
-    place: Place, promise: Promise, state: _State, floor: int, may_create: bool
+    place: Place, promise: Promise, state: State, floor: int, may_create: bool
 ) -> tuple[int, list[int]]:
     """Where the log begins and the base offsets of its segments; at least one is there after."""
     disk, folder = place.disk, place.folder
@@ -429,7 +429,7 @@ def _read_active(
 class _Replay:
     """Brings producer state and digests up to date while segments are read."""
 
-    def __init__(self, place: Place, state: _State, now_ms: int) -> None:
+    def __init__(self, place: Place, state: State, now_ms: int) -> None:
         self._place = place
         self._now_ms = now_ms
         self._producers = state.producers

@@ -41,14 +41,11 @@ from frazil.log.index import (
 from frazil.log.log import LOCK_NAME
 from frazil.log.marks import NAME as MARKS_NAME
 from frazil.log.marks import Marks
-from frazil.log.producers import Producers
 from frazil.log.recovery import (
     DERIVED_HINT,
-    STATE,
-    STATE_KIND,
     STATE_NAME,
-    STATE_VERSION,
     Place,
+    State,
     merged_away,
     save_index,
     save_state,
@@ -75,9 +72,8 @@ from frazil.log.segment import (
     side_name,
     walk_batches,
 )
-from frazil.log.subscribers import load_progress
+from frazil.log.subscribers import load_progress, subscriber_names
 from frazil.log.topic import (
-    SUBSCRIBERS_FOLDER,
     check_name,
     load_config,
     partition_folder,
@@ -144,13 +140,10 @@ def repair_partition(
 
 
 def _reached_by_subscribers(disk: Disk, topic: str, partition: int) -> Iterator[int]:
-    suffix = ".progress"
-    for name in disk.list(SUBSCRIBERS_FOLDER):
-        if name.endswith(suffix):
-            read_topic, partitions = load_progress(disk, name.removesuffix(suffix))
-            if read_topic == topic and partition < len(partitions):
-                progress = partitions[partition]
-                yield max([progress.watermark, *(span.end for span in progress.done)])
+    for name in subscriber_names(disk):
+        read_topic, partitions = load_progress(disk, name)
+        if read_topic == topic and partition < len(partitions):
+            yield partitions[partition].reach
 
 
 def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
@@ -161,7 +154,7 @@ def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
     had_marks = MARKS_NAME in disk.list(folder)
     marks, promise = Marks.open(disk, folder)
     try:
-        state = _State.load(place, now_ms)
+        state = State.load(place, now_ms)
         sealed_ends = _sealed_ends(place)
         floor = max(floor, promise.durable_watermark, state.end_offset, *sealed_ends.values())
         bases = base_offsets(disk.list(folder), ".log")
@@ -230,33 +223,6 @@ class _Finding:
 
     def path(self, place: Place) -> str:
         return f"{place.folder}/{segment_name(self.base)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
-    """What `partition.ckpt` says; nothing where it is missing or damaged."""
-
-    start_offset: int = 0
-    end_offset: int = 0
-    producers: Producers | None = None
-    is_damaged: bool = False
-
-    @property
-    def is_known(self) -> bool:
-        return self.producers is not None
-
-    @classmethod
-    def load(cls, place: Place, now_ms: int) -> _State:
-        path = f"{place.folder}/{STATE_NAME}"
-        try:
-            body = read_checkpoint(place.disk, path, STATE_KIND, STATE_VERSION, DERIVED_HINT)
-        except Corrupt:
-            return cls(is_damaged=True)
-        if body is None:
-            return cls()
-        start, end = STATE.unpack_from(body)
-        producers = Producers.decode(body[STATE.size :], now_ms)
-        return cls(start_offset=start, end_offset=end, producers=producers)
 
 
 # Looking. Nothing is changed here.
@@ -394,7 +360,7 @@ class _Work:
         disk.sync_directory(folder)
         self.files.append(target)
 
-    def forget(self, state: _State, findings: list[_Finding]) -> None:
+    def forget(self, state: State, findings: list[_Finding]) -> None:
         """No producer and no sender may be told that a lost batch is stored.
 
         A damaged checkpoint and the digests of damaged segments go: recovery makes them anew
@@ -413,7 +379,7 @@ class _Work:
         if gone:
             disk.sync_directory(folder)
         lost = [gap for finding in findings for gap in finding.lost]
-        if state.producers is not None and state.producers.forget(lost):
+        if state.is_known and state.producers.forget(lost):
             save_state(self._place, state.start_offset, state.end_offset, state.producers)
             self.files.append(f"{folder}/{STATE_NAME}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -10,7 +9,17 @@ from typing import NamedTuple
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from frazil.disk import HEAD_BYTES, PAYLOAD_BYTES_MAX, SALT_BYTES, File, find_frames, frame_header
+from frazil.disk import (
+    FRAME_HEADER,
+    FRAME_HEADER_BYTES,
+    FRAME_MAGIC,
+    HEAD_BYTES,
+    PAYLOAD_BYTES_MAX,
+    SALT_BYTES,
+    File,
+    find_frames,
+    frame_header,
+)
 from frazil.errors import Corrupt, Malformed
 from frazil.log.batch import check_batch, parse_header
 from frazil.log.partition import LEADER_EPOCH
@@ -22,10 +31,6 @@ from frazil.log.segment import (
     decode_segment_header,
     walk_batches,
 )
-
-FRAME = struct.Struct("<4sIQQII")
-"""A frame header: magic, payload length, base offset, watermark, flags, CRC32C."""
-FRAME_MAGIC = b"FRZF"
 
 
 class Range(NamedTuple):
@@ -103,13 +108,13 @@ def unsalted_batches(
 
 def _unsalted_batch(data: bytes, at: int) -> tuple[StoredBatch | None, int]:
     """The batch of the frame at `data[at:]`, if it is whole, and the effect of the salt on it."""
-    if len(data) - at < FRAME.size:
+    if len(data) - at < FRAME_HEADER_BYTES:
         return None, 0
-    _, length, base_offset, durable_watermark, flags, check = FRAME.unpack_from(data, at)
+    _, length, base_offset, durable_watermark, flags, check = FRAME_HEADER.unpack_from(data, at)
     if length > PAYLOAD_BYTES_MAX:
         return None, 0
-    frame_end = at + FRAME.size + length
-    payload = data[at + FRAME.size : frame_end]
+    frame_end = at + FRAME_HEADER_BYTES + length
+    payload = data[at + FRAME_HEADER_BYTES : frame_end]
     try:
         header = check_batch(payload)
     except Malformed:
@@ -172,6 +177,6 @@ def reach(data: bytes, header: SegmentHeader) -> Iterator[int]:
     """How far each frame goes by its header, whether its batch is whole or not."""
     for position, _, _ in find_frames(data, 0, header.salt):
         try:
-            yield parse_header(data, position + FRAME.size).end_offset
+            yield parse_header(data, position + FRAME_HEADER_BYTES).end_offset
         except Malformed:
             continue

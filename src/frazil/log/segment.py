@@ -17,6 +17,7 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import Buffer, Disk, File, Frame, find_frames, walk_frames
 from frazil.errors import Corrupt
+from frazil.log.batch import HEADER_BYTES as BATCH_HEADER_BYTES
 from frazil.log.batch import BatchHeader, parse_header, read_records
 from frazil.log.index import NO_TIME, SparseIndex
 from frazil.log.record import Record
@@ -30,7 +31,6 @@ FLAG_REWRITTEN = 1
 """Written by compaction or repair: offsets may have gaps, end and size are in the header."""
 FLAG_DIGEST = 1
 """Frame flag: the first record carries a digest header."""
-BATCH_HEADER_BYTES_MIN = 61
 BATCH_CHECKED_FROM = 21
 """A record batch's own CRC covers everything from this byte on."""
 BASE_OFFSET = re.compile("[0-9]{20}")
@@ -238,7 +238,7 @@ def walk_batches(
 def _checked(frame: Frame) -> StoredBatch | None:
     """The frame's record batch, when its own checksum and its place agree."""
     payload = frame.payload
-    if len(payload) < BATCH_HEADER_BYTES_MIN:
+    if len(payload) < BATCH_HEADER_BYTES:
         return None
     base_offset, length = struct.unpack_from(">qi", payload)
     (crc,) = struct.unpack_from(">I", payload, 17)

@@ -37,6 +37,7 @@ from frazil.model import NS_PER_MS, Clock, Rand
 
 logger = logging.getLogger(__name__)
 
+PROGRESS_SUFFIX = ".progress"
 PROGRESS_KIND = b"SUBS"
 PROGRESS_VERSION = 1
 HINT = (
@@ -379,7 +380,13 @@ def dead_letter(subscriber: str, claim: Claim, reason: str, now_ms: int) -> Appe
 
 
 def progress_path(name: str) -> str:
-    return f"{SUBSCRIBERS_FOLDER}/{name}.progress"
+    return f"{SUBSCRIBERS_FOLDER}/{name}{PROGRESS_SUFFIX}"
+
+
+def subscriber_names(disk: Disk) -> list[str]:
+    """The subscribers on disk."""
+    names = disk.list(SUBSCRIBERS_FOLDER)
+    return [n.removesuffix(PROGRESS_SUFFIX) for n in names if n.endswith(PROGRESS_SUFFIX)]
 
 
 def save_progress(disk: Disk, name: str, topic: str, partitions: list[Progress]) -> None:
