@@ -4,6 +4,7 @@
     ├── Rejected       the request is wrong: fix it, then send it again
     │   ├── Malformed      bytes that do not parse, a value outside its range
     │   ├── TooLarge       over a named limit
+    │   ├── Unauthenticated  no token, or one that is not ours
     │   ├── Unknown        no such topic, partition, subscriber, producer
     │   ├── OutOfRange     the offset is not in the log (any more, or yet)
     │   ├── Fenced         a newer epoch of this producer has taken over
@@ -36,6 +37,10 @@ class Malformed(Rejected):
 
 class TooLarge(Rejected):
     """A named limit is exceeded."""
+
+
+class Unauthenticated(Rejected):
+    """The caller did not prove who he is: no token, or one that is not known here."""
 
 
 class Unknown(Rejected):

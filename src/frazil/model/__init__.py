@@ -1,10 +1,10 @@
 """model: what telemetry is, and the time it happens in. No I/O.
 
-    time.py    Clock (protocol), SystemClock, SteadyTime, Rand
+    time.py    Clock (protocol), SystemClock, SteadyTime, Rand, SystemRand
 
 Lowest floor of the house: imports nothing of ours but the errors.
 """
 
-from frazil.model.time import NS_PER_MS, Clock, Rand, SteadyTime, SystemClock
+from frazil.model.time import NS_PER_MS, Clock, Rand, SteadyTime, SystemClock, SystemRand
 
-__all__ = ["NS_PER_MS", "Clock", "Rand", "SteadyTime", "SystemClock"]
+__all__ = ["NS_PER_MS", "Clock", "Rand", "SteadyTime", "SystemClock", "SystemRand"]

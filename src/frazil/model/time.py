@@ -11,6 +11,9 @@ NS_PER_MS = 1_000_000
 Rand = random.Random
 """The source of randomness a component is given; a test gives a seeded one."""
 
+SystemRand = random.SystemRandom
+"""The machine's own chance, for a program that runs for real."""
+
 
 class Clock(Protocol):
     """Two clocks and a way to wait. Implemented by `SystemClock` and by the tests' `SimClock`."""

@@ -1,0 +1,139 @@
+"""Access: who may send. Tokens and certificates are read once, at start, or there is no start."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from frazil.errors import Malformed, Overloaded, Unauthenticated
+from frazil.ingest.config import IngestConfig
+from frazil.metrics import Counter
+
+TOKEN_LENGTH_MIN = 16
+"""Shorter ones can be guessed; 16 random letters cannot."""
+TOKENS_MAX = 100
+"""Every one is compared with every request's."""
+SCHEME = "bearer "
+
+PAUSE_S = 0.25
+PAUSED_MAX = 64
+"""A wrong token is answered after a pause, and only so many wait for it at a time: that makes
+256 guesses a second, and costs those who know theirs nothing."""
+
+DENIED = Counter("frazil.ingest.access.denials", "Requests without a token that is known here.")
+
+
+@dataclass(slots=True, kw_only=True)
+class Access:
+    """The credentials of both ports. Belongs to the event loop."""
+
+    tokens: tuple[bytes, ...] = ()
+    certificate: bytes | None = None
+    key: bytes | None = None
+    client_ca: bytes | None = None
+    tls: ssl.SSLContext | None = None
+    _paused_count: int = field(default=0, init=False)
+
+    @classmethod
+    def load(cls, config: IngestConfig) -> Access:
+        """Read the files that `config` names. `Malformed` when one is missing or of no use."""
+        access = cls(
+            tokens=_tokens(config.token_file) if config.token_file else (),
+            certificate=_read(config.tls_certificate_file, "ingest.tls_certificate_file"),
+            key=_read(config.tls_key_file, "ingest.tls_key_file"),
+            client_ca=_read(config.tls_client_ca_file, "ingest.tls_client_ca_file"),
+        )
+        if access.certificate is not None:
+            access.tls = _tls(config)
+        return access
+
+    def knows(self, authorization: str | None) -> bool:
+        """Does this header carry one of the tokens? Always true when none are asked for.
+
+        Takes the same time whichever token it is and wherever a wrong one differs.
+        """
+        if not self.tokens:
+            return True
+        given = b""
+        if authorization is not None and authorization[: len(SCHEME)].lower() == SCHEME:
+            given = authorization[len(SCHEME) :].strip().encode("utf-8", "surrogateescape")
+        matches = [hmac.compare_digest(given, token) for token in self.tokens]
+        return any(matches)
+
+    async def deny(self) -> None:
+        """Raise what a caller with a wrong token is told, after a pause."""
+        DENIED.add()
+        if self._paused_count >= PAUSED_MAX:
+            raise Overloaded("too many requests with wrong tokens; wait a little")
+        self._paused_count += 1
+        try:
+            await asyncio.sleep(PAUSE_S)
+        finally:
+            self._paused_count -= 1
+        raise Unauthenticated(
+            "this node wants a token it knows: send the header Authorization: Bearer <token>"
+        )
+
+
+def _read(path: str | None, name: str) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise Malformed(f"{name} is {path}, which cannot be read: {error.strerror}") from None
+    if not content.strip():
+        raise Malformed(f"{name} is {path}, which is empty")
+    return content
+
+
+def _tokens(path: str) -> tuple[bytes, ...]:
+    content = _read(path, "ingest.token_file") or b""
+    tokens = tuple(dict.fromkeys(line.strip() for line in content.splitlines() if line.strip()))
+    for token in tokens:
+        if len(token) < TOKEN_LENGTH_MIN:
+            raise Malformed(
+                f"ingest.token_file {path} holds a token of {len(token)} letters; use at least "
+                f"{TOKEN_LENGTH_MIN}, chosen by chance"
+            )
+        if not all(0x21 <= letter <= 0x7E for letter in token):
+            raise Malformed(
+                f"ingest.token_file {path} holds a token with a space or a letter outside ASCII, "
+                "which no header can carry; one token per line"
+            )
+    if len(tokens) > TOKENS_MAX:
+        raise Malformed(f"ingest.token_file {path} holds {len(tokens)} tokens, above {TOKENS_MAX}")
+    return tokens
+
+
+def _tls(config: IngestConfig) -> ssl.SSLContext:
+    """What OTLP/HTTP speaks; making it also proves that the files fit each other."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    assert config.tls_certificate_file is not None
+    try:
+        context.load_cert_chain(
+            config.tls_certificate_file, config.tls_key_file, password=_no_password
+        )
+    except ssl.SSLError as error:
+        raise Malformed(
+            f"ingest.tls_certificate_file {config.tls_certificate_file} and ingest.tls_key_file "
+            f"{config.tls_key_file} are not a certificate and its key in PEM: {error.reason}"
+        ) from None
+    if config.tls_client_ca_file is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(config.tls_client_ca_file)
+        except ssl.SSLError as error:
+            raise Malformed(
+                f"ingest.tls_client_ca_file {config.tls_client_ca_file} holds no certificate in "
+                f"PEM: {error.reason}"
+            ) from None
+    return context
+
+
+def _no_password() -> str:
+    raise Malformed("ingest.tls_key_file is locked with a password; use a key without one")

@@ -1,0 +1,111 @@
+"""What each error is called on the wire, and the bodies that say so.
+
+Retryable answers carry a hint when to come back; the others must not be sent again as they are.
+A test walks the error tree and finds every leaf in both tables.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import grpc
+from google.protobuf import json_format
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from frazil.errors import (
+    Conflict,
+    Corrupt,
+    FrazilError,
+    Overloaded,
+    Rejected,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+    Unresolved,
+)
+from frazil.ingest.signals import Signal
+
+ANSWERS: dict[type[FrazilError], tuple[int, grpc.StatusCode]] = {
+    Rejected: (400, grpc.StatusCode.INVALID_ARGUMENT),
+    TooLarge: (413, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    Unauthenticated: (401, grpc.StatusCode.UNAUTHENTICATED),
+    Overloaded: (429, grpc.StatusCode.UNAVAILABLE),
+    Unavailable: (503, grpc.StatusCode.UNAVAILABLE),
+    Conflict: (503, grpc.StatusCode.UNAVAILABLE),
+    Corrupt: (503, grpc.StatusCode.UNAVAILABLE),
+    # Not a refusal: it may be stored. Sent again it is stored once, because its digest is known.
+    Unresolved: (504, grpc.StatusCode.DEADLINE_EXCEEDED),
+}
+"""Error to HTTP status and gRPC code. A leaf that is not here has its parent's."""
+
+RETRY_AFTER_MS: Final = 1000
+"""The hint of a retryable answer that has no better one."""
+
+RESPONSES: dict[Signal, type[Message]] = {
+    Signal.LOGS: ExportLogsServiceResponse,
+    Signal.TRACES: ExportTraceServiceResponse,
+    Signal.METRICS: ExportMetricsServiceResponse,
+}
+
+
+def codes_of(error: FrazilError) -> tuple[int, grpc.StatusCode]:
+    """The HTTP status and the gRPC code an error is answered with."""
+    for kind in type(error).__mro__:
+        if kind in ANSWERS:
+            return ANSWERS[kind]
+    raise AssertionError(f"{type(error).__name__} is in no answer table")
+
+
+def reason_of(error: FrazilError) -> str:
+    """One word for metrics: the error's name, as in `too_large`."""
+    name = type(error).__name__
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+def retry_after_ms(error: FrazilError) -> int | None:
+    """When to come back; None when coming back with the same request is of no use."""
+    if isinstance(error, Overloaded):
+        return error.retry_after_ms
+    return None if isinstance(error, Rejected) else RETRY_AFTER_MS
+
+
+def retry_after_s(error: FrazilError) -> int | None:
+    """The same in whole seconds, as the `Retry-After` header has it."""
+    wait_ms = retry_after_ms(error)
+    return None if wait_ms is None else max(1, math.ceil(wait_ms / 1000))
+
+
+def status_of(error: FrazilError) -> Status:
+    """An error as the `google.rpc.Status` that OTLP answers carry."""
+    _, code = codes_of(error)
+    status = Status(code=code.value[0], message=str(error))
+    wait_ms = retry_after_ms(error)
+    if wait_ms is not None:
+        delay = Duration(seconds=wait_ms // 1000, nanos=wait_ms % 1000 * 1_000_000)
+        status.details.add().Pack(RetryInfo(retry_delay=delay))
+    return status
+
+
+def response_of(signal: Signal, rejected_count: int, message: str) -> Message:
+    """The answer to a request that was taken in, as a whole or in part."""
+    response = RESPONSES[signal]()
+    if rejected_count:
+        partial = response.partial_success  # type: ignore[attr-defined]
+        setattr(partial, signal.rejected, rejected_count)
+        partial.error_message = message
+    return response
+
+
+def json_of(message: Message) -> bytes:
+    """An answer for those who sent JSON."""
+    text = json_format.MessageToJson(message, indent=None)
+    return text.encode()

@@ -1,0 +1,147 @@
+"""HttpExports: what becomes of a request of OTLP/HTTP. The application that uvicorn calls.
+
+A request is refused as soon as that is known: before its body is read when the path, the token,
+the type or the length is wrong, or when there is no room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Any
+
+from frazil.errors import FrazilError, TooLarge, Unavailable
+from frazil.ingest.access import Access
+from frazil.ingest.answers import response_of
+from frazil.ingest.bodies import decompress
+from frazil.ingest.config import IngestConfig
+from frazil.ingest.http_answers import (
+    JSON,
+    Answer,
+    Refusal,
+    answer_of_error,
+    answer_of_message,
+    answer_to_preflight,
+    cors_headers,
+    reason_of,
+)
+from frazil.ingest.http_arrivals import Arrivals, Gone
+from frazil.ingest.http_request import (
+    PATHS,
+    HttpRequest,
+    Receive,
+    Scope,
+    known_encoding,
+    known_type,
+)
+from frazil.ingest.receive import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
+from frazil.ingest.signals import Signal
+
+logger = logging.getLogger(__name__)
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+INLINE_BYTES_MAX = 1024 * 1024
+"""Bodies that become larger are decompressed on another thread, so that nobody waits for them."""
+WORKERS = 2
+"""So many bodies are decompressed at a time before their memory is counted."""
+
+
+class HttpExports:
+    """Serves requests, many at a time. Belongs to the event loop."""
+
+    def __init__(self, config: IngestConfig, access: Access, receiver: Receiver) -> None:
+        self._bytes_max = config.body_bytes_max
+        self._cors_origins = config.cors_origins
+        self._access = access
+        self._receiver = receiver
+        self._arrivals = Arrivals(config)
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="frazil-decompress")
+
+    def close(self) -> None:
+        self._workers.shutdown()
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, whatever it is."""
+        request = HttpRequest.of(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except (Gone, asyncio.CancelledError):
+            return  # There is nobody to answer to.
+        origin = request.headers.get(b"origin")
+        headers = [*answer.headers, *cors_headers(origin, self._cors_origins)]
+        if answer.status != HTTPStatus.NO_CONTENT:
+            headers.append((b"content-length", b"%d" % len(answer.body)))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _answer(self, request: HttpRequest) -> Answer:
+        # No error is kept in a variable: its traceback leads back here, and what that cycle holds,
+        # the body for one, would stay until somebody looks for cycles.
+        try:
+            return await self._route(request)
+        except (FrazilError, Refusal) as error:
+            return _refused(request, error)
+        except Gone:
+            raise
+        except Exception:  # top of loop: what one request breaks must not become everybody's
+            logger.exception("request failed", extra={"path": request.path})
+            why = "this request failed inside the node, which has logged why"
+            return _refused(request, Unavailable(why))
+
+    async def _route(self, request: HttpRequest) -> Answer:
+        signal = request.signal
+        if signal is None:
+            known = ", ".join(PATHS)
+            raise Refusal(HTTPStatus.NOT_FOUND, f"nothing is at {request.path}; send to {known}")
+        if request.is_preflight:
+            return answer_to_preflight(request.headers.get(b"access-control-request-headers"))
+        if request.method != "POST":
+            raise Refusal(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"{request.path} takes POST, not {request.method}",
+                (b"allow", b"POST"),
+            )
+        if not self._access.knows(request.text(b"authorization")):
+            await self._access.deny()
+        return await self._export(signal, request)
+
+    async def _export(self, signal: Signal, request: HttpRequest) -> Answer:
+        """Take in one export. Returns once it is durable."""
+        content_type, encoding = known_type(request), known_encoding(request)
+        self._arrivals.check_length(request.content_length)
+        self._arrivals.make_way()
+        with self._receiver.gate.enter() as passage:
+            body = await self._arrivals.read(request, passage)
+            if encoding != "identity":
+                body = await self._decompress(encoding, body)
+                passage.take(len(body))
+            if content_type == JSON:
+                body = await self._receiver.protobuf_of_json(signal, body)
+            receipt = await self._receiver.accept(signal, "http", body)
+        response = response_of(signal, receipt.rejected_count, receipt.message)
+        return answer_of_message(response, content_type)
+
+    async def _decompress(self, encoding: str, body: bytes) -> bytes:
+        if len(body) <= INLINE_BYTES_MAX:
+            with contextlib.suppress(TooLarge):  # for this thread
+                return decompress(encoding, body, min(self._bytes_max, INLINE_BYTES_MAX))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._workers, decompress, encoding, body, self._bytes_max
+        )
+
+
+def _refused(request: HttpRequest, error: FrazilError | Refusal) -> Answer:
+    labels = {
+        "signal": "unknown" if request.signal is None else request.signal.value,
+        "transport": "http",
+        "reason": reason_of(error),
+    }
+    REFUSED_REQUESTS.add(1, **labels)
+    REFUSED_BYTES.add(request.length, **labels)
+    return answer_of_error(error, request.content_type)

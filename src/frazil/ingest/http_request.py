@@ -1,0 +1,93 @@
+"""HttpRequest: what a request says about itself before its body is read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from frazil.errors import Malformed
+from frazil.ingest.bodies import ENCODINGS
+from frazil.ingest.http_answers import TYPES, Headers, Refusal
+from frazil.ingest.signals import Signal
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+PATHS = {signal.path: signal for signal in Signal}
+
+
+@dataclass(slots=True, kw_only=True)
+class HttpRequest:
+    """A request while it is served."""
+
+    method: str
+    path: str
+    headers: dict[bytes, bytes]
+    receive: Receive
+    length: int = 0
+    """Bytes of its body that have been read."""
+
+    @classmethod
+    def of(cls, scope: Scope, receive: Receive) -> HttpRequest:
+        headers = _joined(scope["headers"])
+        return cls(method=scope["method"], path=scope["path"], headers=headers, receive=receive)
+
+    @property
+    def signal(self) -> Signal | None:
+        return PATHS.get(self.path)
+
+    @property
+    def is_preflight(self) -> bool:
+        """Is this a browser that asks whether a page may send?"""
+        return self.method == "OPTIONS" and b"access-control-request-method" in self.headers
+
+    @property
+    def content_length(self) -> int:
+        """As the head has it, or 0. The parser lets only digits through, and not too many."""
+        return int(self.headers.get(b"content-length", b"0"))
+
+    @property
+    def content_type(self) -> bytes | None:
+        """What the body is, without parameters; None when it is nothing we know."""
+        value = self.headers.get(b"content-type", b"")
+        return TYPES.get(value.partition(b";")[0].strip().lower())
+
+    def text(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+
+def known_type(request: HttpRequest) -> bytes:
+    """The type of the body, which must be one of ours."""
+    if request.content_type is None:
+        raise Refusal(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"Content-Type is {request.text(b'content-type')!r}; send application/x-protobuf or "
+            "application/json",
+        )
+    return request.content_type
+
+
+def known_encoding(request: HttpRequest) -> str:
+    """How the body is compressed, which must be one way of ours."""
+    value = request.text(b"content-encoding") or "identity"
+    encoding = value.strip().lower()
+    if "," in encoding:
+        raise Malformed(f"Content-Encoding is {value!r}; compress once, not several times")
+    if encoding not in ENCODINGS:
+        raise Refusal(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"Content-Encoding is {value!r}; send gzip, zstd, deflate, or none",
+            (b"accept-encoding", b"gzip, zstd, deflate"),
+        )
+    return encoding
+
+
+def _joined(headers: Headers) -> dict[bytes, bytes]:
+    """Headers by name. One that comes several times is a list, as the standard has it."""
+    joined: dict[bytes, bytes] = {}
+    for name, value in headers:
+        joined[name] = joined[name] + b", " + value if name in joined else value
+    return joined

@@ -1,0 +1,165 @@
+"""Receiver: the path of an export request, from bytes to a durable record and a true answer.
+
+1. scan: every byte is checked; a request that does not parse stores nothing (`Malformed`).
+2. prune: records that can never be stored are taken out, counted, and told in the answer.
+3. digest: the same bytes within the window are the same request; the log answers for the first.
+4. append, and wait for the fdatasync that covers it.
+5. Only then is the sender told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from blake3 import blake3
+
+from frazil.errors import FrazilError, Overloaded, TooLarge
+from frazil.ingest.admission import Gate
+from frazil.ingest.answers import reason_of
+from frazil.ingest.config import IngestConfig
+from frazil.ingest.otlp_json import protobuf_of_json
+from frazil.ingest.signals import Signal
+from frazil.ingest.wire import Scanned, prune, scan
+from frazil.log import DIGEST_BYTES, Log, Record, TopicConfig, append_of_records
+from frazil.metrics import Counter, Histogram
+from frazil.model import NS_PER_MS, Clock
+
+T = TypeVar("T")
+Transport = Literal["grpc", "http"]
+
+INLINE_BYTES_MAX = 1024 * 1024
+"""Larger bodies are checked on another thread, so that nobody waits behind them; for smaller
+ones changing threads would cost more than the check."""
+JSON_INLINE_BYTES_MAX = 32 * 1024
+"""The same for JSON, which takes some twenty times as long."""
+WORKERS = 2
+
+TOPIC_CONFIG = TopicConfig(awaits_lake=True)
+"""Telemetry stays in the log until the lake has it."""
+
+ACCEPTED_REQUESTS = Counter("frazil.ingest.accepted.requests", "Requests that are durable.")
+ACCEPTED_RECORDS = Counter("frazil.ingest.accepted.records", "Records that are durable.")
+ACCEPTED_BYTES = Counter("frazil.ingest.accepted.bytes", "Bytes of requests that are durable.")
+DUPLICATE_REQUESTS = Counter("frazil.ingest.duplicate.requests", "Requests that were there.")
+DUPLICATE_RECORDS = Counter("frazil.ingest.duplicate.records", "Records that were there.")
+DUPLICATE_BYTES = Counter("frazil.ingest.duplicate.bytes", "Bytes of requests that were there.")
+REFUSED_REQUESTS = Counter("frazil.ingest.refused.requests", "Requests refused, by reason.")
+REFUSED_RECORDS = Counter("frazil.ingest.refused.records", "Records refused out of a request.")
+REFUSED_BYTES = Counter("frazil.ingest.refused.bytes", "Bytes of requests refused.")
+ACK_MS = Histogram("frazil.ingest.ack.ms", "From a whole body to its durable answer.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a request: everything but the rejected records is durable."""
+
+    record_count: int
+    rejected_count: int = 0
+    message: str = ""
+    is_duplicate: bool = False
+
+
+class Receiver:
+    """Takes requests of both transports to the log. Belongs to the event loop."""
+
+    def __init__(self, log: Log, gate: Gate, config: IngestConfig, clock: Clock) -> None:
+        self.gate = gate
+        self._log = log
+        self._config = config
+        self._clock = clock
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="frazil-ingest")
+        for signal in Signal:
+            log.create_topic(signal.topic, TOPIC_CONFIG)
+
+    async def accept(self, signal: Signal, transport: Transport, body: bytes) -> Receipt:
+        """Take in one request in protobuf. Returns once all of it that can be is durable."""
+        begin_ns = self._clock.monotonic_ns()
+        scanned = await self._scan(signal, body)
+        if scanned.rejected_count:
+            REFUSED_RECORDS.add(
+                scanned.rejected_count, signal=signal.value, transport=transport, reason="rejected"
+            )
+            body = await self._run(prune, signal, body)
+        if not scanned.record_count:
+            return _receipt(scanned, is_duplicate=False)  # there is nothing to store
+        is_duplicate = await self._append(signal, body)
+        _count(signal, transport, scanned.record_count, len(body), is_duplicate=is_duplicate)
+        ACK_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
+        return _receipt(scanned, is_duplicate=is_duplicate)
+
+    async def protobuf_of_json(self, signal: Signal, body: bytes) -> bytes:
+        """A request in JSON as one in protobuf, which may be longer: numbers are."""
+        if len(body) > self._config.json_bytes_max:
+            raise TooLarge(
+                f"a body of {len(body)} bytes in JSON is above ingest.json_bytes_max "
+                f"({self._config.json_bytes_max}); send smaller batches, or protobuf"
+            )
+        if len(body) <= JSON_INLINE_BYTES_MAX:
+            converted = protobuf_of_json(signal, body)
+        else:
+            converted = await self._run(protobuf_of_json, signal, body)
+        if len(converted) > self._config.body_bytes_max:
+            raise TooLarge(
+                f"the body is {len(converted)} bytes in protobuf, which is above "
+                f"ingest.body_bytes_max ({self._config.body_bytes_max}); send smaller batches"
+            )
+        return converted
+
+    async def _scan(self, signal: Signal, body: bytes) -> Scanned:
+        if len(body) <= INLINE_BYTES_MAX:
+            return scan(signal, body)
+        return await self._run(scan, signal, body)
+
+    async def _append(self, signal: Signal, body: bytes) -> bool:
+        """Have the log store a body. Returns whether it was there already."""
+        digest = blake3(body).digest(DIGEST_BYTES) if self._config.deduplicate else None
+        now_ms = self._clock.wall_ms()
+        record = Record(offset=0, timestamp_ms=now_ms, key=None, value=body)
+        try:
+            answer = self._log.append(signal.topic, append_of_records([record], digest=digest))
+            appended = await asyncio.wrap_future(answer)
+        except Overloaded as error:
+            self.gate.note_full(error)
+            raise
+        return appended.is_duplicate
+
+    async def _run(self, work: Callable[[Signal, bytes], T], signal: Signal, body: bytes) -> T:
+        """Do something long on another thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, work, signal, body)
+
+    def close(self) -> None:
+        self._workers.shutdown()
+
+
+def _receipt(scanned: Scanned, *, is_duplicate: bool) -> Receipt:
+    return Receipt(
+        record_count=scanned.record_count,
+        rejected_count=scanned.rejected_count,
+        message=scanned.reason,
+        is_duplicate=is_duplicate,
+    )
+
+
+def _count(
+    signal: Signal, transport: Transport, records: int, length: int, *, is_duplicate: bool
+) -> None:
+    labels = {"signal": signal.value, "transport": transport}
+    if is_duplicate:
+        DUPLICATE_REQUESTS.add(1, **labels)
+        DUPLICATE_RECORDS.add(records, **labels)
+        DUPLICATE_BYTES.add(length, **labels)
+    else:
+        ACCEPTED_REQUESTS.add(1, **labels)
+        ACCEPTED_RECORDS.add(records, **labels)
+        ACCEPTED_BYTES.add(length, **labels)
+
+
+def count_refused(signal: Signal, transport: Transport, error: FrazilError, length: int) -> None:
+    """Count a request that an edge answers with an error; `length` is what was read of it."""
+    labels = {"signal": signal.value, "transport": transport, "reason": reason_of(error)}
+    REFUSED_REQUESTS.add(1, **labels)
+    REFUSED_BYTES.add(length, **labels)

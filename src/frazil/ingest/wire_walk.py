@@ -1,0 +1,429 @@
+"""The walks over the bytes of a request, compiled by numba: no objects, no recursion, no GIL.
+
+    walk   is this a request, how many records does it have, which of them can never be stored?
+    cut    the same bytes without some of the records
+
+Compiled code checks no bounds, so the walks prove each of their reads: they read at a position
+only after comparing it with `end`, and no message ends behind the one around it. A position is an
+address. All numbers are int64, since numba makes a float of an int64 and a uint64 together.
+
+Everything that is compiled stands in this file, with the constants it was compiled with, since
+numba makes its copy on disk anew only when the file of the function changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+# An entry of the table has a kind, flags and a payload. Kinds that begin with a length come first.
+MESSAGE, TEXT, BYTES, ID = 0, 1, 2, 3
+PACKED_FIXED32, PACKED_FIXED64, PACKED_COUNTS = 4, 5, 6
+PACKED_VARINTS, PACKED_VARINT_COUNTS = 7, 8
+VARINT, VARINT_COUNT, FIXED64, COUNT, FIXED32, REFUSED = 9, 10, 11, 12, 13, 14
+KIND_MASK = 15
+RECORD = 1 << 4
+"""A MESSAGE that is counted, stored or rejected: a log record, a span, a data point."""
+CARRIER = 1 << 5
+"""A MESSAGE that has records below it."""
+OWNER = 1 << 6
+"""A MESSAGE with a choice (oneof) between carriers: a metric."""
+MEMBER = 1 << 7
+"""A MESSAGE that is such a choice. It displaces another one that came before it."""
+SINGLE = 1 << 8
+"""A number or ID of which the last one counts when there are several."""
+PAYLOAD_SHIFT = 12
+"""MESSAGE: where its row begins. ID: its length. REFUSED: the fault."""
+ENTRY_BYTES = 4
+
+# Faults.
+WELL, TRUNCATED, TAG_LONG, VARINT_LONG, LENGTH_LONG, LENGTH_BEYOND = 0, 1, 2, 3, 4, 5
+PACKED_ODD, NOT_TEXT, TOO_DEEP, FIELD_ZERO, GROUP, WIRE_TYPE = 6, 7, 8, 9, 10, 11
+
+WIRE_VARINT, WIRE_FIXED64, WIRE_LENGTH, WIRE_GROUP, WIRE_GROUP_END, WIRE_FIXED32 = range(6)
+
+# The limits of protobuf's own parser.
+TAG_MAX = 2**32 - 1
+LENGTH_MAX = 2**31 - 1
+VARINT32_BYTES_MAX = 5
+VARINT_BYTES_MAX = 10
+DEPTH_MAX = 100
+"""Messages around each other, not counting the request."""
+
+BLOCK_BYTES = 64
+"""Text is looked at in blocks of as many bytes as a number has bits."""
+
+Bytes = NDArray[np.uint8]
+Table = NDArray[np.uint32]
+Positions = NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile at the first call, and keep the result on disk for the next process."""
+    try:
+        return cast(Function, numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # numba finds no folder to write to: every process compiles for itself
+        return cast(Function, numba.njit(nogil=True)(function))
+
+
+def part(function: Function) -> Function:
+    """Compile together with what calls it."""
+    return cast(Function, numba.njit(nogil=True)(function))
+
+
+def inlined(function: Function) -> Function:
+    """The same, for what runs for every field."""
+    return cast(Function, numba.njit(nogil=True, forceinline=True)(function))
+
+
+INT64 = ir.IntType(64)
+
+
+def _reader(bits: int) -> Callable[[int], int]:
+    def read(typing: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+            value = builder.load(pointer, align=1)
+            return value if bits == 64 else builder.zext(value, INT64)
+
+        return types.int64(types.int64), generate
+
+    return cast(Callable[[int], int], intrinsic(read))
+
+
+def _high_bits(typing: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(8), BLOCK_BYTES)
+        block = builder.load(builder.inttoptr(arguments[0], vector.as_pointer()), align=1)
+        return builder.bitcast(builder.icmp_signed("<", block, ir.Constant(vector, None)), INT64)
+
+    return types.int64(types.int64), generate
+
+
+byte_at = _reader(8)
+entry_at = _reader(8 * ENTRY_BYTES)
+word_at = _reader(64)
+high_bits = cast(Callable[[int], int], intrinsic(_high_bits))
+"""The top bits of the block at an address, as one number: 0 when all of it is ASCII."""
+
+
+@compiled
+def walk(
+    body: Bytes, table: Table, tag_bits: int, starts: Positions
+) -> tuple[int, int, int, int, int, int]:
+    """Fault; where in the body and in the table something remarkable is; how many records can be
+    stored, are rejected, are struck out. Where the latter begin is written to `starts`, as far as
+    there is room.
+
+    Remarkable is the field at fault, or else the first one for which a record is rejected. Records
+    that a later choice displaces are struck out but not rejected: protobuf does not show them.
+    """
+    begin = position = field = _address(body)
+    end = begin + body.size
+    last_block = end - BLOCK_BYTES
+    rows = row = _address(table)
+    unknown_row = rows + (table.size - (1 << tag_bits)) * ENTRY_BYTES
+    # The messages around this one, which are not finished.
+    outer_ends = np.empty(DEPTH_MAX, np.int64)
+    outer_rows = np.empty(DEPTH_MAX, np.int64)
+    depth = 0
+    stored = rejected = struck = 0
+    member = stored_before = rejected_before = 0
+    record = record_struck = remark = remark_place = 0
+    while True:
+        while position == end:
+            if depth == 0:
+                return WELL, remark, remark_place, stored, rejected, struck
+            depth -= 1
+            end = outer_ends[depth]
+            row = outer_rows[depth]
+        field = position
+        tag, entry, position = _read_tag(position, end, row, unknown_row, tag_bits)
+        if position < 0:
+            break
+        kind = entry & KIND_MASK
+        if kind > PACKED_VARINT_COUNTS:
+            position, is_bad = _read_number(entry, position, end)
+        else:
+            length, position = _read_length(position, end)
+            if position < 0:
+                break
+            if kind == MESSAGE:
+                if depth == DEPTH_MAX:
+                    position = -TOO_DEEP
+                    break
+                outer_ends[depth] = end
+                outer_rows[depth] = row
+                depth += 1
+                end = position + length
+                row = rows + (entry >> PAYLOAD_SHIFT) * ENTRY_BYTES
+                if entry & RECORD:
+                    record = field
+                    stored += 1
+                elif entry & OWNER:
+                    member = 0
+                    stored_before, rejected_before = stored, rejected
+                elif entry & MEMBER and member != tag:
+                    member = tag
+                    stored, rejected = stored_before, rejected_before
+                continue
+            position, is_bad = _read_content(entry, position, length, last_block)
+        if position < 0:
+            break
+        if is_bad and record != record_struck:
+            if entry & SINGLE and _comes_again(tag, position, end):
+                continue
+            if struck < starts.size:
+                starts[struck] = record - begin
+            record_struck = record
+            struck += 1
+            stored -= 1
+            rejected += 1
+            if rejected == 1:
+                remark, remark_place = field - begin, (row - rows) // ENTRY_BYTES + tag
+    return -position, field - begin, (row - rows) // ENTRY_BYTES + tag, stored, rejected, struck
+
+
+@inlined
+def _address(array: NDArray[Any]) -> int:
+    """Where the items of an array begin."""
+    return np.int64(array.ctypes.data)  # type: ignore[return-value]
+
+
+# Whatever reads something returns the position behind it, or else the fault, negated.
+
+
+@inlined
+def _read_tag(
+    position: int, end: int, row: int, unknown_row: int, tag_bits: int
+) -> tuple[int, int, int]:
+    """A tag, or 0 for one that is beyond the table, and its entry."""
+    tag = byte_at(position)
+    if tag < 128:
+        return tag, entry_at(row + tag * ENTRY_BYTES), position + 1
+    tag, position = _read_varint32(position, end, TAG_MAX, TAG_LONG)
+    if position < 0:
+        return 0, REFUSED, position
+    if tag >> tag_bits == 0:
+        return tag, entry_at(row + tag * ENTRY_BYTES), position
+    return 0, entry_at(unknown_row + (8 + (tag & 7)) * ENTRY_BYTES), position
+
+
+@inlined
+def _read_length(position: int, end: int) -> tuple[int, int]:
+    """A length, of which so many bytes follow."""
+    if position == end:
+        return 0, -TRUNCATED
+    length = byte_at(position)
+    if length < 128:
+        position += 1
+    else:
+        length, position = _read_varint32(position, end, LENGTH_MAX, LENGTH_LONG)
+        if position < 0:
+            return 0, position
+    return length, position if length <= end - position else -LENGTH_BEYOND
+
+
+@inlined
+def _read_number(entry: int, position: int, end: int) -> tuple[int, bool]:
+    """A number that stands alone, and whether it is a count above 2^63-1."""
+    kind = entry & KIND_MASK
+    if kind <= VARINT_COUNT:
+        if position < end and byte_at(position) < 128:
+            return position + 1, False
+        after = _read_varint(position, end)
+        return after, kind == VARINT_COUNT and _is_huge(position, after)
+    if kind <= COUNT:
+        if end - position < 8:
+            return -TRUNCATED, False
+        return position + 8, kind == COUNT and word_at(position) < 0
+    if kind == FIXED32:
+        return position + 4 if end - position >= 4 else -TRUNCATED, False
+    return -(entry >> PAYLOAD_SHIFT), False
+
+
+@inlined
+def _read_content(entry: int, position: int, length: int, last_block: int) -> tuple[int, bool]:
+    """What has a length and is no message, and whether it is an ID or a count that is bad."""
+    kind = entry & KIND_MASK
+    end = position + length
+    if kind == TEXT:
+        if length == 0:
+            return end, False
+        is_near = length <= BLOCK_BYTES and position <= last_block
+        # The shift drops the bytes behind the text.
+        if is_near and high_bits(position) << (BLOCK_BYTES - length) == 0:
+            return end, False
+        return end if _is_text(position, end) else -NOT_TEXT, False
+    if kind == ID:
+        return end, length != 0 and length != entry >> PAYLOAD_SHIFT
+    if kind == BYTES:
+        return end, False
+    return _read_packed(kind, position, end)
+
+
+@part
+def _read_packed(kind: int, position: int, end: int) -> tuple[int, bool]:
+    """Numbers without tags, and whether one of them is a count above 2^63-1."""
+    if kind == PACKED_FIXED32:
+        return end if (end - position) % 4 == 0 else -PACKED_ODD, False
+    if kind <= PACKED_COUNTS:
+        if (end - position) % 8:
+            return -PACKED_ODD, False
+        union = 0
+        for at in range(position, end, 8):
+            union |= word_at(at)
+        return end, kind == PACKED_COUNTS and union < 0
+    is_bad = False
+    while 0 <= position < end:
+        after = _read_varint(position, end)
+        is_bad |= _is_huge(position, after)
+        position = after
+    return position, kind == PACKED_VARINT_COUNTS and is_bad
+
+
+@part
+def _read_varint32(position: int, end: int, largest: int, fault: int) -> tuple[int, int]:
+    """A tag or a length."""
+    number = 0
+    for index in range(min(VARINT32_BYTES_MAX, end - position)):
+        byte = byte_at(position + index)
+        number |= (byte & 127) << (7 * index)
+        if byte < 128:
+            return number, position + index + 1 if number <= largest else -fault
+    return 0, -fault if end - position >= VARINT32_BYTES_MAX else -TRUNCATED
+
+
+@part
+def _read_varint(position: int, end: int) -> int:
+    """A number whose value is of no interest."""
+    for at in range(position, min(position + VARINT_BYTES_MAX, end)):
+        if byte_at(at) < 128:
+            return at + 1
+    return -VARINT_LONG if end - position >= VARINT_BYTES_MAX else -TRUNCATED
+
+
+@part
+def _is_huge(position: int, after: int) -> bool:
+    """Is the number between these above 2^63-1? Then bit 63 is set, the lowest one of the tenth
+    byte. Protobuf ignores the others of that byte."""
+    return after - position == VARINT_BYTES_MAX and byte_at(after - 1) & 1 == 1
+
+
+@part
+def _is_text(position: int, end: int) -> bool:
+    """Strict UTF-8: no surrogates, nothing overlong, nothing above U+10FFFF."""
+    while position < end:
+        first = byte_at(position)
+        if first < 0x80:
+            is_plain = end - position >= BLOCK_BYTES and high_bits(position) == 0
+            position += BLOCK_BYTES if is_plain else 1
+            continue
+        position += 1
+        # How many bytes follow, and between which bounds the first of them must be.
+        follow, low, high = 1, 0x80, 0xBF
+        if first >= 0xE0:
+            follow = 2
+            if first == 0xE0:
+                low = 0xA0
+            elif first == 0xED:
+                high = 0x9F
+        if first >= 0xF0:
+            follow = 3
+            if first == 0xF0:
+                low = 0x90
+            elif first == 0xF4:
+                high = 0x8F
+        if first < 0xC2 or first > 0xF4 or end - position < follow:
+            return False
+        if byte_at(position) < low or byte_at(position) > high:
+            return False
+        for at in range(position + 1, position + follow):
+            if byte_at(at) & 0xC0 != 0x80:
+                return False
+        position += follow
+    return True
+
+
+@part
+def _comes_again(tag: int, position: int, end: int) -> bool:
+    """Is there a field with this tag in the rest of its message? Then only that one counts. Each
+    search ends where the next one for the same tag begins, so they are not more than the bytes."""
+    while 0 <= position < end:
+        found, position = _read_varint32(position, end, TAG_MAX, TAG_LONG)
+        if found == tag and position >= 0:
+            return True
+        if position >= 0:
+            position = _skip_value(found & 7, position, end)
+    return False
+
+
+@part
+def _skip_value(wire_type: int, position: int, end: int) -> int:
+    if wire_type == WIRE_VARINT:
+        return _read_varint(position, end)
+    if wire_type == WIRE_LENGTH:
+        length, position = _read_length(position, end)
+        return position + length if position >= 0 else position
+    if wire_type in (WIRE_FIXED64, WIRE_FIXED32):
+        length = 8 if wire_type == WIRE_FIXED64 else 4
+        return position + length if length <= end - position else -TRUNCATED
+    return -WIRE_TYPE
+
+
+@compiled
+def cut(body: Bytes, table: Table, tag_bits: int, starts: Positions, output: Bytes) -> int:
+    """Copy a body that `walk` found well, without the records that begin at `starts`. The number
+    of bytes of the copy. A length keeps its width, so one that was shortened is padded."""
+    begin = position = _address(body)
+    end = begin + body.size
+    rows = row = _address(table)
+    frames = np.empty((DEPTH_MAX, 4), np.int64)
+    depth = written = cut_count = 0
+    while True:
+        while position == end:
+            if depth == 0:
+                return written
+            depth -= 1
+            end, row, content, width = frames[depth]
+            _put_length(output, content - width, width, written - content)
+        field = position
+        tag, position = _read_varint32(position, end, TAG_MAX, TAG_LONG)
+        entry = entry_at(row + tag * ENTRY_BYTES) if tag >> tag_bits == 0 else REFUSED
+        if entry & CARRIER:
+            length_begin = position
+            length, position = _read_length(position, end)
+            written = _copy(output, written, field, position)
+            frames[depth] = end, row, written, position - length_begin
+            depth += 1
+            end = position + length
+            row = rows + (entry >> PAYLOAD_SHIFT) * ENTRY_BYTES
+            continue
+        position = _skip_value(tag & 7, position, end)
+        if cut_count < starts.size and starts[cut_count] == field - begin:
+            cut_count += 1
+        else:
+            written = _copy(output, written, field, position)
+
+
+@part
+def _copy(output: Bytes, written: int, position: int, end: int) -> int:
+    for index in range(end - position):
+        output[written + index] = byte_at(position + index)
+    return written + end - position
+
+
+@part
+def _put_length(output: Bytes, at: int, width: int, length: int) -> None:
+    for place in range(at, at + width - 1):
+        output[place] = length & 127 | 128
+        length >>= 7
+    output[at + width - 1] = length

@@ -1,0 +1,62 @@
+"""Tokens: known ones pass, others wait and are told no."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from frazil.errors import Overloaded, Unauthenticated
+from frazil.ingest import access as access_module
+from frazil.ingest.access import DENIED, PAUSED_MAX, Access
+
+TOKENS = (b"0123456789abcdef", b"fedcba9876543210")
+ACCESS = Access(tokens=TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "wanted"),
+    [
+        ("Bearer 0123456789abcdef", True),
+        ("Bearer fedcba9876543210", True),
+        ("bearer 0123456789abcdef", True),
+        ("BEARER  0123456789abcdef ", True),
+        (None, False),
+        ("", False),
+        ("Bearer", False),
+        ("Bearer ", False),
+        ("Bearer 0123456789abcde", False),
+        ("Bearer 0123456789abcdefg", False),
+        ("Bearer 0123456789abcdef fedcba9876543210", False),
+        ("Bearer 0123456789ABCDEF", False),
+        ("Basic 0123456789abcdef", False),
+        ("0123456789abcdef", False),
+        ("Bearer 0123456789abcdéf", False),
+        ("Bearer \udcff", False),
+    ],
+)
+def test_only_a_known_token_passes(authorization: str | None, wanted: bool) -> None:
+    """The whole token, after the word Bearer, and nothing else."""
+    assert ACCESS.knows(authorization) is wanted
+
+
+def test_without_tokens_everybody_passes() -> None:
+    """Then the address, or client certificates, decide who can come."""
+    assert Access().knows(None)
+
+
+def test_guesses_are_slow_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong token is answered after a pause; past a bound, at once and retryably."""
+    monkeypatch.setattr(access_module, "PAUSE_S", 0.05)
+    access, denied = Access(tokens=TOKENS), DENIED.value()
+
+    async def guess_all() -> list[BaseException | None]:
+        guesses = (access.deny() for _ in range(PAUSED_MAX + 10))
+        return list(await asyncio.gather(*guesses, return_exceptions=True))
+
+    answers = asyncio.run(guess_all())
+    assert sum(isinstance(answer, Unauthenticated) for answer in answers) == PAUSED_MAX
+    assert sum(isinstance(answer, Overloaded) for answer in answers) == 10
+    assert DENIED.value() == denied + PAUSED_MAX + 10
+    with pytest.raises(Unauthenticated, match="Authorization: Bearer"):
+        asyncio.run(access.deny())  # the pauses are over
