@@ -1,7 +1,7 @@
 # Everything a newcomer needs: `make test` on a fresh clone does all set-up by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench torture lock clean
+.PHONY: help setup test check bench torture fuzz lock clean
 
 VENV ?= .venv
 JOBS ?= 2
@@ -40,6 +40,7 @@ $(STAMP): $(LOCK) pyproject.toml | $(PY)
 	    exit 1; }
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PY) -m frazil warm
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options on to pytest
@@ -62,6 +63,10 @@ bench: $(STAMP) ## Run every script in bench/; fails at the end when one missed 
 torture: $(STAMP) ## Break it on purpose; KIND=sim, CYCLES=n and SEED=n choose what and how long
 	$(PY) -m tests.torture --kind $(KIND) $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED))
 
+fuzz: $(STAMP) ## Compare mutated requests with protobuf; WHAT=wire|json|all, COUNT=n and SEED=n
+	$(PY) -m tests.fuzz --kind $(or $(WHAT),all) --count $(or $(COUNT),200000) --jobs $(JOBS) \
+	    $(if $(SEED),--seed $(SEED))
+
 lock: | $(PY) ## Remake the lock from pyproject.toml; UPGRADE=1 takes the newest versions
 	@$(PY) -c 'import uv' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check uv
 	$(PY) -m uv pip compile pyproject.toml --extra dev --output-file $(LOCK) --quiet \
@@ -69,5 +74,5 @@ lock: | $(PY) ## Remake the lock from pyproject.toml; UPGRADE=1 takes the newest
 	    --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 clean: ## Remove caches and build output; the environment stays
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests $(wildcard bench) -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,145 @@
+"""The command `frazil`: one function per verb. What is heavy is imported where it is needed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from frazil import __version__
+from frazil.errors import FrazilError, Malformed
+
+FAILED = 1
+WRONG_USE = 2
+GiB = 1024**3
+
+INGEST_FLAGS = {
+    "host": "host",
+    "otlp_grpc_port": "grpc_port",
+    "otlp_http_port": "http_port",
+    "tls_certificate": "tls_certificate_file",
+    "tls_key": "tls_key_file",
+    "tls_client_ca": "tls_client_ca_file",
+    "token_file": "token_file",
+    "insecure": "insecure",
+    "cors_origin": "cors_origins",
+}
+"""Flag to setting."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb. 0 is well, 1 is a failure, 2 is a wrong use or wrong settings."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.verb(options))
+    except Malformed as error:
+        print(f"frazil: {error}", file=sys.stderr)
+        return WRONG_USE
+    except FrazilError as error:
+        print(f"frazil: {error}", file=sys.stderr)
+        return FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command understands."""
+    made = argparse.ArgumentParser(prog="frazil", description="Telemetry, durable at once.")
+    made.add_argument("--version", action="version", version=f"frazil {__version__}")
+    verbs = made.add_subparsers(required=True, metavar="VERB")
+
+    up = verbs.add_parser("up", help="run a node: OTLP in, the log on disk")
+    up.set_defaults(verb=up_verb)
+    add = up.add_argument
+    add("--config", metavar="FILE", help="settings in TOML; flags are stronger")
+    add("--data", metavar="DIR", help="where everything is kept (data)")
+    add("--host", help="address to listen on (127.0.0.1)")
+    add("--otlp-grpc-port", type=int, metavar="N", help="0 is any free port (4317)")
+    add("--otlp-http-port", type=int, metavar="N", help="0 is any free port (4318)")
+    add("--tls-certificate", metavar="FILE", help="PEM; with --tls-key")
+    add("--tls-key", metavar="FILE", help="PEM, without a password")
+    add("--tls-client-ca", metavar="FILE", help="clients must show a certificate of these")
+    add("--token-file", metavar="FILE", help="clients must send one of these tokens, one a line")
+    add("--insecure", action="store_true", default=None, help="any address without TLS or token")
+    add("--cors-origin", action="append", metavar="ORIGIN", help="pages that may send; repeatable")
+    add("--json", action="store_true", help="one line of JSON once the node accepts")
+
+    warm = verbs.add_parser("warm", help="compile what is compiled, so that no start has to wait")
+    warm.set_defaults(verb=warm_verb)
+    return made
+
+
+def up_verb(options: argparse.Namespace) -> int:
+    """Run a node until it is told to stop."""
+    import uvloop
+
+    from frazil.config import load
+    from frazil.model import SystemClock, SystemRand
+    from frazil.node import Ready, run
+
+    config = load(options.config, _overrides(options))
+    _log_to_stderr()
+
+    def say(ready: Ready) -> None:
+        where = {
+            "otlp_grpc_port": ready.grpc_port,
+            "otlp_http_port": ready.http_port,
+            "data": str(Path(config.data).absolute()),
+        }
+        if options.json:
+            print(json.dumps(where), flush=True)
+            return
+        scheme = "https" if config.ingest.tls_certificate_file else "http"
+        host = config.ingest.host
+        print(
+            f"Frazil {__version__} is up.\n"
+            f"  OTLP/gRPC  {scheme}://{host}:{ready.grpc_port}\n"
+            f"  OTLP/HTTP  {scheme}://{host}:{ready.http_port}\n"
+            f"  data       {where['data']}, at most {config.log.disk_bytes_max / GiB:.1f} GiB\n\n"
+            "Point an application here:\n"
+            f"  export OTEL_EXPORTER_OTLP_ENDPOINT={scheme}://{host}:{ready.http_port}\n"
+            "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n"
+            "Ctrl-C stops it.",
+            flush=True,
+        )
+
+    uvloop.run(run(config, clock=SystemClock(), rand=SystemRand(), ready=say))
+    return 0
+
+
+def warm_verb(_: argparse.Namespace) -> int:
+    """Compile ahead of time."""
+    from frazil.ingest import warm
+
+    warm()
+    return 0
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, Any]:
+    given = {setting: getattr(options, flag) for flag, setting in INGEST_FLAGS.items()}
+    ingest = {setting: value for setting, value in given.items() if value is not None}
+    overrides: dict[str, Any] = {"ingest": ingest} if ingest else {}
+    if options.data is not None:
+        overrides["data"] = options.data
+    return overrides
+
+
+class _Facts(logging.Formatter):
+    """A line: time, level, message, and the facts behind it."""
+
+    KNOWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = {k: v for k, v in record.__dict__.items() if k not in self.KNOWN}
+        line = super().format(record)
+        return line + "".join(f" {name}={value!r}" for name, value in facts.items())
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Facts("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)

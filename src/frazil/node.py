@@ -1,0 +1,85 @@
+"""A node: rooms start in the order of the river and stop in reverse.
+
+log open ─> OTLP open ─> ready ... stop asked ─> OTLP drained ─> log closed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from frazil.config import Config
+from frazil.disk import RealDisk
+from frazil.ingest import Access, Otlp
+from frazil.log import Log
+from frazil.model import Clock, Rand
+
+logger = logging.getLogger(__name__)
+
+MAINTAIN_INTERVAL_S = 1.0
+DRAIN_S = 8.0
+"""Requests in hand may take this long to be answered once a stop is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """Where a node that is up can be reached."""
+
+    grpc_port: int
+    http_port: int
+
+
+async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Ready], None]) -> None:
+    """Run a node until SIGTERM or SIGINT. Calls `ready` once it accepts requests.
+
+    A worker that dies ends the node: it never serves without its maintenance.
+    """
+    stop = _stop_asked()
+    access = Access.load(config.ingest)  # before anything is made: a wrong setting leaves no trace
+    log = Log.open(RealDisk(config.data), config.log, clock=clock, rand=rand, holder="frazil up")
+    with log:
+        otlp = await Otlp.open(log, config.ingest, access, clock=clock, rand=rand)
+        maintaining = asyncio.create_task(_maintain(log))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            ready(Ready(grpc_port=otlp.grpc_port, http_port=otlp.http_port))
+            await asyncio.wait({maintaining, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            logger.info("stopping", extra={"requests_in_hand": otlp.gate.request_count})
+            stopping.cancel()
+            await otlp.close(DRAIN_S)
+            await _end(maintaining)
+    logger.info("stopped")
+
+
+async def _maintain(log: Log) -> None:
+    while True:
+        await asyncio.to_thread(log.maintain)
+        await asyncio.sleep(MAINTAIN_INTERVAL_S)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    """Stop a worker; raises what it died of, if it did."""
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return
+
+
+def _stop_asked() -> asyncio.Event:
+    """Set by the first SIGTERM or SIGINT. The second one ends the process where it stands."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def ask(number: signal.Signals) -> None:
+        stop.set()
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask, number)
+    return stop

@@ -1,0 +1,240 @@
+"""A proxy between a client and a node that fails exactly where it is told to.
+
+A request is forwarded, or cut off before any byte of it reaches the node, or its answer is lost:
+the node has answered, whole, and the client has not heard a byte of that. What is inside does not
+matter to it; it only needs to know where requests and answers begin and end, in HTTP/1.1 and in
+HTTP/2, which gRPC speaks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import select
+import socket
+import socketserver
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import httptools
+
+READ_BYTES = 256 * 1024
+IDLE_SECONDS_MAX = 120
+"""Nobody keeps a thread of ours for longer than any test takes."""
+
+PREFACE_BYTES = 24
+"""What an HTTP/2 client says before its first frame."""
+FRAME_HEADER_BYTES = 9
+HEADERS, RST_STREAM = 0x1, 0x3
+ANSWERING = (0x0, HEADERS)
+"""Frames that may carry END_STREAM: DATA and HEADERS."""
+END_STREAM = 0x1
+
+BAD_GATEWAY = b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n"
+
+
+class Fault(enum.Enum):
+    """What happens to one request."""
+
+    FORWARD = "forward"
+    REFUSE = "refuse"
+    LOSE = "lose"
+
+
+class Flaky(socketserver.ThreadingTCPServer):
+    """One port in front of one port of a node. Owned by the test; one thread per connection.
+
+    Each request takes the next of `faults`; after the last one all are forwarded. `on_lost` is
+    called when the node has answered and before the client can know that something went wrong: a
+    test may kill the node there. `gateway` makes the proxy answer 502 where it would cut the
+    connection, as a load balancer does; only for HTTP.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(
+        self,
+        node_port: int,
+        protocol: Literal["http", "grpc"],
+        faults: Iterable[Fault] = (),
+        *,
+        on_lost: Callable[[], None] | None = None,
+        gateway: bool = False,
+    ) -> None:
+        super().__init__(("127.0.0.1", 0), Line)
+        self.node_port = node_port
+        self.protocol = protocol
+        self.port = int(self.server_address[1])
+        self.gateway = gateway
+        self.done: Counter[Fault] = Counter()
+        """Requests by what has happened to them."""
+        self.lost: list[bytes] = []
+        """The answers that clients never got, as the node sent them."""
+        self._faults = iter(faults)
+        self._on_lost = on_lost
+        self._turn = threading.Lock()
+        self._serving = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
+        self._serving.start()
+
+    def next_fault(self) -> Fault:
+        with self._turn:
+            fault = next(self._faults, Fault.FORWARD)
+            if fault is not Fault.LOSE:
+                self.done[fault] += 1
+            return fault
+
+    def lose(self, answer: bytes) -> None:
+        """Keep an answer from its client. Counted only now that there is one."""
+        with self._turn:
+            self.lost.append(answer)
+            self.done[Fault.LOSE] += 1
+        if self._on_lost is not None:
+            self._on_lost()
+
+    def server_close(self) -> None:
+        self.shutdown()
+        self._serving.join()
+        super().server_close()
+
+
+class Line(socketserver.BaseRequestHandler):
+    """One connection of a client and one to the node behind it. Both end together."""
+
+    server: Flaky
+    request: socket.socket
+
+    def handle(self) -> None:
+        address = ("127.0.0.1", self.server.node_port)
+        # Peers that go away are what this is about; whatever they leave is cut.
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(address, IDLE_SECONDS_MAX) as node,
+        ):
+            self.request.settimeout(IDLE_SECONDS_MAX)
+            for end in (self.request, node):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            relay = relay_http if self.server.protocol == "http" else relay_grpc
+            relay(self.server, self.request, node)
+
+
+def relay_http(flaky: Flaky, client: socket.socket, node: socket.socket) -> None:
+    """A request, then its answer, then the next request. Returning cuts both connections."""
+    while request := _message(client, httptools.HttpRequestParser):
+        fault = flaky.next_fault()
+        answer = b""
+        if fault is not Fault.REFUSE:
+            node.sendall(request)
+            answer = _message(node, httptools.HttpResponseParser)
+        if fault is Fault.LOSE and answer:
+            flaky.lose(answer)
+            answer = b""
+        if not answer and flaky.gateway:
+            answer = BAD_GATEWAY
+        if not answer:
+            return
+        client.sendall(answer)
+
+
+class _Whole:
+    """Told by the parser when a message is whole."""
+
+    def __init__(self) -> None:
+        self.is_whole = False
+
+    def on_message_complete(self) -> None:
+        self.is_whole = True
+
+
+def _message(
+    end: socket.socket,
+    parser: type[httptools.HttpRequestParser] | type[httptools.HttpResponseParser],
+) -> bytes:
+    """One whole message, as it came. Nothing when the other end has closed instead."""
+    whole = _Whole()
+    parsing = parser(whole)
+    message = b""
+    while not whole.is_whole:
+        data = end.recv(READ_BYTES)
+        if not data:
+            return b""
+        message += data
+        parsing.feed_data(data)
+    return message
+
+
+def relay_grpc(flaky: Flaky, client: socket.socket, node: socket.socket) -> None:
+    """A stream is a request and its answer; many share a connection, and its end."""
+    asked, answered = Frames(PREFACE_BYTES), Frames()
+    losing: dict[int, bytes] = {}
+    last_stream = 0
+    while readable := select.select([client, node], [], [], IDLE_SECONDS_MAX)[0]:
+        if client in readable:
+            for frame in asked.read(client):
+                if frame.kind == HEADERS and frame.stream > last_stream:
+                    last_stream = frame.stream
+                    fault = flaky.next_fault()
+                    if fault is Fault.REFUSE:
+                        return
+                    if fault is Fault.LOSE:
+                        losing[frame.stream] = b""
+                node.sendall(frame.data)
+        if node in readable:
+            for frame in answered.read(node):
+                if frame.stream not in losing:
+                    client.sendall(frame.data)
+                    continue
+                losing[frame.stream] += frame.data
+                if frame.is_last:
+                    flaky.lose(losing[frame.stream])
+                    return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One HTTP/2 frame: length (3 bytes), kind (1), flags (1), stream (4), payload."""
+
+    kind: int
+    flags: int
+    stream: int
+    data: bytes
+
+    @property
+    def is_last(self) -> bool:
+        """Whether its sender says no more on the stream."""
+        ends = self.kind in ANSWERING and self.flags & END_STREAM
+        return bool(ends) or self.kind == RST_STREAM
+
+
+class Frames:
+    """Cuts the bytes of one direction into frames; the preface passes as a frame of its own."""
+
+    def __init__(self, preface_bytes: int = 0) -> None:
+        self._preface_bytes = preface_bytes
+        self._waiting = b""
+
+    def read(self, end: socket.socket) -> Iterator[Frame]:
+        """The frames that are whole now. `ConnectionError` when the other end has closed."""
+        data = end.recv(READ_BYTES)
+        if not data:
+            raise ConnectionError("the connection has ended")
+        self._waiting += data
+        if self._preface_bytes:
+            if len(self._waiting) < self._preface_bytes:
+                return
+            yield Frame(kind=-1, flags=0, stream=0, data=self._take(self._preface_bytes))
+            self._preface_bytes = 0
+        while len(self._waiting) >= FRAME_HEADER_BYTES:
+            size = FRAME_HEADER_BYTES + int.from_bytes(self._waiting[:3], "big")
+            if len(self._waiting) < size:
+                return
+            kind, flags = self._waiting[3], self._waiting[4]
+            stream = int.from_bytes(self._waiting[5:9], "big") & 0x7FFFFFFF
+            yield Frame(kind=kind, flags=flags, stream=stream, data=self._take(size))
+
+    def _take(self, size: int) -> bytes:
+        taken, self._waiting = self._waiting[:size], self._waiting[size:]
+        return taken

@@ -1,0 +1,112 @@
+"""A real node as a process of its own, and what its log holds after it has ended."""
+
+from __future__ import annotations
+
+import json
+import random
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import message_factory
+
+from frazil.disk import RealDisk
+from frazil.ingest.signals import Signal
+from frazil.log import Log
+from frazil.model import SystemClock
+
+COMMAND = [sys.executable, "-m", "frazil"]
+START_SECONDS_MAX = 120
+"""The first start of all compiles the scanner, perhaps on a machine that is busy otherwise."""
+STOP_SECONDS_MAX = 60
+LINE_BYTES_MAX = 64 * 1024
+
+
+class Node:
+    """One node on one data folder, and on the same ports after each start. Owned by the test."""
+
+    def __init__(self, folder: Path, *options: str, command: list[str] = COMMAND) -> None:
+        self.folder = folder
+        self.grpc_port = 0
+        self.http_port = 0
+        self._command = command
+        self._options = options
+        self._errors = folder.with_name(f"{folder.name}.stderr")
+        self.start()
+
+    def start(self) -> None:
+        """Start the process, also again after it has ended. Returns once it accepts."""
+        command = [
+            *self._command,
+            "up",
+            *("--data", str(self.folder)),
+            *("--otlp-grpc-port", str(self.grpc_port)),
+            *("--otlp-http-port", str(self.http_port)),
+            "--json",
+            *self._options,
+        ]
+        with self._errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            )
+        try:
+            ready = json.loads(self._first_line())
+        except BaseException:
+            self.kill()
+            raise
+        self.grpc_port = ready["otlp_grpc_port"]
+        self.http_port = ready["otlp_http_port"]
+
+    def _first_line(self) -> bytes:
+        assert self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS_MAX)
+        assert readable, f"the node said nothing for {START_SECONDS_MAX} s: {self.errors()}"
+        line = self.process.stdout.readline(LINE_BYTES_MAX)
+        assert line, f"the node ended before it was ready: {self.errors()}"
+        return line
+
+    def errors(self) -> str:
+        """What the process has written to standard error since its last start."""
+        return self._errors.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is said, saved or finished. Harmless when it has ended already."""
+        self.process.kill()
+        self._wait()
+
+    def stop(self) -> int:
+        """SIGTERM, as an operator would. Returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self._wait()
+
+    def _wait(self) -> int:
+        code = self.process.wait(STOP_SECONDS_MAX)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def __enter__(self) -> Node:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+def stored(folder: Path) -> dict[Signal, list[Any]]:
+    """Every request in the log, parsed, in the order of the log. The node must have ended."""
+    with Log.open(RealDisk(folder), clock=SystemClock(), rand=random.SystemRandom()) as log:
+        return {signal: _requests(log, signal) for signal in Signal}
+
+
+def _requests(log: Log, signal: Signal) -> list[Any]:
+    parse = message_factory.GetMessageClass(signal.request).FromString
+    found = []
+    for partition in log.topic(signal.topic).partitions:
+        reader = log.reader(signal.topic, "earliest", partition=partition.index)
+        while batches := reader.read():
+            found += [parse(record.value or b"") for b in batches for record in b.records()]
+        reader.close()
+    return found

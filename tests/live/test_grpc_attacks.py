@@ -1,0 +1,493 @@
+"""Attacks on OTLP/gRPC with bytes that no proper client sends. Others are served meanwhile."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from isal import isal_zlib
+
+from frazil.disk import RealDisk
+from frazil.ingest.signals import Signal
+from frazil.log import Log
+from frazil.model import Rand, SystemClock
+from tests.conformance.cases import log, logs
+from tests.live.http2 import (
+    ACK,
+    CANCEL,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    FRAME_BYTES_MAX,
+    GOAWAY,
+    HEADERS,
+    PING,
+    PREFACE,
+    RST_STREAM,
+    SETTINGS,
+    Connection,
+    connected,
+    field,
+    frame,
+    head,
+    message,
+)
+
+ROOT = Path(__file__).parents[2]
+MiB = 1024 * 1024
+
+SERVE = """
+import json, sys
+from pathlib import Path
+from tests.ingest.grpc_edge import grpc_edge
+
+with grpc_edge(Path(sys.argv[1]), **json.loads(sys.argv[2])) as edge:
+    print(edge.otlp.port, flush=True)
+    sys.stdin.read()
+"""
+
+WAIT_S = 60
+PAUSE_S = 0.05
+"""Between two calls of the good client."""
+
+MEMORY_BYTES_MAX = 64 * MiB
+CPU_S_MAX = 5
+"""What one attack may cost, in all. They measure a few MiB and tenths of a second."""
+
+BODY_TIMEOUT_MS = 500
+IMPOSSIBLE_PATH = b"/\xff\xfe/Export"
+PINGS = SETTINGS_FRAMES = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A server in a process of its own."""
+
+    port: int
+    pid: int
+
+    @property
+    def memory_bytes(self) -> int:
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def memory_bytes_peak(self) -> int:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("the kernel tells no peak")
+
+    @property
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def node(folder: Path, **settings: Any) -> Iterator[Node]:
+    settings = {"body_timeout_ms": BODY_TIMEOUT_MS, **settings}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(folder), json.dumps(settings)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        yield Node(port=port, pid=process.pid)
+        process.communicate("", timeout=WAIT_S)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+class GoodClient:
+    """Sends all the time, on a connection of its own, and remembers what was acknowledged."""
+
+    def __init__(self, port: int) -> None:
+        self.acknowledged: list[bytes] = []
+        self.refusals: list[grpc.RpcError] = []
+        self._channel = grpc.insecure_channel(
+            f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)]
+        )
+        self._call = self._channel.unary_unary(Signal.LOGS.method)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._send_all)
+
+    def send(self) -> None:
+        body = logs(log(len(self.acknowledged)))
+        self._call(body, timeout=WAIT_S)
+        self.acknowledged.append(body)
+
+    def _send_all(self) -> None:
+        while not self._is_over.wait(PAUSE_S):
+            try:
+                self.send()
+            except grpc.RpcError as error:
+                self.refusals.append(error)
+
+    def __enter__(self) -> GoodClient:
+        self.send()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self.send()
+        self._channel.close()
+
+
+def stored(folder: Path) -> list[bytes]:
+    """What the log holds, once the node has gone."""
+    with Log.open(RealDisk(folder), clock=SystemClock(), rand=Rand()) as opened:
+        reader = opened.reader(Signal.LOGS.topic, "earliest")
+        values = []
+        while batches := reader.read():
+            values += [record.value or b"" for batch in batches for record in batch.records()]
+        reader.close()
+    return values
+
+
+def send_until_cut_off(connection: Connection, frames: Iterator[bytes]) -> None:
+    """Send all of it, unless the server has had enough. Its answers are thrown away."""
+    reader = threading.Thread(target=lambda: [None for _ in connection.frames()])
+    reader.start()
+    try:
+        for some in frames:
+            connection.send(some)
+    except (ConnectionError, TimeoutError):
+        pass
+    finally:
+        connection.hang_up()
+        reader.join(WAIT_S)
+        assert not reader.is_alive()
+
+
+def rapid_reset(port: int) -> None:
+    """Calls that are cancelled in the same breath (CVE-2023-44487)."""
+    with connected(port) as connection:
+        connection.greet()
+        send_until_cut_off(
+            connection,
+            (
+                frame(HEADERS, END_HEADERS, stream, head()) + frame(RST_STREAM, 0, stream, CANCEL)
+                for stream in range(1, 10_001, 2)
+            ),
+        )
+
+
+def reset_while_served(port: int) -> None:
+    """Whole calls that are cancelled while they are being answered."""
+    batches = [range(first, first + 40, 2) for first in range(1, 4_001, 40)]
+    call = message(b"\xff")  # malformed, so that nothing may be stored
+    with connected(port) as connection:
+        connection.greet()
+        send_until_cut_off(
+            connection,
+            (
+                b"".join(
+                    frame(HEADERS, END_HEADERS, stream, head())
+                    + frame(DATA, END_STREAM, stream, call)
+                    for stream in batch
+                )
+                + b"".join(frame(RST_STREAM, 0, stream, CANCEL) for stream in batch)
+                for batch in batches
+            ),
+        )
+
+
+def continuation_flood(port: int) -> None:
+    """Headers without an end (CVE-2024-27316)."""
+    with connected(port) as connection:
+        connection.greet()
+        connection.send(frame(HEADERS, 0, 1, head()))
+        send_until_cut_off(
+            connection,
+            (frame(CONTINUATION, 0, 1, field(b"x%d" % n, b"y" * 1000)) for n in range(20_000)),
+        )
+
+
+def empty_continuation_flood(port: int) -> None:
+    """Frames that carry nothing and end nothing."""
+    with connected(port) as connection:
+        connection.greet()
+        connection.send(frame(HEADERS, 0, 1, head()))
+        send_until_cut_off(connection, (frame(CONTINUATION, 0, 1) * 100 for _ in range(1000)))
+
+
+def ping_flood(port: int) -> None:
+    """Each wants an answer (CVE-2019-9512)."""
+    with connected(port) as connection:
+        connection.greet()
+        pings = frame(PING, 0, 0, b"12345678") * 1000
+        send_until_cut_off(connection, (pings for _ in range(PINGS // 1000)))
+
+
+def unread_ping_flood(port: int) -> None:
+    """The same, by somebody who never fetches the answers."""
+    with connected(port, timeout_s=2) as connection:
+        connection.greet()
+        pings = frame(PING, 0, 0, b"12345678") * 1000
+        try:
+            for _ in range(PINGS // 1000):
+                connection.send(pings)
+        except (ConnectionError, TimeoutError):
+            pass
+
+
+def settings_flood(port: int) -> None:
+    """Each wants an acknowledgement (CVE-2019-9515)."""
+    with connected(port) as connection:
+        connection.greet()
+        settings = frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65_535)) * 1000
+        send_until_cut_off(connection, (settings for _ in range(SETTINGS_FRAMES // 1000)))
+
+
+def giant_header(port: int) -> None:
+    """A header that claims two gibibytes, and begins to keep its word."""
+    claim = b"\x00\x01x\x7f\x80\xff\xff\xff\x07"
+    with connected(port) as connection:
+        connection.greet()
+        connection.send(frame(HEADERS, 0, 1, head() + claim + b"y" * 1000))
+        more = frame(CONTINUATION, 0, 1, b"y" * FRAME_BYTES_MAX)
+        send_until_cut_off(connection, (more for _ in range(5_000)))
+
+
+def header_bomb(port: int) -> None:
+    """A long header is remembered, and then repeated thousands of times with a byte each."""
+    indexed = b"\x40" + field(b"x", b"y" * 3900)[1:]
+    with connected(port) as connection:
+        connection.greet()
+        connection.call(1, head() + indexed, message(b"\xff"))
+        send_until_cut_off(
+            connection,
+            (
+                frame(HEADERS, END_HEADERS, stream, head() + b"\xbe" * 10_000)
+                for stream in range(3, 1003, 2)
+            ),
+        )
+
+
+def many_streams(port: int) -> None:
+    """Ten thousand calls are begun on one connection, and none is gone on with."""
+    with connected(port) as connection:
+        connection.greet()
+        send_until_cut_off(
+            connection,
+            (frame(HEADERS, END_HEADERS, stream, head()) for stream in range(1, 20_001, 2)),
+        )
+
+
+def slow_bodies(port: int) -> None:
+    """Almost as many calls as there are places, each with one byte and no more."""
+    streams = range(1, 181, 2)
+    with ExitStack() as opened:
+        connections = [opened.enter_context(connected(port)) for _ in range(10)]
+        for connection in connections:
+            connection.greet()
+            for stream in streams:
+                connection.call(stream, head(), b"\x00", ends=False)
+        for connection in connections:
+            assert b"did not come within" in connection.await_end(streams[-1])
+
+
+def claimed_lengths(port: int) -> None:
+    """Messages that say how long they will be, and never come."""
+    with connected(port) as connection:
+        connection.greet()
+        for stream in range(1, 101, 2):
+            connection.call(stream, head(), struct.pack(">?I", False, 2**32 - 1), ends=False)
+        assert b"grpc-status\x018" in connection.await_end(99)  # RESOURCE_EXHAUSTED
+
+
+def no_greeting(port: int) -> None:
+    """Connections that say nothing, or only begin to; they are closed when their time is up."""
+    with ExitStack() as opened:
+        connections = [opened.enter_context(connected(port)) for _ in range(100)]
+        for connection in connections[::2]:
+            connection.send(PREFACE[:5])
+        for connection in connections:
+            assert [found.kind for found in connection.frames()][-1:] in ([GOAWAY], [])
+
+
+def answers_unread(port: int) -> None:
+    """Whole calls by somebody who never lets an answer through."""
+    with connected(port) as connection:
+        connection.send(PREFACE, frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 0)))
+        connection.send(frame(SETTINGS, ACK))
+        for stream in range(1, 201, 2):
+            connection.call(stream, head(), message(b""))
+
+
+def impossible_names(port: int) -> None:
+    """A path and headers that are not text."""
+    path = field(b":path", Signal.LOGS.method.encode())
+    for headers in (
+        head().replace(path, field(b":path", IMPOSSIBLE_PATH)),
+        head(Signal.LOGS.method, (b"x", b"\xff\xfe")),
+        head(Signal.LOGS.method, (b"\xff", b"x")),
+        head(Signal.LOGS.method, (b"authorization", b"Bearer \xff\xfe")),
+        head(Signal.LOGS.method, (b"x-bin", b"!")),
+    ):
+        with connected(port) as connection:
+            connection.greet()
+            connection.call(1, headers, message(b"\xff"))
+            connection.await_end(1)
+
+
+def nonsense(port: int) -> None:
+    """Frames of any kind with anything in them."""
+    chance = random.Random(20_260_101)
+    for _ in range(300):
+        with connected(port) as connection:
+            connection.greet()
+            try:
+                for _ in range(chance.randrange(1, 8)):
+                    stream = chance.choice([0, 1, 1, 3, 2, 2**31 - 1])
+                    payload = chance.randbytes(chance.randrange(64))
+                    if chance.random() < 0.3:
+                        payload = head() + payload[:8]
+                    connection.send(
+                        frame(chance.randrange(12), chance.randrange(256), stream, payload)
+                    )
+            except ConnectionError:
+                pass
+
+
+ATTACKS: list[Callable[[int], None]] = [
+    rapid_reset,
+    reset_while_served,
+    continuation_flood,
+    empty_continuation_flood,
+    ping_flood,
+    unread_ping_flood,
+    settings_flood,
+    giant_header,
+    header_bomb,
+    many_streams,
+    slow_bodies,
+    claimed_lengths,
+    no_greeting,
+    answers_unread,
+    impossible_names,
+    nonsense,
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+def test_an_attack_hurts_only_itself(tmp_path: Path, attack: Callable[[int], None]) -> None:
+    """Others are served during and after it; it costs little, and stores nothing."""
+    with node(tmp_path) as served:
+        with GoodClient(served.port) as client:
+            before_bytes, before_s = served.memory_bytes, served.cpu_s
+            attack(served.port)
+        assert client.refusals == []
+        assert served.memory_bytes - before_bytes < MEMORY_BYTES_MAX
+        assert served.cpu_s - before_s < CPU_S_MAX
+    assert stored(tmp_path) == client.acknowledged
+
+
+def test_connections_are_bounded(tmp_path: Path) -> None:
+    """One connection too many is closed; those within the limit are served."""
+    with node(tmp_path, connections_max=20, body_timeout_ms=30_000) as served:
+        with GoodClient(served.port) as client, ExitStack() as opened:
+            connections = [opened.enter_context(connected(served.port)) for _ in range(25)]
+            for connection in connections:
+                connection.greet()
+            said = [next(connection.frames(), None) for connection in connections]
+            assert sum(first is None for first in said) == 6  # with the good client's there are 26
+        assert client.refusals == []
+    assert stored(tmp_path) == client.acknowledged
+
+
+def test_slow_callers_do_not_lock_others_out(tmp_path: Path) -> None:
+    """Even with all places taken by slow calls that have ages to come, there is room soon."""
+    with node(tmp_path, requests_max=50, body_timeout_ms=600_000) as served:
+        with GoodClient(served.port) as client, connected(served.port) as connection:
+            connection.greet()
+            for stream in range(1, 161, 2):
+                connection.call(stream, head(), b"\x00", ends=False)
+            assert b"comes slowly" in connection.await_end(1)
+            count = len(client.acknowledged)
+            for _ in range(int(WAIT_S / PAUSE_S)):
+                if len(client.acknowledged) > count + 5:
+                    break
+                threading.Event().wait(PAUSE_S)
+        assert len(client.acknowledged) > count + 5
+        assert all(error.code() == grpc.StatusCode.UNAVAILABLE for error in client.refusals)
+    assert stored(tmp_path) == client.acknowledged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Data of a call that is refused, and what its sender is told."""
+
+    data: bytes
+    says: bytes
+    encoding: bytes = b"identity"
+    ends: bool = True
+    timeout_ms: int = 30_000
+
+
+LIMIT = 8 * MiB
+ZEROS = bytes(256 * MiB)
+REFUSED = {
+    "gzip bomb": Refused(
+        data=message(isal_zlib.compress(ZEROS, 3, wbits=31), is_compressed=True),
+        says=b"once decompressed",
+        encoding=b"gzip",
+    ),
+    "deflate bomb": Refused(
+        data=message(isal_zlib.compress(ZEROS, 3, wbits=15), is_compressed=True),
+        says=b"once decompressed",
+        encoding=b"deflate",
+    ),
+    "damaged gzip": Refused(
+        data=message(gzip.compress(ZEROS[: LIMIT // 2], 1)[:-1], is_compressed=True),
+        says=b"ends too early",
+        encoding=b"gzip",
+    ),
+    "malformed": Refused(data=message(bytes(LIMIT)), says=b"not an OTLP request"),
+    "never ended": Refused(
+        data=message(bytes(LIMIT)), says=b"did not come", ends=False, timeout_ms=200
+    ),
+}
+
+
+@pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_refused_leaves_no_memory_behind(tmp_path: Path, refused: Refused) -> None:
+    """However often it comes, and whatever it would become: the peak stays near the limit of
+    one."""
+    headers = head(Signal.LOGS.method, (b"grpc-encoding", refused.encoding))
+    settings = {"body_bytes_max": LIMIT, "in_flight_bytes_max": 4 * LIMIT}
+    with node(tmp_path, body_timeout_ms=refused.timeout_ms, **settings) as served:
+        with GoodClient(served.port) as client:
+            before_bytes = served.memory_bytes_peak
+            for _ in range(16):  # twice what may be kept
+                with connected(served.port) as connection:
+                    connection.greet()
+                    connection.call(1, headers)
+                    answer = connection.upload(1, refused.data, ends=refused.ends)
+                assert refused.says in answer
+            assert served.memory_bytes_peak - before_bytes < MEMORY_BYTES_MAX
+        assert client.refusals == []
+    assert stored(tmp_path) == client.acknowledged

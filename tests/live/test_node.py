@@ -1,0 +1,207 @@
+"""A real node: how it starts, how it stops, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import grpc
+import pytest
+
+from frazil.ingest.signals import Signal
+from tests.clients.node import COMMAND, Node, stored
+from tests.conformance.cases import log, logs
+from tests.conformance.clients import PROTOBUF, send_http
+from tests.ingest.certificates import make_certificates
+
+START_S = 120
+
+
+def up(*options: str) -> subprocess.CompletedProcess[str]:
+    """Run a node that is not going to get far."""
+    return subprocess.run(
+        [*COMMAND, "up", *options], capture_output=True, text=True, timeout=START_S, check=False
+    )
+
+
+def ports() -> tuple[str, ...]:
+    return ("--otlp-grpc-port", "0", "--otlp-http-port", "0")
+
+
+def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
+    """SIGTERM: new requests are told to come back, those inside are answered, the exit is clean,
+    and what was accepted is in the log, once."""
+    accepted: Counter[str] = Counter()
+    lock, over = threading.Lock(), threading.Event()
+
+    def send(sender: int, node: Node) -> None:
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+        with grpc.insecure_channel(f"127.0.0.1:{node.grpc_port}", options=options) as channel:
+            call = channel.unary_unary(Signal.LOGS.method)
+            for number in range(100_000):
+                name = f"{sender}-{number}"
+                try:
+                    call(logs(log(number, event_name=name)), timeout=20)
+                except grpc.RpcError:
+                    over.set()
+                    return
+                with lock:
+                    accepted[name] += 1
+
+    with Node(tmp_path / "data") as node:
+        senders = [threading.Thread(target=send, args=(n, node)) for n in range(6)]
+        for thread in senders:
+            thread.start()
+        while sum(accepted.values()) < 200 and not over.is_set():
+            threading.Event().wait(0.01)
+        assert node.stop() == 0
+        for thread in senders:
+            thread.join()
+        assert "stopped" in node.errors()
+    found = Counter(
+        record.event_name
+        for request in stored(tmp_path / "data")[Signal.LOGS]
+        for record in request.resource_logs[0].scope_logs[0].log_records
+    )
+    assert sum(accepted.values()) >= 200
+    assert accepted <= found
+    assert max(found.values()) == 1
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    """Whoever asks twice does not want to wait for a request that is still coming."""
+    with (
+        Node(tmp_path / "data") as node,
+        socket.create_connection(("127.0.0.1", node.http_port)) as slow,
+    ):
+        slow.sendall(
+            b"POST /v1/logs HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\n"
+            b"Content-Length: 100\r\n\r\nhalf"
+        )
+        threading.Event().wait(0.3)
+        node.process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            node.process.wait(1)
+        node.process.send_signal(signal.SIGTERM)
+        assert node.process.wait(5) == -signal.SIGTERM
+
+
+def test_a_second_node_on_the_same_data_says_whose_they_are(tmp_path: Path) -> None:
+    """One owner; the second one is told who, and the first one goes on."""
+    with Node(tmp_path / "data") as node:
+        second = up("--data", str(tmp_path / "data"), *ports())
+        assert second.returncode == 1
+        assert f"in use by process {node.process.pid} (frazil up)" in second.stderr
+        assert "Traceback" not in second.stderr
+        answer = send_http(node.http_port, "/v1/logs", b"", {"Content-Type": PROTOBUF})
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("name", ["grpc", "http"])
+def test_a_port_that_is_taken_is_named(name: str, tmp_path: Path) -> None:
+    """The message says which port and what to do, and no half of a node stays."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = up("--data", str(tmp_path / "data"), *ports(), f"--otlp-{name}-port", port)
+    assert done.returncode == 1
+    assert port in done.stderr
+    assert f"ingest.{name}_port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (("--host", "0.0.0.0"), "there is no TLS"),
+        (("--tls-key", "absent"), "need each other"),
+        (("--token-file", "absent"), "cannot be read"),
+        (("--config", "absent"), "cannot be read"),
+        (("--otlp-grpc-port", "70000"), "a port is"),
+        (("--cors-origin", "shop"), "an origin is"),
+    ],
+)
+def test_wrong_settings_never_start(options: tuple[str, ...], wanted: str, tmp_path: Path) -> None:
+    """A sentence and exit code 2; no data folder is made."""
+    done = up("--data", str(tmp_path / "data"), *ports(), *options)
+    assert done.returncode == 2
+    assert wanted in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_a_human_is_told(tmp_path: Path) -> None:
+    """Addresses, the data folder, and the lines to copy."""
+    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        lines = [node.stdout.readline() for _ in range(10)]
+        node.terminate()
+        assert node.wait(30) == 0
+    text = "".join(lines)
+    assert "OTLP/gRPC  http://127.0.0.1:" in text
+    assert "export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:" in text
+    assert str(tmp_path / "data") in text
+
+
+def test_tls_and_token_by_flags(tmp_path: Path) -> None:
+    """The README's way to open a node to others: without the token nobody gets in."""
+    made = make_certificates(tmp_path)
+    tokens = tmp_path / "tokens"
+    tokens.write_text("0123456789abcdef\n")
+    options = (
+        *("--host", "0.0.0.0"),
+        *("--tls-certificate", made.server_certificate),
+        *("--tls-key", made.server_key),
+        *("--token-file", str(tokens)),
+    )
+    with Node(tmp_path / "data", *options) as node:
+        credentials = grpc.ssl_channel_credentials(Path(made.authority).read_bytes())
+        with grpc.secure_channel(f"127.0.0.1:{node.grpc_port}", credentials) as channel:
+            call = channel.unary_unary(Signal.LOGS.method)
+            with pytest.raises(grpc.RpcError) as refused:
+                call(logs(log(1)), timeout=20)
+            assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            metadata = (("authorization", "Bearer 0123456789abcdef"),)
+            assert call(logs(log(1)), timeout=20, metadata=metadata) == b""
+        assert node.stop() == 0
+
+
+def test_warm_compiles_ahead() -> None:
+    """What set-up calls, so that no start has to wait for the compiler."""
+    done = subprocess.run([*COMMAND, "warm"], timeout=START_S, check=False)
+    assert done.returncode == 0
+
+
+def test_version_and_help_are_quick_to_say() -> None:
+    """Neither loads anything heavy: no compiler, no gRPC."""
+    code = (
+        "import sys; from frazil.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit as done: assert done.code == 0\n"
+        "assert not {'numba', 'grpc', 'uvicorn'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    version = subprocess.run([*COMMAND, "--version"], capture_output=True, check=False)
+    assert version.stdout.startswith(b"frazil ")
+
+
+def test_one_line_of_json_for_scripts(tmp_path: Path) -> None:
+    """Ports as they really are, and where the data is."""
+    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports(), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        ready = json.loads(node.stdout.readline())
+        node.terminate()
+        rest = node.stdout.read()
+        assert node.wait(30) == 0
+    assert ready["otlp_grpc_port"] > 0
+    assert ready["otlp_http_port"] > 0
+    assert ready["data"] == str(tmp_path / "data")
+    assert rest == ""
