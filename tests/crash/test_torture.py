@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.torture import kill9, powercut, syscall
+from tests.torture import kill9, lost_answer, overload, powercut, syscall
 from tests.torture.__main__ import kill_mutant, run_rot, run_sim
 from tests.torture.mutants import MUTANTS, mutated
 from tests.torture.report import Report
@@ -49,6 +51,24 @@ def test_powercut_would_notice() -> None:
 def test_syscall() -> None:
     """Killed, failed or without room at a storage call: nothing acknowledged is harmed."""
     assert_valid(syscall.run(120, 1))
+
+
+def test_lost_answer() -> None:
+    """A request whose answer was lost is stored once, also when the node was killed between."""
+    assert_valid(lost_answer.run(100, 1))
+
+
+def test_lost_answer_would_notice(tmp_path: Path) -> None:
+    """The answers are really lost: a node that recognises no repetition stores some twice."""
+    settings = tmp_path / "frazil.toml"
+    settings.write_text("[ingest]\ndeduplicate = false\n")
+    report = lost_answer.run(25, 1, "--config", str(settings))
+    assert report.verdict.counts["duplicate"] > 20
+
+
+def test_overload() -> None:
+    """Ten times too much: all refusals are polite, what was accepted is there, memory bounded."""
+    assert_valid(overload.run(8, 1))
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -1,4 +1,4 @@
-"""The torturer: breaks the log in every way we know, and proves what survived.
+"""The torturer: breaks the log and the node in every way we know, and proves what survived.
 
 __main__.py   the command: one kind, a number of cycles, a seed; prints a JSON verdict last
 ids.py        records that carry their identity and can be made again from it
@@ -11,5 +11,7 @@ workload.py   a real process that appends to a real disk until it is killed
 kill9.py      SIGKILL at random moments, also during recovery
 syscall.py    SIGKILL, EIO and ENOSPC at every storage call in turn
 powercut.py   an ext4 image whose power is cut
+lost_answer.py  answers that senders never hear, also across kill -9 of the node
+overload.py   ten times what the node can take, over both transports
 mutants.py    faults of our own making, which the torturer must find
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from tests.sim.disk import PowerCut, Rot
-from tests.torture import kill9, powercut, rot, sim, syscall
+from tests.torture import kill9, lost_answer, overload, powercut, rot, sim, syscall
 from tests.torture.checker import Verdict
 from tests.torture.mutants import MUTANTS, mutated
 from tests.torture.report import ANSWER_S_MAX, Report
@@ -131,6 +131,8 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "powercut": (powercut.run, 20),
     "syscall": (syscall.run, 0),
     "mutants": (run_mutants, 0),
+    "lost_answer": (lost_answer.run, 100),
+    "overload": (overload.run, 10),
 }
 """Name -> (what to run, cycles when nobody says)."""
 

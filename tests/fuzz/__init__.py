@@ -1,0 +1,11 @@
+"""The fuzzer: bent bodies for the two readers of foreign bytes, judged against protobuf's own.
+
+__main__.py   the command: a kind, a number of bodies, a seed; prints a JSON line last
+wire.py       the scanner of OTLP's protobuf bytes
+json.py       the reader of OTLP's JSON
+corpus.py     protobuf bodies with every field in them
+mutate.py     ways to bend them
+
+A kind is a module with `run(count, seed) -> dict`: counts, which are added up over the parts of a
+run, and `disagreements`, of which there must be none.
+"""

@@ -1,0 +1,73 @@
+"""python -m tests.fuzz --kind wire --count 100000 --seed 1 --jobs 2: prints one JSON line last, and
+exits 1 when anything disagrees. A reader that kills its process ends the run with an error."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any
+
+KINDS = ("wire", "json")
+PART_COUNT_MAX = 100_000
+"""Bodies of one part of a run. Each part has a seed, and so a corpus, of its own."""
+SEED_STRIDE = 1_000_003
+"""Parts of runs with neighbouring seeds have different seeds."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("--kind", choices=(*KINDS, "all"), default="all")
+    parser.add_argument("--count", type=int, default=PART_COUNT_MAX)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    wanted = parser.parse_args()
+    kinds = KINDS if wanted.kind == "all" else (wanted.kind,)
+    results = {kind: fuzz(kind, wanted.count, wanted.seed, wanted.jobs) for kind in kinds}
+    line = results if wanted.kind == "all" else results[wanted.kind]
+    sys.stdout.write(json.dumps({"kind": wanted.kind, "seed": wanted.seed, **line}) + "\n")
+    return 1 if any(result["disagreements"] for result in results.values()) else 0
+
+
+def fuzz(kind: str, count: int, seed: int, jobs: int) -> dict[str, object]:
+    """Run one kind, in parts, and add up what they found."""
+    begin = time.monotonic()
+    size = max(1, min(PART_COUNT_MAX, -(-count // jobs)))
+    counts = [min(size, count - at) for at in range(0, count, size)]
+    total: dict[str, object] = {"disagreements": []}
+    with ProcessPoolExecutor(jobs) as pool:
+        parts = [
+            pool.submit(run_part, kind, part_count, seed * SEED_STRIDE + number)
+            for number, part_count in enumerate(counts)
+        ]
+        for number, part in enumerate(as_completed(parts), 1):
+            total = add(total, part.result())
+            seconds = time.monotonic() - begin
+            sys.stderr.write(f"{kind}: {number} of {len(parts)} parts, {seconds:.0f} s\n")
+    return total | {"seconds": round(time.monotonic() - begin, 1)}
+
+
+def run_part(kind: str, count: int, seed: int) -> dict[str, object]:
+    result: dict[str, object] = importlib.import_module(f"tests.fuzz.{kind}").run(count, seed)
+    return result
+
+
+def add(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Numbers are added, lists are joined, and so are those inside dicts."""
+    total = dict(one)
+    for name, value in other.items():
+        match total.get(name), value:
+            case None, _:
+                total[name] = value
+            case dict() as mine, dict():
+                total[name] = add(mine, value)
+            case (int() | list()) as mine, _:
+                total[name] = mine + value
+    return total
+
+
+if __name__ == "__main__":
+    sys.exit(main())

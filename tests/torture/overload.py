@@ -1,0 +1,232 @@
+"""Overload: ten times what the node can take, over both transports, for as long as asked.
+
+The disk is made slow, so that the sustainable rate is one that a sender on the same machine can
+multiply by ten. Requests come at their own pace, whatever the answers are. Every refusal must be
+one that senders retry, with a hint; what was accepted is in the log once; what was refused is
+not; memory stays bounded; and the node serves as before soon after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from frazil.ingest.signals import Signal
+from tests.clients.node import Node, stored
+from tests.torture.checker import Verdict
+from tests.torture.report import Report
+
+MiB = 1024 * 1024
+SYNC_MS = 100
+GROUP_BYTES = 1 * MiB
+IN_FLIGHT_BYTES = 40 * MiB
+BODY_BYTES = 320_000
+FACTOR = 10
+CALIBRATION_S = 4.0
+SENDERS = 8
+"""Senders that wait for their answers, while the sustainable rate is measured."""
+OUTSTANDING_MAX = 4000
+TIMEOUT_S = 60.0
+NORMAL_S_MAX = 10.0
+"""After the overload, good service is back within this time."""
+NORMAL_COUNT = 20
+MEMORY_BYTES_MAX = 2 * IN_FLIGHT_BYTES + 128 * MiB
+"""What the node may take above what it takes at rest: bodies in hand once as they are, once as
+the event loop and the transports hold them, and the pieces of both."""
+
+SETTINGS = f"""
+[log]
+group_bytes_max = {GROUP_BYTES}
+[ingest]
+in_flight_bytes_max = {IN_FLIGHT_BYTES}
+"""
+RETRYABLE_HTTP = (429, 503)
+
+
+@dataclass(slots=True)
+class Load:
+    """Sends requests that each have a name, and remembers what was said of each."""
+
+    node: Node
+    outcomes: dict[str, str] = field(default_factory=dict)
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+    channel: grpc.aio.Channel | None = None
+
+    async def send(self) -> str:
+        """One request over one of the transports. Returns what became of it."""
+        number = next(self.numbers)
+        name = f"{number:08}"
+        body = _body(name)
+        sending = self._send_grpc(body) if number % 2 else self._send_http(body)
+        try:
+            outcome = await asyncio.wait_for(sending, TIMEOUT_S)
+        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            outcome = f"broken: {type(error).__name__}: {error}"
+        except TimeoutError:
+            outcome = "no answer"
+        self.outcomes[name] = outcome
+        return outcome
+
+    async def _send_grpc(self, body: bytes) -> str:
+        if self.channel is None:
+            self.channel = grpc.aio.insecure_channel(f"127.0.0.1:{self.node.grpc_port}")
+        try:
+            await self.channel.unary_unary(Signal.LOGS.method)(body)
+        except grpc.aio.AioRpcError as error:
+            details = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
+            hints = Status.FromString(details).details
+            has_hint = any(hint.Is(RetryInfo.DESCRIPTOR) for hint in hints)
+            is_polite = error.code() is grpc.StatusCode.UNAVAILABLE and has_hint
+            return "refused" if is_polite else f"impolite: {error.code()} {error.details()}"
+        return "accepted"
+
+    async def _send_http(self, body: bytes) -> str:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.node.http_port)
+        try:
+            head = (
+                f"POST {Signal.LOGS.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                f"Content-Type: application/x-protobuf\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            writer.write(head.encode() + body)
+            answer = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        finally:
+            writer.close()
+        status = int(answer.split(" ", 2)[1])
+        if status == 200:
+            return "accepted"
+        is_polite = status in RETRYABLE_HTTP and "\r\nretry-after: " in answer
+        return "refused" if is_polite else f"impolite: {answer!r}"
+
+    async def close(self) -> None:
+        if self.channel is not None:
+            await self.channel.close()
+
+
+def _body(name: str) -> bytes:
+    request = ExportLogsServiceRequest()
+    record = request.resource_logs.add().scope_logs.add().log_records.add()
+    record.event_name = name
+    record.body.bytes_value = name.encode() * (BODY_BYTES // len(name))
+    return request.SerializeToString()
+
+
+def run(cycles: int, seed: int) -> Report:
+    """`cycles` seconds of overload."""
+    report = Report("overload", seed, must_fire=("accepted", "refused"))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "data"
+        settings = Path(scratch) / "frazil.toml"
+        settings.write_text(SETTINGS)
+        command = [sys.executable, "-m", "tests.clients.slow_disk", str(SYNC_MS)]
+        with Node(folder, "--config", str(settings), command=command) as node:
+            at_rest = _memory(node, "VmRSS")
+            load = Load(node)
+            facts = asyncio.run(_overload(load, cycles, report.verdict))
+            facts["memory_mb_at_rest"] = at_rest / MiB
+            facts["memory_mb_max"] = _memory(node, "VmHWM") / MiB
+            if _memory(node, "VmHWM") > at_rest + MEMORY_BYTES_MAX:
+                report.verdict.add("untrue", f"memory grew without bound: {facts}")
+            if node.stop() != 0:
+                report.verdict.add("untrue", f"the node did not end well: {node.errors()}")
+        print(json.dumps({k: round(v, 1) for k, v in facts.items()}), file=sys.stderr)
+        report.verdict.merge(_judge(folder, load.outcomes), "")
+    report.cycles = cycles
+    report.faults += Counter(o.partition(":")[0] for o in load.outcomes.values())
+    return report
+
+
+async def _overload(load: Load, seconds: int, verdict: Verdict) -> dict[str, float]:
+    sustainable = await _sustainable(load)
+    offered, end_s = await _offer(load, sustainable * FACTOR, seconds)
+    normal_s = await _until_normal(load, end_s)
+    if normal_s > NORMAL_S_MAX:
+        verdict.add("untrue", f"normal only after {normal_s:.1f} s")
+    await load.close()
+    return {"sustainable_per_s": sustainable, "offered_per_s": offered, "normal_after_s": normal_s}
+
+
+async def _sustainable(load: Load) -> float:
+    """Accepted requests a second when senders wait for their answers."""
+    end = time.monotonic() + CALIBRATION_S
+    accepted = 0
+
+    async def run() -> None:
+        nonlocal accepted
+        while time.monotonic() < end:
+            outcome = await load.send()
+            accepted += outcome == "accepted"
+
+    await asyncio.gather(*(run() for _ in range(SENDERS)))
+    return accepted / CALIBRATION_S
+
+
+async def _offer(load: Load, rate: float, seconds: int) -> tuple[float, float]:
+    """Send at a steady rate, whatever is answered. Returns the rate that was reached, and when
+    the last request was sent."""
+    begin, sent = time.monotonic(), 0
+    outstanding: set[asyncio.Task[str]] = set()
+    while (now := time.monotonic()) < begin + seconds:
+        while sent < (now - begin) * rate and len(outstanding) < OUTSTANDING_MAX:
+            task = asyncio.create_task(load.send())
+            outstanding.add(task)
+            task.add_done_callback(outstanding.discard)
+            sent += 1
+        await asyncio.sleep(0.005)
+    end = time.monotonic()
+    if outstanding:
+        await asyncio.wait(outstanding)
+    return sent / (end - begin), end
+
+
+async def _until_normal(load: Load, begin: float) -> float:
+    """Seconds from `begin` until a row of requests, one after the other, began to be accepted."""
+    first, row = begin, 0
+    while row < NORMAL_COUNT and time.monotonic() < begin + 3 * NORMAL_S_MAX:
+        if row == 0:
+            first = time.monotonic()
+        row = row + 1 if await load.send() == "accepted" else 0
+        if row == 0:
+            await asyncio.sleep(0.2)
+    return first - begin if row == NORMAL_COUNT else float("inf")
+
+
+def _memory(node: Node, name: str) -> int:
+    status = Path(f"/proc/{node.process.pid}/status").read_text()
+    found = re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def _judge(folder: Path, outcomes: dict[str, str]) -> Verdict:
+    """Accepted means there, once; refused means not there; nothing was impolite or broken."""
+    verdict = Verdict()
+    found = Counter(
+        request.resource_logs[0].scope_logs[0].log_records[0].event_name
+        for request in stored(folder)[Signal.LOGS]
+    )
+    for name, outcome in outcomes.items():
+        count = found.pop(name, 0)
+        if count > 1:
+            verdict.add("duplicate", name)
+        if outcome == "accepted" and not count:
+            verdict.add("lost", name)
+        if outcome == "refused" and count:
+            verdict.add("refused", name)
+        if outcome not in ("accepted", "refused"):
+            verdict.add("untrue", f"{name} was answered {outcome}")
+    for name in found:
+        verdict.add("foreign", name)
+    return verdict
