@@ -1,0 +1,295 @@
+"""OTLP to a durable answer: how fast, beside a bare server that checks nothing.
+
+The peer is a raw-bytes gRPC server on the same event loop that writes bodies to one file, syncs
+each group once, and answers: no scan, no digest, no checksum, no index. Both get the same load
+from another process on the same machine, in turns. Prints one JSON line last; exits 1 when a bar
+is missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import uvloop
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
+
+METHOD = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+ROUNDS = 5
+ROUND_S = 3.0
+SENDERS = 8
+RECORDS = (10, 100, 1000)
+BAR = 0.7
+"""Of the bare server, with requests of 1,000 records: what the promise may cost."""
+HALF = 0.5
+GRACE_S = 10.0
+
+Case = dict[str, object]
+Send = Callable[[bytes], None]
+
+
+def request_of(records: int) -> bytes:
+    """A request of log records as a web shop sends them: 323 bytes and 7 attributes each."""
+    chance = random.Random(records)
+    request = ExportLogsServiceRequest()
+    resource_logs = request.resource_logs.add()
+    for key, text in (("service.name", "checkout"), ("host.name", "node-7"), ("stage", "prod")):
+        resource_logs.resource.attributes.add(key=key).value.string_value = text
+    scope_logs = resource_logs.scope_logs.add()
+    scope_logs.scope.name = "shop.checkout"
+    for number in range(records):
+        record = scope_logs.log_records.add()
+        record.time_unix_nano = 1_790_000_000_000_000_000 + number * 1000
+        record.observed_time_unix_nano = record.time_unix_nano + 5
+        record.severity_number = SeverityNumber.SEVERITY_NUMBER_INFO
+        record.severity_text = "INFO"
+        record.body.string_value = (
+            f"GET /api/v1/products/{chance.randint(0, 99999)} HTTP/1.1 200 "
+            f"{chance.randint(1, 900)}ms user={chance.randint(0, 1 << 30)}"
+        )
+        record.trace_id = chance.randbytes(16)
+        record.span_id = chance.randbytes(8)
+        for key, text in (
+            ("http.method", "GET"),
+            ("http.route", "/api/v1/products/:id"),
+            ("net.peer.ip", f"10.0.{chance.randint(0, 255)}.{chance.randint(0, 255)}"),
+            ("user.id", f"u{chance.randint(0, 1_000_000)}"),
+            ("thread.name", f"worker-{chance.randint(0, 16)}"),
+        ):
+            record.attributes.add(key=key).value.string_value = text
+        record.attributes.add(key="http.status_code").value.int_value = 200
+        record.attributes.add(key="http.response.length").value.int_value = chance.randint(0, 99999)
+    return request.SerializeToString()
+
+
+class Bodies:
+    """Endlessly many requests that differ in one trace id, so that none is a repetition."""
+
+    def __init__(self, records: int, sender: int) -> None:
+        self._body = bytearray(request_of(records))
+        trace_id = ExportLogsServiceRequest.FromString(bytes(self._body))
+        first = trace_id.resource_logs[0].scope_logs[0].log_records[0].trace_id
+        self._place = self._body.index(first)
+        self._body[self._place : self._place + 8] = os.urandom(8)
+        self._number = sender << 32
+
+    def next(self) -> bytes:
+        self._number += 1
+        self._body[self._place + 8 : self._place + 16] = self._number.to_bytes(8, "big")
+        return bytes(self._body)
+
+
+# The load: one process, several senders, each waiting for its answer.
+
+
+def grpc_sender(port: int) -> Send:
+    channel = grpc.insecure_channel(
+        f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)]
+    )
+    call = channel.unary_unary(METHOD)
+
+    def send(body: bytes) -> None:
+        call(body)
+
+    return send
+
+
+def http_sender(port: int) -> Send:
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(body: bytes) -> None:
+        head = (
+            "POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body)
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            answer += connection.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 200 "), answer
+
+    return send
+
+
+SENDER = {"grpc": grpc_sender, "http": http_sender}
+
+
+def load(transport: str, port: int, records: int, seconds: float, rate: float) -> None:
+    """Send for some seconds, as fast as answers come, or `rate` a second. Prints what it saw."""
+    latencies: list[float] = []
+    begin = time.perf_counter() + 0.3
+    interval = SENDERS / rate if rate else 0.0
+
+    def run(sender: int) -> None:
+        send, bodies = SENDER[transport](port), Bodies(records, sender)
+        send(bodies.next())
+        due = begin + interval * sender / SENDERS
+        while (now := time.perf_counter()) < begin + seconds:
+            if now < due:
+                time.sleep(due - now)
+                now = due
+            send(bodies.next())
+            latencies.append(time.perf_counter() - now)
+            due += interval
+
+    senders = [threading.Thread(target=run, args=(number,)) for number in range(SENDERS)]
+    for thread in senders:
+        thread.start()
+    for thread in senders:
+        thread.join()
+    took = time.perf_counter() - begin
+    latencies.sort()
+    spread = {
+        f"p{percent}_ms": 1000 * latencies[int(len(latencies) * percent / 100)]
+        for percent in (50, 99)
+    }
+    print(json.dumps({"rate": len(latencies) / took, **spread}))
+
+
+def measure(transport: str, port: int, records: int, rate: float = 0.0) -> dict[str, float]:
+    """One round of load, from a process of its own."""
+    words = ["load", transport, port, records, ROUND_S, rate]
+    done = subprocess.run(
+        [sys.executable, __file__, *map(str, words)], check=True, capture_output=True, text=True
+    )
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
+
+
+# The peer.
+
+
+async def serve_bare(path: str) -> None:
+    """Write every body to one file, sync each group, answer."""
+    file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND)
+    loop, wake = asyncio.get_running_loop(), asyncio.Event()
+    waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+
+    async def export(body: bytes, _: object) -> bytes:
+        done: asyncio.Future[None] = loop.create_future()
+        waiting.append((body, done))
+        wake.set()
+        await done
+        return b""
+
+    class AnyMethod(grpc.GenericRpcHandler):  # type: ignore[misc]
+        def service(self, _: object) -> object:
+            return grpc.unary_unary_rpc_method_handler(export)
+
+    def write(batch: list[tuple[bytes, asyncio.Future[None]]]) -> None:
+        os.writev(file, [body for body, _ in batch])
+        os.fdatasync(file)
+
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", 64 << 20)])
+    server.add_generic_rpc_handlers((AnyMethod(),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(json.dumps({"otlp_grpc_port": port}), flush=True)
+    while True:
+        await wake.wait()
+        wake.clear()
+        while waiting:
+            batch = waiting[:1000]
+            del waiting[:1000]
+            await loop.run_in_executor(None, write, batch)
+            for _, done in batch:
+                if not done.done():
+                    done.set_result(None)
+
+
+@contextmanager
+def running(*command: str) -> Iterator[dict[str, int]]:
+    """A server as a process of its own; yields the ports it says it has."""
+    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield json.loads(process.stdout.readline())
+    finally:
+        process.terminate()
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """On the disk of this folder, which /tmp may not be."""
+    folder = Path(tempfile.mkdtemp(prefix="bench-", dir="."))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def measure_case(transport: str, records: int) -> Case:
+    """Both servers in turns, on fresh folders; then ours at half its load."""
+    with scratch_folder() as folder:
+        settings = folder / "frazil.toml"
+        settings.write_text("[log]\ndisk_bytes_max = 68719476736\n")
+        node = ("-m", "frazil", "up", "--config", str(settings), "--data", str(folder / "data"))
+        ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--json")
+        with (
+            running(*node, *ports) as ours,
+            running(__file__, "bare", str(folder / "bare")) as bare,
+        ):
+            port, bare_port = ours[f"otlp_{transport}_port"], bare["otlp_grpc_port"]
+            rates, peers, ratios = [], [], []
+            for _ in range(ROUNDS):
+                rates.append(measure(transport, port, records)["rate"])
+                peers.append(measure("grpc", bare_port, records)["rate"])
+                ratios.append(rates[-1] / peers[-1])
+            rate, peer = statistics.median(rates), statistics.median(peers)
+            ratio = statistics.median(ratios)
+            calm = measure(transport, port, records, rate * HALF)
+    bar = BAR if (transport, records) == ("grpc", 1000) else None
+    length = len(request_of(records))
+    case: Case = {
+        "case": f"{transport}, {records} records",
+        "ours": round(rate * records),
+        "peer": round(peer * records),
+        "unit": "records/s",
+        "ratio": round(ratio, 3),
+        "ratios": [round(r, 2) for r in ratios],
+        "bar": bar,
+        "ok": bar is None or ratio >= bar,
+        "requests_per_s": round(rate),
+        "mb_per_s": round(rate * length / 1e6, 1),
+        "half_load_p50_ms": round(calm["p50_ms"], 2),
+        "half_load_p99_ms": round(calm["p99_ms"], 2),
+    }
+    print(json.dumps(case), flush=True)
+    return case
+
+
+def main() -> int:
+    cases = [measure_case(t, records) for t in ("grpc", "http") for records in RECORDS]
+    print(json.dumps({"bench": "ingest", "cases": cases}))
+    return 0 if all(case["ok"] for case in cases) else 1
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["load", transport, port, records, seconds, rate]:
+            load(transport, int(port), int(records), float(seconds), float(rate))
+        case ["bare", path]:
+            uvloop.run(serve_bare(path))
+        case _:
+            sys.exit(main())
