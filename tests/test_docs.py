@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from frazil import cli
+from tests.clients.node import Node
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -32,6 +36,35 @@ def test_every_python_example_runs(tmp_path: Path) -> None:
             [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_curl_of_the_readme_is_stored(tmp_path: Path) -> None:
+    """The first request a newcomer sends is answered 200, and is what he then reads back."""
+    (example,) = [text for text in blocks(ROOT / "README.md", "sh") if text.startswith("curl")]
+    with Node(tmp_path / "data") as node:
+        command = example.replace("4318", str(node.http_port))
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+        assert done.stdout.startswith("HTTP/1.1 200 OK"), done.stdout + done.stderr
+        assert node.stop() == 0
+    (example,) = blocks(ROOT / "docs" / "otlp.md", "python")
+    read = subprocess.run(
+        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert 'string_value: "hello"' in read.stdout, read.stderr
+
+
+def test_every_flag_in_the_pages_exists() -> None:
+    """Every `frazil …` line of a page is one that the command understands."""
+    lines = [
+        line.partition("#")[0].split()
+        for page in PAGES
+        for line in "\n".join(blocks(page, "sh")).splitlines()
+        if line.startswith("frazil ")
+    ]
+    assert len(lines) >= 3
+    for line in lines:
+        assert cli.parser().parse_args(line[1:]).verb
 
 
 def test_every_make_target_exists() -> None:
