@@ -20,7 +20,7 @@ GRPC_LOGGER = "grpc._cython.cygrpc"
 METADATA_BYTES_MAX = 16 * KiB
 """Headers of one call: a token, a trace context and some baggage fit many times."""
 STREAMS_MAX = 100
-ENDING_STREAMS_MAX = 200
+ENDING_STREAMS_MAX = 100
 """Calls at the same time on one connection; further ones wait at the client. Beside them there may
 be calls whose end only the client has seen yet. gRPC refuses new ones in their favour when there
 are more, which stops those who begin and cancel calls without pause, and must not hit others."""
