@@ -12,22 +12,21 @@ import asyncio
 import json
 import os
 import random
-import shutil
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import grpc
 import uvloop
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
+
+from bench.log import scratch_folder
 
 METHOD = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 ROUNDS = 5
@@ -227,16 +226,6 @@ def running(*command: str) -> Iterator[dict[str, int]]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """On the disk of this folder, which /tmp may not be."""
-    folder = Path(tempfile.mkdtemp(prefix="bench-", dir="."))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 def measure_case(transport: str, records: int) -> Case:

@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 START_S = 120
 """Covers the compiler, on a machine where nothing is compiled yet."""
+ROUNDS_MAX = 2000
+"""So often a test looks for what must happen soon; each look takes at least 5 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +78,14 @@ def serving(
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+def inside(served: Serving) -> int:
+    """Requests that hold a place."""
+    return served.on_loop(lambda: served.otlp.gate.request_count)
+
+
+def soon(is_true: Callable[[], bool]) -> bool:
+    """Does it become true within a bounded time?"""
+    over = threading.Event()
+    return any(is_true() or over.wait(0.005) for _ in range(ROUNDS_MAX))

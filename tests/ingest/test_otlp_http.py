@@ -8,8 +8,7 @@ import itertools
 import json
 import logging
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,13 +26,11 @@ from frazil.ingest.otlp_http import OtlpHttp
 from frazil.ingest.receive import REFUSED_REQUESTS
 from tests.conformance.cases import log, logs
 from tests.ingest.raw_http import JSON, PROTOBUF, RawClient, chunked, connected, head, post
-from tests.ingest.serving import Serving, serving
+from tests.ingest.serving import Serving, inside, serving, soon
 
 KiB = 1024
 LOGS = Signal.LOGS
 NUMBERS = itertools.count(1_000_000)
-ROUNDS_MAX = 2000
-"""So often a test looks for what must happen soon; each look takes at least 5 ms."""
 
 CONFIG = IngestConfig(
     grpc_port=0,
@@ -63,17 +60,6 @@ def client(served: Serving) -> Iterator[RawClient]:
 def fresh() -> bytes:
     """A good request that no other test sends."""
     return logs(log(next(NUMBERS)))
-
-
-def soon(is_true: Callable[[], bool]) -> bool:
-    """Does it become true within a bounded time?"""
-    over = threading.Event()
-    return any(is_true() or over.wait(0.005) for _ in range(ROUNDS_MAX))
-
-
-def inside(served: Serving) -> int:
-    """Requests that hold a place."""
-    return served.on_loop(lambda: served.otlp.gate.request_count)
 
 
 def connections(served: Serving) -> int:

@@ -9,9 +9,8 @@ import re
 import ssl
 import subprocess
 import sys
-import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -25,15 +24,13 @@ from frazil.ingest.http_head import HEAD_BYTES_MAX, TARGET_BYTES_MAX
 from tests.conformance.cases import log, logs
 from tests.ingest.certificates import Certificates, make_certificates
 from tests.ingest.raw_http import JSON, RawClient, chunked, connected, head, post
-from tests.ingest.serving import Serving, serving
+from tests.ingest.serving import Serving, inside, serving, soon
 
 KiB = 1024
 MiB = 1024 * KiB
 GiB = 1024 * MiB
 LOGS = Signal.LOGS
 NUMBERS = itertools.count(2_000_000)
-ROUNDS_MAX = 2000
-"""So often a test looks for what must happen soon; each look takes at least 5 ms."""
 TOKEN = "correct-horse-battery-staple"
 
 INVALID_ARGUMENT = grpc.StatusCode.INVALID_ARGUMENT.value[0]
@@ -60,17 +57,6 @@ def client(served: Serving) -> Iterator[RawClient]:
 def fresh() -> bytes:
     """A good request that no other test sends."""
     return logs(log(next(NUMBERS)))
-
-
-def soon(is_true: Callable[[], bool]) -> bool:
-    """Does it become true within a bounded time?"""
-    over = threading.Event()
-    return any(is_true() or over.wait(0.005) for _ in range(ROUNDS_MAX))
-
-
-def inside(served: Serving) -> int:
-    """Requests that hold a place."""
-    return served.on_loop(lambda: served.otlp.gate.request_count)
 
 
 def check_service(served: Serving) -> None:
@@ -243,7 +229,7 @@ def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servi
 def drip(client: RawClient, data: bytes) -> None:
     """Send a byte at a time, for as long as the server listens."""
     with contextlib.suppress(ConnectionError):
-        for position in range(ROUNDS_MAX):
+        for position in range(len(data)):
             client.send(data[position : position + 1])
             if not client.says_nothing(0.02):
                 return

@@ -27,7 +27,7 @@ class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     in_flight_bytes_max: int = 128 * MiB
     """All bodies that have arrived and are not answered yet."""
     requests_max: int = 1024
-    """Requests that are being served at the same time, on each port."""
+    """Requests that are being served at the same time, on both ports together."""
     connections_max: int = 4096
     """Open connections, on each port."""
     body_timeout_ms: int = 30_000
