@@ -1,6 +1,6 @@
 """OTLP to a durable answer: how fast, beside a bare server that checks nothing.
 
-The peer is a raw-bytes gRPC server on the same event loop that writes bodies to one file, syncs
+The peer is a raw-bytes gRPC server, on asyncio as it comes, that writes bodies to one file, syncs
 each group once, and answers: no scan, no digest, no checksum, no index. Both get the same load
 from another process on the same machine, in turns. Prints one JSON line last; exits 1 when a bar
 is missed.
@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import grpc
-import uvloop
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
 
@@ -279,6 +278,6 @@ if __name__ == "__main__":
         case ["load", transport, port, records, seconds, rate]:
             load(transport, int(port), int(records), float(seconds), float(rate))
         case ["bare", path]:
-            uvloop.run(serve_bare(path))
+            asyncio.run(serve_bare(path))
         case _:
             sys.exit(main())
