@@ -28,7 +28,10 @@ from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
 from bench.log import scratch_folder
 
 METHOD = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
-ROUNDS = 5
+ROUNDS = 3
+ROUNDS_BARRED = 9
+"""The disk of a shared machine is half as fast from one second to the next; where there is a bar,
+the median is one of many."""
 ROUND_S = 3.0
 SENDERS = 8
 RECORDS = (10, 100, 1000)
@@ -229,6 +232,7 @@ def running(*command: str) -> Iterator[dict[str, int]]:
 
 def measure_case(transport: str, records: int) -> Case:
     """Both servers in turns, on fresh folders; then ours at half its load."""
+    bar = BAR if (transport, records) == ("grpc", 1000) else None
     with scratch_folder() as folder:
         settings = folder / "frazil.toml"
         settings.write_text("[log]\ndisk_bytes_max = 68719476736\n")
@@ -240,14 +244,13 @@ def measure_case(transport: str, records: int) -> Case:
         ):
             port, bare_port = ours[f"otlp_{transport}_port"], bare["otlp_grpc_port"]
             rates, peers, ratios = [], [], []
-            for _ in range(ROUNDS):
+            for _ in range(ROUNDS if bar is None else ROUNDS_BARRED):
                 rates.append(measure(transport, port, records)["rate"])
                 peers.append(measure("grpc", bare_port, records)["rate"])
                 ratios.append(rates[-1] / peers[-1])
             rate, peer = statistics.median(rates), statistics.median(peers)
             ratio = statistics.median(ratios)
             calm = measure(transport, port, records, rate * HALF)
-    bar = BAR if (transport, records) == ("grpc", 1000) else None
     length = len(request_of(records))
     case: Case = {
         "case": f"{transport}, {records} records",
