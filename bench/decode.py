@@ -26,9 +26,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from bench.ingest import request_of as log_request_of
-from frazil.model.decode import TABLE_OF, decode
-from frazil.model.schemas import TABLES
-from frazil.model.telemetry import Request
+from frazil.model.columns.decode import TABLE_OF, decode
+from frazil.model.columns.schemas import TABLES
+from frazil.model.columns.telemetry import Request
 from tests.model.reference import reference
 
 SPAN_KIND_SERVER = Span.SpanKind.SPAN_KIND_SERVER
@@ -193,8 +193,8 @@ def bench_rates() -> Iterator[Case]:
 START = """
 import json, sys, time
 begin = time.perf_counter()
-from frazil.model.decode import decode
-from frazil.model.telemetry import Request
+from frazil.model.columns.decode import decode
+from frazil.model.columns.telemetry import Request
 imported = time.perf_counter()
 for signal, body in json.loads(sys.argv[1]).items():
     decode(signal, [Request(partition=0, offset=0, ingest_time_ms=0, body=bytes.fromhex(body))])

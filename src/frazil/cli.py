@@ -111,9 +111,11 @@ def up_verb(options: argparse.Namespace) -> int:
 
 def warm_verb(_: argparse.Namespace) -> int:
     """Compile ahead of time."""
-    from frazil.ingest import warm
+    from frazil import ingest
+    from frazil.model import columns
 
-    warm()
+    ingest.warm()
+    columns.warm()
     return 0
 
 

@@ -3,6 +3,7 @@
 __main__.py   the command: a kind, a number of bodies, a seed; prints a JSON line last
 wire.py       the scanner of OTLP's protobuf bytes
 json.py       the reader of OTLP's JSON
+decode.py     the decoders of requests into rows of Arrow
 corpus.py     protobuf bodies with every field in them
 mutate.py     ways to bend them
 

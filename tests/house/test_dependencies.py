@@ -11,9 +11,9 @@ import pytest
 from tests.house.sources import ROOT, Source, house, imports_of, report
 
 OWNERS: dict[str, set[str] | None] = {
-    "google_crc32c": {"disk", "log"},
+    "google_crc32c": {"disk", "log", "hot"},
     "cramjam": {"log"},
-    "msgspec": {"log", "ingest", "config"},
+    "msgspec": {"log", "ingest", "hot", "config"},
     "blake3": {"ingest"},
     "google": {"ingest"},
     "grpc": {"ingest"},
@@ -21,9 +21,9 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_reflection": {"ingest"},
     "httptools": {"ingest"},
     "isal": {"ingest"},
-    "llvmlite": {"ingest"},
-    "numba": {"ingest"},
-    "numpy": {"ingest"},
+    "llvmlite": {"model", "ingest"},
+    "numba": {"model", "ingest", "hot"},
+    "numpy": {"model", "ingest", "hot"},
     "opentelemetry": {"ingest"},
     "uvicorn": {"ingest"},
     "uvloop": {"cli"},

@@ -1,0 +1,42 @@
+"""columns: telemetry as columns of Arrow. Needs pyarrow and numba, which the log does not.
+
+    schemas.py          the four tables, column for column
+    telemetry.py        Request, Decoded, DeadLetter: into a decoder, and out of it
+    decode.py           decode: many requests become rows; warm
+    decode_fields.py    the fields of OTLP
+    decode_table.py     the table that steers the walk
+    decode_walk.py      the walk over the bytes
+    decode_read.py      protobuf's tags, lengths, numbers, texts
+    decode_heap.py      what a walk finds
+    decode_requests.py  requests walked, and what is wrong with them
+    decode_sort.py      attributes in the order of their keys
+    decode_numbers.py   numbers as text
+    decode_text.py      values as text
+    decode_lay.py       the buffers of Arrow
+    decode_columns.py   columns of any level
+    decode_common.py    the columns that every table begins with
+    decode_logs.py      those of logs
+    decode_spans.py     those of spans
+    decode_metrics.py   those of metrics
+    decode_memory.py    raw memory, and the compiler
+
+Nothing here does I/O. `docs/schemas.md` says where each value comes from.
+"""
+
+from frazil.model.columns.decode import TABLE_OF, decode, warm
+from frazil.model.columns.schemas import DEAD_LETTERS, LOGS, METRICS, SPANS, TABLES
+from frazil.model.columns.telemetry import DeadLetter, Decoded, Request
+
+__all__ = [
+    "DEAD_LETTERS",
+    "LOGS",
+    "METRICS",
+    "SPANS",
+    "TABLES",
+    "TABLE_OF",
+    "DeadLetter",
+    "Decoded",
+    "Request",
+    "decode",
+    "warm",
+]

@@ -1,0 +1,156 @@
+"""decode: OTLP requests become rows of Arrow, many requests per call.
+
+1. `walk` finds every value in the bytes, once.
+2. Requests that are none, and records that can never be rows, are set aside.
+3. The columns are laid out, from what is said of each record, of its scope and of its resource.
+
+What is compiled works without the GIL, and is kept on disk for the next process. What comes out
+is what protobuf presents: the last number counts, messages merge, of a choice the last one made
+counts. The rules for values are on the page docs/schemas.md.
+
+    decode_fields     the fields of OTLP; decode_table: the table that steers the walk
+    decode_walk       the walk over the bytes, which decode_read reads, to the decode_heap
+    decode_requests   requests walked, and what is wrong with them
+    decode_sort, _numbers, _text   attributes in order, and their values as text
+    decode_lay        the buffers of Arrow
+    decode_columns    columns of any level; those of the tables: _common, _logs, _spans, _metrics
+    decode_memory     raw memory, and the compiler
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.errors import TooLarge
+from frazil.model.columns.decode_columns import Heap, Level, array_of
+from frazil.model.columns.decode_common import resource_columns, scope_columns
+from frazil.model.columns.decode_heap import BAD, METRICS, PARENT, RECORDS, RESOURCES, SCOPES
+from frazil.model.columns.decode_logs import log_columns
+from frazil.model.columns.decode_memory import Words
+from frazil.model.columns.decode_metrics import metric_columns
+from frazil.model.columns.decode_requests import Walked, dead_request, walk_requests
+from frazil.model.columns.decode_spans import span_columns
+from frazil.model.columns.decode_table import SLOTS
+from frazil.model.columns.schemas import INT, LONG, TABLES, TIME
+from frazil.model.columns.telemetry import Decoded, Request
+
+TABLE_OF = {"logs": "logs", "traces": "spans", "metrics": "metrics"}
+"""Signal -> the table its records are rows of."""
+TIMES = {
+    "logs": ("time_unix_nano", "observed_time_unix_nano"),
+    "traces": ("start_time_unix_nano",),
+    "metrics": ("time_unix_nano",),
+}
+"""Event time, and what else is a record's time when that was not sent."""
+RECORD_SLOTS = {
+    "logs": SLOTS["log_record"],
+    "traces": SLOTS["span"],
+    "metrics": SLOTS["number_point"],
+}
+CELL_BYTES = 8
+"""What a row takes in each column, about, besides what is in its texts and lists."""
+US_PER_MS = 1000
+NS_PER_US = 1000
+MS_MAX = (2**63 - 1) // US_PER_MS
+
+
+def decode(signal: str, requests: Sequence[Request]) -> Decoded:
+    """The rows of requests of one signal: "logs", "traces" or "metrics".
+
+    Whatever is in a request, its neighbours live: one that is none, or whose rows are too large,
+    is a dead letter, and so is a record that can never be a row. `TooLarge` when it is not one
+    request but several together that are too large: call again with fewer.
+    """
+    try:
+        return _decode(signal, requests)
+    except TooLarge as error:
+        if len(requests) > 1:
+            raise
+        dead = [dead_request(request, str(error)) for request in requests]
+        empty = pa.RecordBatch.from_pylist([], TABLES[TABLE_OF[signal]])
+        return Decoded(batch=empty, dead=dead)
+
+
+def warm() -> None:
+    """Compile what is compiled, or load it from disk, so that no request waits for that."""
+    for signal in TABLE_OF:
+        decode(signal, [])
+
+
+def _decode(signal: str, requests: Sequence[Request]) -> Decoded:
+    walked = walk_requests(signal, requests)
+    records = walked.level(RECORDS)
+    # Of each record: the number of its request, and its place there.
+    counts = walked.record_counts()
+    numbers = np.repeat(np.arange(len(requests)), counts)
+    rows = np.arange(len(records)) - np.repeat(np.cumsum(counts) - counts, counts)
+    dead = list(walked.dead_requests())
+    is_bad = walked.heap[records + BAD] != 0
+    if is_bad.any():
+        dead += walked.dead_records(records[is_bad], numbers[is_bad], rows[is_bad])
+        dead.sort(key=lambda numbered: numbered[0])
+        records, numbers, rows = records[~is_bad], numbers[~is_bad], rows[~is_bad]
+    schema = TABLES[TABLE_OF[signal]]
+    heap = Heap(walked.heap, walked.list_max, walked.text_room)
+    heap.spend(len(records) * len(schema) * CELL_BYTES)
+    level = Level(heap, RECORD_SLOTS[signal], records)
+    columns = {
+        **_place_columns(requests, numbers, rows),
+        **_time_columns(level, TIMES[signal], requests, numbers),
+        **_telemetry_columns(signal, walked, level),
+    }
+    batch = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return Decoded(batch=batch, dead=[letter for _, letter in dead])
+
+
+def _place_columns(requests: Sequence[Request], numbers: Words, rows: Words) -> dict[str, pa.Array]:
+    """Where in the log each row comes from."""
+    partitions = np.array([request.partition for request in requests], np.int32)
+    offsets = np.array([request.offset for request in requests], np.int64)
+    return {
+        "_partition": array_of(INT, partitions[numbers]),
+        "_offset": array_of(LONG, offsets[numbers]),
+        "_row": array_of(INT, rows.astype(np.int32)),
+    }
+
+
+def _time_columns(
+    records: Level, places: tuple[str, ...], requests: Sequence[Request], numbers: Words
+) -> dict[str, pa.Array]:
+    """When each record happened, as far as is known."""
+    ingested_ms = np.array([request.ingest_time_ms for request in requests], np.int64)
+    ingested = (np.clip(ingested_ms, -MS_MAX, MS_MAX) * US_PER_MS)[numbers]
+    event, *others = (records.words(place) for place in places)
+    known = event
+    for other in others:
+        known = np.where(known != 0, known, other)
+    return {
+        "time": array_of(TIME, np.where(known != 0, known // NS_PER_US, ingested)),
+        "time_unix_nano": array_of(LONG, event),
+        "ingest_time": array_of(TIME, ingested),
+    }
+
+
+def _telemetry_columns(signal: str, walked: Walked, records: Level) -> dict[str, pa.Array]:
+    """What the records say, and what is said once for many of them."""
+    if signal == "metrics":
+        metrics = _above(walked, METRICS, SLOTS["metric"], records)
+        columns = metric_columns(records, metrics)
+        scopes = _above(walked, SCOPES, SLOTS["scope_metrics"], metrics)
+    else:
+        columns = log_columns(records) if signal == "logs" else span_columns(records)
+        scopes = _above(walked, SCOPES, SLOTS["scope_logs"], records)
+    resources = _above(walked, RESOURCES, SLOTS["resource_logs"], scopes)
+    return {**columns, **scope_columns(scopes), **resource_columns(resources)}
+
+
+def _above(walked: Walked, level: int, slots: Mapping[str, int], below: Level) -> Level:
+    """The level above another one: those of its nodes that have rows, and how many."""
+    nodes = walked.level(level)
+    parents = walked.heap[below.nodes + PARENT]
+    counts = np.bincount(parents, below.repeats, len(nodes)).astype(np.int64)
+    has_rows = counts != 0
+    return Level(below.heap, slots, nodes[has_rows], counts[has_rows])

@@ -1,0 +1,213 @@
+"""The four tables, column for column: what Arrow calls them here is what Iceberg calls them there.
+
+    LOGS           one row per log record
+    SPANS          one row per span
+    METRICS        one row per data point
+    DEAD_LETTERS   what could not become a row
+
+A column's comment says where its value comes from. The page is docs/schemas.md; a test compares.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+STRING = pa.string()
+INT = pa.int32()
+LONG = pa.int64()
+DOUBLE = pa.float64()
+BOOLEAN = pa.bool_()
+TIME = pa.timestamp("us", tz="UTC")
+MAP = pa.map_(STRING, pa.field("value", STRING, nullable=False))
+
+
+def _list(item: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("item", item, nullable=False))
+
+
+def _structs(*fields: tuple[str, pa.DataType, bool]) -> pa.DataType:
+    return _list(pa.struct([pa.field(name, kind, null) for name, kind, null in fields]))
+
+
+EVENTS = _structs(
+    ("time_unix_nano", LONG, False),
+    ("name", STRING, False),
+    ("attributes", MAP, False),
+    ("dropped_attributes_count", INT, False),
+)
+LINKS = _structs(
+    ("trace_id", STRING, False),
+    ("span_id", STRING, False),
+    ("trace_state", STRING, False),
+    ("attributes", MAP, False),
+    ("dropped_attributes_count", INT, False),
+    ("flags", INT, False),
+)
+EXEMPLARS = _structs(
+    ("time_unix_nano", LONG, False),
+    ("value_double", DOUBLE, True),
+    ("value_int", LONG, True),
+    ("trace_id", STRING, False),
+    ("span_id", STRING, False),
+    ("filtered_attributes", MAP, False),
+)
+QUANTILES = _structs(("quantile", DOUBLE, False), ("value", DOUBLE, False))
+
+PROMOTED_RESOURCE = {
+    "service_namespace": ("service.namespace",),
+    "service_instance_id": ("service.instance.id",),
+    "deployment_environment": ("deployment.environment.name", "deployment.environment"),
+    "host_name": ("host.name",),
+    "k8s_namespace_name": ("k8s.namespace.name",),
+    "k8s_pod_name": ("k8s.pod.name",),
+    "k8s_container_name": ("k8s.container.name",),
+}
+"""Column -> the attributes of the resource it shows, the first one that is there."""
+PROMOTED_SPAN = {
+    "http_request_method": ("http.request.method",),
+    "http_response_status_code": ("http.response.status_code",),
+    "http_route": ("http.route",),
+    "url_path": ("url.path",),
+    "db_system": ("db.system",),
+    "rpc_system": ("rpc.system",),
+    "rpc_method": ("rpc.method",),
+    "messaging_system": ("messaging.system",),
+}
+"""Column -> the attributes of the span it shows."""
+SERVICE_NAME = "service.name"
+SERVICE_UNKNOWN = "unknown_service"
+"""What `service_name` says of a resource that does not tell."""
+
+
+def _column(name: str, kind: pa.DataType, comment: str, *, null: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=null, metadata={"comment": comment})
+
+
+def _optional(name: str, kind: pa.DataType, comment: str) -> pa.Field:
+    return _column(name, kind, comment, null=True)
+
+
+def _promoted(name: str, keys: tuple[str, ...], owner: str, kind: pa.DataType = STRING) -> pa.Field:
+    return _optional(name, kind, f"{owner} attribute {', else '.join(keys)}")
+
+
+COMMON = [
+    _column("_partition", INT, "partition of the log that holds the request"),
+    _column("_offset", LONG, "offset of the request in that partition"),
+    _column("_row", INT, "place of the record inside the request, from 0"),
+    _column("time", TIME, "event time, else observed time, else ingest time"),
+    _column("time_unix_nano", LONG, "event time as sent; 0 when it was not"),
+    _column("ingest_time", TIME, "when the log took the request in"),
+    _column("service_name", STRING, f"resource attribute {SERVICE_NAME}, else {SERVICE_UNKNOWN}"),
+    *(_promoted(name, keys, "resource") for name, keys in PROMOTED_RESOURCE.items()),
+    _optional("scope_name", STRING, "scope.name"),
+    _optional("scope_version", STRING, "scope.version"),
+    _optional("resource_schema_url", STRING, "schema_url beside the resource"),
+    _optional("scope_schema_url", STRING, "schema_url beside the scope"),
+    _column("resource_attributes", MAP, "resource.attributes"),
+    _column("scope_attributes", MAP, "scope.attributes"),
+    _column("resource_dropped_attributes_count", INT, "resource.dropped_attributes_count"),
+    _column("scope_dropped_attributes_count", INT, "scope.dropped_attributes_count"),
+]
+"""What every telemetry table begins with."""
+
+LOGS = pa.schema(
+    [
+        *COMMON,
+        _column("observed_time_unix_nano", LONG, "observed_time_unix_nano"),
+        _optional("trace_id", STRING, "trace_id in lower-case hex"),
+        _optional("span_id", STRING, "span_id in lower-case hex"),
+        _column("flags", INT, "flags, bit for bit"),
+        _column("severity_number", INT, "severity_number"),
+        _optional("severity_text", STRING, "severity_text"),
+        _optional("event_name", STRING, "event_name"),
+        _optional("body", STRING, "body: text as it is, anything else as JSON"),
+        _column("body_type", STRING, "string, int, double, bool, bytes, array, kvlist or empty"),
+        _column("attributes", MAP, "attributes"),
+        _column("dropped_attributes_count", INT, "dropped_attributes_count"),
+    ]
+)
+
+SPANS = pa.schema(
+    [
+        *COMMON,
+        _column("trace_id", STRING, "trace_id in lower-case hex"),
+        _column("span_id", STRING, "span_id in lower-case hex"),
+        _optional("parent_span_id", STRING, "parent_span_id in lower-case hex"),
+        _optional("trace_state", STRING, "trace_state"),
+        _column("name", STRING, "name"),
+        _column("kind", STRING, "kind: INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER, UNSPECIFIED"),
+        _column("end_time_unix_nano", LONG, "end_time_unix_nano"),
+        _column("duration_nano", LONG, "from start to end; 0 when the end is before the start"),
+        _column("status_code", STRING, "status.code: UNSET, OK, ERROR"),
+        _optional("status_message", STRING, "status.message"),
+        _column("attributes", MAP, "attributes"),
+        *(
+            _promoted(name, keys, "span", INT if name == "http_response_status_code" else STRING)
+            for name, keys in PROMOTED_SPAN.items()
+        ),
+        _column("events", EVENTS, "events"),
+        _column("links", LINKS, "links"),
+        _column("flags", INT, "flags, bit for bit"),
+        _column("dropped_attributes_count", INT, "dropped_attributes_count"),
+        _column("dropped_events_count", INT, "dropped_events_count"),
+        _column("dropped_links_count", INT, "dropped_links_count"),
+    ]
+)
+
+METRICS = pa.schema(
+    [
+        *COMMON,
+        _column("metric_name", STRING, "metric.name"),
+        _column("metric_type", STRING, "gauge, sum, histogram, exponential_histogram or summary"),
+        _optional("description", STRING, "metric.description"),
+        _optional("unit", STRING, "metric.unit"),
+        _column("start_time_unix_nano", LONG, "start_time_unix_nano"),
+        _optional("value_double", DOUBLE, "as_double of gauges and sums"),
+        _optional("value_int", LONG, "as_int of gauges and sums"),
+        _optional("count", LONG, "count of histograms and summaries"),
+        _optional("sum", DOUBLE, "sum of histograms, when sent, and summaries"),
+        _optional("min", DOUBLE, "min of histograms, when sent"),
+        _optional("max", DOUBLE, "max of histograms, when sent"),
+        _optional("bucket_counts", _list(LONG), "bucket_counts of histograms"),
+        _optional("explicit_bounds", _list(DOUBLE), "explicit_bounds of histograms"),
+        _optional("scale", INT, "scale of exponential histograms"),
+        _optional("zero_count", LONG, "zero_count of exponential histograms"),
+        _optional("zero_threshold", DOUBLE, "zero_threshold of exponential histograms"),
+        _optional("positive_offset", INT, "positive.offset, when positive was sent"),
+        _optional(
+            "positive_bucket_counts", _list(LONG), "positive.bucket_counts, when positive was sent"
+        ),
+        _optional("negative_offset", INT, "negative.offset, when negative was sent"),
+        _optional(
+            "negative_bucket_counts", _list(LONG), "negative.bucket_counts, when negative was sent"
+        ),
+        _optional("quantiles", QUANTILES, "quantile_values of summaries"),
+        _optional(
+            "aggregation_temporality",
+            STRING,
+            "UNSPECIFIED, DELTA or CUMULATIVE, of sums and histograms",
+        ),
+        _optional("is_monotonic", BOOLEAN, "is_monotonic of sums"),
+        _column("flags", INT, "flags, bit for bit"),
+        _column("attributes", MAP, "attributes"),
+        _column("metadata", MAP, "metric.metadata"),
+        _column("exemplars", EXEMPLARS, "exemplars"),
+    ]
+)
+
+DEAD_LETTERS = pa.schema(
+    [
+        _column("topic", STRING, "topic of the log that holds the bytes"),
+        _column("_partition", INT, "partition of that topic"),
+        _column("_offset", LONG, "offset in that partition"),
+        _optional("_row", INT, "place of the record inside the request; null for all of it"),
+        _column("time", TIME, "when it was set aside"),
+        _column("stage", STRING, "validate, decode, convert or commit"),
+        _column("reason", STRING, "what is wrong with it"),
+        _column("payload", pa.binary(), "the bytes of the request, or of the one record"),
+    ]
+)
+
+TABLES = {"logs": LOGS, "spans": SPANS, "metrics": METRICS, "dead_letters": DEAD_LETTERS}
+"""Name -> schema."""

@@ -1,0 +1,114 @@
+"""The decoder against the reference: rows and dead letters, bit for bit.
+
+Most requests are written by `tests.model.requests`, with every field and every kind of value, in
+the shapes that protobuf can read; some of them are then damaged, and some are those of the
+scanner's fuzzer, bent. Many requests are decoded per call, from memory that ends where reading is
+forbidden, with bytes behind them that must not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from frazil.ingest.signals import Signal
+from frazil.model.columns import decode_requests
+from frazil.model.columns.decode import decode
+from frazil.model.columns.decode_memory import SLACK_BYTES
+from frazil.model.columns.telemetry import Decoded, Request
+from tests.fuzz.corpus import Body, corpus
+from tests.fuzz.mutate import bend, scribble
+from tests.fuzz.wire import Fence
+from tests.model.reference import differences, reference
+from tests.model.requests import Writer, numbered
+
+CALL_BYTES = 60_000
+"""Of the requests of one call; the fence takes a little more."""
+CORPUS_COUNT = 40
+EXAMPLES_MAX = 5
+EXAMPLE_LENGTH = 5000
+BENT, DAMAGED = 0.06, 0.12
+"""How many requests are bent ones of the corpus; how many are, or are damaged."""
+WILDNESS = (0.0, 0.1, 0.4)
+JUNK = b"\xc3\xff\x0a\x80" * (SLACK_BYTES // 4)
+
+FENCE = Fence()
+
+
+def run(count: int, seed: int) -> dict[str, object]:
+    """Decode `count` requests of each signal and compare. Same seed, same requests."""
+    total: dict[str, Any] = {"disagreements": []}
+    for signal in Signal:
+        found = fuzz_signal(signal.value, count, Random(seed))
+        total["disagreements"] += found.pop("disagreements")
+        total[signal.value] = found
+    return total
+
+
+def fuzz_signal(signal: str, count: int, rand: Random) -> dict[str, Any]:
+    """What was decoded, and where the two disagree."""
+    totals = {"requests": 0, "rows": 0, "dead": 0, "calls": 0}
+    disagreements: list[str] = []
+    for requests, plain in calls(signal, count, rand):
+        rows, dead = reference(signal, requests, plain=plain)
+        if differences(signal, decode_fenced(signal, requests), rows, dead):
+            disagreements += explain(signal, requests)
+        totals["requests"] += len(requests)
+        totals["rows"] += len(rows)
+        totals["dead"] += len(dead)
+        totals["calls"] += 1
+    return {**totals, "disagreements": disagreements[:EXAMPLES_MAX]}
+
+
+def calls(signal: str, count: int, rand: Random) -> Iterator[tuple[list[Request], frozenset[int]]]:
+    """The requests of each call, and the offsets of those that have no groups."""
+    pool = corpus(Signal(signal).request, rand, CORPUS_COUNT)
+    writer = Writer(rand, wildness=rand.choice(WILDNESS))
+    written: list[tuple[bytes, bool]] = []
+    size = 0
+    for _ in range(count):
+        body, is_plain = next_body(signal, writer, pool, rand)
+        if written and size + len(body) > CALL_BYTES:
+            yield call_of(written)
+            written, size = [], 0
+            if rand.random() < 0.1:
+                writer = Writer(rand, wildness=rand.choice(WILDNESS))
+        written.append((body, is_plain))
+        size += len(body)
+    yield call_of(written)
+
+
+def next_body(signal: str, writer: Writer, pool: list[Body], rand: Random) -> tuple[bytes, bool]:
+    chance = rand.random()
+    if chance < BENT:
+        return bend(rand.choice(pool), rand.choice(pool), rand), False
+    body = writer.request(signal)
+    return (scribble(body, rand), False) if chance < DAMAGED else (body, True)
+
+
+def call_of(written: list[tuple[bytes, bool]]) -> tuple[list[Request], frozenset[int]]:
+    requests = numbered(body for body, _ in written)
+    pairs = zip(requests, written, strict=True)
+    return requests, frozenset(request.offset for request, (_, is_plain) in pairs if is_plain)
+
+
+def decode_fenced(signal: str, requests: list[Request]) -> Decoded:
+    """Decode with nothing readable behind the requests but some junk."""
+    before = decode_requests.join
+    if sum(len(request.body) for request in requests) <= CALL_BYTES:
+        decode_requests.join = lambda bodies: FENCE.put(b"".join(bodies) + JUNK)
+    try:
+        return decode(signal, requests)
+    finally:
+        decode_requests.join = before
+
+
+def explain(signal: str, requests: list[Request]) -> list[str]:
+    """Which of the requests is at fault, and what is wrong with it."""
+    found = []
+    for request in requests:
+        wrong = differences(signal, decode(signal, [request]), *reference(signal, [request]))
+        found += [f"{signal} {request.body.hex()}: {each}"[:EXAMPLE_LENGTH] for each in wrong]
+    whole = b"".join(request.body for request in requests).hex()
+    return found or [f"{signal}: only together {whole}"[:EXAMPLE_LENGTH]]
