@@ -143,6 +143,7 @@ def test_nonsense_is_refused(disk: Disk) -> None:
         lambda: reader.truncate(0),
         lambda: closed.read(0, 1),
         lambda: closed.size(),
+        lambda: closed.map(),
         lambda: closed.sync(),
     ):
         # Python itself refuses to sync a closed descriptor, with a ValueError.
@@ -233,6 +234,24 @@ def test_a_second_handle_sees_unsynced_bytes(disk: Disk) -> None:
     assert reader.read(0, 9) == b"onetwo"
     editor.close()
     reader.close()
+
+
+@pytest.mark.parametrize("data", [b"", b"one", b"0123456789" * 5000])
+def test_mapped_bytes_outlive_handle_and_name(disk: Disk, data: bytes) -> None:
+    """They are those of the file, cannot be changed, and come again after they were released."""
+    put(disk, "a", data)
+    file = disk.open("a")
+    mapped = file.map()
+    file.close()
+    assert bytes(mapped.view) == data
+    mapped.release()
+    assert bytes(mapped.view) == data
+    disk.rename("a", "b")
+    disk.unlink("b")
+    mapped.release()
+    assert bytes(mapped.view) == data
+    with pytest.raises((TypeError, IndexError)):
+        mapped.view[0] = 1
 
 
 def test_rename_replaces(disk: Disk) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.disk import Disk, DurableCounter, RealDisk, TimeIds, split_id, write_checkpoint
-from frazil.disk.files import Buffer, File, Lock, Mode
+from frazil.disk.files import Buffer, File, Lock, Mapped, Mode
 from frazil.disk.ids import EPOCH_WALL_MS, MS_MAX, NODE_MAX, NUMBER_MAX, SEQUENCE_MAX
 from frazil.errors import Corrupt, Malformed, Overloaded, Unavailable
 
@@ -70,6 +70,9 @@ class MemoryFile:
         self.synced = self.data
 
     def settle(self) -> None:
+        raise NotImplementedError
+
+    def map(self) -> Mapped:
         raise NotImplementedError
 
     def close(self) -> None:

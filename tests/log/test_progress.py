@@ -13,6 +13,7 @@ OFFSETS = st.integers(0, 40)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("finish"), OFFSETS, OFFSETS),
+        st.tuples(st.just("reopen"), OFFSETS, OFFSETS),
         st.tuples(st.just("drop"), OFFSETS, st.just(0)),
         st.tuples(st.just("fail"), OFFSETS, st.just(0)),
     ),
@@ -31,6 +32,9 @@ def test_progress_is_a_set_of_finished_offsets(
         if step == "finish":
             progress.finish(first, second)
             finished |= set(range(first, second))
+        elif step == "reopen":
+            progress.reopen(first, second)
+            finished -= set(range(first, second))
         elif step == "drop":
             lost = set(range(first)) - finished
             assert progress.drop_below(first) == len(lost)

@@ -1057,3 +1057,30 @@ def test_a_dead_letter_that_is_nacked_stays_where_it_is() -> None:
     settle_all(log, gravedigger)
     assert gravedigger.lag() == 0
     assert len(letters(log)) == 1
+
+
+def test_one_that_reads_by_itself_finishes_and_reopens() -> None:
+    """It claims nothing; what it is done with may go, what it needs again is kept."""
+    disk = SimDisk()
+    log = open_log(disk, SMALL, topic=EXPIRE_AT_ONCE)
+    subscriber = subscribed(log)
+    for number in range(30):
+        add(log, b"value-%06d" % number)
+    subscriber.finish(0, 0, 10)
+    subscriber.finish(0, 20, 30)
+    assert watermark(subscriber) == 10 and subscriber.saved_watermark(0) == 0
+    subscriber.step()
+    assert subscriber.saved_watermark(0) == 10
+    subscriber.finish(0, 10, 20)
+    subscriber.step()
+    subscriber.reopen(0, 12, 17)
+    assert subscriber.saved_watermark(0) == 12, "at once: retention may look before it is saved"
+    subscriber.step()
+    log = open_log(disk.process_kill(), SMALL)
+    again = subscribed(log)
+    log.maintain()
+    assert 0 < log.partition(TOPIC, 0).view.start_offset <= 12
+    assert [f.progress.reach for f in again._followers] == [30]
+    again.finish(0, 12, 17)
+    again.step()
+    assert again.saved_watermark(0) == 30 and again.lag() == 0

@@ -653,6 +653,21 @@ def test_readers_wait_for_news(tmp_path: Path) -> None:
     log.close()
 
 
+def test_readers_of_many_partitions_wait_for_the_first_news(tmp_path: Path) -> None:
+    """One that concerns any of them is enough."""
+    log = open_log(RealDisk(tmp_path), threaded=True, topic=TopicConfig(partitions=2))
+    places = [(log.partition(TOPIC, index), 0) for index in range(2)]
+    assert not log.wait_for_any(places, 0) and not log.wait_for_any([], 0)
+    woken: Future[bool] = Future()
+    thread = threading.Thread(target=lambda: woken.set_result(log.wait_for_any(places, 30)))
+    thread.start()
+    log.append(TOPIC, batch(b"news"), partition=1).result(30)
+    assert woken.result(30)
+    thread.join()
+    assert log.wait_for_any(places, 0) and not log.wait_for_any(places[:1], 0)
+    log.close()
+
+
 def test_close_finishes_what_waits(tmp_path: Path) -> None:
     """Everything queued before is durable and answered; after that, refused."""
     log = open_log(RealDisk(tmp_path), threaded=True)

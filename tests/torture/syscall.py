@@ -22,7 +22,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
-from frazil.disk import Buffer, File, Lock, Mode, RealDisk
+from frazil.disk import Buffer, File, Lock, Mapped, Mode, RealDisk
 from frazil.errors import FrazilError, Overloaded
 from frazil.log import (
     EXIT_CODE,
@@ -163,6 +163,10 @@ class FaultyFile:
     def settle(self) -> None:
         with self._disk.around("settle"):
             self._file.settle()
+
+    def map(self) -> Mapped:
+        with self._disk.around("map"):
+            return self._file.map()
 
     def close(self) -> None:
         self._file.close()

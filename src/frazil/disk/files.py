@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import mmap
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,8 +56,22 @@ class File(Protocol):
         """Sync, then drop what is cached, so that later reads show what the disk really has.
         For recovery: after a failed sync of an earlier process the cache may show lost bytes."""
 
+    def map(self) -> Mapped:
+        """All bytes there are now, without reading them. For files that never change."""
+
     def close(self) -> None:
         """Give the handle back. Does not sync."""
+
+
+class Mapped(Protocol):
+    """A file's bytes as memory. They outlive the handle and the name of the file."""
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes, read from the disk when they are touched. Read-only."""
+
+    def release(self) -> None:
+        """Give back the memory that touching them has taken; touching them takes it again."""
 
 
 class Lock(Protocol):
@@ -158,10 +173,29 @@ class RealFile:
         os.fdatasync(self._descriptor)
         os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
+    def map(self) -> RealMapped:
+        return RealMapped(self._descriptor, self.size())
+
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+class RealMapped:
+    """Shared with the page cache, so that it is the kernel's memory and not the process's own.
+
+    Ends when nobody refers to the bytes any more.
+    """
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        # An empty file cannot be mapped.
+        self._map = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else None
+        self.view = memoryview(self._map or b"")
+
+    def release(self) -> None:
+        if self._map is not None:
+            self._map.madvise(mmap.MADV_DONTNEED)
 
 
 class RealLock:

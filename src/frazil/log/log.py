@@ -6,7 +6,7 @@ the subscribers. `append`, `reader` and the look-ups may be used from any thread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -317,7 +317,11 @@ class Log:
 
     def wait_for(self, topic: str, partition: int, offset: int, timeout_s: float) -> bool:
         """Wait until something at or above `offset` can be read. False on time-out."""
-        return self.writer.wait_for(self.partition(topic, partition), offset, timeout_s)
+        return self.writer.wait_for([(self.partition(topic, partition), offset)], timeout_s)
+
+    def wait_for_any(self, places: Sequence[tuple[Partition, int]], timeout_s: float) -> bool:
+        """The same for several partitions, each with its offset: wait for the first of them."""
+        return self.writer.wait_for(places, timeout_s)
 
     def maintain(self) -> Maintained:
         """One round: roll old segments, expire, make room, compact. Call it about once a second."""

@@ -47,6 +47,15 @@ class Progress(msgspec.Struct, kw_only=True):
             self.watermark = self.done.pop(0).end
         self.tries = {o: n for o, n in self.tries.items() if not self.is_finished(o)}
 
+    def reopen(self, begin: int, end: int) -> None:
+        """Offsets `begin` up to `end` are not finished any more: their effect was lost."""
+        if begin >= end:
+            return
+        finished = [Span(0, self.watermark), *self.done]
+        cut = [(Span(s.begin, min(s.end, begin)), Span(max(s.begin, end), s.end)) for s in finished]
+        self.watermark = min(self.watermark, begin)
+        self.done = [s for pair in cut for s in pair if self.watermark <= s.begin < s.end]
+
     def is_finished(self, offset: int) -> bool:
         at = bisect_right(self.done, offset, key=lambda span: span.begin) - 1
         return offset < self.watermark or (at >= 0 and offset < self.done[at].end)

@@ -183,6 +183,17 @@ class Subscriber:
             f.partition.view.durable_watermark - f.progress.watermark for f in self._followers
         )
 
+    def finish(self, partition: int, begin: int, end: int) -> None:
+        """For one that reads by itself instead of claiming: it is done with these offsets."""
+        self._finish(self._followers[partition], begin, end)
+
+    def reopen(self, partition: int, begin: int, end: int) -> None:
+        """It needs these offsets again; from the next `save` on they are kept for it."""
+        follower = self._followers[partition]
+        follower.progress.reopen(begin, end)
+        follower.saved_watermark = min(follower.saved_watermark, begin)
+        self._is_changed = True
+
     def in_flight(self) -> int:
         return sum(len(f.claimed) + len(f.retries) for f in self._followers)
 

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -318,12 +318,15 @@ class Writer:
             if waiting.answer is None or waiting.answer.set_running_or_notify_cancel():
                 waiting.refuse(Unavailable(f"the log has stopped: {error}"))
 
-    def wait_for(self, partition: Partition, offset: int, timeout_s: float) -> bool:
-        """Wait until something at or above `offset` can be read. False on time-out."""
+    def wait_for(self, places: Sequence[tuple[Partition, int]], timeout_s: float) -> bool:
+        """Wait until in one of the places something at or above its offset can be read. False on
+        time-out."""
+
+        def is_any_there() -> bool:
+            return any(p.view.durable_watermark > offset for p, offset in places)
+
         with self._published:
-            return self._published.wait_for(
-                lambda: partition.view.durable_watermark > offset, timeout_s
-            )
+            return self._published.wait_for(is_any_there, timeout_s)
 
     @property
     def is_threaded(self) -> bool:

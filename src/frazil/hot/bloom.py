@@ -1,0 +1,135 @@
+"""Bloom: says of a text that it is certainly not in a column, or that it may be.
+
+Blocks of 256 bits. The upper half of a text's hash chooses a block, the lower half one bit in
+each of its eight words, so that a look-up touches one cache line. The hash is part of the file
+format (`docs/formats/arrow-segment.md`): the same text has the same bits in every release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+BLOCK_BYTES = 32
+BITS_PER_VALUE = 12
+"""Less than one in a hundred texts that are not there passes for one that may be."""
+SALTS = (
+    0x47B6137B,
+    0x44974D91,
+    0x8824AD5B,
+    0xA2B7289D,
+    0x705495C7,
+    0x2DF1424B,
+    0x9EFC4947,
+    0x5C6BFB31,
+)
+"""Odd numbers, one for each word of a block; those of Parquet's filters."""
+SEED = 0x9E3779B97F4A7C15
+MULTIPLIER = 0xD6E8FEB86659FD93
+FINAL_MULTIPLIERS = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
+MASK_64 = (1 << 64) - 1
+MASK_32 = (1 << 32) - 1
+GATHER_BYTES_MAX = 4 * 1024 * 1024
+"""Texts are hashed this much at a time: their bytes need eight times as much meanwhile."""
+HASHES_REMEMBERED = 1024
+"""A question asks every segment about the same few texts."""
+
+Hashes = NDArray[np.uint64]
+Bytes = NDArray[np.uint8]
+NOTHING: Hashes = np.empty(0, np.uint64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bloom:
+    """A filter over the texts of one column. Its bytes may lie in a mapped file."""
+
+    data: memoryview
+
+    def may_hold(self, value: str) -> bool:
+        """False only when no such text was put in."""
+        hashed = hash_of(value)
+        key = hashed & MASK_32
+        begin = ((hashed >> 32) * (len(self.data) // BLOCK_BYTES) >> 32) * BLOCK_BYTES
+        for word, salt in enumerate(SALTS):
+            bit = (key * salt & MASK_32) >> 27
+            if not self.data[begin + 4 * word + (bit >> 3)] >> (bit & 7) & 1:
+                return False
+        return True
+
+
+def build_bloom(column: pa.ChunkedArray) -> Bloom:
+    """A filter over all texts of a column; null is not a text."""
+    texts = pc.drop_null(column).cast(pa.string())
+    hashes = np.sort(np.concatenate([NOTHING, *map(_hashes, texts.chunks)]))
+    hashes = hashes[np.diff(hashes, prepend=~hashes[:1]) != 0]
+    blocks = 2 * (len(hashes) * BITS_PER_VALUE // (16 * BLOCK_BYTES) + 1)  # 64 bytes, aligned
+    begins = ((hashes >> 32) * np.uint64(blocks) >> 32) * np.uint64(8 * BLOCK_BYTES)
+    keys = hashes & MASK_32
+    bits = np.zeros(8 * BLOCK_BYTES * blocks, np.bool_)
+    for word, salt in enumerate(SALTS):
+        bit = (keys * np.uint64(salt) & MASK_32) >> 27
+        bits[(begins + 32 * word + bit).view(np.int64)] = True
+    return Bloom(memoryview(np.packbits(bits, bitorder="little").tobytes()))
+
+
+@lru_cache(HASHES_REMEMBERED)
+def hash_of(value: str) -> int:
+    """The hash of one text."""
+    data = value.encode(errors="surrogatepass")
+    hashed = SEED ^ len(data)
+    for begin in range(0, len(data), 8):
+        word = int.from_bytes(data[begin : begin + 8], "little")
+        hashed = (hashed ^ word) * MULTIPLIER & MASK_64
+        hashed ^= hashed >> 32
+    for multiplier in FINAL_MULTIPLIERS:
+        hashed ^= hashed >> 33
+        hashed = hashed * multiplier & MASK_64
+    return hashed ^ hashed >> 33
+
+
+def _hashes(texts: pa.StringArray) -> Hashes:
+    """The hashes of all texts, in any order."""
+    if not len(texts):
+        return NOTHING
+    _, offsets_buffer, data_buffer = texts.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32)[texts.offset :][: len(texts) + 1]
+    data = np.frombuffer(data_buffer or b"", np.uint8)
+    lengths = np.diff(offsets)
+    hashes = []
+    for length in map(int, np.unique(lengths)):
+        begins = offsets[:-1][lengths == length]
+        count = max(1, GATHER_BYTES_MAX // max(1, length))
+        for first in range(0, len(begins), count):
+            rows = _gather(data, begins[first : first + count].astype(np.int64), length)
+            hashes.append(_hash_rows(rows))
+    return np.concatenate(hashes)
+
+
+def _gather(data: Bytes, begins: NDArray[np.int64], length: int) -> Bytes:
+    """Texts of one length as the rows of a matrix."""
+    first, last = int(begins[0]), int(begins[-1])
+    if last - first == (len(begins) - 1) * length:  # side by side, as ids are
+        return data[first : last + length].reshape(len(begins), length)
+    rows: Bytes = data[begins[:, None] + np.arange(length)]
+    return rows
+
+
+def _hash_rows(rows: Bytes) -> Hashes:
+    """The same as `hash_of`, for many texts of one length."""
+    count, length = rows.shape
+    padded = np.zeros((count, -(-length // 8) * 8), np.uint8)
+    padded[:, :length] = rows
+    hashed: Hashes = np.full(count, SEED ^ length, np.uint64)
+    for word in padded.view("<u8").T:
+        hashed = (hashed ^ word) * np.uint64(MULTIPLIER)
+        hashed ^= hashed >> 32
+    for multiplier in FINAL_MULTIPLIERS:
+        hashed ^= hashed >> 33
+        hashed = hashed * np.uint64(multiplier)
+    hashed ^= hashed >> 33
+    return hashed

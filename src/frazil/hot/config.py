@@ -1,0 +1,42 @@
+"""What an operator may set for the hot tier. Unknown keys and contradicting values are refused."""
+
+from __future__ import annotations
+
+import msgspec
+
+from frazil.errors import Malformed
+
+MiB = 1024 * 1024
+GiB = 1024 * MiB
+
+
+class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the hot tier."""
+
+    seal_bytes: int = 32 * MiB
+    seal_age_ms: int = 60_000
+    memory_bytes_max: int = 256 * MiB
+    """Rows that are not sealed yet, of all tables. At this much nothing more is read."""
+    disk_bytes_max: int = 8 * GiB
+    """Sealed files, of all tables. Above it the oldest go."""
+    read_bytes: int = 4 * MiB
+    """Requests are decoded this much at a time."""
+    refresh_ms: int = 20
+    """While requests keep coming, they become visible this often."""
+    retry_ms: int = 1000
+    """After a failed seal, or when the log cannot be read."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if getattr(self, name) < 1:
+                raise Malformed(f"hot.{name} is {getattr(self, name)}; it must be at least 1")
+        if self.memory_bytes_max < 2 * self.seal_bytes:
+            raise Malformed(
+                f"hot.memory_bytes_max ({self.memory_bytes_max}) is below two times hot.seal_bytes "
+                f"({self.seal_bytes}): nothing could be read while a segment is being sealed"
+            )
+        if self.disk_bytes_max < 2 * self.seal_bytes:
+            raise Malformed(
+                f"hot.disk_bytes_max ({self.disk_bytes_max}) is below two times hot.seal_bytes "
+                f"({self.seal_bytes}): a segment would go as soon as it is sealed"
+            )

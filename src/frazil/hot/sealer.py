@@ -1,0 +1,122 @@
+"""Sealer: what is frozen becomes files, the log is told, old files go. In this order.
+
+A failed seal keeps its rows in memory and is tried again with another file, never with the one
+whose sync failed. Until it succeeds the log keeps these offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pyarrow as pa
+
+from frazil.errors import Corrupt
+from frazil.hot.config import HotConfig
+from frazil.hot.open_segment import OpenSegment
+from frazil.hot.partition import HotPartition
+from frazil.hot.shown import Shown
+from frazil.metrics import Counter, Gauge, Histogram
+from frazil.model import NS_PER_MS, Clock
+
+logger = logging.getLogger(__name__)
+
+ON_DISK = Gauge("frazil.hot.sealed.bytes", "Sealed segments on disk.")
+SEALED = Counter("frazil.hot.sealed.segments", "Segments sealed.")
+SEAL_FAILED = Counter("frazil.hot.seal.failures", "Seals that failed and will be tried again.")
+SEAL_MS = Histogram("frazil.hot.seal.ms", "Time to make one segment durable.")
+
+
+class Sealer:
+    """The files of all partitions belong to whoever holds the turn, which `seal` and `evict`
+    take. Any thread may call them."""
+
+    def __init__(self, shown: Shown, config: HotConfig, clock: Clock) -> None:
+        self._shown = shown
+        self._config = config
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._retry_ns: dict[HotPartition, int] = {}
+
+    def seal(self) -> int:
+        """Write what is frozen. Returns how many files were made."""
+        with self._turn:
+            count = sum(map(self._seal_all, self._shown.partitions))
+            for partition in self._shown.partitions:
+                self._tell_log(partition)
+            if count:
+                self._tidy()
+            ON_DISK.set(self._shown.sealed_bytes)
+            return count
+
+    def _seal_all(self, partition: HotPartition) -> int:
+        now_ns = self._clock.monotonic_ns()
+        if self._retry_ns.get(partition, now_ns) > now_ns:
+            return 0
+        count = 0
+        while partition.frozen and self._seal_one(partition, partition.frozen[0]):
+            count += 1
+        return count
+
+    def _seal_one(self, partition: HotPartition, segment: OpenSegment) -> bool:
+        """False when it failed: then everything is as before."""
+        begin_ns = self._clock.monotonic_ns()
+        begin, end = segment.begin_offset, segment.end_offset
+        try:
+            created_ms = self._clock.wall_ms()
+            sealed = partition.shelf.write(begin, end, created_ms, segment.slots())
+        except (OSError, Corrupt, pa.ArrowException) as error:
+            SEAL_FAILED.add(topic=partition.source.topic)
+            logger.error("seal failed, rows stay in memory", extra={"reason": str(error)})
+            self._retry_ns[partition] = begin_ns + self._config.retry_ms * NS_PER_MS
+            return False
+        with self._shown.swap:
+            partition.frozen = partition.frozen[1:]
+            partition.shelf.put(sealed)
+            self._shown.publish()
+        partition.subscriber.finish(partition.log.index, begin, end)
+        SEALED.add(topic=partition.source.topic)
+        SEAL_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
+        return True
+
+    def _tell_log(self, partition: HotPartition) -> None:
+        """Save progress. While that fails the log keeps more than it must."""
+        try:
+            partition.subscriber.step()
+        except OSError as error:
+            logger.error("progress of the hot tier not saved", extra={"reason": str(error)})
+
+    def _tidy(self) -> None:
+        """Join small files; remove the oldest above the cap. What fails waits for the next seal."""
+        shown = self._shown
+        try:
+            for partition in shown.partitions:
+                if partition.shelf.merge(self._config.seal_bytes):
+                    self._publish()
+            while shown.sealed_bytes > self._config.disk_bytes_max:
+                filled = [p for p in shown.partitions if p.shelf.sealed]
+                oldest = min(filled, key=lambda p: p.shelf.sealed[0].segment.header.created_ms)
+                self._evict(oldest, oldest.shelf.sealed[0].end_offset, "size")
+        except (OSError, Corrupt, pa.ArrowException) as error:
+            logger.error("hot segments not tidied", extra={"reason": str(error)})
+
+    def evict(self, partition: HotPartition, offset: int, reason: str) -> int:
+        """Remove the files that hold nothing at or above `offset`. Returns how many."""
+        with self._turn:
+            return self._evict(partition, offset, reason)
+
+    def _evict(self, partition: HotPartition, offset: int, reason: str) -> int:
+        gone = partition.shelf.evict(offset, reason)
+        self._publish()
+        partition.shelf.remove(gone)
+        return len(gone)
+
+    def _publish(self) -> None:
+        with self._shown.swap:
+            self._shown.publish()
+
+    def relax(self) -> None:
+        """Give memory back that reading the files has taken; reading takes it again."""
+        for partition in self._shown.partitions:
+            for sealed in partition.shelf.sealed:
+                sealed.segment.mapped.release()

@@ -1,0 +1,333 @@
+"""A segment gives back what was put in, or says that it cannot."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pytest
+from google_crc32c import value as crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from frazil.disk import Mode
+from frazil.errors import Corrupt
+from frazil.hot.arrow_segment import ArrowSegment, fingerprint_of, open_segment, write_segment
+from frazil.hot.facts import SERVICES_MAX, ColumnFacts, column_facts
+from frazil.hot.segment_layout import (
+    HEADER_BYTES,
+    TRAILER_BYTES,
+    SegmentHeader,
+    decode_footer,
+    decode_trailer,
+    encode_end,
+)
+from frazil.model import Rand
+from tests.hot.build import LINES, batch_of, lines
+from tests.sim.disk import Faults, Model, PowerCut, SimDisk, SimFile
+
+PATH = "00000000000000000007.arrow"
+HEADER = SegmentHeader(identity=1, begin_offset=7, end_offset=60, created_ms=1_700_000_000_000)
+Slots = Mapping[str, Sequence[pa.RecordBatch]]
+
+
+def slots() -> dict[str, list[pa.RecordBatch]]:
+    return {
+        "logs": [batch_of(*lines(7, 30), offset=7), batch_of(*lines(30, 60), offset=30)],
+        "dead_letters": [batch_of(b"a b c", offset=9)],
+    }
+
+
+def written(rows: Slots, disk: SimDisk | None = None) -> tuple[SimDisk, ArrowSegment]:
+    disk = disk or SimDisk()
+    return disk, write_segment(disk, PATH, HEADER, rows)
+
+
+def rows_of(segment: ArrowSegment) -> dict[str, list[dict[str, object]]]:
+    rows: dict[str, list[dict[str, object]]] = {}
+    for stream in segment.streams:
+        for batch in stream.batches:
+            rows.setdefault(stream.slot, []).extend(batch.to_pylist())
+    return rows
+
+
+def wanted(rows: Slots) -> dict[str, list[dict[str, object]]]:
+    return {slot: [row for b in batches for row in b.to_pylist()] for slot, batches in rows.items()}
+
+
+def test_round_trip() -> None:
+    """All slots, all rows, in order, with what is known of them; no scratch file is left."""
+    disk, made = written(slots())
+    found = open_segment(disk, PATH)
+    assert disk.files() == [PATH]
+    for segment in (made, found):
+        assert segment.path == PATH and segment.header == HEADER
+        assert rows_of(segment) == wanted(slots())
+        logs, letters = segment.streams
+        assert (logs.slot, logs.row_count, letters.slot, letters.row_count) == (
+            "logs",
+            106,
+            "dead_letters",
+            1,
+        )
+        assert logs.batches[0].schema.equals(LINES, check_metadata=True)
+        assert logs.services == frozenset({"service-0", "service-1", "service-2"})
+        assert logs.columns["time"] == ColumnFacts("time", 0, 1_007_000, 1_059_000)
+        assert logs.columns["_offset"] == ColumnFacts("_offset", 0, 7, 59)
+        assert logs.columns["attributes"] == ColumnFacts("attributes", 0)
+        assert logs.filters["trace_id"].may_hold(f"{59:032x}")
+        assert not logs.filters["trace_id"].may_hold(f"{60:032x}")
+        assert [
+            (e.stream, e.row_count, e.begin_offset, e.end_offset) for e in segment.manifest
+        ] == [
+            (0, 46, 7, 30),
+            (0, 60, 30, 60),
+            (1, 1, 9, 10),
+        ]
+
+
+def test_a_segment_may_be_empty() -> None:
+    """Offsets without rows are accounted for as well."""
+    disk, segment = written({"logs": [], "dead_letters": [batch_of()]})
+    assert segment.streams == () and open_segment(disk, PATH).end_offset == 60
+
+
+def test_schemas_may_differ_within_a_slot() -> None:
+    """Each schema gets its stream; no row of either is lost or changed."""
+    old = batch_of(*lines(7, 9), offset=7).drop_columns(["trace_id"])
+    new = batch_of(*lines(9, 12), offset=9)
+    newest = new.append_column("extra", pa.array(range(len(new))))
+    _, segment = written({"logs": [old, new, old, newest]})
+    assert [(s.slot, s.row_count) for s in segment.streams] == [
+        ("logs", 8),
+        ("logs", 6),
+        ("logs", 6),
+    ]
+    assert [s.fingerprint for s in segment.streams] == [
+        fingerprint_of(b.schema) for b in (old, new, newest)
+    ]
+    assert len({s.fingerprint for s in segment.streams}) == 3
+    assert rows_of(segment)["logs"] == [r for b in (old, old, new, newest) for r in b.to_pylist()]
+    assert "trace_id" not in segment.streams[0].filters
+
+
+def test_dictionaries_of_batches_differ() -> None:
+    """One stream, one vocabulary, the values as they were."""
+    kind = pa.dictionary(pa.int8(), pa.string())
+    batches = [
+        batch_of(*lines(7, 9), offset=7).append_column("w", pa.array(list(words)).cast(kind))
+        for words in ("abab", "cbcb")
+    ]
+    _, segment = written({"logs": batches})
+    (stream,) = segment.streams
+    assert [batch["w"].to_pylist() for batch in stream.batches] == [list("abab"), list("cbcb")]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([3, None, -5], pa.int64(), (1, -5, 3)),
+        ([2**63 - 1, -(2**63)], pa.int64(), (0, -(2**63), 2**63 - 1)),
+        ([None, None], pa.int32(), (2, None, None)),
+        ([], pa.int32(), (0, None, None)),
+        ([True, False], pa.bool_(), (0, False, True)),
+        (["b", "a", None], pa.string(), (1, "a", "b")),
+        (["a", "b" * 65], pa.string(), (0, None, None)),
+        ([1.5, -math.inf, math.inf], pa.float64(), (0, -math.inf, math.inf)),
+        ([1.5, math.nan], pa.float64(), (0, None, None)),
+        ([5], pa.timestamp("us", tz="UTC"), (0, 5, 5)),
+        ([b"x", None], pa.binary(), (1, None, None)),
+        ([[1], None], pa.list_(pa.int64()), (1, None, None)),
+    ],
+)
+def test_bounds_are_true_or_left_out(
+    values: list[object], kind: pa.DataType, expected: tuple[int, object, object]
+) -> None:
+    """A filter on a column may rely on them."""
+    facts = column_facts("c", pa.chunked_array([pa.array(values, kind)]))
+    assert (facts.null_count, facts.lower, facts.upper) == expected
+
+
+def test_zeros_are_bounded_on_both_sides() -> None:
+    """-0.0 and 0.0 are equal, and some engines still order them: neither is ruled out."""
+    for value in (0.0, -0.0):
+        facts = column_facts("c", pa.chunked_array([pa.array([value])]))
+        assert (str(facts.lower), str(facts.upper)) == ("-0.0", "0.0")
+
+
+def test_too_many_services_are_not_listed() -> None:
+    """Then nothing is said of them, rather than something wrong."""
+    bodies = [f"service-{n} t b".encode() for n in range(SERVICES_MAX + 1)]
+    _, segment = written({"logs": [batch_of(*bodies)]})
+    assert segment.streams[0].services is None
+    _, segment = written({"logs": [batch_of(*bodies[1:])]})
+    assert len(segment.streams[0].services or ()) == SERVICES_MAX
+    _, segment = written({"logs": [batch_of(b"s" * 70_000 + b" t b")]})
+    assert segment.streams[0].services is None
+
+
+def assert_refused_or_same(disk: SimDisk, what: str) -> bool:
+    """Was it refused? If not, not one row may differ."""
+    try:
+        segment = open_segment(disk, PATH)
+    except Corrupt as error:
+        assert error.path == PATH
+        return True
+    assert rows_of(segment) == wanted(small()), what
+    return False
+
+
+def small() -> dict[str, list[pa.RecordBatch]]:
+    return {"logs": [batch_of(*lines(7, 9), offset=7)]}
+
+
+def test_every_flipped_byte_is_noticed() -> None:
+    """No byte of the file is without a checksum."""
+    disk, _ = written(small())
+    file = disk.open(PATH, "edit")
+    whole = disk.data(PATH)
+    for position, byte in enumerate(whole):
+        for mask in (1 << position % 8, 0xFF):
+            file.write_at(position, bytes([byte ^ mask]))
+            assert assert_refused_or_same(disk, f"byte {position} ^ {mask}"), position
+        file.write_at(position, bytes([byte]))
+    assert rows_of(open_segment(disk, PATH)) == wanted(small())
+
+
+def test_every_cut_is_noticed() -> None:
+    """A file that ends early, or late, is refused."""
+    disk, _ = written(small())
+    whole = disk.data(PATH)
+    sizes = {*range(0, len(whole), 13), *range(len(whole) - 2 * TRAILER_BYTES, len(whole))}
+    for size in (*sorted(sizes), HEADER_BYTES, HEADER_BYTES + TRAILER_BYTES):
+        disk.rot(PATH, Rand(0), "replace", data=whole[:size])
+        assert assert_refused_or_same(disk, f"cut to {size}"), size
+    for more in (b"\0", whole, whole[-TRAILER_BYTES:]):
+        disk.rot(PATH, Rand(0), "replace", data=whole + more)
+        assert assert_refused_or_same(disk, f"{len(more)} bytes more")
+
+
+@pytest.mark.parametrize("kind", ["zero_page", "duplicate_page", "swap_page"])
+def test_lost_and_mixed_pages_are_noticed(kind: str) -> None:
+    """Whole pages that are not the file's own never show."""
+    refused = 0
+    for seed in range(60):
+        disk, _ = written(small())
+        write_segment(disk, "other", HEADER, slots())
+        if disk.rot(PATH, Rand(seed), kind, other="other"):  # type: ignore[arg-type]
+            assert assert_refused_or_same(disk, f"{kind} {seed}")
+            refused += 1
+    assert refused > 20
+
+
+def test_two_halves_of_two_files_make_no_file() -> None:
+    """The trailer belongs to its header."""
+    disk, _ = written(small())
+    other = SegmentHeader(identity=1, begin_offset=7, end_offset=61, created_ms=0)
+    write_segment(disk, "other", other, small())
+    mixed = disk.data("other")[:HEADER_BYTES] + disk.data(PATH)[HEADER_BYTES:]
+    disk.rot(PATH, Rand(0), "replace", data=mixed)
+    with pytest.raises(Corrupt, match="another"):
+        open_segment(disk, PATH)
+
+
+def test_arrow_that_is_no_arrow_is_refused_by_name() -> None:
+    """Right checksums over a broken stream: refused, or read as it stands; no other error."""
+    disk, _ = written(small())
+    whole = disk.data(PATH)
+    head = whole[:HEADER_BYTES]
+    position, length, check = decode_trailer(whole[-TRAILER_BYTES:], len(whole), head, PATH)
+    footer = decode_footer(whole[position : position + length], position, check, PATH)
+    (stream,) = footer.streams
+    end = stream.position + stream.length
+    rand, refused = Rand(1), 0
+    for _ in range(500):
+        data = bytearray(whole[:position])
+        data[rand.randrange(stream.position, end)] ^= 1 << rand.randrange(8)
+        entry = replace(stream, check=crc32c(bytes(data[stream.position : end])))
+        sealed = bytes(data) + encode_end(replace(footer, streams=[entry]), position, head)
+        disk.rot(PATH, Rand(0), "replace", data=sealed)
+        try:
+            open_segment(disk, PATH)
+        except Corrupt as error:
+            assert error.path == PATH
+            refused += 1
+    assert refused > 50
+
+
+@pytest.mark.parametrize("model", ["ext4", "weak"])
+def test_a_crash_while_writing_leaves_all_or_nothing(model: Model) -> None:
+    """At every storage call: no file of that name, or one with every row."""
+    calls = written(slots())[0].calls
+    outcomes = set()
+    for crash_at in range(1, calls + 1):
+        for seed in range(12):
+            disk = SimDisk(model=model, faults=Faults(crash_at=crash_at), rand=Rand(seed))
+            with pytest.raises(PowerCut):
+                written(slots(), disk)
+            after = disk.crash(Rand(seed))
+            if PATH in after.list(""):
+                assert rows_of(open_segment(after, PATH)) == wanted(slots())
+            outcomes.add(PATH in after.list(""))
+    assert outcomes == {True, False}
+
+
+def test_every_failed_call_is_told_and_may_be_tried_again() -> None:
+    """An error leaves no scratch file that stands in the way, and no wrong segment."""
+    calls = written(slots())[0].calls
+    for number in range(1, calls + 1):
+        for code in (errno.EIO, errno.ENOSPC):
+            disk = SimDisk(faults=Faults(fail_at=(number, code)))
+            with pytest.raises(OSError) as caught:
+                written(slots(), disk)
+            assert caught.value.errno == code
+            disk.faults = Faults()
+            assert rows_of(written(slots(), disk)[1]) == wanted(slots())
+            assert disk.files() == [PATH]
+
+
+def test_a_failed_sync_is_not_tried_again_on_the_same_file() -> None:
+    """The second attempt writes every byte anew, so a power cut after it loses nothing."""
+    disk = SimDisk(faults=Faults(fail_sync_at=1))
+    with pytest.raises(OSError):
+        written(slots(), disk)
+    written(slots(), disk)
+    after = disk.crash(Rand(1))
+    assert rows_of(open_segment(after, PATH)) == wanted(slots())
+
+
+class LyingDisk(SimDisk):
+    """Turns one bit over in every file that is made, and says nothing."""
+
+    def open(self, path: str, mode: Mode = "read") -> SimFile:
+        file = super().open(path, mode)
+        if mode == "read":
+            self.rot(path, Rand(7), "flip")
+        return file
+
+
+def test_a_segment_is_read_back_before_it_gets_its_name() -> None:
+    """What the disk does not give back as it was written never counts."""
+    disk = LyingDisk()
+    with pytest.raises(Corrupt):
+        written(slots(), disk)
+    assert disk.files() == []
+
+
+@given(st.binary(max_size=400))
+def test_foreign_bytes_are_no_segment(data: bytes) -> None:
+    """Whatever lies there under our name is refused by name and place."""
+    disk = SimDisk()
+    disk.open(PATH, "create").append([data])
+    with pytest.raises(Corrupt):
+        open_segment(disk, PATH)
+
+
+def test_reading_needs_no_copy_and_outlives_the_file() -> None:
+    """Rows stay readable while somebody holds them."""
+    disk, segment = written(slots())
+    disk.unlink(PATH)
+    assert rows_of(segment) == wanted(slots())

@@ -1,0 +1,189 @@
+"""Power may go, or a call may fail, at any moment: rows are complete, and nothing is doubled."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from frazil.hot import shelf
+from frazil.model import Rand
+from tests.hot.build import (
+    SMALL,
+    TOPIC,
+    Machine,
+    check_pieces,
+    expected_places,
+    lines,
+    places,
+    start,
+)
+from tests.sim.disk import Faults, Model, PowerCut, SimDisk
+
+REQUESTS = 24
+EVICTED_BELOW = 8
+
+
+@pytest.fixture(autouse=True)
+def _merge_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a short life has a merge in it."""
+    monkeypatch.setattr(shelf, "MERGE_COUNT", 3)
+
+
+def live(disk: SimDisk, acknowledged: list[int]) -> Machine:
+    """Seal, merge, evict, restart, seal again. Notes what was acknowledged as it goes."""
+    machine = start(disk)
+    for begin in range(0, REQUESTS, 4):
+        machine.add(*lines(begin, begin + 4))
+        acknowledged.append(begin + 4)
+        machine.tier.step()
+        machine.seal()
+        if begin == 4:
+            machine.tier.evict_below(TOPIC, EVICTED_BELOW)
+        if begin == 12:
+            machine.close()
+            machine = start(disk)
+            machine.catch_up()
+    return machine
+
+
+def assert_complete(machine: Machine, acknowledged: list[int]) -> None:
+    """Every acknowledged row that was not evicted is there once; rows behind them may be."""
+    found = sorted(places(machine.tier.pieces("logs")))
+    count = machine.log.partition(TOPIC, 0).durable_watermark
+    assert count >= max(acknowledged, default=0)
+    begins = {0, 4, EVICTED_BELOW}
+    assert found in [expected_places(count)[2 * begin :] for begin in begins]
+    if max(acknowledged, default=0) > EVICTED_BELOW:
+        assert found[0][0] == EVICTED_BELOW, "what was evicted stays away"
+    check_pieces(machine.tier)
+
+
+def recover(disk: SimDisk) -> Machine:
+    machine = start(disk)
+    machine.catch_up()
+    return machine
+
+
+def count_calls() -> tuple[int, list[str]]:
+    disk = SimDisk(trace=[])
+    live(disk, [])
+    assert disk.trace is not None
+    return disk.calls, disk.trace
+
+
+def test_a_life_has_everything_in_it() -> None:
+    """The sweep below means something: files are written, merged, evicted, opened again."""
+    disk = SimDisk(trace=[])
+    acknowledged: list[int] = []
+    machine = live(disk, acknowledged)
+    assert_complete(machine, acknowledged)
+    trace = "\n".join(disk.trace or [])
+    assert trace.count("rename hot/logs/0/") >= 8
+    assert "unlink hot/logs/0/00000000000000000000.arrow" in trace
+    assert "map hot/logs/0/" in trace
+
+
+@pytest.mark.parametrize("model", ["ext4", "weak"])
+def test_power_cut_at_every_storage_call(model: Model) -> None:
+    """After each: complete, also once more after sealing and another start."""
+    calls, trace = count_calls()
+    for crash_at in range(1, calls + 1):
+        if "hot" not in trace[crash_at - 1]:
+            continue  # the log has a sweep of its own
+        disk = SimDisk(model=model, faults=Faults(crash_at=crash_at), rand=Rand(crash_at))
+        acknowledged: list[int] = []
+        with pytest.raises(PowerCut):
+            live(disk, acknowledged)
+        again = recover(disk.crash(Rand(crash_at)))
+        assert_complete(again, acknowledged)
+        again.seal()
+        assert_complete(again, acknowledged)
+        third = recover(again.disk.crash(Rand(crash_at + 1)))
+        assert_complete(third, acknowledged)
+
+
+def test_kill_at_every_storage_call() -> None:
+    """The page cache lives on, so what is half done is there to be met."""
+    calls, trace = count_calls()
+    for crash_at in range(1, calls + 1):
+        if "hot" not in trace[crash_at - 1]:
+            continue
+        disk = SimDisk(faults=Faults(crash_at=crash_at), rand=Rand(crash_at))
+        acknowledged: list[int] = []
+        with pytest.raises(PowerCut):
+            live(disk, acknowledged)
+        again = recover(disk.process_kill())
+        assert_complete(again, acknowledged)
+
+
+def test_power_cut_during_recovery() -> None:
+    """Recovery may be cut short as often as it likes."""
+    disk = SimDisk()
+    acknowledged: list[int] = []
+    machine = live(disk, acknowledged)
+    names = [path for path in disk.files() if path.endswith(".arrow")]
+    disk.rot(names[-1], Rand(1), "flip")
+    disk.rot(names[0], Rand(2), "cut", size=100)
+    machine.close()
+    trial = disk.process_kill()
+    recover(trial).seal()
+    for crash_at in range(1, trial.calls + 1):
+        cut = disk.process_kill(Faults(crash_at=crash_at))
+        with pytest.raises(PowerCut):
+            recover(cut).seal()
+        assert_complete(recover(cut.crash(Rand(crash_at))), acknowledged)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_every_failed_call_is_survived(code: int) -> None:
+    """A call of the hot tier fails once: at start it is told, later it is tried again."""
+    calls, trace = count_calls()
+    for number in range(1, calls + 1):
+        if not trace[number - 1].split()[1].startswith(("hot/", "log/subscribers/hot")):
+            continue
+        disk = SimDisk(faults=Faults(fail_at=(number, code)))
+        acknowledged: list[int] = []
+        try:
+            machine = live(disk, acknowledged)
+        except OSError as error:
+            assert error.errno == code
+            disk.faults = Faults()
+            machine = recover(disk.process_kill())
+        machine.clock.advance(SMALL.retry_ms)
+        machine.catch_up()
+        machine.seal()
+        assert_complete_or_evicted(machine, acknowledged)
+        assert_complete_or_evicted(recover(machine.disk.process_kill()), acknowledged)
+
+
+def assert_complete_or_evicted(machine: Machine, acknowledged: list[int]) -> None:
+    """As above; an eviction that failed may not have happened."""
+    found = sorted(places(machine.tier.pieces("logs")))
+    count = machine.log.partition(TOPIC, 0).durable_watermark
+    assert count >= max(acknowledged, default=0)
+    assert found in [expected_places(count)[2 * begin :] for begin in (0, 4, EVICTED_BELOW)]
+    check_pieces(machine.tier)
+
+
+@pytest.mark.parametrize("model", ["ext4", "weak"])
+def test_every_failed_sync_is_survived(model: Model) -> None:
+    """Bytes whose sync failed never count, also not after a power cut."""
+    _, trace = count_calls()
+    synced = [call for call in trace if call.split()[0] in ("sync", "settle", "sync_directory")]
+    for number, call in enumerate(synced, 1):
+        if "hot" not in call:
+            continue
+        disk = SimDisk(model=model, faults=Faults(fail_sync_at=number))
+        acknowledged: list[int] = []
+        try:
+            machine = live(disk, acknowledged)
+        except OSError:  # at the start it is told
+            machine = recover(disk.crash(Rand(number)))
+        assert disk.fired["fail_sync"] == 1
+        machine.clock.advance(SMALL.retry_ms)
+        machine.catch_up()
+        machine.seal()
+        assert_complete_or_evicted(machine, acknowledged)
+        after = recover(machine.disk.crash(Rand(number)))
+        assert_complete_or_evicted(after, acknowledged)

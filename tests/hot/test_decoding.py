@@ -1,0 +1,94 @@
+"""From what the log stores to rows: every request once, and none stops the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frazil.errors import TooLarge
+from frazil.hot.decoding import CRASHES, decode_some, requests_of
+from frazil.log import Log, Record, append_of_records
+from frazil.model import Rand
+from frazil.model.columns.telemetry import Decoded, Request
+from tests.hot.build import LINES, LOG, TOPIC, decode
+from tests.sim.clock import SimClock
+from tests.sim.disk import SimDisk
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "offsets"), [(0, 6, range(6)), (1, 5, range(1, 5)), (4, 4, range(0))]
+)
+def test_batches_are_cut_at_offsets(begin: int, end: int, offsets: range) -> None:
+    """A batch of the log may hold more records than were asked for; a record may be empty."""
+    log = Log.open(SimDisk(), LOG, clock=SimClock(), rand=Rand(1), threaded=False)
+    log.create_topic(TOPIC)
+    for first in (0, 3):
+        values = [b"a", None, b"c"]
+        records = [
+            Record(offset=0, timestamp_ms=first + n, key=None, value=value)
+            for n, value in enumerate(values)
+        ]
+        log.append(TOPIC, append_of_records(records))
+    log.writer.step()
+    found = requests_of(log.reader(TOPIC, "earliest").read(), 7, begin, end)
+    assert found == [
+        Request(
+            partition=7, offset=offset, ingest_time_ms=offset, body=(b"a", b"", b"c")[offset % 3]
+        )
+        for offset in offsets
+    ]
+    log.close()
+
+
+@given(st.lists(st.sampled_from([b"crash", b"s t body", b"bad"]), min_size=1, max_size=12))
+def test_a_decoder_that_fails_costs_only_what_it_failed_on(bodies: list[bytes]) -> None:
+    """Each request becomes rows or a dead letter with its bytes, in order."""
+    requests = [
+        Request(partition=0, offset=number, ingest_time_ms=1, body=body)
+        for number, body in enumerate(bodies)
+    ]
+    crashes = CRASHES.value(signal="logs")
+    rows, dead, done = [], [], 0
+    while done < len(requests):
+        decoded, count = decode_some(decode, "logs", requests[done:], LINES)
+        assert count > 0
+        rows += decoded.batch["_offset"].to_pylist()
+        dead += [(letter.offset, letter.payload) for letter in decoded.dead]
+        done += count
+    numbered = list(enumerate(bodies))
+    assert rows == [number for number, body in numbered if body == b"s t body"]
+    assert dead == [(number, body) for number, body in numbered if body != b"s t body"]
+    assert CRASHES.value(signal="logs") == crashes + bodies.count(b"crash")
+
+
+def test_what_is_too_large_together_is_decoded_in_parts() -> None:
+    """No more than half at a time, until it fits."""
+
+    def small(signal: str, requests: Sequence[Request]) -> Decoded:
+        if len(requests) > 3:
+            raise TooLarge("call again with fewer")
+        return decode(signal, requests)
+
+    requests = [
+        Request(partition=0, offset=n, ingest_time_ms=1, body=b"s t body") for n in range(20)
+    ]
+    decoded, count = decode_some(small, "logs", requests, LINES)
+    assert count == 2 and decoded.batch["_offset"].to_pylist() == [0, 1]
+
+
+def test_want_of_memory_is_nobodys_fault() -> None:
+    """Good requests do not become dead letters because the machine is short of memory."""
+
+    def exhausted(_: str, __: Sequence[Request]) -> Decoded:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        decode_some(
+            exhausted,
+            "logs",
+            [Request(partition=0, offset=0, ingest_time_ms=1, body=b"s t body")],
+            LINES,
+        )
