@@ -111,11 +111,12 @@ def up_verb(options: argparse.Namespace) -> int:
 
 def warm_verb(_: argparse.Namespace) -> int:
     """Compile ahead of time."""
-    from frazil import ingest
+    from frazil import ingest, query
     from frazil.model import columns
 
     ingest.warm()
     columns.warm()
+    query.warm()
     return 0
 
 

@@ -1,0 +1,50 @@
+"""query: SQL over recent telemetry, within limits, and questions asked with it.
+
+    engine.py       Engine: one text in, a result out
+    config.py       QueryConfig, Limits
+    result.py       Result: rows as they come, as Arrow and as other things
+    rendering.py    rows as HTML
+
+    dialect.py      the words of SQL, and our names for the engine's functions
+    failures.py     the engine's complaints as errors of ours, with place and suggestion
+    planner.py      Planner: from a text to a plan
+    plan.py         Plan: what is scanned, what is demanded, what may run here
+    conditions.py   what a filter demands of each column
+    pruning.py      which pieces can match
+    newest.py       the first rows by time, from few pieces
+    explain.py      what EXPLAIN says of all that
+
+    sessions.py     what the engine may see and do: tables, views, functions, nothing else
+    steady.py       what may be planned and run in this process
+    here.py         running in this process
+    apart.py        running in a process that can be killed
+    worker.py       the program of that process
+    messages.py     what both say to each other
+    carrying.py     rows on their way there
+    loop.py         the thread that waits for the engine and keeps time
+    leash.py        what a cancel and a time limit pull at
+
+    functions.py    our functions: matches, get_json_object, now
+    words.py        the language of matches
+    matching.py     its scanner
+    json_path.py    paths into JSON
+    json_walk.py    the walker along them
+    texts.py        columns of text as arrays of bytes
+    compiling.py    compiled loops
+
+    ask.py          how a question becomes SQL
+    traces.py       which traces there were, and one as a tree
+    services.py     how services do, and who calls whom
+    logs.py         logs over time, and their facets
+
+A query is planned against the tables' schemas, pieces that cannot match are left out, and the rest
+is run. Work that the engine can be stopped in runs in this process, on the engine's threads;
+whatever may multiply rows or text runs apart. Any thread may ask; a result belongs to one reader.
+"""
+
+from frazil.query.config import Limits, QueryConfig
+from frazil.query.engine import Engine
+from frazil.query.functions import warm
+from frazil.query.result import Result
+
+__all__ = ["Engine", "Limits", "QueryConfig", "Result", "warm"]

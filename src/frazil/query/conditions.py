@@ -1,0 +1,190 @@
+"""What a row must fulfil to pass a filter, as far as it can be said per column.
+
+A `Condition` is necessary, never sufficient: rows outside it certainly do not pass. Whatever is
+not understood says nothing. So OR widens, AND narrows, and NOT, functions and the rest are left
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+NS_PER = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+NS_PER_DAY = 86_400 * NS_PER["s"]
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one column: bounds, both inclusive, or all values it may have.
+
+    Times are in nanoseconds, whatever the column counts in; numbers are as they are.
+    """
+
+    low: int | None = None
+    high: int | None = None
+    values: frozenset[str] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """No value fulfils it."""
+        if self.values is not None:
+            return not self.values
+        return self.low is not None and self.high is not None and self.low > self.high
+
+
+Conditions = dict[str, Condition]
+"""By column; a column that is not there may have any value."""
+
+AS_TIME = "::"
+"""Behind a column's name: this holds for the column cast to a time or a date. Only of a column
+that is a time does that tell anything; a number is read in one unit or another."""
+
+ANYTHING: Conditions = {}
+NEVER: Conditions = {"": Condition(values=frozenset())}
+"""No row passes: the column without a name has no value."""
+
+
+def is_never(conditions: Mapping[str, Condition]) -> bool:
+    return any(condition.is_empty for condition in conditions.values())
+
+
+def both(one: Conditions, other: Conditions) -> Conditions:
+    """What must hold when both must."""
+    joined = dict(one)
+    for column, condition in other.items():
+        mine = joined.get(column)
+        joined[column] = condition if mine is None else _narrow(mine, condition)
+    return joined
+
+
+def either(one: Conditions, other: Conditions) -> Conditions:
+    """What must hold when one of them must."""
+    if is_never(one):
+        return other
+    if is_never(other):
+        return one
+    shared = {column: _widen(one[column], other[column]) for column in one.keys() & other.keys()}
+    return {column: condition for column, condition in shared.items() if condition != Condition()}
+
+
+def either_of(many: Iterable[Conditions]) -> Conditions:
+    joined = NEVER
+    for conditions in many:
+        joined = either(joined, conditions)
+    return joined
+
+
+def _narrow(one: Condition, other: Condition) -> Condition:
+    values = [item for item in (one.values, other.values) if item is not None]
+    return Condition(
+        low=max((low for low in (one.low, other.low) if low is not None), default=None),
+        high=min((high for high in (one.high, other.high) if high is not None), default=None),
+        values=frozenset.intersection(*values) if values else None,
+    )
+
+
+def _widen(one: Condition, other: Condition) -> Condition:
+    return Condition(
+        low=None if one.low is None or other.low is None else min(one.low, other.low),
+        high=None if one.high is None or other.high is None else max(one.high, other.high),
+        values=None if one.values is None or other.values is None else one.values | other.values,
+    )
+
+
+def conditions_of(expression: Any) -> Conditions:
+    """What a filter of the engine's plan demands of each column it names."""
+    kind = expression.variant_name()
+    if kind == "BinaryExpr":
+        return _of_binary(expression.to_variant())
+    if kind == "Between":
+        return _of_between(expression.to_variant())
+    if kind == "InList":
+        return _of_list(expression.to_variant())
+    if kind == "Literal":
+        return ANYTHING if expression.python_value().as_py() else NEVER
+    return ANYTHING
+
+
+def _of_binary(variant: Any) -> Conditions:
+    sign = variant.op()
+    left, right = variant.left(), variant.right()
+    if sign == "AND":
+        return both(conditions_of(left), conditions_of(right))
+    if sign == "OR":
+        return either(conditions_of(left), conditions_of(right))
+    if sign not in _FLIPPED:
+        return ANYTHING
+    if left.variant_name() == "Literal":
+        left, right, sign = right, left, _FLIPPED[sign]
+    return _of_comparison(left, sign, right)
+
+
+def _of_between(variant: Any) -> Conditions:
+    if variant.negated():
+        return ANYTHING
+    subject = variant.expr()
+    return both(
+        _of_comparison(subject, ">=", variant.low()), _of_comparison(subject, "<=", variant.high())
+    )
+
+
+def _of_list(variant: Any) -> Conditions:
+    if variant.negated():
+        return ANYTHING
+    subject = variant.expr()
+    return either_of(_of_comparison(subject, "=", value) for value in variant.list())
+
+
+def _of_comparison(subject: Any, sign: str, value: Any) -> Conditions:
+    """A column, perhaps cast to another kind of time, beside a constant."""
+    if value.variant_name() != "Literal":
+        return ANYTHING
+    is_cast = subject.variant_name() == "Cast"
+    if is_cast:
+        subject = subject.rex_call_operands()[0]
+    if subject.variant_name() != "Column":
+        return ANYTHING
+    column = subject.to_variant().name()
+    constant = value.python_value()
+    if not constant.is_valid:
+        return NEVER
+    if pa.types.is_timestamp(constant.type) or pa.types.is_date32(constant.type):
+        low, high = _stretch(constant)
+        column += AS_TIME if is_cast else ""
+    elif pa.types.is_integer(constant.type) and not is_cast:
+        low = high = constant.as_py()
+    elif _is_text(constant.type) and sign == "=" and not is_cast:
+        return {column: Condition(values=frozenset({constant.as_py()}))}
+    else:
+        return ANYTHING
+    return {column: _bounded(sign, low, high)}
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.string_view(), pa.large_string())
+
+
+def _stretch(constant: Any) -> tuple[int, int]:
+    """The first and last nanosecond that may be shown as this time or date. Rounding goes one way
+    or the other, so there is a unit more on both sides."""
+    if pa.types.is_date32(constant.type):
+        day = constant.value * NS_PER_DAY
+        return day - NS_PER_DAY, day + 2 * NS_PER_DAY
+    unit = NS_PER[constant.type.unit]
+    moment = constant.value * unit
+    if unit <= NS_PER["us"]:
+        return moment, moment
+    return moment - unit, moment + unit
+
+
+def _bounded(sign: str, low: int, high: int) -> Condition:
+    if sign == "=":
+        return Condition(low=low, high=high)
+    if sign in (">", ">="):
+        return Condition(low=low)
+    return Condition(high=high)

@@ -1,0 +1,261 @@
+"""Engine: one SQL text in, rows out, within limits."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
+from frazil.metrics import Counter, Histogram
+from frazil.model import NS_PER_MS, Clock
+from frazil.query.apart import ApartRun, Worker, Workers
+from frazil.query.carrying import wanted_rows
+from frazil.query.config import Limits, QueryConfig
+from frazil.query.dialect import spell
+from frazil.query.explain import preface_of
+from frazil.query.here import Here, Query, Run
+from frazil.query.leash import Leash
+from frazil.query.loop import Loop
+from frazil.query.newest import NewestRun, is_worthwhile
+from frazil.query.plan import Plan
+from frazil.query.planner import Planner
+from frazil.query.pruning import Kept, prune
+from frazil.query.result import Result
+from frazil.query.sessions import VIEWS
+from frazil.query.steady import is_plain
+
+if TYPE_CHECKING:
+    from frazil.hot import Piece, Snapshot
+
+PLANNING_MS_MAX = 200
+"""A text that took longer to plan apart is not planned here as well."""
+RETRY_AFTER_MS = 1000
+US_PER_MS = 1000
+
+QUERIES = Counter("frazil.query.queries", "Queries that ended, by outcome.")
+PLACES = Counter("frazil.query.places", "Queries that began to run, by place: here or apart.")
+PIECES = Counter("frazil.query.pieces", "Pieces of the tables that were asked: read or skipped.")
+DURATION = Histogram("frazil.query.duration.ms", "From the call to the last row.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One query on its way: its text, its limits, and what stops it."""
+
+    query: Query
+    config: QueryConfig
+    leash: Leash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """A query that runs, and what was decided on the way there."""
+
+    run: Run
+    plan: Plan
+    kept: Mapping[str, Kept]
+    place: str
+
+
+class Engine:
+    """Runs SQL over the pieces that `snapshot` shows. Any thread may ask.
+
+    A query sees one moment: the pieces that were there when it began.
+    """
+
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        schemas: Mapping[str, pa.Schema],
+        config: QueryConfig,
+        clock: Clock,
+    ) -> None:
+        self._snapshot = snapshot
+        self._schemas = schemas
+        self._config = config
+        self._clock = clock
+        self._names = frozenset(schemas) | frozenset(VIEWS)
+        self._planner = Planner(schemas, is_full=False)
+        self._loop = Loop()
+        self._here = Here(self._loop, schemas, self._planner.names)
+        self._workers = Workers(schemas, config, self._loop)
+        self._turns = threading.BoundedSemaphore(config.concurrency_max)
+        self._leashes: weakref.WeakSet[Leash] = weakref.WeakSet()
+        self._is_closed = False
+
+    @classmethod
+    def open(
+        cls,
+        snapshot: Callable[[], Snapshot],
+        schemas: Mapping[str, pa.Schema],
+        config: QueryConfig,
+        clock: Clock,
+    ) -> Self:
+        """An engine over these tables, with a thread that keeps time."""
+        return cls(snapshot, schemas, config, clock)
+
+    def sql(self, text: str, *, limits: Limits | None = None) -> Result:
+        """Run one query. Returns once it is planned; rows are worked out while they are read.
+
+        `Malformed` and `Unknown` say what is wrong with the text and where, `TooLarge` which limit
+        it went over, `Overloaded` that too many run already.
+        """
+        config = self._config.within(limits)
+        self._check(text, config)
+        with ExitStack() as stack:
+            self._take_turn(config)
+            stack.callback(self._turns.release)
+            job = self._job(text, config, stack)
+            try:
+                begun = self._begin(job)
+            except FrazilError as error:
+                QUERIES.add(outcome=type(error).__name__)
+                raise
+            closing = stack.pop_all()
+        return Result(
+            begun.run,
+            job.leash,
+            rows_max=config.rows_max,
+            preface=preface_of(begun.plan, begun.kept, begun.place, begun.run.schema),
+            on_close=lambda outcome: self._finish(closing, outcome),
+        )
+
+    def _check(self, text: str, config: QueryConfig) -> None:
+        if self._is_closed:
+            raise Unavailable("the query engine is closed")
+        try:
+            length = len(text.encode())
+        except UnicodeEncodeError as error:
+            raise Malformed(f"the query has no character at {error.start + 1}") from None
+        if length > config.text_bytes_max:
+            raise TooLarge(
+                f"the query has {length} bytes, which is more than query.text_bytes_max "
+                f"({config.text_bytes_max})"
+            )
+
+    def _take_turn(self, config: QueryConfig) -> None:
+        if not self._turns.acquire(timeout=config.queue_timeout_ms / 1000):
+            QUERIES.add(outcome="Overloaded")
+            raise Overloaded(
+                f"{config.concurrency_max} queries are running, which is query.concurrency_max; "
+                "close results that are not needed, or ask again later",
+                retry_after_ms=RETRY_AFTER_MS,
+            )
+
+    def _job(self, text: str, config: QueryConfig, stack: ExitStack) -> _Job:
+        leash = Leash()
+        self._leashes.add(leash)
+        late = TooLarge(
+            f"the query took longer than query.timeout_ms ({config.timeout_ms} ms); narrow the "
+            "time, name a service, or read less"
+        )
+        deadline = self._loop.later(config.timeout_ms / 1000, lambda: leash.pull(late))
+        stack.callback(deadline.call_off)
+        stack.callback(self._note_duration, self._clock.monotonic_ns())
+        query = Query(
+            spelled=spell(text),
+            moment_us=self._clock.wall_ms() * US_PER_MS,
+            memory_bytes_max=config.memory_bytes_max,
+        )
+        return _Job(query=query, config=config, leash=leash)
+
+    def _begin(self, job: _Job) -> _Begun:
+        """Plan, leave out what cannot match, run: here if that is safe, else apart."""
+        plan = None
+        if is_plain(job.query.spelled.text, self._names):
+            plan = self._planner.plan(job.query.spelled, job.query.moment_us)
+        if plan is None or plan.apart_reason is not None:
+            return self._begin_apart(job)
+        return self._begin_here(job, plan)
+
+    def _begin_here(self, job: _Job, plan: Plan) -> _Begun:
+        kept = self._prune(plan)
+        job.leash.hold(None)
+        run = self._run_here(job.query, plan, kept)
+        job.leash.hold(run)
+        PLACES.add(place="here")
+        return _Begun(run=run, plan=plan, kept=kept, place="in this process")
+
+    def _run_here(self, query: Query, plan: Plan, kept: Mapping[str, Kept]) -> Run:
+        rows = {table: _batches(found.pieces) for table, found in kept.items()}
+        newest = plan.newest
+        pieces = () if newest is None or plan.is_explain else kept[newest.table].pieces
+        if newest is not None and is_worthwhile(newest, pieces):
+            return NewestRun(newest, pieces, rows, lambda some: self._here.start(query, some))
+        return self._here.start(query, rows)
+
+    def _begin_apart(self, job: _Job) -> _Begun:
+        with ExitStack() as stack:
+            worker = self._workers.take()
+            stack.callback(self._workers.give_back, worker)
+            job.leash.hold(worker)
+            worker.begin(job.config.memory_bytes_max)
+            planned = worker.plan(job.query)
+            reason = planned.plan.apart_reason
+            if reason is None and planned.planning_ms <= PLANNING_MS_MAX:
+                return self._begin_here(job, planned.plan)
+            begun = self._run_apart(job, planned.plan, worker, reason or "it takes long to plan")
+            stack.pop_all()  # the process now belongs to the run
+            stack.callback(begun.run.close)
+            job.leash.hold(begun.run)
+            stack.pop_all()
+        PLACES.add(place="apart")
+        return begun
+
+    def _run_apart(self, job: _Job, plan: Plan, worker: Worker, reason: str) -> _Begun:
+        kept = self._prune(plan)
+        rows = {
+            table: wanted_rows(kept[table], scans, self._schemas[table])
+            for table, scans in plan.scans.items()
+        }
+        started = worker.run(rows, job.config.apart_bytes_max)
+        run = ApartRun(self._workers, worker, started)
+        return _Begun(run=run, plan=plan, kept=kept, place=f"in a process apart, as {reason}")
+
+    def _prune(self, plan: Plan) -> dict[str, Kept]:
+        snapshot = self._snapshot()
+        kept = {
+            table: prune(snapshot.get(table, ()), scans.conditions)
+            for table, scans in plan.scans.items()
+        }
+        read = sum(len(found.pieces) for found in kept.values())
+        PIECES.add(read, what="read")
+        PIECES.add(sum(found.piece_count for found in kept.values()) - read, what="skipped")
+        return kept
+
+    def _note_duration(self, begin_ns: int) -> None:
+        DURATION.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
+
+    def _finish(self, closing: ExitStack, outcome: str) -> None:
+        QUERIES.add(outcome=outcome)
+        closing.close()
+
+    def close(self) -> None:
+        """Take no more queries, stop those that run, end the engine's thread and processes."""
+        self._is_closed = True
+        for leash in list(self._leashes):
+            leash.pull(Unavailable("the query engine is closed"))
+        self._workers.close()
+        self._loop.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _batches(pieces: tuple[Piece, ...]) -> list[pa.RecordBatch]:
+    return [batch for piece in pieces for batch in piece.batches]

@@ -1,0 +1,43 @@
+"""Rows as an HTML table, for a notebook: a bounded part of them, and nothing in it is markup."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+COLUMNS_MAX = 40
+CELL_LENGTH_MAX = 200
+
+
+def html_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema, rows_max: int) -> str:
+    """A table of the first rows."""
+    shown = pa.Table.from_batches(batches, schema).slice(0, rows_max)
+    there = sum(batch.num_rows for batch in batches)
+    fields = list(schema)[:COLUMNS_MAX]
+    head = "".join(
+        f"<th>{_cell(field.name)}<br><small>{_cell(str(field.type))}</small></th>"
+        for field in fields
+    )
+    columns = [shown.column(place).to_pylist() for place in range(len(fields))]
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>"
+        for row in zip(*columns, strict=True)
+    )
+    notes = []
+    if there > rows_max:
+        notes.append(f"the first {rows_max} rows")
+    if len(schema) > COLUMNS_MAX:
+        notes.append(f"the first {COLUMNS_MAX} of {len(schema)} columns")
+    note = f"<p>{', '.join(notes)}</p>" if notes else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "<i>NULL</i>"
+    text = str(value)
+    if len(text) > CELL_LENGTH_MAX:
+        text = text[:CELL_LENGTH_MAX] + "…"
+    return html.escape("".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text))

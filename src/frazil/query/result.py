@@ -1,0 +1,172 @@
+"""Result: the rows of a query, as they come."""
+
+from __future__ import annotations
+
+import importlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.errors import FrazilError, TooLarge, Unavailable
+from frazil.query.here import Run
+from frazil.query.leash import Leash
+from frazil.query.rendering import html_of
+
+SHOWN_ROWS_MAX = 20
+"""Rows that a notebook shows."""
+
+
+class Result:
+    """Rows of a query. Read by one thread, once; `cancel` may come from any.
+
+    Iterate for Arrow batches as they come, or take all of them with `arrow`, `df`, `pl` or
+    `fetchall`, or hand it to anything that reads Arrow streams. A result that is not read to its
+    end keeps its place among the running queries: close it, or use it in `with`.
+
+    A result has at most `query.rows_max` rows. Whoever iterates sees in `is_cut` that there were
+    more. Where such a mark cannot be seen, there is an error instead: a part never passes for the
+    whole.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        leash: Leash,
+        *,
+        rows_max: int,
+        preface: pa.RecordBatch | None,
+        on_close: Callable[[str], None],
+    ) -> None:
+        self.schema: pa.Schema = run.schema
+        self.is_cut = False
+        self._run = run
+        self._leash = leash
+        self._rows_max = rows_max
+        self._row_count = 0
+        self._ahead: deque[pa.RecordBatch] = deque([preface] if preface is not None else [])
+        self._on_close = on_close
+        self._is_closed = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; each row once, however often one begins."""
+        while (batch := self._next()) is not None:
+            yield batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        return self._ahead.popleft() if self._ahead else self._read()
+
+    def _read(self) -> pa.RecordBatch | None:
+        """The next rows that are not none."""
+        while not self._is_closed:
+            try:
+                batch = self._run.next()
+            except FrazilError:
+                self._close("error")
+                raise
+            if batch is None:
+                self._close("done")
+            elif batch.num_rows:
+                return self._cut(batch)
+        return None
+
+    def _cut(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        left = self._rows_max - self._row_count
+        self._row_count += batch.num_rows
+        if batch.num_rows > left:
+            self.is_cut = True
+            self._close("cut")
+            batch = batch.slice(0, left)
+        if batch.schema != self.schema:
+            batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        return batch if batch.num_rows else None
+
+    def _whole(self) -> Iterator[pa.RecordBatch]:
+        """All batches; `TooLarge` when there are more than the limit allows."""
+        yield from self
+        if self.is_cut:
+            raise TooLarge(
+                f"the result has more than query.rows_max ({self._rows_max}) rows; add a LIMIT, "
+                "aggregate, or read it batch by batch"
+            )
+
+    def arrow(self) -> pa.Table:
+        """All rows as one table."""
+        return pa.Table.from_batches(list(self._whole()), self.schema)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows as Python values; maps become dicts."""
+        names = [str(place) for place in range(len(self.schema))]
+        rows: list[tuple[Any, ...]] = []
+        for batch in self._whole():
+            plain = batch.rename_columns(names)
+            rows += [tuple(row.values()) for row in plain.to_pylist(maps_as_pydicts="lossy")]
+        return rows
+
+    def df(self) -> Any:
+        """All rows as a pandas DataFrame."""
+        _library("pandas", "df")
+        return self.arrow().to_pandas()
+
+    def pl(self) -> Any:
+        """All rows as a polars DataFrame."""
+        return _library("polars", "pl").from_arrow(self.arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.schema, self._whole())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        """The first rows, for a notebook. They are kept: whoever reads later gets them too."""
+        while sum(batch.num_rows for batch in self._ahead) <= SHOWN_ROWS_MAX:
+            batch = self._read()
+            if batch is None:
+                break
+            self._ahead.append(batch)
+        return html_of(list(self._ahead), self.schema, SHOWN_ROWS_MAX)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name} {field.type}" for field in self.schema)
+        return f"Result({columns})"
+
+    def cancel(self) -> None:
+        """Stop the query. Whoever reads it gets `Unavailable`; what was read stays read."""
+        self._leash.pull(Unavailable("the query was cancelled"))
+
+    def close(self) -> None:
+        """Stop the query, if it still runs, and let go of what it holds."""
+        self._close("closed")
+
+    def _close(self, outcome: str) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._leash.let_go()
+            self._run.close()
+            self._on_close(outcome)
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_is_closed"):
+            self.close()
+
+
+def _library(name: str, method: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Unavailable(
+            f".{method}() needs {name}, which is not installed: pip install {name}; .arrow() and "
+            ".fetchall() work without it"
+        ) from None

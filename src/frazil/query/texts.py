@@ -1,0 +1,27 @@
+"""The memory of columns of texts, as arrays of numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+
+def buffers_of(column: pa.StringArray) -> tuple[Ints, Bytes]:
+    """Offsets and bytes of an array of texts, also of a slice and of an empty one."""
+    _, places, letters = column.buffers()
+    if places is None or len(places) == 0:
+        return np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.uint8)
+    offsets = np.frombuffer(places, dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
+    if letters is None:
+        return offsets, np.zeros(0, dtype=np.uint8)
+    return offsets, np.frombuffer(letters, dtype=np.uint8)
+
+
+def nulls_of(column: pa.Array) -> npt.NDArray[np.bool_] | None:
+    """Where there is no value; None when there is one everywhere."""
+    return column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None

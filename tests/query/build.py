@@ -1,0 +1,99 @@
+"""Small tables, pieces and engines to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.hot import Piece
+from frazil.model import SystemClock
+from frazil.model.columns import TABLES
+from frazil.query import Engine, QueryConfig
+
+BEGIN_US = 1_790_000_000_000_000
+"""2026-09-21 14:13:20 UTC; rows of tests begin here."""
+
+_BLANK: dict[str, Any] = {
+    "int32": 0,
+    "int64": 0,
+    "string": "",
+    "timestamp[us, tz=UTC]": 0,
+    "binary": b"",
+}
+
+
+class Exactly:
+    """A filter that knows; a real one may also say yes to what is not there."""
+
+    def __init__(self, values: Sequence[str | None]) -> None:
+        self._values = frozenset(values)
+
+    def may_hold(self, value: str) -> bool:
+        return value in self._values
+
+
+def batch_of(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Rows of a table; what a row does not say is null or blank."""
+    columns = []
+    for field in TABLES[table]:
+        blank: Any = None if field.nullable else _BLANK.get(str(field.type), [])
+        values = [row.get(field.name, blank) for row in rows]
+        columns.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=TABLES[table])
+
+
+def piece_of(table: str, rows: Sequence[Mapping[str, Any]], *, is_known: bool = True) -> Piece:
+    """Rows as a piece, with all that can be known of it, or nothing."""
+    batch = batch_of(table, rows)
+    name = "open"
+    if not is_known or not rows:
+        return Piece(name=name, batches=(batch,), row_count=batch.num_rows)
+    times = batch.column("time").cast(pa.int64()).to_pylist()
+    has_ids = "trace_id" in batch.schema.names
+    has_services = "service_name" in batch.schema.names
+    return Piece(
+        name=name,
+        batches=(batch,),
+        row_count=batch.num_rows,
+        time_min_us=min(times),
+        time_max_us=max(times),
+        services=frozenset(batch.column("service_name").to_pylist()) if has_services else None,
+        filters={
+            column: Exactly(batch.column(column).to_pylist())
+            for column in (("trace_id", "span_id") if has_ids else ())
+        },
+    )
+
+
+def log(at: int, **more: Any) -> dict[str, Any]:
+    """A log record, so many seconds after the begin."""
+    time_us = BEGIN_US + at * 1_000_000
+    return {
+        "_offset": at,
+        "time": time_us,
+        "time_unix_nano": time_us * 1000,
+        "service_name": "web",
+        "severity_number": 9,
+        "body": f"line {at}",
+        "body_type": "string",
+        **more,
+    }
+
+
+class FixedClock(SystemClock):
+    """Says that it is an hour after the rows of the tests."""
+
+    def wall_ms(self) -> int:
+        return BEGIN_US // 1000 + 3_600_000
+
+
+@contextmanager
+def engine_over(
+    pieces: Mapping[str, Sequence[Piece]], config: QueryConfig | None = None
+) -> Iterator[Engine]:
+    shown = {table: tuple(some) for table, some in pieces.items()}
+    with Engine.open(lambda: shown, TABLES, config or QueryConfig(), FixedClock()) as engine:
+        yield engine

@@ -1,0 +1,63 @@
+"""The words of SQL, and how ours are spelled for the engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from frazil.query.dialect import place_of, spell, tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("select a.b", ["select", "a", ".", "b"]),
+        ("'it''s' x", ["'it''s'", "x"]),
+        ("E'it\\'s' x", ["E'it\\'s'", "x"]),
+        ("'a\\' x", ["'a\\'", "x"]),
+        ('"a""b" `c`', ['"a""b"', "`c`"]),
+        ("$$ ' $$ x", ["$$ ' $$", "x"]),
+        ("$t$ $$ ' $t$ x", ["$t$ $$ ' $t$", "x"]),
+        ("$1 x", ["$", "1", "x"]),
+        ("a -- 'b\nc", ["a", "c"]),
+        ("a /* ' /* */ ' */ c", ["a", "c"]),
+        ("a /* b", ["a"]),
+        ("1.5e3", ["1.5e3"]),
+        ("größe 支付", ["größe", "支付"]),
+    ],
+)
+def test_text_is_cut_as_the_engine_cuts_it(text: str, wanted: list[str]) -> None:
+    """Strings, quoted names, dollar quotes and comments that nest."""
+    assert [token.text for token in tokens(text)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("percentile(a, 0.9)", "percentile_cont(a, 0.9)"),
+        ("PERCENTILE (a, 0.9)", "percentile_cont (a, 0.9)"),
+        ("time_bucket('1m', t) > 1", "date_bin('1m', t) > 1"),
+        ("percentile", "percentile"),
+        ("percentile + (1)", "percentile + (1)"),
+        ("x.percentile(1)", "x.percentile(1)"),
+        ('"percentile"(1)', '"percentile"(1)'),
+        ("'percentile(1)'", "'percentile(1)'"),
+        ("$$percentile(1)$$", "$$percentile(1)$$"),
+        ("-- percentile(1)\n1", "-- percentile(1)\n1"),
+        ("/* percentile(1) */ 1", "/* percentile(1) */ 1"),
+        ("percentile(percentile(1))", "percentile_cont(percentile_cont(1))"),
+    ],
+)
+def test_our_names_are_spelled_as_the_engines(written: str, wanted: str) -> None:
+    """Where they are functions, and nowhere else."""
+    assert spell(written).text == wanted
+
+
+def test_places_are_those_of_what_was_written() -> None:
+    """An error of the engine points into the respelled text; the user sees his own."""
+    written = "select percentile(a, 1),\n percentile(b, 2), zzz,\n yyy"
+    spelled = spell(written)
+    for word in ("select", "a,", "b,", "zzz", "yyy"):
+        at = spelled.text.index(word)
+        line = spelled.text[:at].count("\n") + 1
+        column = at - spelled.text.rfind("\n", 0, at)
+        assert spelled.place(line, column) == place_of(written, written.index(word))

@@ -1,0 +1,210 @@
+"""SQL over pieces: tables, views, functions, and one moment per query."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from frazil.errors import Malformed, TooLarge, Unavailable, Unknown
+from frazil.hot import Piece
+from frazil.model.columns import TABLES
+from frazil.query import Engine
+from tests.query.build import BEGIN_US, engine_over, log, piece_of
+
+LOGS = [
+    log(0, attributes=[("code", "200"), ("http.method", "GET")], trace_id="a1"),
+    log(30, attributes=[("http.method", "PUT")], body='{"user": {"id": 7}, "tags": ["x"]}'),
+    log(61, service_name="cart", body="Payment refused: connection timeout", trace_id="a1"),
+    log(90, service_name="cart", body=None, body_type="empty", severity_number=17),
+]
+POINTS: list[dict[str, Any]] = [
+    {"metric_name": "cpu", "metric_type": "gauge", "value_double": 0.5, "time": BEGIN_US},
+    {"metric_name": "cpu", "metric_type": "gauge", "value_int": 2, "time": BEGIN_US},
+    {"metric_name": "hits", "metric_type": "sum", "value_int": 9, "is_monotonic": True},
+    {"metric_name": "lag", "metric_type": "histogram", "count": 3, "bucket_counts": [1, 2]},
+    {"metric_name": "lag", "metric_type": "exponential_histogram", "count": 4, "scale": 1},
+    {"metric_name": "gc", "metric_type": "summary", "count": 5, "sum": 1.5},
+]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    pieces = {
+        "logs": [piece_of("logs", LOGS[:2]), piece_of("logs", LOGS[2:])],
+        "metrics": [piece_of("metrics", POINTS)],
+        "dead_letters": [piece_of("dead_letters", [{"topic": "otlp_logs", "payload": b"x"}])],
+    }
+    with engine_over(pieces) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SELECT count(*) FROM logs", [(4,)]),
+        (
+            "SELECT service_name, count(*) FROM logs GROUP BY 1 ORDER BY 1",
+            [("cart", 2), ("web", 2)],
+        ),
+        (
+            "SELECT attributes['http.method'] FROM logs ORDER BY time",
+            [("GET",), ("PUT",), (None,), (None,)],
+        ),
+        ("SELECT _offset FROM logs WHERE attributes['code'] = '200'", [(0,)]),
+        ("SELECT l.attributes['nope'] FROM logs l LIMIT 1", [(None,)]),
+        ("SELECT get_json_object(body, '$.user.id') FROM logs WHERE _offset = 30", [("7",)]),
+        ("SELECT get_json_object(body, '$.tags[0]') FROM logs WHERE _offset = 30", [("x",)]),
+        ("SELECT _offset FROM logs WHERE matches(body, 'payment AND (timeout OR x)')", [(61,)]),
+        ("SELECT count(*) FROM logs WHERE matches(body, 'NOT payment')", [(2,)]),
+        ("SELECT count(*) FROM logs WHERE matches(body, 'NOT payment') IS NULL", [(1,)]),
+        ("SELECT percentile(severity_number, 0.5) FROM logs", [(9.0,)]),
+        ("SELECT percentile(_offset, 0.25) FROM logs WHERE service_name = 'web'", [(7.5,)]),
+        ("SELECT lower(encode(CAST('x' AS BYTEA), 'hex')), to_hex(255)", [("78", "ff")]),
+        ("SELECT body FROM logs WHERE trace_id = 'a1' AND service_name = 'web'", [("line 0",)]),
+        ("SELECT count(*) FROM logs WHERE time > now() - INTERVAL '1 hour'", [(3,)]),
+        ("SELECT current_date = DATE '2026-09-21', now() = current_timestamp", [(True, True)]),
+        ("SELECT topic, payload FROM dead_letters", [("otlp_logs", b"x")]),
+        ("SELECT count(*) FROM spans", [(0,)]),
+        ("SELECT 1 WHERE false", []),
+        (
+            "SELECT a._offset, b._offset FROM logs a JOIN logs b ON a.trace_id = b.trace_id "
+            "WHERE a._offset < b._offset",
+            [(0, 61)],
+        ),
+        ("WITH x AS (SELECT service_name AS s FROM logs) SELECT count(DISTINCT s) FROM x", [(2,)]),
+        ("SELECT repeat(service_name, 2) FROM logs WHERE _offset = 0", [("webweb",)]),
+        (
+            "SELECT body FROM logs WHERE body ~ 'con+e' AND body ILIKE '%TIMEOUT'",
+            [(LOGS[2]["body"],)],
+        ),
+        ("SELECT count(*) FROM logs a, logs b", [(16,)]),
+        ("SELECT unnest([1, 2])", [(1,), (2,)]),
+    ],
+)
+def test_a_query_answers(engine: Engine, text: str, wanted: list[tuple[Any, ...]]) -> None:
+    """Tables, maps, JSON, full text, percentiles, joins: here or apart, the answer is right."""
+    assert engine.sql(text).fetchall() == wanted
+
+
+@pytest.mark.parametrize("width", ["'1 minute'", "INTERVAL '1 minute'", "'60 seconds'"])
+def test_time_buckets(engine: Engine, width: str) -> None:
+    """A bucket begins at a whole multiple since 1970; its width is a text or an interval."""
+    rows = engine.sql(
+        f"SELECT time_bucket({width}, time) AS t, count(*) FROM logs GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    begin = datetime.datetime(2026, 9, 21, 14, 13, tzinfo=datetime.UTC)
+    minute = datetime.timedelta(minutes=1)
+    assert rows == [(begin, 2), (begin + minute, 2)]
+
+
+@pytest.mark.parametrize(
+    ("view", "column", "wanted"),
+    [
+        ("gauges", "value", [0.5, 2.0]),
+        ("sums", "value", [9.0]),
+        ("histograms", "bucket_counts", [[1, 2]]),
+        ("exponential_histograms", "scale", [1]),
+        ("summaries", "sum", [1.5]),
+    ],
+)
+def test_views_show_one_kind_of_metric(
+    engine: Engine, view: str, column: str, wanted: list[Any]
+) -> None:
+    """With the columns that matter for it, and no other points."""
+    assert engine.sql(f"SELECT {column} FROM {view} ORDER BY 1").fetchall() == [
+        (value,) for value in wanted
+    ]
+
+
+def test_a_view_has_only_its_columns(engine: Engine) -> None:
+    """What a gauge cannot have, `gauges` has not."""
+    with pytest.raises(Unknown, match="no column quantiles in gauges"):
+        engine.sql("SELECT quantiles FROM gauges")
+
+
+def test_tables_can_be_listed(engine: Engine) -> None:
+    """SHOW TABLES, SHOW COLUMNS and DESCRIBE tell what there is."""
+    tables = {row[2] for row in engine.sql("SHOW TABLES").fetchall() if row[1] == "public"}
+    views = {"gauges", "sums", "histograms", "exponential_histograms", "summaries"}
+    assert tables == {*TABLES, *views}
+    described = engine.sql("DESCRIBE logs").fetchall()
+    assert [row[0] for row in described] == TABLES["logs"].names
+    assert len(engine.sql("SHOW COLUMNS FROM spans").fetchall()) == len(TABLES["spans"])
+
+
+def test_a_query_sees_one_moment() -> None:
+    """Rows that come while a query runs are not in its answer; the next one sees them."""
+    shown: dict[str, tuple[Piece, ...]] = {"logs": (piece_of("logs", [log(0)]),)}
+    with engine_over({}) as engine:
+        engine._snapshot = lambda: shown
+        result = engine.sql("SELECT count(*) FROM logs")
+        shown = {"logs": (*shown["logs"], piece_of("logs", [log(1)]))}
+        assert result.fetchall() == [(1,)]
+        assert engine.sql("SELECT count(*) FROM logs").fetchall() == [(2,)]
+
+
+def test_explain_tells_what_is_read(engine: Engine) -> None:
+    """EXPLAIN and EXPLAIN ANALYZE begin with where it runs and which pieces it reads."""
+    text = "SELECT body FROM logs WHERE service_name = 'cart'"
+    for word in ("EXPLAIN", "EXPLAIN ANALYZE"):
+        rows = engine.sql(f"{word} {text}").fetchall()
+        assert rows[0] == ("place", "in this process")
+        kind, told = rows[1]
+        assert kind == "pieces"
+        assert told.splitlines() == [
+            "logs: reads 1 of 2 pieces, 2 of 4 rows",
+            "  skips 1: without the service",
+        ]
+        assert len(rows) > 2
+
+
+def test_explain_tells_why_a_query_runs_apart(engine: Engine) -> None:
+    """And from which end pieces are read."""
+    rows = engine.sql("EXPLAIN SELECT * FROM logs a JOIN logs b USING (trace_id)").fetchall()
+    assert rows[0][1] == "in a process apart, as 'Inner Join' may multiply its rows"
+    rows = engine.sql("EXPLAIN SELECT * FROM logs ORDER BY time DESC LIMIT 7").fetchall()
+    assert rows[1] == ("order", "pieces from the newest on, until 7 rows are found")
+
+
+def test_functions_take_arguments_from_columns(engine: Engine) -> None:
+    """A few different ones; too many are refused, wrong ones say what is wrong."""
+    text = "SELECT matches(body, service_name || '*') FROM logs WHERE body IS NOT NULL"
+    assert len(engine.sql(text).fetchall()) == 3
+    with pytest.raises(Malformed, match="at character 1: a word is missing"):
+        engine.sql("SELECT matches(body, '') FROM logs").fetchall()
+    with pytest.raises(Malformed, match="the JSON path 'x' does not begin"):
+        engine.sql("SELECT get_json_object('{}', 'x')").fetchall()
+
+
+def test_a_column_with_too_many_searches_is_refused() -> None:
+    """Each is compiled for itself."""
+    rows = [log(at) for at in range(100)]
+    text = "SELECT count(*) FROM logs WHERE matches(body, body)"
+    with (
+        engine_over({"logs": [piece_of("logs", rows)]}) as engine,
+        pytest.raises(TooLarge, match="100 different second arguments"),
+    ):
+        engine.sql(text).fetchall()
+
+
+def test_results_have_the_types_of_the_tables(engine: Engine) -> None:
+    """Column for column, also where a query runs apart."""
+    for text in ("SELECT * FROM logs", "SELECT a.* FROM logs a, (SELECT 1) b"):
+        found = engine.sql(text).arrow()
+        assert [field.type for field in found.schema] == [field.type for field in TABLES["logs"]]
+        assert isinstance(found, pa.Table)
+        assert found.num_rows == 4
+
+
+def test_a_closed_engine_takes_no_query() -> None:
+    """It says so; results that were open end."""
+    with engine_over({"logs": [piece_of("logs", LOGS)]}) as engine:
+        result = engine.sql("SELECT * FROM logs")
+    with pytest.raises(Unavailable, match="closed"):
+        engine.sql("SELECT 1")
+    with pytest.raises(Unavailable, match="closed"):
+        result.fetchall()

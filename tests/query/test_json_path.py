@@ -1,0 +1,147 @@
+"""`get_json_object`: one value out of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frazil.errors import Malformed
+from frazil.query.json_path import parse_path, values_at
+
+DOCUMENT = (
+    r'{"a": {"b": [10, {"c": "x\n\u00e4\ud83d\ude00"}], "": 1}, "a.b": true, "n": null, "t": "\/"}'
+)
+
+
+def value(text: str | None, path: str) -> str | None:
+    found: str | None = values_at(pa.array([text], pa.string()), parse_path(path))[0].as_py()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("$.a.b[0]", "10"),
+        ("$.a.b[1].c", "x\nä😀"),
+        ("$.a.b[1]", r'{"c": "x\n\u00e4\ud83d\ude00"}'),
+        ("$['a.b']", "true"),
+        ('$["a.b"]', "true"),
+        ("$['a']['b'][0]", "10"),
+        ("$.a['']", "1"),
+        ("$.t", "/"),
+        ("$.n", None),
+        ("$.n.x", None),
+        ("$.a.b[2]", None),
+        ("$.a.b.c", None),
+        ("$.a[0]", None),
+        ("$.missing", None),
+        ("$", DOCUMENT),
+    ],
+)
+def test_a_path_leads_to(path: str, wanted: str | None) -> None:
+    """Texts come without quotes, others as they are written, null and nothing as NULL."""
+    assert value(DOCUMENT, path) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nothing",
+        "{",
+        '{"a"',
+        '{"a":',
+        '{"a" 1}',
+        "{'a': 1}",
+        '{"a": }',
+        '{"a": "x',
+        "[1, 2",
+        "{a:1}",
+        None,
+    ],
+)
+def test_what_is_no_json_has_no_value(text: str | None) -> None:
+    """Nothing is found, and nothing breaks."""
+    assert value(text, "$.a") is None
+
+
+def test_depth_is_no_danger() -> None:
+    """A text of brackets only is skipped like any other."""
+    deep = "[" * 100_000 + "]" * 100_000
+    assert value(f'{{"x": {deep}, "a": 7}}', "$.a") == "7"
+    assert value("[" * 100_000, "$[0]") is None
+
+
+def test_names_are_compared_as_they_mean() -> None:
+    """An escape in a name is what it stands for; of equal names the first one counts."""
+    assert value(r'{"\u0061\"": 1, "a": 2}', "$.a") == "2"
+    assert value(r'{"\u0061": 1}', "$.a") == "1"
+    assert value('{"a": 1, "a": 2}', "$.a") == "1"
+    assert value(r'{"a": "\ud800x"}', "$.a") == "\ufffdx"
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [("$.", 2), ("$a", 2), ("$.a[", 4), ("$.a[-1]", 4), ("$.a[*]", 4), ("$..a", 2), ("$.a b", 4)],
+)
+def test_a_wrong_path_says_where(path: str, place: int) -> None:
+    """A path that cannot be understood names the character."""
+    with pytest.raises(Malformed, match=f"at character {place}:"):
+        parse_path(path)
+
+
+def test_a_path_begins_with_a_dollar() -> None:
+    """As everywhere."""
+    with pytest.raises(Malformed, match=r"does not begin with \$"):
+        parse_path("a.b")
+
+
+NAMES = st.text(max_size=3)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[str, str, Any]:
+    """A document, a path into it, and the value there."""
+    document = inner = draw(JSON)
+    path = "$"
+    while isinstance(inner, dict | list) and inner and draw(st.booleans()):
+        if isinstance(inner, list):
+            place = draw(st.integers(0, len(inner) - 1))
+            path, inner = f"{path}[{place}]", inner[place]
+        else:
+            name = draw(st.sampled_from([*inner]))
+            if "'" in name:
+                break
+            path, inner = f"{path}['{name}']", inner[name]
+    text = json.dumps(
+        document, ensure_ascii=draw(st.booleans()), indent=draw(st.none() | st.just(2))
+    )
+    return text, path, inner
+
+
+@given(st.lists(questions(), min_size=1, max_size=4))
+def test_the_walker_equals_a_parser(asked: list[tuple[str, str, Any]]) -> None:
+    """Any value of any document is found where a parser finds it."""
+    column = pa.array([text for text, _, _ in asked])
+    for row, (_, path, wanted) in enumerate(asked):
+        found = values_at(column, parse_path(path))[row].as_py()
+        if wanted is None:
+            assert found is None
+        elif isinstance(wanted, str):
+            assert found == wanted
+        else:
+            assert json.loads(found) == wanted

@@ -1,0 +1,155 @@
+"""Time, memory and turns are limited; a cancel is obeyed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
+from frazil.hot import Piece
+from frazil.query import Engine, Limits, QueryConfig, Result
+from frazil.query.functions import OneScene
+from frazil.query.leash import Leash
+from frazil.query.sessions import open_session
+from tests.query.build import engine_over, log, piece_of
+
+MiB = 1024 * 1024
+ENDLESS_HERE = "SELECT count(*) FROM logs WHERE matches(body, 'x') OR body ~ 'a.*(b|c)+.*d$'"
+ENDLESS_APART = "SELECT sum(a._offset * b._offset) FROM logs a, logs b, logs c"
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    """Enough pieces to be busy for a while: the same rows, many times."""
+    rows = [log(at, body=f"abcabc {at} " * 20, trace_id=f"{at:032x}") for at in range(2000)]
+    piece = piece_of("logs", rows)
+    many = Piece(name="many", batches=piece.batches * 2000, row_count=piece.row_count * 2000)
+    config = QueryConfig(memory_bytes_max=64 * MiB, concurrency_max=2, queue_timeout_ms=20)
+    with engine_over({"logs": [many]}, config) as opened:
+        yield opened
+
+
+class Reader(threading.Thread):
+    """Reads a result in a thread, and keeps what comes of it."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__()
+        self._result = result
+        self.error: FrazilError | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._result.fetchall()
+        except FrazilError as error:
+            self.error = error
+
+
+@pytest.mark.parametrize("text", [ENDLESS_HERE, ENDLESS_APART])
+def test_a_cancel_from_another_thread_ends_a_query(engine: Engine, text: str) -> None:
+    """Whoever waits for rows gets an error at once, and so does who comes later."""
+    result = engine.sql(text)
+    reader = Reader(result)
+    reader.join(0.2)
+    assert reader.is_alive()
+    result.cancel()
+    reader.join(1)
+    assert not reader.is_alive()
+    assert isinstance(reader.error, Unavailable)
+    assert "cancelled" in str(reader.error)
+    assert result.fetchall() == []
+
+
+def test_a_cancel_before_the_first_row(engine: Engine) -> None:
+    """It counts as well."""
+    for text in (ENDLESS_HERE, ENDLESS_APART):
+        result = engine.sql(text)
+        result.cancel()
+        with pytest.raises(Unavailable, match="cancelled"):
+            result.fetchall()
+
+
+@pytest.mark.parametrize("text", [ENDLESS_HERE, ENDLESS_APART])
+def test_time_is_limited(engine: Engine, text: str) -> None:
+    """A query that takes too long ends with the limit's name, wherever it runs."""
+    with pytest.raises(TooLarge, match=r"longer than query.timeout_ms \(300 ms\)"):
+        engine.sql(text, limits=Limits(timeout_ms=300)).fetchall()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT body, trace_id, time, attributes FROM logs ORDER BY body || trace_id",
+        "SELECT max(time) FROM logs GROUP BY body || CAST(random() AS VARCHAR)",
+        "SELECT count(DISTINCT body || CAST(random() AS VARCHAR)) FROM logs",
+        "SELECT array_agg(body) FROM logs",
+        "SELECT a.body FROM logs a JOIN logs b ON a.trace_id = b.trace_id ORDER BY b.body",
+        "SELECT length(repeat(body, 1000000)) FROM logs",
+        "SELECT array_agg(a.body || b.body) FROM logs a, logs b",
+    ],
+)
+def test_memory_is_limited(engine: Engine, text: str) -> None:
+    """A query that needs too much ends with the limit's name, wherever it runs."""
+    with pytest.raises(TooLarge, match=r"query\.(memory|apart)_bytes_max"):
+        engine.sql(text).fetchall()
+
+
+def test_turns_are_limited(engine: Engine) -> None:
+    """Beyond the limit a query is refused, and told when to come back."""
+    with engine.sql(ENDLESS_HERE), engine.sql("SELECT 1"):
+        with pytest.raises(Overloaded, match="2 queries are running") as caught:
+            engine.sql("SELECT 1")
+        assert caught.value.retry_after_ms > 0
+    assert engine.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_an_engine_that_closes_ends_its_queries() -> None:
+    """Nobody waits for ever."""
+    pieces = {"logs": [piece_of("logs", [log(at) for at in range(2000)])]}
+    with engine_over(pieces) as engine:
+        readers = [Reader(engine.sql(ENDLESS_APART)), Reader(engine.sql(ENDLESS_APART))]
+    for reader in readers:
+        reader.join(5)
+        assert isinstance(reader.error, Unavailable)
+
+
+def test_after_all_that_the_engine_answers(engine: Engine) -> None:
+    """A query that was ended leaves nothing behind that others would notice."""
+    assert engine.sql("SELECT count(*) FROM logs").fetchall() == [(4_000_000,)]
+    assert engine.sql("SELECT count(*) FROM (VALUES (1), (2)) x").fetchall() == [(2,)]
+
+
+def test_a_leash_that_was_pulled_stops_what_comes() -> None:
+    """A cancel between planning and running is not lost."""
+    stopped = []
+
+    class Thing:
+        def stop(self, error: FrazilError) -> None:
+            stopped.append(error)
+
+    leash = Leash()
+    leash.hold(Thing())
+    error, other = Unavailable("one"), Unavailable("two")
+    leash.pull(error)
+    leash.pull(other)
+    with pytest.raises(Unavailable, match="one"):
+        leash.hold(Thing())
+    assert stopped == [error, error]
+
+
+def test_functions_stop_with_their_query() -> None:
+    """What was stopped is not worked on for another batch."""
+    scene = OneScene(0)
+    session = open_session(MiB, scene)
+    assert session.sql("SELECT matches('a', 'a')").to_pydict()
+    scene.error = Unavailable("stopped here")
+    with pytest.raises(Exception, match="stopped here"):
+        session.sql("SELECT matches('a', 'a')").to_pydict()
+
+
+def test_settings_make_sense() -> None:
+    """A limit of nothing is a mistake."""
+    with pytest.raises(Malformed, match=r"query\.rows_max is 0; it must be at least 1"):
+        QueryConfig(rows_max=0)

@@ -1,0 +1,230 @@
+"""Questions about traces, services and logs, on a small shop whose answers can be counted."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import datafusion
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frazil.errors import Malformed
+from frazil.model.columns import LOGS, SPANS
+from frazil.query.ask import Ask, Range, moment, text
+from frazil.query.logs import facets, histogram
+from frazil.query.services import dependencies, failures, latencies
+from frazil.query.traces import find_traces, trace, tree_of
+
+BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+BEGIN_NS = int(BEGIN.timestamp()) * 1_000_000_000
+MS = 1_000_000
+
+
+def span(number: int, at_ms: int, ms: int, service: str, name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "trace_id": f"{more.pop('of', 1):032x}",
+        "span_id": f"{number:016x}",
+        "time": BEGIN + datetime.timedelta(milliseconds=at_ms),
+        "time_unix_nano": BEGIN_NS + at_ms * MS,
+        "end_time_unix_nano": BEGIN_NS + (at_ms + ms) * MS,
+        "duration_nano": ms * MS,
+        "service_name": service,
+        "name": name,
+        "status_code": "UNSET",
+        **more,
+    }
+
+
+def under(number: int) -> str:
+    return f"{number:016x}"
+
+
+SHOP = [
+    span(1, 0, 100, "web", "GET /", attributes=[("user", "ann")]),
+    span(2, 10, 50, "cart", "load", parent_span_id=under(1)),
+    span(3, 20, 10, "db", "select", parent_span_id=under(2)),
+    span(4, 70, 20, "cart", "price", parent_span_id=under(1)),
+    span(5, 1000, 300, "web", "GET /", of=2, attributes=[("user", "bob")]),
+    span(
+        6,
+        1010,
+        250,
+        "cart",
+        "load",
+        of=2,
+        parent_span_id=under(5),
+        status_code="ERROR",
+        status_message="it's gone",
+    ),
+    span(7, 2000, 5, "web", "GET /health", of=3),
+]
+
+
+def log(at_ms: int, severity: int, service: str, body: str) -> dict[str, Any]:
+    return {
+        "time": BEGIN + datetime.timedelta(milliseconds=at_ms),
+        "service_name": service,
+        "severity_number": severity,
+        "body": body,
+        "attributes": [("user", "ann")] if service == "web" else [],
+    }
+
+
+LINES = [
+    log(0, 9, "web", "one"),
+    log(400, 9, "web", "two"),
+    log(900, 17, "cart", "three"),
+    log(1100, 13, "cart", "four"),
+    log(1200, 0, "db", "five"),
+]
+
+
+def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    loose = pa.schema([field.with_nullable(True) for field in schema])
+    return pa.Table.from_pylist(rows, loose)
+
+
+@pytest.fixture(scope="module")
+def ask() -> Ask:
+    context = datafusion.SessionContext()
+    for name, rows, schema in (("spans", SHOP, SPANS), ("logs", LINES, LOGS)):
+        table = table_of(rows, schema)
+        context.register_record_batches(name, [table.to_batches()])
+
+    def run(sql: str) -> pa.Table:
+        return context.sql(sql).to_arrow_table()
+
+    return run
+
+
+def ids(found: list[Any]) -> list[int]:
+    return [int(summary.trace_id, 16) for summary in found]
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ({}, [3, 2, 1]),
+        ({"limit": 2}, [3, 2]),
+        ({"service": "cart"}, [2, 1]),
+        ({"service": "db"}, [1]),
+        ({"operation": "GET /"}, [2, 1]),
+        ({"min_duration_nano": 100 * MS}, [2, 1]),
+        ({"max_duration_nano": 5 * MS}, [3]),
+        ({"tags": {"user": "ann"}}, [1]),
+        ({"tags": {"status_code": "ERROR"}}, [2]),
+        ({"only_errors": True}, [2]),
+        ({"service": "nobody"}, []),
+        ({"service": "x' OR '1'='1"}, []),
+        ({"within": Range(since=BEGIN + datetime.timedelta(seconds=1))}, [3, 2]),
+        ({"within": Range(until=BEGIN + datetime.timedelta(seconds=1))}, [1]),
+    ],
+)
+def test_traces_are_found_by(question: Mapping[str, Any], wanted: list[int], ask: Ask) -> None:
+    """By service, operation, duration, tags and time; a quote in a value is only a quote."""
+    assert ids(find_traces(ask, **question)) == wanted
+
+
+def test_a_summary_tells_the_whole_trace(ask: Ask) -> None:
+    """Also the spans that did not fit the question."""
+    (found,) = find_traces(ask, only_errors=True)
+    assert (found.root_service, found.root_name) == ("web", "GET /")
+    assert (found.span_count, found.error_count) == (2, 1)
+    assert (found.start_unix_nano, found.duration_nano) == (BEGIN_NS + 1000 * MS, 300 * MS)
+    assert found.services == ("cart", "web")
+
+
+def test_a_trace_is_a_tree(ask: Ask) -> None:
+    """In the order of a waterfall; an id may be asked for in either case."""
+    found = trace(ask, f"{1:032X}")
+    assert found is not None
+    (root,) = found.roots
+    shown = [(depth, node.span["name"]) for depth, node in root.walk()]
+    assert shown == [(0, "GET /"), (1, "load"), (2, "select"), (1, "price")]
+    assert (found.span_count, found.is_cut) == (4, False)
+    assert trace(ask, "ff" * 16) is None
+
+
+@given(st.lists(st.integers(0, 6), max_size=7))
+def test_every_span_is_in_the_tree_once(parents: list[int]) -> None:
+    """Whatever the ids say: lost parents, spans that are each other's ancestors, or their own."""
+    spans = [
+        {"span_id": str(place), "parent_span_id": str(parent)}
+        for place, parent in enumerate(parents)
+    ]
+    shown = [node.span["span_id"] for root in tree_of(list(spans)) for _, node in root.walk()]
+    assert sorted(shown) == [str(place) for place in range(len(parents))]
+
+
+def test_a_deep_trace_is_no_trouble() -> None:
+    """A chain of 50,000 spans is a tree like any other."""
+    chain = [{"span_id": str(n), "parent_span_id": str(n - 1)} for n in range(50_000)]
+    (root,) = tree_of(list(chain))
+    assert max(depth for depth, _ in root.walk()) == 49_999
+
+
+def test_latencies_by_operation(ask: Ask) -> None:
+    """The busiest first, with their share of failures."""
+    found = latencies(ask)
+    assert (found[0].service, found[0].operation, found[0].span_count) == ("cart", "load", 2)
+    assert (found[0].error_count, found[0].max_nano) == (1, 250 * MS)
+    assert found[0].p50_nano <= found[0].p90_nano <= found[0].p99_nano <= 250 * MS
+    assert {one.service for one in latencies(ask, service="web")} == {"web"}
+
+
+def test_failures_by_message(ask: Ask) -> None:
+    (found,) = failures(ask)
+    assert (found.service, found.operation, found.count) == ("cart", "load", 1)
+    assert (found.message, int(found.last_trace_id, 16)) == ("it's gone", 2)
+    assert failures(ask, service="web") == []
+
+
+def test_who_calls_whom(ask: Ask) -> None:
+    """Spans whose parent is of another service; a service's own calls are not shown."""
+    found = [(one.caller, one.callee, one.call_count, one.error_count) for one in dependencies(ask)]
+    assert found == [("web", "cart", 3, 1), ("cart", "db", 1, 0)]
+
+
+def test_a_histogram_by_severity(ask: Ask) -> None:
+    """Buckets begin at whole multiples; every record is in one."""
+    bars = histogram(ask, datetime.timedelta(seconds=1))
+    shown = [((bar.time - BEGIN).seconds, bar.severity, bar.count) for bar in bars]
+    assert shown == [
+        (0, "ERROR", 1),
+        (0, "INFO", 2),
+        (1, "UNSPECIFIED", 1),
+        (1, "WARN", 1),
+    ]
+    only = histogram(ask, datetime.timedelta(seconds=1), filters={"service_name": "web"})
+    assert [bar.count for bar in only] == [2]
+
+
+def test_facets_of_columns_and_attributes(ask: Ask) -> None:
+    """The most frequent first; an attribute is one when no column has its name."""
+    found = facets(ask, ["service_name", "user"], limit=2)
+    assert found[0].values == (("cart", 2), ("web", 2))
+    assert dict(found[1].values) == {None: 3, "ann": 2}
+
+
+def test_wrong_questions_are_refused(ask: Ask) -> None:
+    """A limit out of bounds, a bucket without length, a time without a zone."""
+    for limit in (0, -1, 1001):
+        with pytest.raises(Malformed, match="limit"):
+            find_traces(ask, limit=limit)
+    with pytest.raises(Malformed, match="too short"):
+        histogram(ask, datetime.timedelta(0))
+    with pytest.raises(Malformed, match="time zone"):
+        moment(datetime.datetime(2026, 1, 1))  # noqa: DTZ001 - that is the fault
+
+
+@given(st.text())
+def test_a_text_is_only_a_text(value: str) -> None:
+    """Nothing in a value can end the literal it is in."""
+    literal = text(value)
+    assert literal[0] == literal[-1] == "'"
+    assert literal[1:-1].replace("''", "") == value.replace("'", "")
+    assert literal[1:-1].count("'") == 2 * value.count("'")

@@ -1,0 +1,84 @@
+"""What may be planned and run in this process."""
+
+from __future__ import annotations
+
+import pytest
+
+from frazil.query.steady import is_plain, reason_to_run_apart
+
+TABLES = frozenset({"logs", "spans"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM logs WHERE time > now() - INTERVAL '5 minutes' ORDER BY time DESC LIMIT 100",
+        "SELECT service_name, count(*), percentile(duration_nano, 0.99) FROM spans GROUP BY 1",
+        "SELECT trace_id FROM logs WHERE trace_id IN (" + "'0123456789abcdef', " * 1000 + "'')",
+        "SELECT a FROM (SELECT b AS a FROM logs) WHERE a IN (SELECT c FROM spans)",
+        "SELECT 1 UNION ALL SELECT 2",
+        "EXPLAIN SELECT * FROM logs",
+        "SHOW TABLES",
+    ],
+)
+def test_plain_texts(text: str) -> None:
+    """What people ask every day is planned here."""
+    assert is_plain(text, TABLES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "SELECT * FROM logs JOIN spans USING (trace_id)",
+        "SELECT count(*) FROM logs GROUP BY CUBE (a, b)",
+        "SELECT sum(a) OVER (ORDER BY b) FROM logs",
+        "SELECT " + "a + " * 65 + "1 FROM logs",
+        "SELECT * FROM logs a0" + "".join(f", logs a{n}" for n in range(1, 10)),
+        "SELECT 1" + " UNION ALL SELECT 1" * 4,
+        "SELECT " + "1, " * 2049 + "1",
+        "SELECT '" + "x" * 70_000 + "'",
+    ],
+)
+def test_texts_that_may_grow_while_planned(text: str) -> None:
+    """Whatever is large in some count is planned apart."""
+    assert not is_plain(text, TABLES)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "Projection: logs.body\n  TableScan: logs projection=[body]",
+        "Aggregate: groupBy=[[logs.a]], aggr=[[count(Int64(1)), max(logs.b)]]\n  TableScan: logs",
+        'Filter: logs.body ~ Utf8("a.*b") AND logs.c = Utf8("d")\n  TableScan: logs',
+        "Filter: matches(logs.a, logs.x) AND lower(logs.a) || logs.b = logs.c\n  TableScan: logs",
+    ],
+)
+def test_steady_plans(plan: str) -> None:
+    """Reading, filtering, grouping and sorting run here."""
+    assert reason_to_run_apart(plan) is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        ("Inner Join: a.x = b.x\n  TableScan: a\n  TableScan: b", "multiply its rows"),
+        ("Cross Join:\n  TableScan: a\n  TableScan: b", "multiply its rows"),
+        ("RecursiveQuery: is_distinct=false", "multiply its rows"),
+        ("Unnest: lists[a]\n  TableScan: a", "multiply its rows"),
+        ("WindowAggr: windowExpr=[[sum(a)]]\n  TableScan: a", "multiply its rows"),
+        ("SomethingNew\n  TableScan: a", "multiply its rows"),
+        ('Filter: a = Utf8("\nInner Join:")', "multiply its rows"),
+        ("Projection: repeat(a, Int64(9))\n  TableScan: a", "repeat may take long"),
+        ("Projection: some_new_function(a)\n  TableScan: a", "some_new_function"),
+        ("Projection: " + "a || " * 7 + "b\n  TableScan: a", "text to text"),
+        ("Aggregate: groupBy=[[CUBE (a, b)]], aggr=[[]]\n  TableScan: a", "many ways"),
+        ('Filter: a ~ Utf8("x{9}")\n  TableScan: a', "regular expression"),
+        ("Filter: a ~ b\n  TableScan: a", "regular expression"),
+        ('Filter: a ~ Utf8("' + r"\w" * 9 + '")\n  TableScan: a', "regular expression"),
+        ('Filter: a SIMILAR TO Utf8("' + "x" * 1100 + '")\n  TableScan: a', "regular expression"),
+    ],
+)
+def test_plans_that_run_apart(plan: str, reason: str) -> None:
+    """What may multiply rows or text does not, and neither does what nobody has thought of."""
+    assert reason in str(reason_to_run_apart(plan))
