@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from frazil.errors import Malformed
+from frazil.hot import HotConfig
 from frazil.ingest import IngestConfig
 from frazil.log import LogConfig
+from frazil.query import QueryConfig
 
 BATCH_OVERHEAD_BYTES = 1024
 """What the log adds to a request: a batch header, a record's fields and its digest."""
@@ -21,6 +23,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     data: str = "data"
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
+    hot: HotConfig = msgspec.field(default_factory=HotConfig)
+    query: QueryConfig = msgspec.field(default_factory=QueryConfig)
 
     def __post_init__(self) -> None:
         if self.ingest.body_bytes_max + BATCH_OVERHEAD_BYTES > self.log.batch_bytes_max:

@@ -1,6 +1,6 @@
 """A node: rooms start in the order of the river and stop in reverse.
 
-log open ─> OTLP open ─> ready ... stop asked ─> OTLP drained ─> log closed
+log open ─> hot tier and SQL ─> OTLP open ─> ready ... stop asked ─> OTLP drained ─> all closed
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ import gc
 import logging
 import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from frazil.config import Config
 from frazil.disk import RealDisk
+from frazil.embedded import Embedded
+from frazil.errors import Unavailable
 from frazil.ingest import Access, Otlp
 from frazil.log import Log
 from frazil.model import Clock, Rand
@@ -36,25 +40,48 @@ class Ready:
 async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Ready], None]) -> None:
     """Run a node until SIGTERM or SIGINT. Calls `ready` once it accepts requests.
 
-    A worker that dies ends the node: it never serves without its maintenance.
+    A worker that dies ends the node: it never serves without its maintenance, nor pretends that
+    what it shows is recent.
     """
     stop = _stop_asked()
     access = Access.load(config.ingest)  # before anything is made: a wrong setting leaves no trace
-    log = Log.open(RealDisk(config.data), config.log, clock=clock, rand=rand, holder="frazil up")
-    with log:
+    disk = RealDisk(config.data)
+    died: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+    with ExitStack() as rooms:
+        log = Log.open(disk, config.log, clock=clock, rand=rand, holder="frazil up")
+        rooms.enter_context(log)
+        if config.hot.enabled:
+            rooms.enter_context(Embedded.over(log, disk, config, clock=clock, fatal=_teller(died)))
         otlp = await Otlp.open(log, config.ingest, access, clock=clock, rand=rand)
         maintaining = asyncio.create_task(_maintain(log))
         stopping = asyncio.create_task(stop.wait())
         gc.freeze()  # what start-up has made stays; looking through it again and again took 8 %
         try:
             ready(Ready(grpc_port=otlp.grpc_port, http_port=otlp.http_port))
-            await asyncio.wait({maintaining, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            ends: set[asyncio.Future[Any]] = {maintaining, stopping, died}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             logger.info("stopping", extra={"requests_in_hand": otlp.gate.request_count})
             stopping.cancel()
             await otlp.close(DRAIN_S)
             await _end(maintaining)
+    if died.done():
+        raise Unavailable(f"the hot tier has stopped: {died.result()}")
     logger.info("stopped")
+
+
+def _teller(died: asyncio.Future[BaseException]) -> Callable[[BaseException], None]:
+    """Tells the loop from another thread what a worker died of."""
+    loop = died.get_loop()
+
+    def set_result(error: BaseException) -> None:
+        if not died.done():
+            died.set_result(error)
+
+    def tell(error: BaseException) -> None:
+        loop.call_soon_threadsafe(set_result, error)
+
+    return tell
 
 
 async def _maintain(log: Log) -> None:

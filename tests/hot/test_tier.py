@@ -6,6 +6,7 @@ import errno
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -772,7 +773,7 @@ def test_strangers_and_scraps_are_left_alone_or_removed() -> None:
         ({"disk_bytes_max": 1}, "disk_bytes_max"),
     ],
 )
-def test_contradicting_settings_are_refused(settings: dict[str, int], word: str) -> None:
+def test_contradicting_settings_are_refused(settings: dict[str, Any], word: str) -> None:
     """By name, with what to do."""
     with pytest.raises(Malformed, match=word):
         HotConfig(**settings)

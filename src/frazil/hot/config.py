@@ -13,6 +13,8 @@ GiB = 1024 * MiB
 class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the hot tier."""
 
+    enabled: bool = True
+    """A node that only receives, for others to read its log, can do without."""
     seal_bytes: int = 32 * MiB
     seal_age_ms: int = 60_000
     memory_bytes_max: int = 256 * MiB
@@ -28,7 +30,7 @@ class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            if getattr(self, name) < 1:
+            if name != "enabled" and getattr(self, name) < 1:
                 raise Malformed(f"hot.{name} is {getattr(self, name)}; it must be at least 1")
         if self.memory_bytes_max < 2 * self.seal_bytes:
             raise Malformed(

@@ -112,6 +112,13 @@ class HotPartition:
         return self._tail.offset
 
     @property
+    def is_whole(self) -> bool:
+        """Is every row visible that the log has?"""
+        return self.watermark >= self.log.view.durable_watermark and all(
+            gap.is_read for gap in self._gaps
+        )
+
+    @property
     def stretches(self) -> list[Stretch]:
         """What is being worked on: the end of the log and, beside it, one gap."""
         return [self._tail, *self._gaps[:1]]

@@ -69,6 +69,8 @@ class HotTier:
         self._sealer = Sealer(self._shown, config, clock)
         self._followed: set[str] = set()
         self._stalled_ns: dict[HotPartition, int] = {}
+        self.trouble: str | None = None
+        """Why the log could not be read, the last time it could not."""
 
     @classmethod
     def open(
@@ -126,6 +128,7 @@ class HotTier:
         try:
             return partition.read(self.config.read_bytes, now_ns)
         except (Corrupt, OSError) as error:
+            self.trouble = str(error)
             STALLED.add(topic=partition.source.topic)
             logger.error("the hot tier cannot read the log", extra={"reason": str(error)})
             self._stalled_ns[partition] = now_ns + self.config.retry_ms * NS_PER_MS
@@ -186,6 +189,11 @@ class HotTier:
     def lag(self) -> int:
         """Offsets that are durable and not visible yet."""
         return sum(p.log.view.durable_watermark - p.watermark for p in self._shown.partitions)
+
+    @property
+    def is_whole(self) -> bool:
+        """Is every row visible that the log has, also those of files that are made anew?"""
+        return all(p.is_whole for p in self._shown.partitions)
 
     @property
     def is_behind(self) -> bool:

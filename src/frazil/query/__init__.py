@@ -42,9 +42,43 @@ is run. Work that the engine can be stopped in runs in this process, on the engi
 whatever may multiply rows or text runs apart. Any thread may ask; a result belongs to one reader.
 """
 
+from frazil.query.ask import Ask, Range
 from frazil.query.config import Limits, QueryConfig
 from frazil.query.engine import Engine
 from frazil.query.functions import warm
+from frazil.query.logs import Bar, Facet, facets, histogram
 from frazil.query.result import Result
+from frazil.query.services import (
+    Dependency,
+    Failure,
+    Latency,
+    dependencies,
+    failures,
+    latencies,
+)
+from frazil.query.traces import SpanNode, Trace, TraceSummary, find_traces, trace
 
-__all__ = ["Engine", "Limits", "QueryConfig", "Result", "warm"]
+__all__ = [
+    "Ask",
+    "Bar",
+    "Dependency",
+    "Engine",
+    "Facet",
+    "Failure",
+    "Latency",
+    "Limits",
+    "QueryConfig",
+    "Range",
+    "Result",
+    "SpanNode",
+    "Trace",
+    "TraceSummary",
+    "dependencies",
+    "facets",
+    "failures",
+    "find_traces",
+    "histogram",
+    "latencies",
+    "trace",
+    "warm",
+]
