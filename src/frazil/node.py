@@ -35,6 +35,8 @@ class Ready:
 
     grpc_port: int
     http_port: int
+    embedded: Embedded | None
+    """From within this process; None when `hot.enabled` is false."""
 
 
 async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Ready], None]) -> None:
@@ -50,14 +52,16 @@ async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Read
     with ExitStack() as rooms:
         log = Log.open(disk, config.log, clock=clock, rand=rand, holder="frazil up")
         rooms.enter_context(log)
+        embedded = None
         if config.hot.enabled:
-            rooms.enter_context(Embedded.over(log, disk, config, clock=clock, fatal=_teller(died)))
+            embedded = Embedded.over(log, disk, config, clock=clock, fatal=_teller(died))
+            rooms.enter_context(embedded)
         otlp = await Otlp.open(log, config.ingest, access, clock=clock, rand=rand)
         maintaining = asyncio.create_task(_maintain(log))
         stopping = asyncio.create_task(stop.wait())
         gc.freeze()  # what start-up has made stays; looking through it again and again took 8 %
         try:
-            ready(Ready(grpc_port=otlp.grpc_port, http_port=otlp.http_port))
+            ready(Ready(grpc_port=otlp.grpc_port, http_port=otlp.http_port, embedded=embedded))
             ends: set[asyncio.Future[Any]] = {maintaining, stopping, died}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:

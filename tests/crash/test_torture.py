@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture import kill9, lost_answer, overload, powercut, syscall
+from tests.torture import kill9, lost_answer, overload, powercut, rows, syscall
 from tests.torture.__main__ import kill_mutant, run_rot, run_sim
 from tests.torture.mutants import MUTANTS, mutated
 from tests.torture.report import Report
@@ -69,6 +69,11 @@ def test_lost_answer_would_notice(tmp_path: Path) -> None:
 def test_overload() -> None:
     """Ten times too much: all refusals are polite, what was accepted is there, memory bounded."""
     assert_valid(overload.run(8, 1))
+
+
+def test_rows() -> None:
+    """Killed amid sealing, with spoilt files: SQL shows every acknowledged row once, in order."""
+    assert_valid(rows.run(4, 1))
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from tests.sim.disk import PowerCut, Rot
-from tests.torture import kill9, lost_answer, overload, powercut, rot, sim, syscall
+from tests.torture import kill9, lost_answer, overload, powercut, rot, rows, sim, syscall
 from tests.torture.checker import Verdict
 from tests.torture.mutants import MUTANTS, mutated
 from tests.torture.report import ANSWER_S_MAX, Report
@@ -133,6 +133,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "mutants": (run_mutants, 0),
     "lost_answer": (lost_answer.run, 100),
     "overload": (overload.run, 10),
+    "rows": (rows.run, 20),
 }
 """Name -> (what to run, cycles when nobody says)."""
 

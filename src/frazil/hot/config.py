@@ -23,7 +23,7 @@ class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Sealed files, of all tables. Above it the oldest go."""
     read_bytes: int = 4 * MiB
     """Requests are decoded this much at a time."""
-    refresh_ms: int = 20
+    refresh_ms: int = 40
     """While requests keep coming, they become visible this often."""
     retry_ms: int = 1000
     """After a failed seal, or when the log cannot be read."""

@@ -1,0 +1,275 @@
+"""From the answer to a sender until SQL sees its records, while queries run.
+
+A node as `frazil up` runs it, with a thread that asks for what is new, and one that asks what
+dashboards ask, over everything there is. Another process sends at a steady rate and notes when
+each request was answered. A request is visible when a query that found it has given its answer;
+so the wait for the query itself counts. Prints one JSON line last; exits 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from bench.ingest import grpc_sender, request_of
+from bench.log import scratch_folder
+from frazil.config import load
+from frazil.embedded import Embedded
+from frazil.model import SystemClock, SystemRand
+from frazil.node import Ready, run
+
+RATES = {10_000: 100, 100_000: 1_000}
+"""Records a second -> records of a request."""
+WARM_S = 5.0
+RUN_S = 20.0
+SENDERS = 4
+BAR_MS = 250.0
+POLL_S = 0.025
+"""Between two looks for what is new."""
+DASHBOARD_S = 0.25
+"""Between two queries of the dashboard."""
+MARK = "mark"
+"""Event name of the record that names its request."""
+LINGER_S = 2.0
+GRACE_S = 30.0
+
+NEW = f"SELECT body FROM logs WHERE event_name = '{MARK}' AND time > now() - INTERVAL '3 seconds'"
+DASHBOARD = (
+    "SELECT service_name, count(*) AS n FROM logs GROUP BY service_name",
+    "SELECT time_bucket('1 second', time) AS at, severity_number, count(*) AS n FROM logs "
+    "WHERE time > now() - INTERVAL '15 minutes' GROUP BY at, severity_number ORDER BY at",
+    "SELECT time, body FROM logs WHERE service_name = 'checkout' ORDER BY time DESC LIMIT 100",
+    "SELECT count(*) AS n FROM logs WHERE matches(body, 'products AND 200') "
+    "AND time > now() - INTERVAL '2 seconds'",
+)
+
+Case = dict[str, object]
+
+
+# The load, in a process of its own.
+
+
+class Marked:
+    """Requests whose first record carries their number, and all of which happen now."""
+
+    def __init__(self, records: int) -> None:
+        request = ExportLogsServiceRequest.FromString(request_of(records))
+        made = request.resource_logs[0].scope_logs[0].log_records
+        places = [record.time_unix_nano for record in made]
+        made[0].event_name = MARK
+        made[0].body.string_value = "0" * 12
+        body = request.SerializeToString()
+        self._body = np.frombuffer(bytearray(body), np.uint8)
+        self._times = np.array([body.index(at.to_bytes(8, "little")) for at in places])
+        self._number = body.index(b"0" * 12)
+
+    def body(self, number: int) -> bytes:
+        now = np.frombuffer(time.time_ns().to_bytes(8, "little"), np.uint8)
+        self._body[self._times[:, None] + np.arange(8)] = now
+        at = self._number
+        self._body[at : at + 12] = np.frombuffer(f"{number:012}".encode(), np.uint8)
+        return self._body.tobytes()
+
+
+def load_up(port: int, rate: int, seconds: float) -> None:
+    """Send `rate` records a second; print when each request was answered, by its number."""
+    records = RATES[rate]
+    interval = records / rate
+    begin = time.monotonic() + 0.5
+    answered: dict[int, int] = {}
+
+    def send_all(sender: int) -> None:
+        send, requests = grpc_sender(port), Marked(records)
+        number = sender
+        while (due := begin + number * interval) < begin + seconds:
+            time.sleep(max(0.0, due - time.monotonic()))
+            send(requests.body(number))
+            answered[number] = time.monotonic_ns()
+            number += SENDERS
+
+    senders = [threading.Thread(target=send_all, args=(number,)) for number in range(SENDERS)]
+    for thread in senders:
+        thread.start()
+    for thread in senders:
+        thread.join()
+    took = time.monotonic() - begin
+    print(json.dumps({"answered": answered, "records_per_s": records * len(answered) / took}))
+
+
+# The node, with those who ask it.
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the askers have seen, by the number of a request."""
+
+    began_ns: dict[int, int]
+    """When the query began that found it first."""
+    ended_ns: dict[int, int]
+    """When that query had answered."""
+    poll_ms: list[float]
+    dashboard_ms: list[float]
+
+
+def look(embedded: Embedded, seen: Seen, stop: threading.Event) -> None:
+    while not stop.wait(POLL_S):
+        began = time.monotonic_ns()
+        found = embedded.ask(NEW)["body"].to_pylist()
+        ended = time.monotonic_ns()
+        seen.poll_ms.append((ended - began) / 1e6)
+        for number in map(int, found):
+            if number not in seen.ended_ns:
+                seen.began_ns[number], seen.ended_ns[number] = began, ended
+
+
+def watch_dashboard(embedded: Embedded, seen: Seen, stop: threading.Event) -> None:
+    turn = 0
+    while not stop.wait(DASHBOARD_S):
+        began = time.monotonic_ns()
+        embedded.ask(DASHBOARD[turn % len(DASHBOARD)])
+        seen.dashboard_ms.append((time.monotonic_ns() - began) / 1e6)
+        turn += 1
+
+
+def serve(folder: str) -> None:
+    """Run a node until it is told to stop; then print what its askers saw."""
+    seen = Seen({}, {}, [], [])
+    stop = threading.Event()
+    askers: list[threading.Thread] = []
+
+    def ready(at: Ready) -> None:
+        assert at.embedded is not None
+        for work in (look, watch_dashboard):
+            askers.append(threading.Thread(target=work, args=(at.embedded, seen, stop)))
+            askers[-1].start()
+        threading.Thread(target=wait_for_word, args=(stop, askers, seen), daemon=True).start()
+        print(json.dumps({"port": at.grpc_port}), flush=True)
+
+    config = load(None, {"data": folder, "ingest": {"grpc_port": 0, "http_port": 0}})
+    asyncio.run(run(config, clock=SystemClock(), rand=SystemRand(), ready=ready))
+
+
+def wait_for_word(stop: threading.Event, askers: list[threading.Thread], seen: Seen) -> None:
+    sys.stdin.readline()
+    stop.set()
+    for thread in askers:
+        thread.join()
+    print(
+        json.dumps(
+            {
+                "began": seen.began_ns,
+                "ended": seen.ended_ns,
+                "poll_ms": seen.poll_ms,
+                "dashboard_ms": seen.dashboard_ms,
+                "rss_mb": rss_mb(),
+            }
+        ),
+        flush=True,
+    )
+
+
+def rss_mb() -> float:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024
+
+
+def measure(rate: int) -> Case:
+    with scratch_folder() as folder:
+        node = subprocess.Popen(
+            [sys.executable, __file__, "node", str(folder / "data")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert node.stdin is not None
+        assert node.stdout is not None
+        try:
+            port = json.loads(node.stdout.readline())["port"]
+            words = ["load", port, rate, WARM_S + RUN_S]
+            sent = subprocess.run(
+                [sys.executable, __file__, *map(str, words)],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            time.sleep(LINGER_S)
+            node.stdin.write("\n")
+            node.stdin.flush()
+            seen = json.loads(node.stdout.readline())
+        finally:
+            node.terminate()
+            node.wait(GRACE_S)
+    return case_of(rate, json.loads(sent.stdout), seen)
+
+
+def case_of(rate: int, sent: dict[str, object], seen: dict[str, object]) -> Case:
+    answered, began, ended = sent["answered"], seen["began"], seen["ended"]
+    assert isinstance(answered, dict)
+    assert isinstance(began, dict)
+    assert isinstance(ended, dict)
+    first = int(WARM_S * rate / RATES[rate])
+    counted = [number for number in answered if int(number) >= first]
+    missing = [number for number in counted if number not in ended]
+    waits = sorted(max(0, ended[n] - answered[n]) / 1e6 for n in counted if n in ended)
+    there = sorted(max(0, began[n] - answered[n]) / 1e6 for n in counted if n in ended)
+    p99 = at(waits, 99)
+    case: Case = {
+        "case": f"{rate} records/s",
+        "ours": round(p99, 1),
+        "peer": None,
+        "unit": "ms from the answer to the query's answer, p99",
+        "ratio": round(p99 / BAR_MS, 3),
+        "bar": BAR_MS,
+        "ok": p99 <= BAR_MS and not missing,
+        "p50_ms": round(at(waits, 50), 1),
+        "begun_p50_ms": round(at(there, 50), 1),
+        "begun_p99_ms": round(at(there, 99), 1),
+        "requests": len(counted),
+        "never_seen": len(missing),
+        "records_per_s": round(float(str(sent["records_per_s"]))),
+        "polls": spread(seen["poll_ms"]),
+        "dashboard": spread(seen["dashboard_ms"]),
+        "node_rss_mb": round(float(str(seen["rss_mb"]))),
+    }
+    print(json.dumps(case), flush=True)
+    return case
+
+
+def at(numbers: list[float], percent: int) -> float:
+    return numbers[min(len(numbers) - 1, len(numbers) * percent // 100)]
+
+
+def spread(found: object) -> dict[str, float]:
+    assert isinstance(found, list)
+    numbers = sorted(found)
+    return {
+        "count": len(numbers),
+        "p50_ms": round(at(numbers, 50), 1),
+        "p99_ms": round(at(numbers, 99), 1),
+    }
+
+
+def main() -> int:
+    cases = [measure(rate) for rate in RATES]
+    print(json.dumps({"bench": "freshness", "cases": cases}))
+    return 0 if all(case["ok"] for case in cases) else 1
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["load", port, rate, seconds]:
+            load_up(int(port), int(rate), float(seconds))
+        case ["node", folder]:
+            serve(folder)
+        case _:
+            sys.exit(main())
