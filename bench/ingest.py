@@ -2,8 +2,9 @@
 
 The peer is a raw-bytes gRPC server, on asyncio as it comes, that writes bodies to one file, syncs
 each group once, and answers: no scan, no digest, no checksum, no index. Both get the same load
-from another process on the same machine, in turns. Prints one JSON line last; exits 1 when a bar
-is missed.
+from another process on the same machine, in turns. Ours only receives, as the peer does; the last
+case is a node as it comes, which makes rows of everything besides, on the same processors. Prints
+one JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ RECORDS = (10, 100, 1000)
 BAR = 0.7
 """Of the bare server, with requests of 1,000 records: what the promise may cost."""
 HALF = 0.5
+SETTINGS = """
+[log]
+disk_bytes_max = 68719476736
+[hot]
+enabled = {has_rows}
+"""
 GRACE_S = 10.0
 
 Case = dict[str, object]
@@ -230,12 +237,12 @@ def running(*command: str) -> Iterator[dict[str, int]]:
             process.wait()
 
 
-def measure_case(transport: str, records: int) -> Case:
+def measure_case(transport: str, records: int, *, has_rows: bool = False) -> Case:
     """Both servers in turns, on fresh folders; then ours at half its load."""
-    bar = BAR if (transport, records) == ("grpc", 1000) else None
+    bar = BAR if (transport, records, has_rows) == ("grpc", 1000, False) else None
     with scratch_folder() as folder:
         settings = folder / "frazil.toml"
-        settings.write_text("[log]\ndisk_bytes_max = 68719476736\n")
+        settings.write_text(SETTINGS.format(has_rows=str(has_rows).lower()))
         node = ("-m", "frazil", "up", "--config", str(settings), "--data", str(folder / "data"))
         ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--json")
         with (
@@ -253,7 +260,7 @@ def measure_case(transport: str, records: int) -> Case:
             calm = measure(transport, port, records, rate * HALF)
     length = len(request_of(records))
     case: Case = {
-        "case": f"{transport}, {records} records",
+        "case": f"{transport}, {records} records" + (", with rows" if has_rows else ""),
         "ours": round(rate * records),
         "peer": round(peer * records),
         "unit": "records/s",
@@ -272,6 +279,7 @@ def measure_case(transport: str, records: int) -> Case:
 
 def main() -> int:
     cases = [measure_case(t, records) for t in ("grpc", "http") for records in RECORDS]
+    cases.append(measure_case("grpc", max(RECORDS), has_rows=True))
     print(json.dumps({"bench": "ingest", "cases": cases}))
     return 0 if all(case["ok"] for case in cases) else 1
 
