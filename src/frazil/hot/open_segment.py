@@ -7,7 +7,7 @@ few times.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,10 @@ OPEN = "open"
 BATCH_ROWS = 8192
 BATCH_BYTES = 4 * 1024 * 1024
 """A batch of this many rows or bytes is large enough for a query; joining it would only cost."""
+
+SEALED_ROWS = 64 * 1024
+"""Of a batch in a file, which is there for longer: a query is handed columns batch by batch, and
+that takes as long as looking at some thousand values."""
 
 
 class OpenTable:
@@ -113,7 +117,7 @@ class OpenSegment:
 
     def slots(self) -> dict[str, list[pa.RecordBatch]]:
         """All rows, by table."""
-        return {name: table.joined() for name, table in self._tables.items()}
+        return {name: for_sealing(table.batches()) for name, table in self._tables.items()}
 
     def pieces(self, topic: str, partition: int) -> dict[str, Piece]:
         """The rows as they are now."""
@@ -121,3 +125,10 @@ class OpenSegment:
             name: table.piece(topic, partition, self.begin_offset, self.end_offset)
             for name, table in self._tables.items()
         }
+
+
+def for_sealing(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The same rows in as few batches as a file has."""
+    whole = pa.Table.from_batches(batches).combine_chunks()
+    sealed: list[pa.RecordBatch] = whole.to_batches(max_chunksize=SEALED_ROWS)
+    return sealed

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from frazil.disk import is_full, write_checkpoint
 from frazil.hot.arrow_segment import Slots, write_segment
-from frazil.hot.open_segment import BATCH_ROWS
+from frazil.hot.open_segment import for_sealing
 from frazil.hot.piece import Piece
 from frazil.hot.sealed import Place, Sealed, sealed_of
 from frazil.hot.segment_layout import SegmentHeader
@@ -159,7 +159,4 @@ def _joined(sealed: Sequence[Sealed]) -> dict[str, list[pa.RecordBatch]]:
     for one in sealed:
         for table, pieces in one.pieces.items():
             slots.setdefault(table, []).extend(b for piece in pieces for b in piece.batches)
-    return {
-        table: pa.Table.from_batches(rows).combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
-        for table, rows in slots.items()
-    }
+    return {table: for_sealing(rows) for table, rows in slots.items()}
