@@ -19,7 +19,7 @@ class Filter(Protocol):
     def may_hold(self, value: str) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
 class Piece:
     """Some rows, in the order of the log."""
 

@@ -11,7 +11,11 @@
     plan.py         Plan: what is scanned, what is demanded, what may run here
     conditions.py   what a filter demands of each column
     pruning.py      which pieces can match
+    narrowing.py    which columns the engine is handed
     newest.py       the first rows by time, from few pieces
+    tally.py        whether a query only counts rows that are much alike
+    runs.py         such rows, as one row and a number
+    changes.py      where one run ends and the next begins
     explain.py      what EXPLAIN says of all that
 
     sessions.py     what the engine may see and do: tables, views, functions, nothing else

@@ -20,16 +20,19 @@ from frazil.query.carrying import wanted_rows
 from frazil.query.config import Limits, QueryConfig
 from frazil.query.dialect import spell
 from frazil.query.explain import preface_of
-from frazil.query.here import Here, Query, Run
+from frazil.query.here import Here, Query, Rows, Run
 from frazil.query.leash import Leash
 from frazil.query.loop import Loop
+from frazil.query.narrowing import narrow_columns, narrowed
 from frazil.query.newest import NewestRun, is_worthwhile
 from frazil.query.plan import Plan
 from frazil.query.planner import Planner
 from frazil.query.pruning import Kept, prune
 from frazil.query.result import Result
+from frazil.query.runs import Runs
 from frazil.query.sessions import VIEWS
 from frazil.query.steady import is_plain
+from frazil.query.tally import Tally
 
 if TYPE_CHECKING:
     from frazil.hot import Piece, Snapshot
@@ -85,6 +88,7 @@ class Engine:
         self._planner = Planner(schemas, is_full=False)
         self._loop = Loop()
         self._here = Here(self._loop, schemas, self._planner.names)
+        self._runs = Runs()
         self._workers = Workers(schemas, config, self._loop)
         self._turns = threading.BoundedSemaphore(config.concurrency_max)
         self._leashes: weakref.WeakSet[Leash] = weakref.WeakSet()
@@ -178,18 +182,38 @@ class Engine:
     def _begin_here(self, job: _Job, plan: Plan) -> _Begun:
         kept = self._prune(plan)
         job.leash.hold(None)
-        run = self._run_here(job.query, plan, kept)
+        run = self._run_here(job, plan, kept)
         job.leash.hold(run)
         PLACES.add(place="here")
         return _Begun(run=run, plan=plan, kept=kept, place="in this process")
 
-    def _run_here(self, query: Query, plan: Plan, kept: Mapping[str, Kept]) -> Run:
+    def _run_here(self, job: _Job, plan: Plan, kept: Mapping[str, Kept]) -> Run:
+        if plan.tally is not None and not plan.is_explain:
+            counted = self._count_here(job, plan.tally, kept)
+            if counted is not None:
+                return counted
+        query = job.query
+        columns = {
+            table: narrow_columns(self._schemas[table], scans, query.spelled.text)
+            for table, scans in plan.scans.items()
+        }
         rows = {table: _batches(found.pieces) for table, found in kept.items()}
+
+        def start(some: Rows) -> Run:
+            return self._here.start(query, narrowed(some, columns))
+
         newest = plan.newest
         pieces = () if newest is None or plan.is_explain else kept[newest.table].pieces
         if newest is not None and is_worthwhile(newest, pieces):
-            return NewestRun(newest, pieces, rows, lambda some: self._here.start(query, some))
-        return self._here.start(query, rows)
+            return NewestRun(newest, pieces, rows, start)
+        return start(rows)
+
+    def _count_here(self, job: _Job, tally: Tally, kept: Mapping[str, Kept]) -> Run | None:
+        rows: list[pa.RecordBatch] = []
+        for piece in kept[tally.table].pieces:
+            job.leash.hold(None)
+            rows += self._runs.of(piece, tally.columns)
+        return self._here.start_tally(job.query, tally, {tally.table: rows}) if rows else None
 
     def _begin_apart(self, job: _Job) -> _Begun:
         with ExitStack() as stack:

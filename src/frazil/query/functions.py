@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from datafusion import ScalarUDF, udf
 
 from frazil.errors import FrazilError, TooLarge
+from frazil.query.runs import shorten
 from frazil.query.texts import buffers_of
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -149,7 +150,8 @@ def _json_values(column: pa.Array, path: str) -> pa.Array:
 
 
 def warm() -> None:
-    """Compile what the functions need, or load it from the disk."""
+    """Compile what queries need, or load it from the disk."""
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")
     _json_values(texts, "$.a[0]")
+    shorten(pa.record_batch({"texts": texts}))

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 from datafusion import DataFrame
 
-from frazil.errors import FrazilError, Unavailable
+from frazil.errors import FrazilError, Malformed, Unavailable, Unknown
 from frazil.query.dialect import Spelled
 from frazil.query.failures import Names
 from frazil.query.functions import OneScene
 from frazil.query.loop import Loop
 from frazil.query.planner import speaking
-from frazil.query.sessions import VIEWS, add_table, add_views, open_session, read
+from frazil.query.sessions import add_table, add_views, may_name_views, open_session, read
+from frazil.query.tally import Tally, added_up, tally_of
 
 
 class Run(Protocol):
@@ -65,25 +66,40 @@ class Here:
             stream = frame.execute_stream()
         return HereRun(self, query, scene, schema, stream.rbs)
 
+    def start_tally(self, query: Query, tally: Tally, rows: Rows) -> HereRun | None:
+        """Begin to run a query that counts, over rows that each stand for some; None when it
+        cannot be asked that way."""
+        spelled = added_up(query.spelled)
+        if spelled is None:
+            return None
+        asked = replace(query, spelled=spelled)
+        scene = OneScene(query.moment_us)
+        try:
+            with speaking(spelled, self.names, scene):
+                schema = frame_of(query, {}, self._schemas, scene).schema()
+                frame = frame_of(asked, rows, self._schemas, scene)
+                if tally_of(frame.optimized_logical_plan(), is_added_up=True) != tally:
+                    return None
+                stream = frame.execute_stream()
+        except (Malformed, Unknown):
+            return None
+        return HereRun(self, asked, scene, schema, stream.rbs)
+
 
 def frame_of(
     query: Query, rows: Rows, schemas: Mapping[str, pa.Schema], scene: OneScene
 ) -> DataFrame:
     """The query, planned in a session of its own that has these rows."""
     session = open_session(query.memory_bytes_max, scene)
-    text = query.spelled.text.lower()
-    has_views = "metrics" in schemas and any(word in text for word in (*VIEWS, *_LISTING))
+    text = query.spelled.text
+    has_views = "metrics" in schemas and may_name_views(text)
     for name, schema in schemas.items():
         # A table that the text does not name is not looked for, and need not be set up.
-        if has_views or name in text:
+        if has_views or name in text.lower():
             add_table(session, name, schema, rows.get(name, ()))
     if has_views:
         add_views(session)
-    return read(session, query.spelled.text)
-
-
-_LISTING = ("information_schema", "show", "desc")
-"""Words of a text that may ask what tables there are."""
+    return read(session, text)
 
 
 class HereRun:

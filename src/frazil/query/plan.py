@@ -1,7 +1,7 @@
 """Plan: what the engine's plan of a query tells before it runs.
 
 Which tables it scans, what each scan demands of its rows, which columns it reads; whether it asks
-for the newest rows only; whether it may run in this process.
+for the newest rows only, or only counts rows; whether it may run in this process.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from frazil.query.conditions import (
     either_of,
 )
 from frazil.query.steady import reason_to_run_apart
+from frazil.query.tally import Tally, tally_of
 
 _SCAN = re.compile(r"^\s*TableScan: (?P<table>\S+)", re.MULTILINE)
 _HOME = ("", "public.", "datafusion.public.")
@@ -53,6 +54,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     scans: dict[str, Scans]
     newest: Newest | None
+    tally: Tally | None
+    """If it only counts rows that are much alike."""
     apart_reason: str | None
     """Why it may not run in this process; None when it may."""
     is_explain: bool
@@ -67,6 +70,7 @@ def plan_of(logical: Any, tables: Mapping[str, Any]) -> Plan:
     return Plan(
         scans=_scans(found, _scan_counts(text, tables)),
         newest=_newest_of(logical.inputs()[0] if is_explain else logical),
+        tally=tally_of(logical.inputs()[0] if is_explain else logical),
         apart_reason=reason_to_run_apart(text),
         is_explain=is_explain,
     )

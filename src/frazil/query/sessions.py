@@ -110,6 +110,16 @@ def add_views(session: SessionContext) -> None:
         session.register_view(name, session.sql(select))
 
 
+def may_name_views(text: str) -> bool:
+    """Does a text name one of the views, or ask what tables there are?"""
+    lower = text.lower()
+    return any(word in lower for word in (*VIEWS, *_LISTING))
+
+
+_LISTING = ("information_schema", "show")
+"""Words of a text that may ask what tables there are."""
+
+
 def read(session: SessionContext, text: str) -> DataFrame:
     """Plan a text. The engine refuses whatever is not one query."""
     return session.sql_with_options(text, READ_ONLY)

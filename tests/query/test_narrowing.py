@@ -1,0 +1,82 @@
+"""The engine is handed few columns, and answers as if it had all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from frazil.model.columns import LOGS
+from frazil.query import Engine
+from frazil.query.narrowing import narrow_columns
+from frazil.query.plan import Scans
+from tests.query.build import engine_over, log, piece_of
+
+ALL = list(LOGS.names)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    rows = [log(at, _row=9 - at, severity_number=at, host_name=f"h{at % 3}") for at in range(9)]
+    with engine_over({"logs": [piece_of("logs", rows)]}) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "expected"),
+    [
+        ("SELECT body FROM logs", ["body"], ["body"]),
+        ("SELECT count(*) FROM logs", [], ["_partition"]),
+        ("SELECT Count ( * ), BODY FROM logs", ["body"], ["body"]),
+        ("SELECT severity_number * 2 FROM logs", ["severity_number"], ["severity_number"]),
+        ("SELECT x FROM (SELECT body AS x, flags FROM logs)", ["body"], ["flags", "body"]),
+        ('SELECT "body" FROM logs -- *', ["body"], ["body"]),
+        ("SELECT '*', body FROM logs", ["body"], ["body"]),
+        ("SELECT * FROM logs", ["body"], ALL),
+        ("SELECT l.* FROM logs l", ["body"], ALL),
+        ("SELECT body FROM (SELECT DISTINCT * FROM logs)", ["body"], ALL),
+        ("SELECT body FROM (SELECT flags, * FROM logs ORDER BY 3 LIMIT 1)", ["body"], ALL),
+        ("SELECT body FROM (FROM logs)", ["body"], ALL),
+        ("SELECT body FROM (SELECT body FROM logs UNION ALL FROM logs)", ["body"], ALL),
+        ("WITH a AS (SELECT 1) FROM logs", ["body"], ALL),
+        ("SELECT extract(hour FROM time) FROM logs", ["time"], ["time"]),
+        ("SELECT body FROM (TABLE logs)", ["body"], ALL),
+        ("SELECT body FROM logs, information_schema.columns", ["body"], ALL),
+        ("SELECT value FROM gauges", ["body"], ALL),
+    ],
+)
+def test_columns_that_a_text_may_mean(text: str, read: list[str], expected: list[str]) -> None:
+    """Those that are read, and those that are named; all where some are meant by `*`."""
+    scans = Scans(conditions={}, columns=tuple(read))
+    assert narrow_columns(LOGS, scans, text) == expected
+
+
+def test_an_unknown_plan_gets_everything() -> None:
+    """Where the plan does not say what is read, nothing is left out."""
+    assert narrow_columns(LOGS, Scans(conditions={}, columns=None), "SELECT body FROM logs") == ALL
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT count(*) FROM logs", [(9,)]),
+        ("SELECT severity_number * 2 FROM logs WHERE body = 'line 4'", [(8,)]),
+        ("SELECT s FROM (SELECT body AS b, severity_number AS s FROM logs) WHERE s > 7", [(8,)]),
+        ("SELECT body FROM (SELECT * FROM logs ORDER BY 3 LIMIT 1)", [("line 8",)]),
+        ("SELECT count(*) FROM (SELECT DISTINCT * FROM logs)", [(9,)]),
+        (
+            "SELECT max(severity_number) FROM logs UNION ALL SELECT min(_row) FROM logs",
+            [(8,), (1,)],
+        ),
+        (
+            "SELECT count(*) FROM information_schema.columns WHERE table_name = 'logs'",
+            [(len(ALL),)],
+        ),
+    ],
+)
+def test_answers_are_those_of_the_whole_table(
+    engine: Engine, text: str, expected: list[tuple[Any, ...]]
+) -> None:
+    """Also where columns are named and not read, or meant by their place."""
+    assert sorted(engine.sql(text).fetchall()) == sorted(expected)
