@@ -24,24 +24,25 @@ STRETCHES = st.lists(
 
 
 @settings(max_examples=200)
-@given(STRETCHES, st.integers(0, 3))
+@given(STRETCHES, st.integers(0, 3), st.integers(1, 400))
 def test_runs_say_what_the_rows_say(
-    stretches: list[tuple[str | None, str | None, int]], cut: int
+    stretches: list[tuple[str | None, str | None, int]], skipped: int, batch_rows: int
 ) -> None:
-    """Repeating each row as often as it says gives all rows back, also of a slice; and no row is
-    the same as the one before."""
+    """Repeating each row as often as it says gives all rows back, also of slices; and there is one
+    row for each stretch, and at most one more for each batch."""
     rows = [(one, other) for one, other, count in stretches for _ in range(count)]
     columns = {
         name: pa.array([row[place] for row in rows], pa.string())
         for place, name in enumerate(("one", "other"))
     }
-    shortened = shorten(pa.record_batch(columns).slice(cut)).to_pylist()
+    whole = pa.record_batch(columns).slice(skipped)
+    cuts = range(0, whole.num_rows or 1, batch_rows)
+    shortened = shorten([whole.slice(cut, batch_rows) for cut in cuts]).to_pylist()
     found = [(row["one"], row["other"]) for row in shortened]
     counts = [row[ROW_COUNT] for row in shortened]
-    assert [row for row, count in zip(found, counts, strict=True) for _ in range(count)] == rows[
-        cut:
-    ]
-    assert all(one != other for one, other in pairwise(found))
+    again = [row for row, count in zip(found, counts, strict=True) for _ in range(count)]
+    assert again == rows[skipped:]
+    assert sum(one == other for one, other in pairwise(found)) <= len(cuts) - 1
 
 
 def rows() -> list[dict[str, Any]]:

@@ -21,9 +21,10 @@ BATCH_ROWS = 8192
 BATCH_BYTES = 4 * 1024 * 1024
 """A batch of this many rows or bytes is large enough for a query; joining it would only cost."""
 
-SEALED_ROWS = 64 * 1024
-"""Of a batch in a file, which is there for longer: a query is handed columns batch by batch, and
-that takes as long as looking at some thousand values."""
+SEALED_ROWS = 8192
+"""Of a batch in a file: what the query engine works on at a time. It cuts larger ones, and then
+looks a key up in the maps of the whole batch for every part. With smaller ones, handing them over
+takes longer than looking at them."""
 
 
 class OpenTable:
@@ -128,7 +129,7 @@ class OpenSegment:
 
 
 def for_sealing(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The same rows in as few batches as a file has."""
+    """The same rows in batches as files have them."""
     whole = pa.Table.from_batches(batches).combine_chunks()
     sealed: list[pa.RecordBatch] = whole.to_batches(max_chunksize=SEALED_ROWS)
     return sealed

@@ -154,4 +154,4 @@ def warm() -> None:
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")
     _json_values(texts, "$.a[0]")
-    shorten(pa.record_batch({"texts": texts}))
+    shorten([pa.record_batch({"texts": texts})])

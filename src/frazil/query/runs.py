@@ -64,10 +64,10 @@ class Runs:
             found = kept.get(names)
         if found is not None:
             return found
-        shortened = [shorten(batch.select(columns)) for batch in piece.batches]
-        if sum(batch.num_rows for batch in shortened) * WORTHWHILE > piece.row_count:
-            return [_counted(batch.select(columns), None) for batch in piece.batches]
-        found = [pa.concat_batches(shortened)]
+        rows = [batch.select(columns) for batch in piece.batches]
+        found = [shorten(rows)]
+        if found[0].num_rows * WORTHWHILE > piece.row_count:
+            return [_counted(batch, np.ones(batch.num_rows, np.int64)) for batch in rows]
         with self._lock:
             if len(kept) >= KEPT_MAX:
                 kept.clear()
@@ -75,12 +75,27 @@ class Runs:
         return found
 
 
-def shorten(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """One row for each run of rows that are the same in all columns, which are of text."""
+def shorten(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One row for each run of rows that are the same in all columns, which are of text. A run ends
+    where a batch does."""
+    edges = np.cumsum([0, *(batch.num_rows for batch in batches)])
+    is_new = np.zeros(edges[-1], np.bool_)
+    for batch, begin, end in zip(batches, edges, edges[1:], strict=False):
+        _mark(batch, is_new[begin:end])
+    begins = np.flatnonzero(is_new)
+    places = np.searchsorted(begins, edges)
+    firsts = [
+        batch.take(pa.array(begins[low:high] - begin))
+        for batch, begin, low, high in zip(batches, edges, places, places[1:], strict=False)
+    ]
+    return _counted(pa.concat_batches(firsts), np.diff(begins, append=edges[-1]))
+
+
+def _mark(batch: pa.RecordBatch, is_new: npt.NDArray[np.bool_]) -> None:
+    """Mark the rows that differ from the one before."""
     # The compiled part is loaded by the first query that uses it, not by everybody who starts.
     from frazil.query.changes import mark_changes
 
-    is_new = np.zeros(batch.num_rows, np.bool_)
     is_new[:1] = True
     for column in batch.columns:
         offsets, letters = buffers_of(column)
@@ -88,13 +103,8 @@ def shorten(batch: pa.RecordBatch) -> pa.RecordBatch:
         nulls = nulls_of(column)
         if nulls is not None:
             is_new[1:] |= nulls[1:] != nulls[:-1]
-    begins = np.flatnonzero(is_new)
-    counts = np.diff(begins, append=batch.num_rows)
-    return _counted(batch.take(pa.array(begins)), counts)
 
 
-def _counted(batch: pa.RecordBatch, counts: npt.NDArray[np.int64] | None) -> pa.RecordBatch:
-    """With one more column: how many rows each stands for, which is one unless said."""
-    if counts is None:
-        counts = np.ones(batch.num_rows, np.int64)
+def _counted(batch: pa.RecordBatch, counts: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """With one more column: how many rows each stands for."""
     return batch.append_column(ROW_COUNT, pa.array(counts, pa.int64()))
