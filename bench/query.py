@@ -5,6 +5,10 @@ asked for by SQL. The peer is DuckDB over the same rows as Parquet, in a process
 as many threads; both are asked in turns, and both answers must be the same. Memory is that of our
 process: all of it at its peak, and what is not mapped files. Prints one JSON line last; exits 1
 when a bar is missed.
+
+An engine keeps what it found out about sealed rows when it counted them, so in all rounds but the
+first "count by service" reads little. The case after it shows what it takes without that, and
+"count by severity" what a column takes for which nothing is kept; these two have no bar.
 """
 
 from __future__ import annotations
