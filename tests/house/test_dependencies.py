@@ -21,7 +21,7 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_reflection": {"ingest"},
     "httptools": {"ingest"},
     "isal": {"ingest"},
-    "llvmlite": {"model", "ingest"},
+    "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "ingest", "hot", "query"},
     "opentelemetry": {"ingest"},

@@ -1,11 +1,11 @@
-"""Rows that are much alike are counted together, and the counts are those of all rows."""
+"""Rows that say the same are counted together, and the counts are those of all rows."""
 
 from __future__ import annotations
 
 import gc
 import weakref
+from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -13,36 +13,76 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frazil.errors import Unavailable
 from frazil.query import Engine
-from frazil.query.runs import KEPT_MAX, ROW_COUNT, WORTHWHILE, Runs, shorten
+from frazil.query.codes import CODES_MAX, HEAP_BYTES_MAX
+from frazil.query.counts import KEPT_MAX, Counts
+from frazil.query.like import count_like
+from frazil.query.tally import ROW_COUNT
 from tests.query.build import engine_over, log, piece_of
 
-TEXTS = st.sampled_from(["", "a", "b", "ab", "ba", "é", "a longer name of something", None])
+LONG = "a longer name of something"
+TEXTS = st.sampled_from(
+    ["", "\0", "a", "a\0", "b", "ab", "ba", "é", "eight by", "eight by eight b", LONG, None]
+    + [LONG.replace("name", word) for word in ("mane", "NAME", "names")]
+)
+NUMBERS = st.sampled_from([0, 1, -1, 1024, 2**63 - 1, -(2**63), None])
 STRETCHES = st.lists(
-    st.tuples(TEXTS, TEXTS, st.sampled_from([1, 2, 3, 63, 64, 65, 200])), max_size=12
+    st.tuples(st.tuples(TEXTS, NUMBERS, TEXTS), st.sampled_from([1, 2, 3, 63, 64, 65, 200])),
+    min_size=1,
+    max_size=12,
 )
 
 
-@settings(max_examples=200)
-@given(STRETCHES, st.integers(0, 3), st.integers(1, 400))
-def test_runs_say_what_the_rows_say(
-    stretches: list[tuple[str | None, str | None, int]], skipped: int, batch_rows: int
+@settings(max_examples=300)
+@given(STRETCHES, st.integers(0, 3), st.integers(1, 400), st.sampled_from(["t", "n", "tu", "tnu"]))
+def test_counts_are_those_of_python(
+    stretches: list[tuple[tuple[Any, ...], int]], skipped: int, batch_rows: int, names: str
 ) -> None:
-    """Repeating each row as often as it says gives all rows back, also of slices; and there is one
-    row for each stretch, and at most one more for each batch."""
-    rows = [(one, other) for one, other, count in stretches for _ in range(count)]
+    """Each different row once, with how many there are, in the order in which they first come;
+    whatever is in them, also of slices and over many batches."""
+    rows = [row for row, count in stretches for _ in range(count)]
+    kinds = {"t": pa.string(), "n": pa.int64(), "u": pa.string()}
     columns = {
-        name: pa.array([row[place] for row in rows], pa.string())
-        for place, name in enumerate(("one", "other"))
+        name: pa.array([row["tnu".index(name)] for row in rows], kinds[name]) for name in names
     }
-    whole = pa.record_batch(columns).slice(skipped)
-    cuts = range(0, whole.num_rows or 1, batch_rows)
-    shortened = shorten([whole.slice(cut, batch_rows) for cut in cuts]).to_pylist()
-    found = [(row["one"], row["other"]) for row in shortened]
-    counts = [row[ROW_COUNT] for row in shortened]
-    again = [row for row, count in zip(found, counts, strict=True) for _ in range(count)]
-    assert again == rows[skipped:]
-    assert sum(one == other for one, other in pairwise(found)) <= len(cuts) - 1
+    whole = pa.record_batch(columns).slice(min(skipped, len(rows) - 1))
+    batches = [whole.slice(at, batch_rows) for at in range(0, whole.num_rows, batch_rows)]
+    found = count_like(batches)
+    assert found is not None
+    expected = Counter(tuple(row.values()) for row in whole.to_pylist())
+    counts = found.column(ROW_COUNT).to_pylist()
+    places = found.select(list(names)).to_pylist()
+    assert [(tuple(row.values()), n) for row, n in zip(places, counts, strict=True)] == list(
+        expected.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "is_counted"),
+    [
+        ([str(n) for n in range(CODES_MAX)], True),
+        ([str(n) for n in range(CODES_MAX + 1)], False),
+        (list(range(CODES_MAX)), True),
+        (list(range(CODES_MAX + 1)), False),
+        (["x" * HEAP_BYTES_MAX], True),
+        (["x" * HEAP_BYTES_MAX, "y"], False),
+    ],
+)
+def test_too_many_values_are_not_counted(values: list[Any], is_counted: bool) -> None:
+    """The engine is better at that."""
+    batch = pa.record_batch({"a": pa.array(values * 3)})
+    found = count_like([batch])
+    assert (found is not None) == is_counted
+    if found is not None:
+        assert found.column(ROW_COUNT).to_pylist() == [3] * len(values)
+
+
+def test_many_values_in_two_columns_are_not_counted() -> None:
+    """Few in each, and yet too many together."""
+    rows = range(CODES_MAX + 1)
+    columns = {"a": [str(n % 40) for n in rows], "b": [n // 40 for n in rows]}
+    assert count_like([pa.record_batch(columns)]) is None
 
 
 def rows() -> list[dict[str, Any]]:
@@ -72,6 +112,8 @@ TALLIED = [
     "SELECT host_name, count(*) FROM logs GROUP BY 1 ORDER BY count(*) DESC LIMIT 1",
     "SELECT DISTINCT host_name FROM logs",
     "SELECT 'count(*)' AS what, service_name, count(*) FROM logs GROUP BY 2",
+    "SELECT service_name, count(*) FROM logs WHERE severity_number = 1 GROUP BY 1",
+    "SELECT severity_number + 1, count(*) FROM logs GROUP BY 1 ORDER BY 1",
 ]
 NOT_TALLIED = [
     "SELECT service_name, count() FROM logs GROUP BY 1",
@@ -81,7 +123,8 @@ NOT_TALLIED = [
     "SELECT service_name, count(*) FILTER (WHERE host_name = 'h1') FROM logs GROUP BY 1",
     "SELECT service_name, count(*), count() FROM logs GROUP BY 1",
     "SELECT service_name, count(*), max(host_name) FROM logs GROUP BY 1",
-    "SELECT service_name, count(*) FROM logs WHERE severity_number = 1 GROUP BY 1",
+    "SELECT service_name, count(*) FROM logs WHERE time > to_timestamp(0) GROUP BY 1",
+    "SELECT attributes['k'], count(*) FROM logs GROUP BY 1",
     "SELECT service_name, count(*) FROM logs WHERE random() >= 0 GROUP BY 1",
     "SELECT service_name, count(*) FROM (SELECT * FROM logs LIMIT 7) GROUP BY 1",
     "SELECT s, count(*) FROM (SELECT service_name AS s FROM logs) GROUP BY 1",
@@ -116,26 +159,48 @@ def test_counts_are_those_of_all_rows(
     assert sorted(map(repr, counted.to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
 
+def nothing() -> None:
+    """Nobody has asked to stop."""
+
+
 def test_what_is_kept_goes_with_its_piece() -> None:
-    """The same runs are not looked for twice; few sets of columns are kept; nothing keeps a piece
-    that is gone."""
-    runs = Runs()
-    piece = piece_of("logs", rows())
-    assert runs.of(piece, ["service_name"]) is runs.of(piece, ["service_name"])
-    names = ("host_name", "scope_name", "scope_version", "k8s_pod_name", "service_namespace")
-    for name in names:
-        runs.of(piece, [name])
-    assert len(runs._kept[piece]) <= KEPT_MAX < len(names)
-    gone = weakref.ref(piece)
-    del piece
+    """The same is not counted twice; few sets of columns are kept; nothing keeps a piece that is
+    gone."""
+    counts = Counts()
+    pieces = [piece_of("logs", rows()) for _ in range(3)]
+    first, again = (counts.of(pieces, ("service_name",), nothing) for _ in range(2))
+    assert first is not None
+    assert again is not None
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    for place in range(KEPT_MAX + 1):
+        counts.of(pieces, ("service_name",) * (place + 1), nothing)
+    assert len(counts._kept[pieces[0]]) <= KEPT_MAX
+    gone = weakref.ref(pieces[0])
+    pieces.clear()
     gc.collect()
     assert gone() is None
-    assert not runs._kept
+    assert not counts._kept
 
 
-def test_short_runs_are_read_row_by_row() -> None:
-    """Where hardly a row repeats the one before, each counts for itself."""
-    few = [log(at, service_name=f"s{at % 7}") for at in range(10 * WORTHWHILE)]
-    (batch,) = Runs().of(piece_of("logs", few), ["service_name"])
-    assert batch.num_rows == len(few)
-    assert set(batch.column(ROW_COUNT).to_pylist()) == {1}
+def test_one_piece_with_too_many_values_is_enough() -> None:
+    """Then the engine gets all rows."""
+    few = piece_of("logs", [log(1)])
+    many = piece_of("logs", [log(n, body=f"{n}") for n in range(CODES_MAX + 1)])
+    for pieces in ([few, many], [many, few], [many]):
+        assert Counts().of(pieces, ("body",), nothing) is None
+    assert Counts().of([few], ("body",), nothing) is not None
+
+
+def test_counting_stops_when_it_shall() -> None:
+    """Between two pieces."""
+    calls = []
+
+    def check() -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise Unavailable("stopped")
+
+    pieces = [piece_of("logs", [log(1)]) for _ in range(50)]
+    with pytest.raises(Unavailable, match="stopped"):
+        Counts().of(pieces, ("body",), check)
+    assert len(calls) < 50

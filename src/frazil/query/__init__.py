@@ -13,9 +13,10 @@
     pruning.py      which pieces can match
     narrowing.py    which columns the engine is handed
     newest.py       the first rows by time, from few pieces
-    tally.py        whether a query only counts rows that are much alike
-    runs.py         such rows, as one row and a number
-    changes.py      where one run ends and the next begins
+    tally.py        whether a query only counts rows
+    counts.py       Counts: what pieces have how often, kept with them
+    like.py         rows that say the same, as one row and a number
+    codes.py        values as small numbers
     explain.py      what EXPLAIN says of all that
 
     sessions.py     what the engine may see and do: tables, views, functions, nothing else

@@ -18,6 +18,7 @@ from frazil.model import NS_PER_MS, Clock
 from frazil.query.apart import ApartRun, Worker, Workers
 from frazil.query.carrying import wanted_rows
 from frazil.query.config import Limits, QueryConfig
+from frazil.query.counts import Counts
 from frazil.query.dialect import spell
 from frazil.query.explain import preface_of
 from frazil.query.here import Here, Query, Rows, Run
@@ -29,7 +30,6 @@ from frazil.query.plan import Plan
 from frazil.query.planner import Planner
 from frazil.query.pruning import Kept, prune
 from frazil.query.result import Result
-from frazil.query.runs import Runs
 from frazil.query.sessions import VIEWS
 from frazil.query.steady import is_plain
 from frazil.query.tally import Tally
@@ -88,7 +88,7 @@ class Engine:
         self._planner = Planner(schemas, is_full=False)
         self._loop = Loop()
         self._here = Here(self._loop, schemas, self._planner.names)
-        self._runs = Runs()
+        self._counts = Counts()
         self._workers = Workers(schemas, config, self._loop)
         self._turns = threading.BoundedSemaphore(config.concurrency_max)
         self._leashes: weakref.WeakSet[Leash] = weakref.WeakSet()
@@ -209,11 +209,15 @@ class Engine:
         return start(rows)
 
     def _count_here(self, job: _Job, tally: Tally, kept: Mapping[str, Kept]) -> Run | None:
-        rows: list[pa.RecordBatch] = []
-        for piece in kept[tally.table].pieces:
-            job.leash.hold(None)
-            rows += self._runs.of(piece, tally.columns)
-        return self._here.start_tally(job.query, tally, {tally.table: rows}) if rows else None
+        """Count like rows first, and have the engine add the numbers up; None when that does not
+        pay, or cannot be asked."""
+        pieces = kept[tally.table].pieces
+        if not pieces or not tally.suits(self._schemas[tally.table]):
+            return None
+        rows = self._counts.of(pieces, tally.columns, lambda: job.leash.hold(None))
+        if rows is None:
+            return None
+        return self._here.start_tally(job.query, tally, {tally.table: rows})
 
     def _begin_apart(self, job: _Job) -> _Begun:
         with ExitStack() as stack:

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from datafusion import ScalarUDF, udf
 
 from frazil.errors import FrazilError, TooLarge
-from frazil.query.runs import shorten
 from frazil.query.texts import buffers_of
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -149,9 +148,15 @@ def _json_values(column: pa.Array, path: str) -> pa.Array:
     return values_at(column, parse_path(path))
 
 
+def _count(texts: pa.Array) -> None:
+    from frazil.query.like import count_like
+
+    count_like([pa.record_batch({"texts": texts, "numbers": pa.array([1, 2])})])
+
+
 def warm() -> None:
     """Compile what queries need, or load it from the disk."""
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")
     _json_values(texts, "$.a[0]")
-    shorten([pa.record_batch({"texts": texts})])
+    _count(texts)

@@ -1,4 +1,4 @@
-"""Tally: a query that only counts rows, by columns that many rows in a row share.
+"""Tally: a query that only counts rows, by columns that may have few different values.
 
     SELECT service_name, count(*) AS n FROM logs GROUP BY 1 ORDER BY 2 DESC
     SELECT service_name, sum(_frazil_row_count) AS n FROM logs GROUP BY 1 ORDER BY 2 DESC
@@ -13,15 +13,19 @@ import re
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from frazil.query.dialect import Spelled, tokens
-from frazil.query.runs import REPEATED, ROW_COUNT
+
+ROW_COUNT = "_frazil_row_count"
+"""The column that says how many rows a row stands for."""
 
 _COUNTS = (["count", "(", "*", ")"], ["count", "(", "1", ")"])
 _COUNTED = re.compile(r"count\(Int64\(1\)\)")
 _ADDED_UP = re.compile(rf"sum\((?:\w+\.)?{ROW_COUNT}\)")
 _ABOVE = frozenset({"Projection", "SubqueryAlias", "Limit", "Sort", "Filter"})
 _BELOW = frozenset({"Projection", "SubqueryAlias", "Filter"})
+_COUNTABLE = frozenset({pa.string(), pa.int32(), pa.int64()})
 _FICKLE = ("rand(", "random(", "uuid(")
 """Functions that say something else of each row, however alike they are."""
 
@@ -35,6 +39,11 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...]
     count_count: int
     """How many counts there are of each group: none, or one in most cases."""
+
+    def suits(self, schema: pa.Schema) -> bool:
+        """Are all columns of texts or whole numbers, by which rows can be told apart?"""
+        kinds = [schema.field(name).type for name in self.columns]
+        return all(kind in _COUNTABLE for kind in kinds)
 
 
 def tally_of(logical: Any, *, is_added_up: bool = False) -> Tally | None:
@@ -54,7 +63,7 @@ def tally_of(logical: Any, *, is_added_up: bool = False) -> Tally | None:
         return None
     groups = tuple(expression.schema_name() for expression in nodes[at].group_by_exprs())
     columns = [name for _, name in nodes[-1].projection() if name != ROW_COUNT]
-    if not groups or not columns or not REPEATED.issuperset(columns):
+    if not groups or not columns:
         return None
     text = logical.display_indent()
     if any(name in text for name in _FICKLE):

@@ -11,14 +11,20 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
 
+_NOWHERE = np.zeros(1, np.int32)
+_NOWHERE.flags.writeable = False
+_NO_BYTES = np.zeros(0, np.uint8)
+_NO_BYTES.flags.writeable = False  # as the others: compiled code tells them apart
+
+
 def buffers_of(column: pa.StringArray) -> tuple[Ints, Bytes]:
     """Offsets and bytes of an array of texts, also of a slice and of an empty one."""
     _, places, letters = column.buffers()
     if places is None or len(places) == 0:
-        return np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.uint8)
+        return _NOWHERE, _NO_BYTES
     offsets = np.frombuffer(places, dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
     if letters is None:
-        return offsets, np.zeros(0, dtype=np.uint8)
+        return offsets, _NO_BYTES
     return offsets, np.frombuffer(letters, dtype=np.uint8)
 
 
