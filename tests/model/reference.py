@@ -38,6 +38,14 @@ BODY_TYPES = {
     "array_value": "array",
     "kvlist_value": "kvlist",
 }
+TYPE_WORDS = {
+    "string_value": "s",
+    "int_value": "i",
+    "double_value": "d",
+    "bool_value": "b",
+    "bytes_value": "y",
+}
+PARTS = ("resource_types", "scope_types", "metric_types", "record_types")
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 STATUS_CODES = ("UNSET", "OK", "ERROR")
 TEMPORALITIES = ("UNSPECIFIED", "DELTA", "CUMULATIVE")
@@ -69,7 +77,7 @@ def reference(
         for number, found in enumerate(RECORDS[signal](message)):
             record, is_storable, common, row_of = found
             if is_storable(record):
-                rows.append(place(request, number) | common | row_of(record, request))
+                rows.append(finished(place(request, number) | common | row_of(record, request)))
             else:
                 dead.append(Dead(request.offset, number, record))
     return rows, dead
@@ -91,6 +99,14 @@ def place(request: Request, number: int) -> Row:
         "_row": number,
         "ingest_time": request.ingest_time_ms * 1000,
     }
+
+
+def finished(row: Row) -> Row:
+    """With what its values were, of which each level has told its own."""
+    parts = [row.pop(part) for part in PARTS if part in row]
+    # Strings need not be told.
+    parts = ["" if set(part) <= {"s"} else part for part in parts]
+    return row | {"_value_types": "|".join(parts) if any(parts) else None}
 
 
 Found = tuple[Any, Callable[[Any], bool], Row, Callable[[Any, Request], Row]]
@@ -152,6 +168,7 @@ def of_resource(message: Any) -> Row:
         "resource_schema_url": message.schema_url or None,
         "resource_attributes": attributes,
         "resource_dropped_attributes_count": count_of(resource.dropped_attributes_count),
+        "resource_types": types_of(resource.attributes),
     }
 
 
@@ -163,6 +180,7 @@ def of_scope(message: Any) -> Row:
         "scope_schema_url": message.schema_url or None,
         "scope_attributes": map_of(scope.attributes),
         "scope_dropped_attributes_count": count_of(scope.dropped_attributes_count),
+        "scope_types": types_of(scope.attributes),
     }
 
 
@@ -193,6 +211,8 @@ def of_log(record: Any, request: Request) -> Row:
         "body_type": body_type,
         "attributes": map_of(record.attributes),
         "dropped_attributes_count": count_of(record.dropped_attributes_count),
+        "record_types": types_of(record.attributes)
+        + (type_of(record.body) if record.HasField("body") else ""),
     }
 
 
@@ -244,6 +264,11 @@ def of_span(span: Any, request: Request) -> Row:
         "dropped_attributes_count": count_of(span.dropped_attributes_count),
         "dropped_events_count": count_of(span.dropped_events_count),
         "dropped_links_count": count_of(span.dropped_links_count),
+        "record_types": types_of(
+            span.attributes,
+            *(event.attributes for event in span.events),
+            *(link.attributes for link in span.links),
+        ),
     }
 
 
@@ -276,15 +301,20 @@ def of_metric(metric: Any, kind: str) -> Row:
         ),
         "is_monotonic": data.is_monotonic if kind == "sum" else None,
         "metadata": map_of(metric.metadata),
+        "metric_types": types_of(metric.metadata),
     }
 
 
 def of_point(point: Any, request: Request, *, kind: str) -> Row:
+    exemplars = getattr(point, "exemplars", ())
     row = times(request, point.time_unix_nano) | {
         "start_time_unix_nano": point.start_time_unix_nano,
         "flags": bits_of(point.flags),
         "attributes": map_of(point.attributes),
-        "exemplars": [of_exemplar(each) for each in getattr(point, "exemplars", ())],
+        "exemplars": [of_exemplar(each) for each in exemplars],
+        "record_types": types_of(
+            point.attributes, *(each.filtered_attributes for each in exemplars)
+        ),
     }
     if kind in ("gauge", "sum"):
         return row | value_of(point)
@@ -370,6 +400,25 @@ def json_of(value: Any) -> str:
             members = sorted(found.items(), key=lambda item: item[0].encode())
             return "{" + ",".join(f"{json_string(k)}:{json_of(v)}" for k, v in members) + "}"
     return "null"
+
+
+def types_of(*lists: Iterable[Any]) -> str:
+    """A word for each value of maps, in their order."""
+    words = ""
+    for attributes in lists:
+        found = {each.key: type_of(each.value) for each in attributes}
+        words += "".join(found[key] for key in sorted(found, key=str.encode))
+    return words
+
+
+def type_of(value: Any) -> str:
+    """What a value is, as one word."""
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        return "[" + "".join(type_of(each) for each in value.array_value.values) + "]"
+    if kind == "kvlist_value":
+        return "{" + types_of(value.kvlist_value.values) + "}"
+    return TYPE_WORDS.get(kind, "e")
 
 
 def json_string(text: str) -> str:

@@ -55,6 +55,8 @@ ID_LENGTHS_ODD = (1, 7, 9, 15, 17)
 COUNTS = (0, 0, 1, 1, 1, 2, 2, 3)
 """How many there are of a message of which there can be many."""
 ATTRIBUTE_COUNTS = (0, 1, 2, 2, 3, 3, 4, 5, 7)
+PLAIN = 0.1
+"""How many requests have hardly any values but strings."""
 MANY = 60
 NUMBER_COUNTS = (0, 1, 2, 3, 6)
 NESTING_MAX = 3
@@ -96,10 +98,12 @@ class Writer:
         self._badness = badness
         """How many ids, times and counts are such that their record can never be a row."""
         self._attributes: list[bytes] = []
+        self._is_plain = False
 
     def request(self, signal: str) -> bytes:
         """The bytes of a request."""
         message: Any = CLASSES[signal]
+        self._is_plain = self._happens(PLAIN)
         return self._message(message.DESCRIPTOR)
 
     def _pick(self, pool: Sequence[Any]) -> Any:
@@ -144,6 +148,8 @@ class Writer:
     # Attributes and values.
 
     def _attribute(self) -> bytes:
+        if self._is_plain:
+            return self._key_value(0)
         if len(self._attributes) < self._pool_size:
             self._attributes.append(self._key_value(0))
             return self._attributes[-1]
@@ -164,6 +170,8 @@ class Writer:
 
     def _value(self, nesting: int) -> bytes:
         """What an AnyValue holds; a wild one has made its choice several times."""
+        if self._is_plain:
+            return _delimited(1, self._pick(TEXTS).encode())
         if self._happens(0.002):
             return self._deep()
         is_wild = self._happens(self._wildness / 2)

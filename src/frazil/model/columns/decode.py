@@ -12,7 +12,9 @@ counts. The rules for values are on the page docs/schemas.md.
     decode_walk       the walk over the bytes, which decode_read reads, to the decode_heap
     decode_requests   requests walked, and what is wrong with them
     decode_sort, _numbers, _text   attributes in order, and their values as text
+    decode_types      what values were before they became text
     decode_lay        the buffers of Arrow
+    decode_arrays     arrays around them
     decode_columns    columns of any level; those of the tables: _common, _logs, _spans, _metrics
     decode_memory     raw memory, and the compiler
 """
@@ -25,7 +27,8 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.errors import TooLarge
-from frazil.model.columns.decode_columns import Heap, Level, array_of
+from frazil.model.columns.decode_arrays import array_of
+from frazil.model.columns.decode_columns import Heap, Level, types_column
 from frazil.model.columns.decode_common import resource_columns, scope_columns
 from frazil.model.columns.decode_heap import BAD, METRICS, PARENT, RECORDS, RESOURCES, SCOPES
 from frazil.model.columns.decode_logs import log_columns
@@ -45,6 +48,13 @@ TIMES = {
     "metrics": ("time_unix_nano",),
 }
 """Event time, and what else is a record's time when that was not sent."""
+WARM_RESOURCE = b"\x0a\x06\x0a\x04\x12\x02\x18\x01"
+WARM_BODIES = {
+    "logs": b"\x0a\x0c" + WARM_RESOURCE + b"\x12\x02\x12\x00",
+    "traces": b"\x0a\x0c" + WARM_RESOURCE + b"\x12\x02\x12\x00",
+    "metrics": b"\x0a\x10" + WARM_RESOURCE + b"\x12\x06\x12\x04\x2a\x02\x0a\x00",
+}
+"""An empty record below a resource with a number: everything that is compiled is needed for it."""
 RECORD_SLOTS = {
     "logs": SLOTS["log_record"],
     "traces": SLOTS["span"],
@@ -76,8 +86,8 @@ def decode(signal: str, requests: Sequence[Request]) -> Decoded:
 
 def warm() -> None:
     """Compile what is compiled, or load it from disk, so that no request waits for that."""
-    for signal in TABLE_OF:
-        decode(signal, [])
+    for signal, body in WARM_BODIES.items():
+        decode(signal, [Request(partition=0, offset=0, ingest_time_ms=0, body=body)])
 
 
 def _decode(signal: str, requests: Sequence[Request]) -> Decoded:
@@ -140,11 +150,14 @@ def _telemetry_columns(signal: str, walked: Walked, records: Level) -> dict[str,
         metrics = _above(walked, METRICS, SLOTS["metric"], records)
         columns = metric_columns(records, metrics)
         scopes = _above(walked, SCOPES, SLOTS["scope_metrics"], metrics)
+        levels = [metrics, records]
     else:
         columns = log_columns(records) if signal == "logs" else span_columns(records)
         scopes = _above(walked, SCOPES, SLOTS["scope_logs"], records)
+        levels = [records]
     resources = _above(walked, RESOURCES, SLOTS["resource_logs"], scopes)
-    return {**columns, **scope_columns(scopes), **resource_columns(resources)}
+    columns |= {**scope_columns(scopes), **resource_columns(resources)}
+    return {**columns, "_value_types": types_column([resources, scopes, *levels])}
 
 
 def _above(walked: Walked, level: int, slots: Mapping[str, int], below: Level) -> Level:

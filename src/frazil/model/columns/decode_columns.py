@@ -6,7 +6,7 @@ have `repeats`, how many rows each of them stands for: their columns are made on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from frazil.errors import TooLarge
+from frazil.model.columns.decode_arrays import array_of, int32_of, list_array, text_array
 from frazil.model.columns.decode_lay import (
     find_keys,
     lay_hex,
@@ -23,18 +24,24 @@ from frazil.model.columns.decode_lay import (
     make_texts,
     repeat_texts,
 )
-from frazil.model.columns.decode_memory import SLACK_BYTES, Bytes, Offsets, Words
-from frazil.model.columns.decode_sort import KEY
-from frazil.model.columns.decode_text import VALUE, work_space
-from frazil.model.columns.schemas import BOOLEAN, INT, MAP, STRING
+from frazil.model.columns.decode_memory import SLACK_BYTES, Bools, Bytes, Offsets, Words
+from frazil.model.columns.decode_table import KEY, VALUE
+from frazil.model.columns.decode_text import work_space
+from frazil.model.columns.decode_types import (
+    Values,
+    join_parts,
+    lay_present,
+    measure_types,
+    sum_up_types,
+    write_types,
+)
+from frazil.model.columns.schemas import INT, MAP, STRING
 
 ENTRY = pa.struct([MAP.key_field, MAP.item_field])
 INT32_MAX = 2**31 - 1
 BATCH_BYTES_MAX = 1 << 30
 """Of the rows of one batch. A small request can say that it has millions of rows, each with large
 attributes of its resource; and Arrow's offsets have 32 bits."""
-
-Bools = NDArray[np.bool_]
 
 
 class Heap:
@@ -49,11 +56,13 @@ class Heap:
         self._at = self._texts.ctypes.data
         self._end = self._at + text_room
 
-    def maps(self, nodes: Words, slot: int) -> tuple[Offsets, Words]:
-        """Offsets and attributes, sorted, all with a text for a value."""
-        offsets, entries, self._at = lay_maps(self.words, nodes, slot, self._work, self._at)
+    def maps(self, nodes: Words, slot: int) -> Values:
+        """The attributes of maps, sorted, all with a text for a value."""
+        offsets, attributes, letters, self._at = lay_maps(
+            self.words, nodes, slot, self._work, self._at
+        )
         assert self._at <= self._end
-        return offsets, entries
+        return Values(offsets, attributes, letters)
 
     def make_texts(self, nodes: Words, slot: int) -> None:
         """Make a text of each value at a slot."""
@@ -66,6 +75,27 @@ class Heap:
         """Texts in groups, each as often as it says. `TooLarge` when that is too much."""
         left = BATCH_BYTES_MAX - self._bytes
         offsets, data, byte_count = repeat_texts(offsets, data, ends, repeats, left)
+        self.spend(byte_count)
+        return offsets, data
+
+    def types(self, count: int, values: Sequence[Values]) -> tuple[Offsets, Bytes]:
+        """What values were, all those with the same number together; nothing when all of them were
+        strings."""
+        lengths, is_plain = np.zeros(count, np.int64), np.ones(count, np.bool_)
+        for each in values:
+            measure_types(self.words, *each, lengths, is_plain)
+        offsets = sum_up_types(lengths, is_plain)
+        self.spend(int(offsets[-1]))
+        data = np.empty(int(offsets[-1]) + SLACK_BYTES, np.uint8)
+        ats = offsets[:-1] + np.int64(data.ctypes.data)
+        for each in values:
+            write_types(self.words, *each, offsets, ats)
+        return offsets, data
+
+    def join(self, addresses: Words, lengths: Words) -> tuple[Offsets, Bytes]:
+        """Rows of parts with bars between. `TooLarge` when that is too much."""
+        left = BATCH_BYTES_MAX - self._bytes
+        offsets, data, byte_count = join_parts(addresses, lengths, left)
         self.spend(byte_count)
         return offsets, data
 
@@ -94,9 +124,9 @@ class Keys:
         for number, length in enumerate(lengths):
             self._by_length[length] |= 1 << number
 
-    def find(self, words: Words, offsets: Offsets, entries: Words) -> dict[str, Words]:
+    def find(self, words: Words, values: Values) -> dict[str, Words]:
         """For each column the attributes that it shows, one per map, 0 where there is none."""
-        found = find_keys(words, offsets, entries, self._places, self._by_length)
+        found = find_keys(words, values.offsets, values.nodes, self._places, self._by_length)
         rows = dict(zip(self._keys, found, strict=True))
         nodes = {}
         for column, (first, *others) in self.columns.items():
@@ -116,12 +146,14 @@ class Level:
         self.slots = slots
         self.nodes = nodes
         self.repeats = repeats
-        self._row_count = len(nodes) if repeats is None else int(repeats.sum())
+        self.row_count = len(nodes) if repeats is None else int(repeats.sum())
         self._ends = np.arange(1, len(nodes) + 1, dtype=np.int32)
+        self.types: tuple[Offsets, Bytes] | None = None
+        """What the values of each node were; None when all of them were strings."""
 
     def words(self, place: str, after: int = 0) -> Words:
         """The numbers at a place."""
-        words: Words = self._repeated(self.heap.words[self.nodes + (self.slots[place] + after)])
+        words: Words = self.repeated(self.heap.words[self.nodes + (self.slots[place] + after)])
         return words
 
     def count(self, place: str) -> pa.Array:
@@ -149,110 +181,68 @@ class Level:
 
     def _texts(self, offsets: Offsets, data: Bytes, valid: Bools | None) -> pa.Array:
         if valid is not None and not valid.any():
-            return pa.nulls(self._row_count, STRING)
+            return pa.nulls(self.row_count, STRING)
         if self.repeats is not None:
             offsets, data = self.heap.repeat(offsets, data, self._ends, self.repeats)
-        return text_array(offsets, data, None if valid is None else self._repeated(valid))
+        return text_array(offsets, data, None if valid is None else self.repeated(valid))
 
     def hex(self, place: str, *, is_optional: bool = False) -> pa.Array:
         """An id."""
         offsets, data = lay_hex(self.heap.words, self.nodes, self.slots[place])
         return text_array(offsets, data, offsets[1:] != offsets[:-1] if is_optional else None)
 
-    def maps(self, place: str) -> tuple[Offsets, Words]:
-        """Offsets and attributes of maps."""
+    def maps(self, place: str) -> Values:
+        """The attributes of maps."""
         return self.heap.maps(self.nodes, self.slots[place])
 
-    def map(self, place: str) -> pa.Array:
+    def map_of(self, attributes: Values) -> pa.Array:
         """A map of attributes."""
-        return self.map_of(*self.maps(place))
-
-    def map_of(self, offsets: Offsets, entries: Words) -> pa.Array:
-        keys = lay_texts(self.heap.words, entries, KEY)
-        values = lay_texts(self.heap.words, entries, VALUE + 1)
-        if len(entries) == 0:
-            offsets = np.zeros(self._row_count + 1, np.int32)
+        offsets = attributes.offsets
+        keys = lay_texts(self.heap.words, attributes.nodes, KEY)
+        values = lay_texts(self.heap.words, attributes.nodes, VALUE + 1)
+        if len(attributes.nodes) == 0:
+            offsets = np.zeros(self.row_count + 1, np.int32)
         elif self.repeats is not None:
             ends = offsets[1:]
             keys = self.heap.repeat(*keys, ends, self.repeats)
             values = self.heap.repeat(*values, ends, self.repeats)
             lengths = np.repeat(ends - offsets[:-1], self.repeats)
-            offsets = np.zeros(self._row_count + 1, np.int32)
+            offsets = np.zeros(self.row_count + 1, np.int32)
             np.cumsum(lengths, out=offsets[1:])
         children = [text_array(*keys), text_array(*values)]
         inner = pa.Array.from_buffers(ENTRY, int(offsets[-1]), [None], 0, children=children)
         return list_array(MAP, offsets, inner)
+
+    def present(self, sent: str, place: str) -> Values:
+        """The values at a place as if they were attributes, where they were sent."""
+        slots = self.slots
+        return Values(*lay_present(self.heap.words, self.nodes, slots[sent], slots[place]))
+
+    def tell_types(self, *values: Values) -> None:
+        """Say what the values of each node were that have become text, in their order."""
+        if not all(each.is_plain() for each in values):
+            self.types = self.heap.types(len(self.nodes), values)
 
     def inner(self, place: str, slots: Mapping[str, int]) -> tuple[Offsets, Level]:
         """The messages of lists."""
         offsets, nodes = lay_lists(self.heap.words, self.nodes, self.slots[place])
         return offsets, Level(self.heap, slots, nodes)
 
-    def _repeated(self, array: NDArray[Any]) -> NDArray[Any]:
+    def repeated(self, array: NDArray[Any]) -> NDArray[Any]:
         return array if self.repeats is None else np.repeat(array, self.repeats)
 
 
-def int32_of(words: Words) -> NDArray[np.int32]:
-    """The lower 32 bits."""
-    return words.astype(np.uint32).view(np.int32)
-
-
-def array_of(kind: pa.DataType, values: NDArray[Any], valid: Bools | None = None) -> pa.Array:
-    """A column of numbers; doubles may be given by their bits."""
-    bitmap, null_count = _validity(valid)
-    return pa.Array.from_buffers(kind, len(values), [bitmap, pa.py_buffer(values)], null_count)
-
-
-def text_array(offsets: Offsets, data: Bytes, valid: Bools | None = None) -> pa.Array:
-    bitmap, null_count = _validity(valid)
-    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(data[: int(offsets[-1])])]
-    return pa.Array.from_buffers(STRING, len(offsets) - 1, buffers, null_count)
-
-
-def list_array(
-    kind: pa.DataType, offsets: Offsets, inner: pa.Array, valid: Bools | None = None
-) -> pa.Array:
-    """A column of lists, or of maps, whose items are inside."""
-    bitmap, null_count = _validity(valid)
-    return pa.Array.from_buffers(
-        kind, len(offsets) - 1, [bitmap, pa.py_buffer(offsets)], null_count, children=[inner]
-    )
-
-
-def bool_array(values: Bools, valid: Bools) -> pa.Array:
-    bitmap, null_count = _validity(valid)
-    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-    return pa.Array.from_buffers(BOOLEAN, len(values), [bitmap, bits], null_count)
-
-
-def struct_list(
-    kind: pa.DataType,
-    offsets: Offsets,
-    columns: Mapping[str, pa.Array],
-    valid: Bools | None = None,
-) -> pa.Array:
-    """A column of lists of structs; no struct is null."""
-    struct = kind.value_type
-    children = [columns[struct.field(index).name] for index in range(struct.num_fields)]
-    inner = pa.Array.from_buffers(struct, int(offsets[-1]), [None], 0, children=children)
-    return list_array(kind, offsets, inner, valid)
-
-
-def word_array(codes: Words, words: tuple[str, ...], valid: Bools | None = None) -> pa.Array:
-    """A column of words for numbers; a number that has no word is written as it is."""
-    numbers = int32_of(codes)
-    is_strange = (numbers < 0) | (numbers >= len(words))
-    if is_strange.any():
-        strange, places = np.unique(numbers[is_strange], return_inverse=True)
-        numbers[is_strange] = places + len(words)
-        words = (*words, *map(str, strange))
-    return pa.array(words, STRING).take(array_of(INT, numbers, valid))
-
-
-def _validity(valid: Bools | None) -> tuple[pa.Buffer | None, int]:
-    if valid is None:
-        return None, 0
-    null_count = len(valid) - int(np.count_nonzero(valid))
-    if null_count == 0:
-        return None, 0
-    return pa.py_buffer(np.packbits(valid, bitorder="little")), null_count
+def types_column(levels: Sequence[Level]) -> pa.Array:
+    """What the values of each row were, as told by its levels, from the outermost one to that of
+    the records; null when there is nothing to tell."""
+    shape = len(levels), levels[-1].row_count
+    if all(level.types is None for level in levels):
+        return pa.nulls(levels[-1].row_count, STRING)
+    addresses, lengths = np.empty(shape, np.int64), np.zeros(shape, np.int64)
+    for number, level in enumerate(levels):
+        if level.types is not None:
+            offsets, data = level.types
+            addresses[number] = level.repeated(offsets[:-1] + np.int64(data.ctypes.data))
+            lengths[number] = level.repeated(np.diff(offsets))
+    offsets, data = levels[-1].heap.join(addresses, lengths)
+    return text_array(offsets, data, offsets[1:] != offsets[:-1])

@@ -152,7 +152,7 @@ LOG_RECORD = (
     Field(11, "observed_time_unix_nano", FIXED64, rule=COUNT),
     Field(2, "severity_number", VARINT32),
     Field(3, "severity_text", TEXT),
-    Field(5, "", FLAT, fields=_value("body", TEXTUAL)),
+    Field(5, "has_body", FLAT, mark=1, fields=_value("body", TEXTUAL)),
     _many(6, "attributes"),
     Field(7, "dropped_attributes_count", VARINT32),
     Field(8, "flags", FIXED32),

@@ -7,12 +7,12 @@ more than there are rows. Who calls has made sure that they fit 32 bits.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from frazil.model.columns.decode_fields import IS_INT, IS_STRING
 from frazil.model.columns.decode_heap import CHUNK_ADDRESS, CHUNK_COUNT, NEXT
 from frazil.model.columns.decode_memory import (
     SLACK_BYTES,
+    Bools,
     Bytes,
     Offsets,
     Words,
@@ -29,12 +29,13 @@ from frazil.model.columns.decode_memory import (
 )
 from frazil.model.columns.decode_numbers import MINUS, ZERO
 from frazil.model.columns.decode_read import MASK32, VARINT_BYTES_MAX, read_varint
-from frazil.model.columns.decode_sort import KEY, is_sorted, sort
-from frazil.model.columns.decode_text import LISTED, ORDER, SPARE, VALUE, make_json, make_text, row
+from frazil.model.columns.decode_sort import is_sorted, sort
+from frazil.model.columns.decode_table import KEY, VALUE
+from frazil.model.columns.decode_text import LISTED, ORDER, SPARE, make_json, make_text, row
+from frazil.model.columns.decode_types import LETTERS
 
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
-Bools = NDArray[np.bool_]
 
 LOWER_HALVES = 0x000F000F000F000F
 ONES = 0x0101010101010101
@@ -147,12 +148,13 @@ def _hex_of(four: int) -> int:
 @compiled
 def lay_maps(
     heap: Words, nodes: Words, slot: int, work_space: Words, at: int
-) -> tuple[Offsets, Words, int]:
-    """The attributes at a slot, sorted and with texts for values: offsets, attributes, and the
-    address behind the texts that were written."""
+) -> tuple[Offsets, Words, Bytes, int]:
+    """The attributes at a slot, sorted and with texts for values: offsets, attributes, the letters
+    for what they were, and the address behind the texts that were written."""
     words, work = address_of(heap), address_of(work_space)
     offsets = np.empty(nodes.size + 1, np.int32)
     entries = np.empty(_sum_up(words, nodes, slot + 2, offsets, 1), np.int64)
+    letters = np.empty(entries.size, np.uint8)
     own, order = row(work, LISTED), row(work, ORDER)
     total = count_before = 0
     for index in range(nodes.size):
@@ -170,9 +172,10 @@ def lay_maps(
             node = get(own, get(order, place))
             at = make_text(words, node + VALUE, at, work)
             entries[total + place] = node
+            letters[total + place] = LETTERS[get(words, node + VALUE)]
         total += kept
         offsets[index + 1] = total
-    return offsets, entries[:total], at
+    return offsets, entries[:total], letters[:total], at
 
 
 @compiled

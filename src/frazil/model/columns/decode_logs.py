@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from frazil.model.columns.decode_columns import Level, array_of, word_array
+from frazil.model.columns.decode_arrays import array_of, word_array
+from frazil.model.columns.decode_columns import Level
 from frazil.model.columns.decode_fields import EMPTY, IS_STRINDEX
-from frazil.model.columns.decode_table import SLOTS
 from frazil.model.columns.schemas import LONG
 
 BODY_TYPES = ("empty", "string", "bool", "int", "double", "array", "kvlist", "bytes")
@@ -18,6 +18,8 @@ def log_columns(records: Level) -> dict[str, pa.Array]:
     kinds = records.words("body")
     kinds[kinds == IS_STRINDEX] = EMPTY
     records.heap.make_texts(records.nodes, records.slots["body"])
+    attributes = records.maps("attributes")
+    records.tell_types(attributes, records.present("has_body", "body"))
     return {
         "observed_time_unix_nano": array_of(LONG, records.words("observed_time_unix_nano")),
         "trace_id": records.hex("trace_id", is_optional=True),
@@ -28,9 +30,6 @@ def log_columns(records: Level) -> dict[str, pa.Array]:
         "event_name": records.text("event_name", is_optional=True),
         "body": records.body("body", kinds != EMPTY),
         "body_type": word_array(kinds, BODY_TYPES),
-        "attributes": records.map("attributes"),
+        "attributes": records.map_of(attributes),
         "dropped_attributes_count": records.count("dropped_attributes_count"),
     }
-
-
-LOG_SLOTS = SLOTS["log_record"]

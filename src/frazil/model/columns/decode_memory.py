@@ -34,6 +34,7 @@ SLACK_BYTES = 64
 
 SIGN = -(2**63)
 
+Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.int64]
 Offsets = NDArray[np.int32]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from frazil.model.columns.decode_columns import (
-    Level,
+from frazil.model.columns.decode_arrays import (
     array_of,
     bool_array,
     int32_of,
@@ -18,6 +17,7 @@ from frazil.model.columns.decode_columns import (
     struct_list,
     word_array,
 )
+from frazil.model.columns.decode_columns import Level
 from frazil.model.columns.decode_fields import (
     AS_DOUBLE,
     AS_INT,
@@ -27,9 +27,10 @@ from frazil.model.columns.decode_fields import (
     SUM,
     SUMMARY,
 )
-from frazil.model.columns.decode_lay import Bools, lay_lists, lay_numbers
-from frazil.model.columns.decode_memory import Words
+from frazil.model.columns.decode_lay import lay_lists, lay_numbers
+from frazil.model.columns.decode_memory import Bools, Words
 from frazil.model.columns.decode_table import SLOTS
+from frazil.model.columns.decode_types import Values
 from frazil.model.columns.schemas import DOUBLE, EXEMPLARS, INT, LONG, METRICS, QUANTILES
 
 TYPES = {
@@ -50,6 +51,11 @@ def metric_columns(points: Level, metrics: Level) -> dict[str, pa.Array]:
     """Column -> array, for data points."""
     kinds = metrics.words("data")
     is_number = (kinds == GAUGE) | (kinds == SUM)
+    metadata = metrics.maps("metadata")
+    metrics.tell_types(metadata)
+    attributes = points.maps("attributes")
+    exemplars, exemplar_values = _exemplars(points)
+    points.tell_types(attributes, exemplar_values)
     return {
         "metric_name": metrics.text("name"),
         "metric_type": word_array(TYPE_CODES[kinds], TYPE_WORDS),
@@ -63,9 +69,9 @@ def metric_columns(points: Level, metrics: Level) -> dict[str, pa.Array]:
         "aggregation_temporality": _temporality(metrics, kinds),
         "is_monotonic": bool_array(metrics.words("data", 2) != 0, kinds == SUM),
         "flags": points.bits("flags"),
-        "attributes": points.map("attributes"),
-        "metadata": metrics.map("metadata"),
-        "exemplars": _exemplars(points),
+        "attributes": points.map_of(attributes),
+        "metadata": metrics.map_of(metadata),
+        "exemplars": exemplars,
     }
 
 
@@ -145,13 +151,15 @@ def _temporality(metrics: Level, kinds: Words) -> pa.Array:
     return word_array(metrics.words("data", 1), TEMPORALITIES, is_told)
 
 
-def _exemplars(points: Level) -> pa.Array:
+def _exemplars(points: Level) -> tuple[pa.Array, Values]:
+    """The column, and the attributes of each point's exemplars."""
     offsets, exemplars = points.inner("exemplars", SLOTS["exemplar"])
+    attributes = exemplars.maps("filtered_attributes")
     columns = {
         "time_unix_nano": array_of(LONG, exemplars.words("time_unix_nano")),
         **_value_columns(exemplars, np.ones(len(exemplars.nodes), np.bool_)),
         "trace_id": exemplars.hex("trace_id"),
         "span_id": exemplars.hex("span_id"),
-        "filtered_attributes": exemplars.map("filtered_attributes"),
+        "filtered_attributes": exemplars.map_of(attributes),
     }
-    return struct_list(EXEMPLARS, offsets, columns)
+    return struct_list(EXEMPLARS, offsets, columns), attributes.within(offsets)

@@ -42,8 +42,7 @@ from frazil.model.columns.decode_read import (
     WELL,
     WIRE_TYPE,
 )
-from frazil.model.columns.decode_table import STEERING
-from frazil.model.columns.decode_text import VALUE
+from frazil.model.columns.decode_table import STEERING, VALUE
 from frazil.model.columns.decode_walk import FRAME_WORDS, walk
 from frazil.model.columns.schemas import SERVICE_UNKNOWN
 from frazil.model.columns.telemetry import DeadLetter, Request

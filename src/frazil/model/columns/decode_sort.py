@@ -6,9 +6,8 @@ All arguments but counts are addresses: of the heap, of a row of nodes, of rows 
 from __future__ import annotations
 
 from frazil.model.columns.decode_memory import compare, get, inlined, part, put
-from frazil.model.columns.decode_table import SLOTS
+from frazil.model.columns.decode_table import KEY
 
-KEY = SLOTS["key_value"]["key"]
 RUN = 16
 """So many are sorted by insertion. Longer lists are merged, so that nobody can make us slow."""
 

@@ -98,6 +98,13 @@ def _width_of(node: str) -> int:
 
 SLOTS = {node: _slots_of(POINTS if node in POINTS else (node,)) for node in NODES}
 """Node -> place -> slot."""
+KEY, VALUE = SLOTS["key_value"]["key"], SLOTS["key_value"]["value"]
+assert SLOTS["member"] == SLOTS["element"] == SLOTS["key_value"]
+FIRST, COUNT = 1, 3
+"""Of an array or kvlist, behind its mark."""
+TEXT_ADDRESS, TEXT_LENGTH, WORD_LENGTH = 1, 2, 3
+"""Of a value that has been made text, behind its mark. What an array or kvlist was is said by a
+word behind its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

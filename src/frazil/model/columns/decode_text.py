@@ -1,8 +1,8 @@
 """Values as text: what is no string becomes one, and nested values become JSON (RFC 8259).
 
 An AnyValue is a choice on the heap: its mark, and up to three words. These are replaced by address
-and length of its text; the mark still says what it was. Members of an object are sorted by key, and
-of those with the same key the last one counts.
+and length of its text; the mark still says what it was, and `decode_types` what was inside.
+Members of an object are sorted by key, and of those with the same key the last one counts.
 
 The heap and the work space are given by their addresses. Room for all texts is known from the
 walk, so nothing here asks for it. Whatever writes takes the address to write at and returns the
@@ -34,13 +34,17 @@ from frazil.model.columns.decode_memory import (
 )
 from frazil.model.columns.decode_numbers import is_special, write_double, write_integer
 from frazil.model.columns.decode_read import DEPTH_MAX
-from frazil.model.columns.decode_sort import KEY, sort
-from frazil.model.columns.decode_table import SLOTS
-
-VALUE = SLOTS["key_value"]["value"]
-assert SLOTS["member"] == SLOTS["element"] == SLOTS["key_value"]
-FIRST, COUNT = 1, 3
-"""Of a list, behind its mark."""
+from frazil.model.columns.decode_sort import sort
+from frazil.model.columns.decode_table import (
+    COUNT,
+    FIRST,
+    KEY,
+    TEXT_ADDRESS,
+    TEXT_LENGTH,
+    VALUE,
+    WORD_LENGTH,
+)
+from frazil.model.columns.decode_types import write_nested_word
 
 QUOTE, BACKSLASH, COMMA, COLON, EQUALS, LETTER_U, ZERO = b'"\\,:=u0'
 ARRAY_OPEN, ARRAY_CLOSE, OBJECT_OPEN, OBJECT_CLOSE = b"[]{}"
@@ -82,14 +86,12 @@ def make_text(heap: int, value: int, at: int, work: int) -> int:
     kind = get(heap, value)
     if kind == IS_STRING:
         return at
-    begin = at
+    end = at
     if kind in (IS_ARRAY, IS_KVLIST):
-        at = _write_nested(heap, value, at, work)
+        end = _write_nested(heap, value, at, work)
     elif IS_STRING < kind <= IS_BYTES:
-        at = _write_scalar(heap, value, at)
-    put(heap, value + 1, begin)
-    put(heap, value + 2, at - begin)
-    return at
+        end = _write_scalar(heap, value, at)
+    return _replace(heap, value, at, end, work)
 
 
 @inlined
@@ -98,11 +100,21 @@ def make_json(heap: int, value: int, at: int, work: int) -> int:
     kind = get(heap, value)
     if kind == IS_STRING:
         return at
-    begin = at
+    end = at
     if IS_STRING < kind <= IS_BYTES:
-        at = _write_nested(heap, value, at, work)
-    put(heap, value + 1, begin)
-    put(heap, value + 2, at - begin)
+        end = _write_nested(heap, value, at, work)
+    return _replace(heap, value, at, end, work)
+
+
+@inlined
+def _replace(heap: int, value: int, begin: int, end: int, work: int) -> int:
+    """Put the text in the place of the value. What an array or kvlist was is written behind it."""
+    at = end
+    if get(heap, value) in (IS_ARRAY, IS_KVLIST):
+        at = write_nested_word(heap, value, end, row(work, NEXTS), row(work, CLOSES))
+        put(heap, value + WORD_LENGTH, at - end)
+    put(heap, value + TEXT_ADDRESS, begin)
+    put(heap, value + TEXT_LENGTH, end - begin)
     return at
 
 
@@ -190,6 +202,7 @@ def _sort_members(heap: int, value: int, work: int) -> int:
         node = get(nodes, get(order, index))
         put(heap, node + NEXT, next_node)
         next_node = node
+    put(heap, value + FIRST, next_node)
     return next_node
 
 

@@ -77,7 +77,8 @@ BYTE_MASK = 255
 NUMBER_ROOM = 32
 """Bytes that a number needs as text, at most."""
 JSON_FACTOR, JSON_ROOM = 6, 16
-"""JSON is at most so many times as long as the message, plus its brackets."""
+"""JSON, with the word that says what it was, is at most so many times as long as the message, plus
+its brackets."""
 
 FRAME_WORDS = 3
 FRAME_BYTES = 8 * FRAME_WORDS

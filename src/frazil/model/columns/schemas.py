@@ -110,6 +110,10 @@ COMMON = [
     _column("scope_dropped_attributes_count", INT, "scope.dropped_attributes_count"),
 ]
 """What every telemetry table begins with."""
+VALUE_TYPES = _optional(
+    "_value_types", STRING, "what the values of this row were; null when all were strings"
+)
+"""What every telemetry table ends with."""
 
 LOGS = pa.schema(
     [
@@ -125,6 +129,7 @@ LOGS = pa.schema(
         _column("body_type", STRING, "string, int, double, bool, bytes, array, kvlist or empty"),
         _column("attributes", MAP, "attributes"),
         _column("dropped_attributes_count", INT, "dropped_attributes_count"),
+        VALUE_TYPES,
     ]
 )
 
@@ -152,6 +157,7 @@ SPANS = pa.schema(
         _column("dropped_attributes_count", INT, "dropped_attributes_count"),
         _column("dropped_events_count", INT, "dropped_events_count"),
         _column("dropped_links_count", INT, "dropped_links_count"),
+        VALUE_TYPES,
     ]
 )
 
@@ -193,6 +199,7 @@ METRICS = pa.schema(
         _column("attributes", MAP, "attributes"),
         _column("metadata", MAP, "metric.metadata"),
         _column("exemplars", EXEMPLARS, "exemplars"),
+        VALUE_TYPES,
     ]
 )
 
