@@ -63,7 +63,7 @@ bench: $(STAMP) ## Run every script in bench/; fails at the end when one missed 
 torture: $(STAMP) ## Break it on purpose; KIND=sim, CYCLES=n and SEED=n choose what and how long
 	$(PY) -m tests.torture --kind $(KIND) $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED))
 
-fuzz: $(STAMP) ## Compare mutated requests with protobuf; WHAT=wire|json|decode|all, COUNT=n and SEED=n
+fuzz: $(STAMP) ## Compare mutated requests with protobuf; WHAT=wire|json|decode|encode|all, COUNT=n and SEED=n
 	$(PY) -m tests.fuzz --kind $(or $(WHAT),all) --count $(or $(COUNT),200000) --jobs $(JOBS) \
 	    $(if $(SEED),--seed $(SEED))
 

@@ -1,9 +1,10 @@
-"""The fuzzer: bent bodies for the two readers of foreign bytes, judged against protobuf's own.
+"""The fuzzer: bodies for all that reads and writes OTLP, judged against protobuf's own.
 
 __main__.py   the command: a kind, a number of bodies, a seed; prints a JSON line last
 wire.py       the scanner of OTLP's protobuf bytes
 json.py       the reader of OTLP's JSON
 decode.py     the decoders of requests into rows of Arrow
+encode.py     the encoders of these rows into requests
 corpus.py     protobuf bodies with every field in them
 mutate.py     ways to bend them
 

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
-KINDS = ("wire", "json", "decode")
+KINDS = ("wire", "json", "decode", "encode")
 PART_COUNT_MAX = 100_000
 """Bodies of one part of a run. Each part has a seed, and so a corpus, of its own."""
 SEED_STRIDE = 1_000_003

@@ -12,18 +12,33 @@
     decode_sort.py      attributes in the order of their keys
     decode_numbers.py   numbers as text
     decode_text.py      values as text
+    decode_types.py     what values were before they became text
     decode_lay.py       the buffers of Arrow
+    decode_arrays.py    arrays around them
     decode_columns.py   columns of any level
     decode_common.py    the columns that every table begins with
     decode_logs.py      those of logs
     decode_spans.py     those of spans
     decode_metrics.py   those of metrics
     decode_memory.py    raw memory, and the compiler
+    encode.py           encode: rows become requests again
+    encode_rows.py      columns, checked; errors that say where something is wrong
+    encode_types.py     what the values were
+    encode_values.py    attributes and bodies
+    encode_json.py      those that are JSON
+    encode_fields.py    columns as fields of protobuf
+    encode_wire.py      protobuf's bytes, by column
+    encode_levels.py    what is said once for many rows, and requests
+    encode_common.py    resources and scopes
+    encode_logs.py      log records
+    encode_spans.py     spans
+    encode_metrics.py   metrics and data points
 
 Nothing here does I/O. `docs/schemas.md` says where each value comes from.
 """
 
 from frazil.model.columns.decode import TABLE_OF, decode, warm
+from frazil.model.columns.encode import encode
 from frazil.model.columns.schemas import DEAD_LETTERS, LOGS, METRICS, SPANS, TABLES
 from frazil.model.columns.telemetry import DeadLetter, Decoded, Request
 
@@ -38,5 +53,6 @@ __all__ = [
     "Decoded",
     "Request",
     "decode",
+    "encode",
     "warm",
 ]
