@@ -19,12 +19,13 @@ import pytest
 from frazil.query.functions import OneScene
 from frazil.query.sessions import open_session
 from tests.query import hostile
-from tests.query.hostile_run import MEMORY_BYTES_MAX, SECRET, TIMEOUT_MS
+from tests.query.hostile_run import MEMORY_BYTES_MAX, SECRET, TIMEOUT_MS, TIMEOUT_MS_ELSE
 
 ROOT = Path(__file__).parents[2]
 MiB = 1024 * 1024
-GRACE_S = 2.0
-"""One second is what we promise; one is for a machine that has other things to do."""
+GRACE_S = 8.0
+"""One second is what we promise; the rest is for a machine that has other things to do. What got
+away would go on for minutes."""
 OWN_GROWTH_MAX = 3 * MEMORY_BYTES_MAX + 128 * MiB
 """What queries may take, and what the first use of everything loads and compiles."""
 CHILD_MAX = 128 * MiB + 2 * MEMORY_BYTES_MAX + 128 * MiB
@@ -96,10 +97,11 @@ def test_hostile_sql_gets_nowhere(family: str, tmp_path: Path, doorbell: Doorbel
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     report: dict[str, Any] = json.loads(done.stdout)
 
+    timeout_s = TIMEOUT_MS.get(family, TIMEOUT_MS_ELSE) / 1000
     assert len(report["attempts"]) == len(getattr(hostile, family))
     for attempt in report["attempts"]:
         assert not attempt["has_secret"], attempt
-        assert attempt["seconds"] <= TIMEOUT_MS / 1000 + GRACE_S, attempt
+        assert attempt["seconds"] <= timeout_s + GRACE_S, attempt
         if family in ("WRITES", "REACHES"):
             assert attempt["outcome"] in ("Rejected", "Malformed", "Unknown"), attempt
         if family == "GREEDY":
