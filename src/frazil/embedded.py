@@ -94,11 +94,11 @@ class Embedded:
             missing, now_ns = self.tier.lag, self._clock.monotonic_ns()
             if missing != seen:
                 seen, seen_ns = missing, now_ns
-            if self._error is not None or now_ns - seen_ns > STUCK_MS * NS_PER_MS:
-                raise Unavailable(
-                    f"{missing} requests of the log do not become visible: "
-                    f"{self._error or self.tier.trouble or 'the disk may be full'}"
-                )
+            reason = self._error or self.tier.trouble
+            if reason is None and now_ns - seen_ns > STUCK_MS * NS_PER_MS:
+                reason = f"nothing new for {STUCK_MS} ms; the disk may be full"
+            if reason is not None:
+                raise Unavailable(f"{missing} requests of the log do not become visible: {reason}")
             self._clock.sleep(LOOK_S)
 
     def sql(self, text: str, *, limits: Limits | None = None) -> Result:

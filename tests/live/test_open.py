@@ -115,11 +115,8 @@ def test_a_node_may_only_receive(tmp_path: Path) -> None:
         assert opened.ask("SELECT count(*) AS n FROM logs")["n"].to_pylist() == [80]
 
 
-def test_a_log_that_cannot_be_read_is_no_half_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_that_cannot_be_read_is_no_half_answer(tmp_path: Path) -> None:
     """Whoever opens it is told, with the place; nothing is held afterwards."""
-    monkeypatch.setattr(embedded, "STUCK_MS", 300)
     settings = tmp_path / "frazil.toml"
     settings.write_text(SMALL.format(hot="false"))
     folder = tmp_path / "data"
@@ -134,6 +131,20 @@ def test_a_log_that_cannot_be_read_is_no_half_answer(
     for _ in range(2):
         with pytest.raises(Unavailable, match=r"do not become visible: .*is damaged at byte"):
             frazil.open(folder, config=settings)
+
+
+def test_rows_that_do_not_come_are_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when memory is full and nothing can be sealed."""
+    monkeypatch.setattr(embedded, "STUCK_MS", 300)
+    monkeypatch.setattr(HotTier, "step", lambda _: 0)
+    with Node(tmp_path / "data") as node:
+        fill(node, ["one"])
+        assert node.stop() == 0
+    shutil.rmtree(tmp_path / "data" / "hot")
+    with pytest.raises(Unavailable, match=r"1 requests .* nothing new for 300 ms"):
+        frazil.open(tmp_path / "data")
 
 
 def test_a_dead_worker_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
