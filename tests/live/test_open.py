@@ -80,7 +80,7 @@ def test_results_go_wherever_arrow_goes(tmp_path: Path) -> None:
         counted = duckdb.sql("SELECT count(*) FROM result")
         assert counted is not None
         assert counted.fetchall() == [(len(names),)]
-        assert f"<td>{names[0]}</td>" in opened.sql(text)._repr_html_()
+        assert f">{names[0]}</td>" in opened.sql(text)._repr_html_()
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:

@@ -69,6 +69,13 @@ def test_a_notebook_sees_a_bounded_part(engine: Engine) -> None:
     assert "line 0" not in engine.sql("SELECT repeat('x', 9000) AS x")._repr_html_()
 
 
+def test_maps_and_numbers_in_a_notebook(engine: Engine) -> None:
+    """Maps as people write them, numbers below each other."""
+    shown = engine.sql("SELECT attributes, _offset FROM logs LIMIT 1")._repr_html_()
+    assert '<td style="text-align:left;vertical-align:top">k: 0</td>' in shown
+    assert '<td style="text-align:right;vertical-align:top">0</td>' in shown
+
+
 def test_a_wide_result_is_cut_in_a_notebook(engine: Engine) -> None:
     """As many columns as a page has, and cells of a size."""
     columns = ", ".join(f"{n} AS c{n}" for n in range(50))

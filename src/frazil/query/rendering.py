@@ -9,6 +9,7 @@ import pyarrow as pa
 
 COLUMNS_MAX = 40
 CELL_LENGTH_MAX = 200
+TYPE = '<span style="font-weight:normal;font-size:smaller">{}</span>'
 
 
 def html_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema, rows_max: int) -> str:
@@ -16,15 +17,16 @@ def html_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema, rows_max: int)
     shown = pa.Table.from_batches(batches, schema).slice(0, rows_max)
     there = sum(batch.num_rows for batch in batches)
     fields = list(schema)[:COLUMNS_MAX]
+    styles = [f'style="text-align:{_side(field.type)};vertical-align:top"' for field in fields]
     head = "".join(
-        f"<th>{_cell(field.name)}<br><small>{_cell(str(field.type))}</small></th>"
-        for field in fields
+        f"<th {style}>{_cell(field.name)}<br>{TYPE.format(_cell(str(field.type)))}</th>"
+        for style, field in zip(styles, fields, strict=True)
     )
-    columns = [shown.column(place).to_pylist() for place in range(len(fields))]
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>"
-        for row in zip(*columns, strict=True)
-    )
+    columns = [
+        [f"<td {style}>{_cell(value)}</td>" for value in column.to_pylist(maps_as_pydicts="lossy")]
+        for style, column in zip(styles, shown.columns, strict=False)
+    ]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*columns, strict=True))
     notes = []
     if there > rows_max:
         notes.append(f"the first {rows_max} rows")
@@ -34,9 +36,16 @@ def html_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema, rows_max: int)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
+def _side(kind: pa.DataType) -> str:
+    """Numbers stand below each other."""
+    return "right" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "left"
+
+
 def _cell(value: object) -> str:
     if value is None:
         return "<i>NULL</i>"
+    if isinstance(value, dict):
+        value = ", ".join(f"{name}: {each}" for name, each in value.items())
     text = str(value)
     if len(text) > CELL_LENGTH_MAX:
         text = text[:CELL_LENGTH_MAX] + "…"
