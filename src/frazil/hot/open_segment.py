@@ -17,7 +17,7 @@ from frazil.hot.piece import Piece
 
 OPEN = "open"
 """What a piece is called that is in no file."""
-BATCH_ROWS = 8192
+BATCH_ROWS = 2048
 BATCH_BYTES = 4 * 1024 * 1024
 """A batch of this many rows or bytes is large enough for a query; joining it would only cost."""
 
