@@ -22,6 +22,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class FrazilError(Exception):
     """Anything Frazil raises on purpose."""
@@ -99,3 +101,11 @@ class Corrupt(FrazilError):
         self.expected = expected
         self.found = found
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Callable[..., Corrupt], tuple[object, ...]]:
+        """So that a task in another process can tell of it."""
+        return _corrupt, (self.path, self.position, self.expected, self.found, self.hint)
+
+
+def _corrupt(path: str, position: int, expected: str, found: str, hint: str) -> Corrupt:
+    return Corrupt(path=path, position=position, expected=expected, found=found, hint=hint)
