@@ -595,7 +595,7 @@ def is_listening(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), WAIT_S):
             return True
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # reset: closed while we knocked
         return False
 
 
