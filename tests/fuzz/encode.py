@@ -31,7 +31,7 @@ EXAMPLES_MAX = 5
 EXAMPLE_LENGTH = 5000
 WILDNESS = (0.0, 0.1, 0.4)
 INGEST_TIME_MS = 1_700_000_000_000
-PLACE = ("_partition", "_offset", "_row")
+PLACE = ("_log_partition", "_offset", "_row")
 """Columns that say where in the log a row comes from, which is another place by then."""
 STORABLE = {"logs": is_log_record, "traces": is_span}
 

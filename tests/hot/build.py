@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from frazil.disk import Mode
 from frazil.hot.config import HotConfig
-from frazil.hot.decoding import Decode
 from frazil.hot.piece import Piece
 from frazil.hot.tier import SOURCES, HotTier
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import Rand
+from frazil.model.columns import Decode
 from frazil.model.columns.schemas import DEAD_LETTERS
 from frazil.model.columns.telemetry import DeadLetter, Decoded, Request
 from tests.sim.clock import SimClock
@@ -30,7 +30,7 @@ TIME = pa.timestamp("us", tz="UTC")
 ATTRIBUTES = pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))
 LINES = pa.schema(
     [
-        pa.field("_partition", pa.int32(), nullable=False),
+        pa.field("_log_partition", pa.int32(), nullable=False),
         pa.field("_offset", pa.int64(), nullable=False),
         pa.field("_row", pa.int32(), nullable=False),
         pa.field("time", TIME, nullable=False, metadata={"comment": "when"}),

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import TooLarge
-from frazil.hot.decoding import CRASHES, decode_some, requests_of
+from frazil.hot.decoding import requests_of
 from frazil.log import Log, Record, append_of_records
 from frazil.model import Rand
+from frazil.model.columns.decode_any import CRASHES, decode_some
 from frazil.model.columns.telemetry import Decoded, Request
 from tests.hot.build import LINES, LOG, TOPIC, decode
 from tests.sim.clock import SimClock

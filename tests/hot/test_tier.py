@@ -140,7 +140,7 @@ def test_every_partition_is_followed() -> None:
     machine.seal()
     again = restarted(disk)
     rows = pa.Table.from_batches([b for p in again.tier.pieces("logs") for b in p.batches])
-    assert rows["_partition"].to_pylist() == [0] * 4 + [1] * 6
+    assert rows["_log_partition"].to_pylist() == [0] * 4 + [1] * 6
     assert [(p.partition, p.offset_end) for p in again.tier.pieces("logs")] == [(0, 2), (1, 3)]
 
 
@@ -154,7 +154,7 @@ def test_bad_records_become_dead_letters_and_neighbours_live() -> None:
 
     def letters(tier: HotTier) -> list[tuple[object, ...]]:
         table = pa.Table.from_batches([b for p in tier.pieces("dead_letters") for b in p.batches])
-        names = ["topic", "_partition", "_offset", "_row", "stage", "payload"]
+        names = ["topic", "_log_partition", "_offset", "_row", "stage", "payload"]
         assert table["time"].cast(pa.int64()).to_pylist() == [now_us] * 3
         return list(zip(*(table[name].to_pylist() for name in names), strict=True))
 

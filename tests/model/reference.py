@@ -94,7 +94,7 @@ def parsed(signal: str, body: bytes, has_groups: bool) -> Any:
 
 def place(request: Request, number: int) -> Row:
     return {
-        "_partition": request.partition,
+        "_log_partition": request.partition,
         "_offset": request.offset,
         "_row": number,
         "ingest_time": request.ingest_time_ms * 1000,

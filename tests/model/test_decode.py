@@ -372,9 +372,8 @@ def test_rows_say_where_they_come_from() -> None:
         for partition, offset in ((0, 5), (1, 2**40))
     ]
     batch = decode("logs", requests).batch
-    places = zip(
-        *(batch.column(name).to_pylist() for name in ("_partition", "_offset", "_row")), strict=True
-    )
+    names = ("_log_partition", "_offset", "_row")
+    places = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
     assert list(places) == [(p, o, row) for p, o in ((0, 5), (1, 2**40)) for row in range(4)]
 
 

@@ -586,7 +586,7 @@ def test_the_door_has_it() -> None:
 
 def test_only_what_is_derived_is_not_needed() -> None:
     """The rest was sent. The page docs/schemas.md has this list, too."""
-    derived = {"_partition", "_offset", "_row", "time", "ingest_time", "service_name"}
+    derived = {"_log_partition", "_offset", "_row", "time", "ingest_time", "service_name"}
     derived |= {"body_type", "duration_nano", *PROMOTED_RESOURCE, *PROMOTED_SPAN, "_value_types"}
     for signal, names in NEEDED.items():
         assert set(TABLES[TABLE_OF[signal]].names) - set(names) <= derived

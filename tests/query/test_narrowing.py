@@ -27,7 +27,7 @@ def engine() -> Iterator[Engine]:
     ("text", "read", "expected"),
     [
         ("SELECT body FROM logs", ["body"], ["body"]),
-        ("SELECT count(*) FROM logs", [], ["_partition"]),
+        ("SELECT count(*) FROM logs", [], ["_log_partition"]),
         ("SELECT Count ( * ), BODY FROM logs", ["body"], ["body"]),
         ("SELECT severity_number * 2 FROM logs", ["severity_number"], ["severity_number"]),
         ("SELECT x FROM (SELECT body AS x, flags FROM logs)", ["body"], ["flags", "body"]),

@@ -175,7 +175,7 @@ def _judge(folder: Path, settings: Path, ledger: Ledger) -> Verdict:
 
 
 def _query(table: str, column: str) -> str:
-    return f"SELECT {column} FROM {table} ORDER BY _partition, _offset, _row"
+    return f"SELECT {column} FROM {table} ORDER BY _log_partition, _offset, _row"
 
 
 def _names(signal: Signal, request: object) -> list[str]:

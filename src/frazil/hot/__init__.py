@@ -6,7 +6,7 @@
     piece.py           Piece, Filter: what queries get
     shown.py           which pieces there are, of all tables at one moment
     partition.py       one partition of the log as rows: open, frozen, sealed
-    decoding.py        from batches of the log to rows and dead letters
+    decoding.py        from batches of the log to requests
     open_segment.py    rows in memory, small batches joined as they come
     sealer.py          frozen rows become files, the log is told, old files go
     shelf.py           the files of one partition, side by side
@@ -33,7 +33,6 @@ which are immutable and outlive their files.
 from frazil.hot.arrow_segment import ArrowSegment, ArrowStream, open_segment
 from frazil.hot.bloom import Bloom
 from frazil.hot.config import HotConfig
-from frazil.hot.decoding import Decode
 from frazil.hot.facts import ColumnFacts
 from frazil.hot.piece import Filter, Piece
 from frazil.hot.shown import Snapshot
@@ -45,7 +44,6 @@ __all__ = [
     "ArrowStream",
     "Bloom",
     "ColumnFacts",
-    "Decode",
     "Filter",
     "HotConfig",
     "HotTier",

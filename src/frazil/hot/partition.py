@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from frazil.errors import Corrupt, OutOfRange
-from frazil.hot.decoding import Decode, decode_some, requests_of, rows_of_dead
+from frazil.hot.decoding import requests_of
 from frazil.hot.drift import conformed
 from frazil.hot.open_segment import OpenSegment
 from frazil.hot.piece import Piece
 from frazil.hot.shelf import Shelf
 from frazil.log import Partition, Reader, Subscriber
 from frazil.metrics import Counter
-from frazil.model.columns import Request
+from frazil.model.columns import Decode, Request, decode_some, rows_of_dead
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 from frazil.disk import Disk, is_full
 from frazil.errors import Corrupt, Overloaded, Unknown
 from frazil.hot.config import HotConfig
-from frazil.hot.decoding import Decode
 from frazil.hot.open_segment import OpenSegment
 from frazil.hot.partition import HotPartition, Source
 from frazil.hot.piece import Piece
@@ -29,6 +28,7 @@ from frazil.hot.shown import Shown, Snapshot
 from frazil.log import Log, Partition, Topic
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock
+from frazil.model.columns import Decode
 
 logger = logging.getLogger(__name__)
 

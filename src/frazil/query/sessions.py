@@ -20,7 +20,7 @@ from frazil.query.steady import AGGREGATES, SCALARS
 READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 _COMMON = (
-    "_partition, _offset, _row, time, time_unix_nano, ingest_time, service_name, "
+    "_log_partition, _offset, _row, time, time_unix_nano, ingest_time, service_name, "
     "service_namespace, service_instance_id, deployment_environment, host_name, "
     "k8s_namespace_name, k8s_pod_name, k8s_container_name, scope_name, scope_version, "
     "resource_attributes, scope_attributes, metric_name, description, unit, "

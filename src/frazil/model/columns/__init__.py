@@ -3,6 +3,7 @@
     schemas.py          the four tables, column for column
     telemetry.py        Request, Decoded, DeadLetter: into a decoder, and out of it
     decode.py           decode: many requests become rows; warm
+    decode_any.py       the same, whatever is in them; dead letters as rows
     decode_fields.py    the fields of OTLP
     decode_table.py     the table that steers the walk
     decode_walk.py      the walk over the bytes
@@ -38,6 +39,7 @@ Nothing here does I/O. `docs/schemas.md` says where each value comes from.
 """
 
 from frazil.model.columns.decode import TABLE_OF, decode, warm
+from frazil.model.columns.decode_any import Decode, decode_some, rows_of_dead
 from frazil.model.columns.encode import encode
 from frazil.model.columns.schemas import DEAD_LETTERS, LOGS, METRICS, SPANS, TABLES
 from frazil.model.columns.telemetry import DeadLetter, Decoded, Request
@@ -50,9 +52,12 @@ __all__ = [
     "TABLES",
     "TABLE_OF",
     "DeadLetter",
+    "Decode",
     "Decoded",
     "Request",
     "decode",
+    "decode_some",
     "encode",
+    "rows_of_dead",
     "warm",
 ]

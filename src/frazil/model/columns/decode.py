@@ -121,7 +121,7 @@ def _place_columns(requests: Sequence[Request], numbers: Words, rows: Words) -> 
     partitions = np.array([request.partition for request in requests], np.int32)
     offsets = np.array([request.offset for request in requests], np.int64)
     return {
-        "_partition": array_of(INT, partitions[numbers]),
+        "_log_partition": array_of(INT, partitions[numbers]),
         "_offset": array_of(LONG, offsets[numbers]),
         "_row": array_of(INT, rows.astype(np.int32)),
     }

@@ -92,7 +92,7 @@ def _promoted(name: str, keys: tuple[str, ...], owner: str, kind: pa.DataType = 
 
 
 COMMON = [
-    _column("_partition", INT, "partition of the log that holds the request"),
+    _column("_log_partition", INT, "partition of the log that holds the request"),
     _column("_offset", LONG, "offset of the request in that partition"),
     _column("_row", INT, "place of the record inside the request, from 0"),
     _column("time", TIME, "event time, else observed time, else ingest time"),
@@ -206,7 +206,7 @@ METRICS = pa.schema(
 DEAD_LETTERS = pa.schema(
     [
         _column("topic", STRING, "topic of the log that holds the bytes"),
-        _column("_partition", INT, "partition of that topic"),
+        _column("_log_partition", INT, "partition of that topic"),
         _column("_offset", LONG, "offset in that partition"),
         _optional("_row", INT, "place of the record inside the request; null for all of it"),
         _column("time", TIME, "when it was set aside"),
