@@ -66,7 +66,13 @@ def parser() -> argparse.ArgumentParser:
     add("--cors-origin", action="append", metavar="ORIGIN", help="pages that may send; repeatable")
     add("--json", action="store_true", help="one line of JSON once the node accepts")
 
-    warm = verbs.add_parser("warm", help="compile what is compiled, so that no start has to wait")
+    flush = verbs.add_parser("flush", help="bring all that a data folder holds into its tables")
+    flush.set_defaults(verb=flush_verb)
+    flush.add_argument("--config", metavar="FILE", help="settings in TOML; flags are stronger")
+    flush.add_argument("--data", metavar="DIR", help="the folder, which no node may use now (data)")
+    flush.add_argument("--json", action="store_true", help="one line of JSON per commit")
+
+    warm = verbs.add_parser("warm", help="compile and fetch what no start should have to wait for")
     warm.set_defaults(verb=warm_verb)
     return made
 
@@ -109,14 +115,32 @@ def up_verb(options: argparse.Namespace) -> int:
     return 0
 
 
+def flush_verb(options: argparse.Namespace) -> int:
+    """Bring all that is in the log into the tables, and say what was new."""
+    from frazil.config import load
+    from frazil.embedded import flush_folder
+
+    overrides = {} if options.data is None else {"data": options.data}
+    done = flush_folder(load(options.config, overrides))
+    for each in done:
+        if options.json:
+            print(json.dumps(each.to_dict()))
+        else:
+            print(f"{each.table}: {each.row_count} rows, {each.dead_count} dead letters")
+    if not done and not options.json:
+        print("nothing new")
+    return 0
+
+
 def warm_verb(_: argparse.Namespace) -> int:
-    """Compile ahead of time."""
-    from frazil import ingest, query
+    """Compile and fetch ahead of time."""
+    from frazil import ingest, lake, query
     from frazil.model import columns
 
     ingest.warm()
     columns.warm()
     query.warm()
+    lake.warm()
     return 0
 
 

@@ -10,6 +10,7 @@ import msgspec
 from frazil.errors import Malformed
 from frazil.hot import HotConfig
 from frazil.ingest import IngestConfig
+from frazil.lake import LakeConfig
 from frazil.log import LogConfig
 from frazil.query import QueryConfig
 
@@ -24,6 +25,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
     hot: HotConfig = msgspec.field(default_factory=HotConfig)
+    lake: LakeConfig = msgspec.field(default_factory=LakeConfig)
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Embedded: the rows of a log, and SQL over them, in this process.
+"""Embedded: the rows of a log, its tables, and SQL over them, in this process.
 
-hot tier open ─> its threads ─> SQL ... closed in reverse
+tables ─> hot tier ─> its threads ─> SQL ... closed in reverse
 
 A node has one beside its ports. `frazil.open(path)` is one over a log of its own.
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -22,8 +23,9 @@ from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
+from frazil.lake import Appended, Lake
 from frazil.log import Log
-from frazil.model import NS_PER_MS, Clock, SystemClock, SystemRand, columns
+from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
 from frazil.query import Engine, Limits, Result
 
 logger = logging.getLogger(__name__)
@@ -36,12 +38,19 @@ STUCK_MS = 30_000
 Fatal = Callable[[BaseException], None]
 
 
+class Owned(Protocol):
+    """Something that is given back when it is not needed any more."""
+
+    def close(self) -> None: ...
+
+
 class Embedded:
     """Any thread may ask; one opens and closes."""
 
-    def __init__(self, tier: HotTier, engine: Engine, clock: Clock) -> None:
+    def __init__(self, tier: HotTier, engine: Engine, lake: Lake | None, clock: Clock) -> None:
         self.tier = tier
         self.engine = engine
+        self.lake = lake
         self._clock = clock
         self._closing = ExitStack()
         self._error: BaseException | None = None
@@ -54,24 +63,26 @@ class Embedded:
         config: Config,
         *,
         clock: Clock,
+        lake: Lake | None = None,
         fatal: Fatal | None = None,
-        owns_log: bool = False,
+        owns: Iterable[Owned] = (),
     ) -> Embedded:
         """Open the rooms above a log that was not maintained yet. Its rows become visible while
         others go on.
 
-        `fatal` is called, in another thread, when nothing new can become visible any more.
+        What it `owns` it closes, the last one first. `fatal` is called, in another thread, when
+        nothing new can become visible any more.
         """
         with ExitStack() as stack:
-            if owns_log:
-                stack.callback(log.close)
+            for owned in owns:
+                stack.callback(owned.close)
             tier = HotTier.open(
                 disk, log, config.hot, decode=columns.decode, schemas=columns.TABLES, clock=clock
             )
             stack.callback(tier.close)
             engine = Engine.open(tier.snapshot, columns.TABLES, config.query, clock)
             stack.callback(engine.close)
-            opened = cls(tier, engine, clock)
+            opened = cls(tier, engine, lake, clock)
             worker = HotWorker(tier, clock=clock, fatal=lambda error: opened._die(error, fatal))
             worker.start()
             stack.callback(worker.close)
@@ -111,6 +122,13 @@ class Embedded:
         """All rows of one query at once. What the questions in `frazil.query` are asked with."""
         return self.sql(text).arrow()
 
+    def flush(self) -> list[Appended]:
+        """Bring all that is durable now into the tables. Returns when it is there, and what was
+        new. Starts Spark, if it is not there yet."""
+        if self.lake is None:
+            raise Unavailable("there is no lake: lake.enabled is false, or it is not installed")
+        return self.lake.flush()
+
     def close(self) -> None:
         """Stop queries, then threads; give back files. What is not sealed comes from the log."""
         self._closing.close()
@@ -130,19 +148,55 @@ class Embedded:
 def open_folder(path: str | os.PathLike[str], config: str | os.PathLike[str] | None) -> Embedded:
     """Everything that a data folder holds, visible when this returns."""
     settings = load(None if config is None else os.fspath(config), {"data": os.fspath(path)})
-    if not (Path(path) / "log").is_dir():
-        raise Unknown(
-            f"{os.fspath(path)} is no data folder of Frazil: it has no log in it. "
-            "`frazil up --data …` makes one"
-        )
+    _check_folder(Path(path))
     disk, clock = RealDisk(settings.data), SystemClock()
     log = Log.open(disk, settings.log, clock=clock, rand=SystemRand(), holder="frazil.open")
     with ExitStack() as stack:
-        opened = Embedded.over(log, disk, settings, clock=clock, owns_log=True)
+        stack.callback(log.close)
+        lake = open_lake(log, settings, clock=clock, rand=SystemRand(), is_steady=False)
+        owns: list[Owned] = [log] if lake is None else [log, lake]
+        stack.pop_all()
+        opened = Embedded.over(log, disk, settings, clock=clock, lake=lake, owns=owns)
         stack.callback(opened.close)
         opened.catch_up()
         stack.pop_all()
     return opened
+
+
+def flush_folder(config: Config) -> list[Appended]:
+    """Bring all that a data folder holds into its tables. Nobody else may use the folder now."""
+    _check_folder(Path(config.data))
+    disk, clock, rand = RealDisk(config.data), SystemClock(), SystemRand()
+    with (
+        Log.open(disk, config.log, clock=clock, rand=rand, holder="frazil flush") as log,
+        Lake.open(
+            log, Path(config.data), config.lake, clock=clock, rand=rand, is_steady=False
+        ) as lake,
+    ):
+        return lake.flush()
+
+
+def open_lake(
+    log: Log, config: Config, *, clock: Clock, rand: Rand, is_steady: bool
+) -> Lake | None:
+    """The tables beside a log, unless they are not wanted, or something for them is missing."""
+    if not config.lake.enabled:
+        return None
+    try:
+        return Lake.open(
+            log, Path(config.data), config.lake, clock=clock, rand=rand, is_steady=is_steady
+        )
+    except Unavailable as error:
+        logger.warning("there is no lake", extra={"reason": str(error)})
+        return None
+
+
+def _check_folder(path: Path) -> None:
+    if not (path / "log").is_dir():
+        raise Unknown(
+            f"{path} is no data folder of Frazil: it has no log in it. "
+            "`frazil up --data …` makes one"
+        )
 
 
 def _warm() -> None:

@@ -1,6 +1,6 @@
 """A node: rooms start in the order of the river and stop in reverse.
 
-log open ─> hot tier and SQL ─> OTLP open ─> ready ... stop asked ─> OTLP drained ─> all closed
+log ─> tables ─> hot tier and SQL ─> OTLP ─> ready ... stop asked ─> OTLP drained ─> all closed
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 
 from frazil.config import Config
 from frazil.disk import RealDisk
-from frazil.embedded import Embedded
+from frazil.embedded import Embedded, open_lake
 from frazil.errors import Unavailable
 from frazil.ingest import Access, Otlp
+from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import Clock, Rand
 
@@ -37,6 +38,8 @@ class Ready:
     http_port: int
     embedded: Embedded | None
     """From within this process; None when `hot.enabled` is false."""
+    lake: Lake | None
+    """None when `lake.enabled` is false, or when something for it is not installed."""
 
 
 async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Ready], None]) -> None:
@@ -52,16 +55,26 @@ async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Read
     with ExitStack() as rooms:
         log = Log.open(disk, config.log, clock=clock, rand=rand, holder="frazil up")
         rooms.enter_context(log)
+        lake = open_lake(log, config, clock=clock, rand=rand, is_steady=True)
+        if lake is not None:
+            rooms.enter_context(lake)
         embedded = None
         if config.hot.enabled:
-            embedded = Embedded.over(log, disk, config, clock=clock, fatal=_teller(died))
+            embedded = Embedded.over(log, disk, config, clock=clock, lake=lake, fatal=_teller(died))
             rooms.enter_context(embedded)
         otlp = await Otlp.open(log, config.ingest, access, clock=clock, rand=rand)
         maintaining = asyncio.create_task(_maintain(log))
         stopping = asyncio.create_task(stop.wait())
         gc.freeze()  # what start-up has made stays; looking through it again and again took 8 %
         try:
-            ready(Ready(grpc_port=otlp.grpc_port, http_port=otlp.http_port, embedded=embedded))
+            ready(
+                Ready(
+                    grpc_port=otlp.grpc_port,
+                    http_port=otlp.http_port,
+                    embedded=embedded,
+                    lake=lake,
+                )
+            )
             ends: set[asyncio.Future[Any]] = {maintaining, stopping, died}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -13,7 +13,7 @@ from tests.house.sources import ROOT, Source, house, imports_of, report
 OWNERS: dict[str, set[str] | None] = {
     "google_crc32c": {"disk", "log", "hot"},
     "cramjam": {"log"},
-    "msgspec": {"log", "ingest", "hot", "query", "config"},
+    "msgspec": {"log", "ingest", "hot", "lake", "query", "config"},
     "blake3": {"ingest"},
     "google": {"ingest"},
     "grpc": {"ingest"},
@@ -28,8 +28,10 @@ OWNERS: dict[str, set[str] | None] = {
     "uvicorn": {"ingest"},
     "uvloop": {"cli"},
     "zstandard": {"ingest"},
+    "py4j": {"lake"},
     "pyspark": {"lake"},
     "pyiceberg": {"lake"},
+    "sqlalchemy": {"lake"},
     "datafusion": {"query"},
     "pyarrow": None,
 }

@@ -15,6 +15,7 @@
     marks.py        what was promised, kept outside the log
     view.py         View: what readers see, replaced whole
     reader.py       Reader: a cursor that sees only what is durable
+    offline.py      Stretch: offsets, read by a process that has no log
     producers.py    never twice, for producers that number their batches
     digests.py      never twice, for senders that number nothing
     progress.py     Progress: watermark and gaps of one subscriber in one partition
@@ -53,6 +54,7 @@ from frazil.log.compression import Compression
 from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.digests import DIGEST_BYTES
 from frazil.log.log import Log, Maintained
+from frazil.log.offline import Extent, Stretch, plan_stretches, read_stretch
 from frazil.log.partition import Partition
 from frazil.log.reader import AtTime, Reader, Start
 from frazil.log.record import Record
@@ -73,6 +75,7 @@ __all__ = [
     "BatchHeader",
     "Claim",
     "Compression",
+    "Extent",
     "Log",
     "LogConfig",
     "Maintained",
@@ -82,6 +85,7 @@ __all__ = [
     "Repaired",
     "Start",
     "StoredBatch",
+    "Stretch",
     "Subscriber",
     "SubscriberConfig",
     "Topic",
@@ -93,7 +97,9 @@ __all__ = [
     "encode_batch",
     "exit_process",
     "parse_header",
+    "plan_stretches",
     "read_records",
+    "read_stretch",
     "repair_partition",
     "validate_produced",
 ]

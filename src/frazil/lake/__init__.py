@@ -1,0 +1,55 @@
+"""lake: the log frozen into Iceberg tables, each offset once. Needs Spark, Java and PyIceberg, and
+says so where they are missing; without them it can be imported all the same.
+
+    lake.py           Lake: the tables beside a log, and the thread that fills them
+    config.py         LakeConfig
+
+    append.py         Appender: rounds from a log to tables
+    feed.py           where rows come from: our log, by its files
+    slices.py         what one task takes
+    task.py           what one task does
+    on_spark.py       tasks on Spark
+    commit.py         files and offsets in one step, or neither
+
+    tables.py         tables made, and brought up to date
+    evolution.py      what somebody has changed in one
+    schemas.py        their columns in Iceberg's words
+    field_ids.py      the number of every field, for good
+    layout.py         how rows lie: order, filters, settings
+    catalog.py        the catalog, for PyIceberg and for Spark
+    durable_io.py     metadata that is on disk before anybody is told
+
+    parquet.py        data files
+    row_order.py      rows by day, and in order
+    file_layout.py    their columns
+    file_metrics.py   what a manifest says of them
+    sink.py           where Arrow writes to
+
+    session.py        Session: the one place where a SparkSession is made
+    spark_process.py  its process
+    jars.py           its jars
+
+On disk, below the data folder, unless `lake.catalog` and `lake.warehouse` say otherwise:
+
+    lake/catalog.db    which metadata each table has now
+    lake/warehouse/    metadata and data files
+    lake/scratch/      Spark's temporary files
+
+One thread fills the tables and does whatever else is done to them. Tasks are other processes.
+"""
+
+from frazil.lake.append import Appended, Appender, Covered
+from frazil.lake.config import LakeConfig
+from frazil.lake.jars import warm
+from frazil.lake.lake import Lake
+from frazil.lake.session import Session
+
+__all__ = [
+    "Appended",
+    "Appender",
+    "Covered",
+    "Lake",
+    "LakeConfig",
+    "Session",
+    "warm",
+]

@@ -1,0 +1,307 @@
+"""Appender: what a log holds becomes snapshots of tables, each offset once.
+
+1. next     where does each table go on? The table itself says so, and nobody else
+2. plan     the offsets from there up to what is durable, cut into slices for tasks
+3. run      one job for all tables: each task reads its slice, decodes, sorts, writes, syncs
+4. dead     dead letters come into their table first: a row that is missing has its reason by then
+5. commit   files and offsets of a table in one step
+6. publish  the table is read back, and the log told that it may let go
+
+Whatever fails between two steps, the next round begins with 1 and repeats what did not count.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from frazil.errors import Conflict, Malformed
+from frazil.lake.commit import Change, Place, commit, next_offsets, take_over
+from frazil.lake.config import LakeConfig
+from frazil.lake.feed import SOURCES, Feed
+from frazil.lake.slices import Slice, Source
+from frazil.lake.task import DEAD_LETTERS, Target, Written
+from frazil.metrics import Counter
+from frazil.model import Clock, Rand
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table
+
+    from frazil.lake.parquet import WrittenFile
+
+logger = logging.getLogger(__name__)
+
+ROUND_BYTES_MAX = 1024 * 1024 * 1024
+"""Of the log, in one round of one partition."""
+
+ROWS = Counter("frazil.lake.rows", "Rows committed, by table.")
+
+Work = tuple[Slice, Target]
+Run = Callable[[Sequence[Work]], list[Written]]
+"""Does tasks, on Spark or in this process, and gives what each wrote, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """Offsets of one partition."""
+
+    topic: str
+    partition: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """One commit: these offsets are in the table now, as so many rows."""
+
+    table: str
+    covered: tuple[Covered, ...]
+    row_count: int
+    dead_count: int
+    snapshot_id: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """For people and programs that ask what was done."""
+        return asdict(self)
+
+
+class Appender:
+    """Belongs to one thread. Of several on the same tables only the last one opened commits."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        catalog: Catalog,
+        config: LakeConfig,
+        run: Run,
+        clock: Clock,
+        rand: Rand,
+    ) -> None:
+        self._feed = feed
+        self._catalog = catalog
+        self._config = config
+        self._run = run
+        self._clock = clock
+        self._rand = rand
+        self._name = self._unique()
+        self._round = 0
+        self._held: dict[Place, int] = {}
+
+    @classmethod
+    def open(
+        cls,
+        feed: Feed,
+        catalog: Catalog,
+        config: LakeConfig,
+        *,
+        run: Run,
+        clock: Clock,
+        rand: Rand,
+    ) -> Appender:
+        """Make the tables that are missing, take all of them over, and tell the log what they
+        hold."""
+        from frazil.lake.tables import ensure_table
+
+        appender = cls(feed, catalog, config, run, clock, rand)
+        for name in (*(table for _, table, _ in SOURCES), DEAD_LETTERS):
+            ensure_table(catalog, config, name)
+            take_over(catalog, appender._full_name(name), appender._name, clock=clock)
+        appender._publish(feed.sources())
+        return appender
+
+    @property
+    def pending_bytes(self) -> int:
+        """About how much waits for the next round."""
+        return sum(
+            self._feed.pending_bytes(source, self._held.get(source.place, 0))
+            for source in self._feed.sources()
+        )
+
+    def append(self) -> list[Appended]:
+        """Commit what is durable and not in the tables yet; one commit for each table.
+
+        Returns what was committed; nothing when there was nothing new. More may be left: a round
+        has a limit.
+        """
+        sources = self._feed.sources()
+        tables = {name: self._load(name) for name in {source.table for source in sources}}
+        dead = self._load(DEAD_LETTERS)
+        work = [
+            (each, self._target(tables[source.table], dead))
+            for source in sources
+            for each in self._plan(source, tables[source.table], dead)
+        ]
+        if not work:
+            return []
+        written = self._run(work)
+        _check_whole([slice for slice, _ in work], written)
+        return [
+            self._commit(table, dead, [each for each in written if each.source.table == name])
+            for name, table in sorted(tables.items())
+            if any(each.source.table == name for each in written)
+        ]
+
+    def _plan(self, source: Source, table: Table, dead: Table) -> list[Slice]:
+        begin = next_offsets(table).get(source.place, 0)
+        # A round may have failed between both commits. Its dead letters are there already, and
+        # exactly its offsets are done again, without them.
+        dead_end = next_offsets(dead).get(source.place, 0)
+        end = dead_end if dead_end > begin else None
+        slices = self._feed.plan(source, begin, end, self._config.slice_bytes)
+        total = 0
+        for count, each in enumerate(slices):
+            total += each.size_bytes
+            if count and total > ROUND_BYTES_MAX and end is None:
+                return slices[:count]
+        return slices
+
+    def _target(self, table: Table, dead: Table) -> Target:
+        self._round += 1
+        return Target(
+            rows_folder=_folder_of(table),
+            dead_folder=_folder_of(dead),
+            name=f"{self._name[:12]}-{self._round:08}",
+        )
+
+    def _commit(self, table: Table, dead: Table, written: Sequence[Written]) -> Appended:
+        """Commit what tasks wrote for one table."""
+        covered = _covered(written)
+        dead_count = self._commit_dead(dead, written, covered)
+        files = [file for each in written for file in each.files]
+        name = written[0].source.table
+        snapshot_id = commit(
+            self._catalog,
+            self._full_name(name),
+            Change(
+                files=[data_file_of(file, table) for file in files],
+                begins={(part.topic, part.partition): part.begin for part in covered},
+                ends={(part.topic, part.partition): part.end for part in covered},
+                appender=self._name,
+                commit_id=self._unique(),
+            ),
+            clock=self._clock,
+        )
+        row_count = sum(file.row_count for file in files)
+        ROWS.add(row_count, table=name)
+        self._publish({each.source: None for each in written})
+        return Appended(
+            table=name,
+            covered=covered,
+            row_count=row_count,
+            dead_count=dead_count,
+            snapshot_id=snapshot_id,
+        )
+
+    def _commit_dead(
+        self, dead: Table, written: Sequence[Written], covered: Sequence[Covered]
+    ) -> int:
+        """Commit dead letters, unless an earlier round has. Most rounds have none, so their table
+        goes on at or before where these begin."""
+        known = next_offsets(dead)
+        new = {
+            (part.topic, part.partition): part
+            for part in covered
+            if known.get((part.topic, part.partition), 0) <= part.begin
+        }
+        files = {
+            each.source.place: [
+                file
+                for other in written
+                if other.source.place == each.source.place
+                for file in other.dead_files
+            ]
+            for each in written
+            if each.source.place in new
+        }
+        files = {place: found for place, found in files.items() if found}
+        if not files:
+            return 0
+        change = Change(
+            files=[data_file_of(file, dead) for found in files.values() for file in found],
+            begins={place: known.get(place, 0) for place in files},
+            ends={place: new[place].end for place in files},
+            appender=self._name,
+            commit_id=self._unique(),
+        )
+        commit(self._catalog, self._full_name(DEAD_LETTERS), change, clock=self._clock)
+        return sum(file.row_count for found in files.values() for file in found)
+
+    def _publish(self, sources: Iterable[Source]) -> None:
+        """Tell the log what tables hold, as the catalog has them."""
+        tables: dict[str, Table] = {}
+        for source in sources:
+            table = tables.setdefault(source.table, self._load(source.table))
+            held = next_offsets(table).get(source.place, 0)
+            self._feed.publish(source, held)
+            self._held[source.place] = held
+
+    def _load(self, name: str) -> Table:
+        return self._catalog.load_table(self._full_name(name))
+
+    def _unique(self) -> str:
+        """A name that nobody else has."""
+        return f"{self._rand.getrandbits(128):032x}"
+
+    def _full_name(self, name: str) -> str:
+        return f"{self._config.namespace}.{name}"
+
+
+def _check_whole(slices: Sequence[Slice], written: Sequence[Written]) -> None:
+    """What the tasks wrote is what was planned, all of it."""
+    planned = [(each.source, each.begin, each.end) for each in slices]
+    found = [(each.source, each.begin, each.end) for each in written]
+    if planned != found:
+        raise Conflict(f"tasks wrote {found}, and were to write {planned}")
+
+
+def _covered(written: Sequence[Written]) -> tuple[Covered, ...]:
+    """The offsets of each partition, which lie side by side."""
+    ends: dict[Place, tuple[int, int]] = {}
+    for each in written:
+        begin, _ = ends.get(each.source.place, (each.begin, each.end))
+        ends[each.source.place] = (begin, each.end)
+    return tuple(
+        Covered(topic=topic, partition=partition, begin=begin, end=end)
+        for (topic, partition), (begin, end) in ends.items()
+    )
+
+
+def _folder_of(table: Table) -> str:
+    """The folder of a table whose files are on this machine."""
+    location = urlsplit(table.location())
+    if location.scheme not in ("", "file"):
+        raise Malformed(f"{table.location()} is no folder of this machine")
+    return unquote(location.path)
+
+
+def data_file_of(file: WrittenFile, table: Table) -> DataFile:
+    """A written file as Iceberg's metadata has it."""
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.typedef import Record
+
+    made = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"{table.location()}/{file.path}",
+        file_format=FileFormat.PARQUET,
+        partition=Record(file.day),
+        record_count=file.row_count,
+        file_size_in_bytes=file.size_bytes,
+        column_sizes=dict(file.metrics.column_sizes),
+        value_counts=dict(file.metrics.value_counts),
+        null_value_counts=dict(file.metrics.null_value_counts),
+        nan_value_counts=dict(file.metrics.nan_value_counts),
+        lower_bounds=dict(file.metrics.lower_bounds),
+        upper_bounds=dict(file.metrics.upper_bounds),
+        split_offsets=list(file.metrics.split_offsets),
+        sort_order_id=table.sort_order().order_id,
+        equality_ids=None,
+        key_metadata=None,
+    )
+    made.spec_id = table.metadata.default_spec_id
+    return made

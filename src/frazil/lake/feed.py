@@ -1,0 +1,110 @@
+"""Feed: where the rows of the tables come from. Partitions of topics, in slices for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from frazil.disk import Disk, RealDisk
+from frazil.errors import Unknown
+from frazil.lake.slices import Slice, Source
+from frazil.log import Log, Record, Stretch, plan_stretches, read_stretch
+
+SOURCES = (
+    ("otlp_logs", "logs", "logs"),
+    ("otlp_spans", "spans", "traces"),
+    ("otlp_metrics", "metrics", "metrics"),
+)
+"""Topic, table, and what the decoder calls it."""
+
+
+class Feed(Protocol):
+    """What an appender has to know of a log, be it ours or Kafka. Belongs to its thread."""
+
+    def sources(self) -> list[Source]:
+        """Every partition there is now."""
+        ...
+
+    def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
+        """The offsets from `begin` up to `end`, or to all that is durable, each in one slice of
+        about `bytes_max` bytes. `OutOfRange` when some of them are not there any more."""
+        ...
+
+    def pending_bytes(self, source: Source, begin: int) -> int:
+        """About how much there is from `begin` on."""
+        ...
+
+    def publish(self, source: Source, end: int) -> None:
+        """The table holds everything below `end`, and was read back."""
+        ...
+
+
+class LogFeed:
+    """Our own log, by its files."""
+
+    def __init__(self, log: Log, folder: Path) -> None:
+        """`folder` is the root of the disk that the log is on."""
+        self._log = log
+        self._folder = str(folder.absolute())
+
+    def sources(self) -> list[Source]:
+        found = []
+        for topic, table, signal in SOURCES:
+            try:
+                partitions = self._log.topic(topic).partitions
+            except Unknown:
+                continue  # nobody has sent any yet
+            found += [
+                Source(table=table, signal=signal, topic=topic, partition=partition.index)
+                for partition in partitions
+            ]
+        return found
+
+    def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
+        view = self._log.partition(source.topic, source.partition).view
+        end = view.durable_watermark if end is None else end
+        if begin == end:
+            return []
+        return [
+            Slice(
+                source=source,
+                begin=stretch.begin,
+                end=stretch.end,
+                size_bytes=stretch.size_bytes,
+                origin=LogFiles(folder=self._folder, stretch=stretch),
+            )
+            for stretch in plan_stretches(view, begin, end, bytes_max)
+        ]
+
+    def pending_bytes(self, source: Source, begin: int) -> int:
+        total = 0
+        for segment in self._log.partition(source.topic, source.partition).view.segments:
+            facts = segment.facts
+            count = facts.end_offset - facts.base_offset
+            wanted = facts.end_offset - max(begin, facts.base_offset)
+            if wanted > 0:
+                total += facts.size_bytes * wanted // count
+        return total
+
+    def publish(self, source: Source, end: int) -> None:
+        self._log.publish(source.topic, source.partition, end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFiles:
+    """Records in the files of our log, which a task reads without the log and without its lock."""
+
+    folder: str
+    stretch: Stretch
+
+    def read(self) -> Iterator[list[Record]]:
+        return read_files(RealDisk(self.folder), self.stretch)
+
+
+def read_files(disk: Disk, stretch: Stretch) -> Iterator[list[Record]]:
+    """The records of each batch; markers are none."""
+    for batch in read_stretch(disk, stretch):
+        if not batch.header.is_control:
+            yield list(batch.records())

@@ -1,0 +1,237 @@
+"""Lake: the tables beside one log, and the thread that fills them.
+
+    open ─> tables taken over ─> wait ─> due by size or time, or asked for ─> append ─> wait ...
+
+Whatever the thread does to tables it does one after the other: rounds of the appender, and what
+others ask it to do. Spark is started when the first round has something to do. A round that fails
+is tried again later; meanwhile the log keeps what it has.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from frazil.errors import Fenced, FrazilError, Overloaded, Unavailable
+from frazil.lake.append import Appended, Appender
+from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.config import LakeConfig
+from frazil.lake.feed import LogFeed
+from frazil.lake.on_spark import run_on
+from frazil.lake.session import Session
+from frazil.log import Log
+from frazil.metrics import Counter, Gauge
+from frazil.model import NS_PER_MS, Clock, Rand
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 0.5
+"""How often to look whether a round is due."""
+RETRY_S = 1.0
+RETRY_S_MAX = 60.0
+JOBS_MAX = 16
+"""Asked for and not done yet."""
+CLOSE_BYTES_MAX = 128 * 1024 * 1024
+"""Of the log, that a stop may wait for. What is more comes with the next start."""
+
+FAILED = Counter("frazil.lake.failures", "Rounds that failed and are tried again.")
+PENDING = Gauge("frazil.lake.pending.bytes", "Bytes of the log that are not in tables yet.")
+
+T = TypeVar("T")
+
+
+class Lake:
+    """Any thread may flush and ask; one opens and closes."""
+
+    def __init__(
+        self, log: Log, data_folder: Path, config: LakeConfig, clock: Clock, rand: Rand
+    ) -> None:
+        self.config = config
+        self.data_folder = data_folder
+        self._feed = LogFeed(log, data_folder)
+        self._clock = clock
+        self._rand = rand
+        self.session = Session(
+            config, spark_settings(config, data_folder), data_folder / "lake" / "scratch"
+        )
+        self._catalog: Catalog | None = None
+        self._appender: Appender | None = None
+        self._jobs: queue.Queue[Callable[[], None]] = queue.Queue(JOBS_MAX)
+        self._is_closing = threading.Event()
+        self._is_steady = False
+        self._pending_since_ns: int | None = None
+        self._retry_s = RETRY_S
+        self._retry_ns = 0
+        self._thread = threading.Thread(target=self._work, name="frazil-lake", daemon=True)
+        self.trouble: str | None = None
+        """Why the last round failed; None when it did not."""
+
+    @classmethod
+    def open(
+        cls,
+        log: Log,
+        data_folder: Path,
+        config: LakeConfig,
+        *,
+        clock: Clock,
+        rand: Rand,
+        is_steady: bool,
+    ) -> Lake:
+        """Start the thread; nobody waits for a catalog or for Spark. With `is_steady` rounds come
+        by themselves, without only when asked for. `Unavailable` when something is not installed.
+        """
+        for module in ("pyiceberg", "pyspark"):
+            if importlib.util.find_spec(module) is None:
+                raise Unavailable(
+                    f"the lake needs {module}; install it with `pip install 'frazil[lake]'`, or "
+                    "set lake.enabled = false. Everything else works without"
+                )
+        lake = cls(log, data_folder, config, clock, rand)
+        lake._is_steady = is_steady
+        lake._thread.start()
+        return lake
+
+    def flush(self) -> list[Appended]:
+        """Commit all that is durable now. Returns when it is in the tables, and what was new."""
+        return self.run(self._flush)
+
+    def run(self, job: Callable[[], T]) -> T:
+        """Have the thread do something with the tables, between two rounds, and wait for it."""
+        answer: Future[T] = Future()
+
+        def do() -> None:
+            if not answer.set_running_or_notify_cancel():
+                return
+            try:
+                answer.set_result(job())
+            except BaseException as error:  # noqa: BLE001 # top of loop: whoever asked gets it
+                answer.set_exception(error)
+
+        if self._is_closing.is_set():
+            raise Unavailable("the lake is closed")
+        try:
+            self._jobs.put_nowait(do)
+        except queue.Full:
+            raise Overloaded(
+                f"{JOBS_MAX} jobs wait for the lake already; ask again when they are done"
+            ) from None
+        return answer.result()
+
+    @property
+    def catalog(self) -> Catalog:
+        """For the thread."""
+        if self._catalog is None:
+            self._catalog = open_catalog(self.config, self.data_folder)
+        return self._catalog
+
+    @property
+    def appender(self) -> Appender:
+        """For the thread. Opened, it has taken the tables over."""
+        if self._appender is None:
+            self._appender = Appender.open(
+                self._feed,
+                self.catalog,
+                self.config,
+                run=run_on(self.session),
+                clock=self._clock,
+                rand=self._rand,
+            )
+        return self._appender
+
+    def _flush(self) -> list[Appended]:
+        done: list[Appended] = []
+        while new := self.appender.append():
+            done += new
+        return done
+
+    def _work(self) -> None:
+        while not self._is_closing.is_set():
+            try:
+                self._jobs.get(timeout=LOOK_S)()
+            except queue.Empty:
+                if self._is_steady:
+                    self._step()
+        if self._is_steady and self.session.pid is not None:
+            self._finish()
+        while not self._jobs.empty():
+            self._jobs.get()()
+
+    def _step(self) -> None:
+        """Do a round if one is due. What fails is tried again later."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns < self._retry_ns:
+            return
+        try:
+            if self._is_due(now_ns):
+                self._flush()
+                self._pending_since_ns = None
+        except Exception as error:  # noqa: BLE001 # top of loop: the log keeps everything
+            self._fail(error, now_ns)
+        else:
+            self._retry_s, self.trouble = RETRY_S, None
+
+    def _is_due(self, now_ns: int) -> bool:
+        pending = self.appender.pending_bytes
+        PENDING.set(pending)
+        if pending == 0:
+            self._pending_since_ns = None
+            return False
+        if self._pending_since_ns is None:
+            self._pending_since_ns = now_ns
+        age_ns = now_ns - self._pending_since_ns
+        config = self.config
+        return pending >= config.flush_bytes or age_ns >= config.flush_age_ms * NS_PER_MS
+
+    def _fail(self, error: Exception, now_ns: int) -> None:
+        FAILED.add(reason=type(error).__name__)
+        is_known = isinstance(error, FrazilError)
+        if self.trouble != str(error):
+            logger.error(
+                "the lake could not be filled",
+                extra={"reason": str(error)},
+                exc_info=None if is_known else error,
+            )
+        self.trouble = str(error)
+        if isinstance(error, Fenced):
+            # Somebody else fills these tables. Two would take turns in fencing each other off.
+            self._is_steady = False
+            return
+        self._retry_ns = now_ns + int(self._retry_s * 1000) * NS_PER_MS
+        self._retry_s = min(2 * self._retry_s, RETRY_S_MAX)
+
+    def _finish(self) -> None:
+        """The last round, when Spark is there and it does not take long."""
+        try:
+            if self.appender.pending_bytes <= CLOSE_BYTES_MAX:
+                self._flush()
+        except Exception as error:  # noqa: BLE001 # top of loop: the log keeps everything
+            logger.warning("the lake was not filled at the stop", extra={"reason": str(error)})
+
+    def close(self) -> None:
+        """End rounds, then Spark. What is not in tables stays in the log."""
+        self._is_closing.set()
+        self._thread.join()
+        self.session.close()
+        if self._catalog is not None:
+            self._catalog.close()
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,84 @@
+"""Slices: which offsets of a partition one task takes, and where their records are.
+
+The driver plans them. A task, which is another process, reads them without asking anybody, and
+sees nothing that was not durable when they were planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from frazil.log import Record
+from frazil.model.columns import Request
+
+MiB = 1024 * 1024
+REQUESTS_BYTES = 4 * MiB
+"""How much is decoded at once: enough for the decoder to be at its best, and little memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One partition of a topic, and the table that its records are rows of."""
+
+    table: str
+    signal: str
+    """What the decoder calls it."""
+    topic: str
+    partition: int
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.topic, self.partition
+
+
+class Origin(Protocol):
+    """Where the records of a slice are. Small, and may be sent to another process."""
+
+    def read(self) -> Iterator[list[Record]]:
+        """Every record of the slice in order, some at a time; others beside them do no harm.
+
+        `Conflict` when they are not there as planned any more, `Corrupt` when they are damaged;
+        what came before is right in either case.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The work of one task: all records of a partition from offset `begin` up to `end`."""
+
+    source: Source
+    begin: int
+    end: int
+    size_bytes: int
+    """About, as the source counts them."""
+    origin: Origin
+
+
+def requests_of(
+    slice: Slice, batches: Iterable[list[Record]], *, bytes_max: int = REQUESTS_BYTES
+) -> Iterator[list[Request]]:
+    """The records of a slice as requests, some at a time: up to `bytes_max` bytes, or a batch."""
+    waiting: list[Request] = []
+    taken = 0
+    for batch in batches:
+        found = [
+            Request(
+                partition=slice.source.partition,
+                offset=record.offset,
+                ingest_time_ms=record.timestamp_ms,
+                body=record.value or b"",
+            )
+            for record in batch
+            if slice.begin <= record.offset < slice.end
+        ]
+        size = sum(len(request.body) for request in found)
+        if waiting and taken + size > bytes_max:
+            yield waiting
+            waiting, taken = [], 0
+        taken += size
+        waiting += found
+    if waiting:
+        yield waiting

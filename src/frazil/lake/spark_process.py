@@ -1,0 +1,204 @@
+"""SparkProcess: Spark's own process, a child of this one, with its one session.
+
+PySpark keeps its process in variables of its classes and never looks whether it is alive; here they
+are set and cleared. The child ends when this process does, also when that is killed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import subprocess
+import threading
+import warnings
+from collections import deque
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from frazil.errors import Unavailable
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+SPARK_VERSION = "4.1."
+"""What the jars are made for. Another Spark fails at the first statement, or later."""
+CLOSE_TIMEOUT_S = 10
+"""Spark ends within a second. One that does not is killed."""
+LINES_KEPT = 20
+"""What is shown of Spark's output when it fails."""
+WITH_SECRETS = ("spark.sql.catalog.", "spark.hadoop.")
+"""Settings that may hold passwords. A command line can be read by every user of the machine, so
+these are told to Spark once it runs."""
+FAILURE = re.compile(r"\S+ \S+ (ERROR|FATAL) ")
+
+
+class SparkProcess:
+    """Spark, started."""
+
+    def __init__(self, gateway: Any, output: Output) -> None:
+        self._gateway = gateway
+        self._child: subprocess.Popen[bytes] = gateway.proc
+        self._output = output
+        self._context: SparkContext | None = None
+        self.session: SparkSession
+
+    @classmethod
+    def open(cls, settings: Mapping[str, str]) -> SparkProcess:
+        """Start it. `Unavailable` says what is missing."""
+        try:
+            from pyspark import SparkContext
+        except ImportError:
+            raise Unavailable("the lake needs PySpark: pip install 'frazil[lake]'") from None
+        if SparkContext._gateway is not None:  # noqa: SLF001
+            raise Unavailable(
+                "this process has started Spark already, with other settings, and there can be "
+                "only one; use the lake from another process"
+            )
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            raise Unavailable(
+                "this program was started by spark-submit, whose Spark has other settings; start "
+                "it with python, and set lake.master"
+            )
+        process = _launched(settings)
+        with ExitStack() as undo:
+            undo.callback(process.close)
+            process.begin(settings)
+            undo.pop_all()
+        return process
+
+    def begin(self, settings: Mapping[str, str]) -> None:
+        """Make the one session."""
+        from py4j.protocol import Py4JError
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
+        try:
+            conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+            self._context = context = SparkContext(conf=conf, gateway=self._gateway)
+            if not context.version.startswith(SPARK_VERSION):
+                raise Unavailable(
+                    f"Spark is {context.version}, but the lake needs {SPARK_VERSION}x; unset "
+                    "SPARK_HOME, or install that version"
+                )
+            # PySpark asks the environment only.
+            context.pythonExec = settings.get("spark.pyspark.python", context.pythonExec)
+            self.session = SparkSession(context)
+        except (Py4JError, OSError) as error:
+            raise Unavailable(
+                f"Spark did not start: {error}. It said last:\n{self.last_lines()}"
+            ) from error
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def last_lines(self) -> str:
+        """The end of what it said."""
+        return self._output.last_lines()
+
+    def is_alive(self) -> bool:
+        """Is the process there, and its context not stopped, by whomever?"""
+        from py4j.protocol import Py4JError
+
+        context = None if self._context is None else self._context._jsc  # noqa: SLF001
+        if context is None or self._child.poll() is not None:
+            return False
+        try:
+            return not context.sc().isStopped()
+        except (Py4JError, OSError):
+            return False
+
+    def close(self) -> None:
+        """Stop the context, end the process, and clear PySpark's variables for the next one."""
+        from py4j.protocol import Py4JError
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession, SQLContext
+
+        if self._context is not None:
+            _stop(self._context)
+        with suppress(Py4JError, OSError):
+            self._gateway.shutdown()
+        _end(self._child)
+        self._output.close()
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
+        SQLContext._instantiatedContext = None  # noqa: SLF001
+
+
+class Output:
+    """What Spark and its tasks print, read by a thread: failures are logged, the end is kept."""
+
+    def __init__(self) -> None:
+        self._ours, self.theirs = socket.socketpair()
+        self._lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self._thread = threading.Thread(target=self._read, name="spark-output", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._ours.makefile("r", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.strip():
+                    self._lines.append(line.rstrip())
+                    level = logging.WARNING if FAILURE.match(line) else logging.DEBUG
+                    logger.log(level, "spark says", extra={"line": line.rstrip()})
+
+    def last_lines(self) -> str:
+        return "\n".join(self._lines.copy())
+
+    def close(self) -> None:
+        """Wait for what is still to be read. All who print must have ended."""
+        self.theirs.close()
+        self._thread.join(CLOSE_TIMEOUT_S)
+        self._ours.close()
+
+
+def _launched(settings: Mapping[str, str]) -> SparkProcess:
+    """The process, without a session yet."""
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    output = Output()
+    shown = [pair for pair in settings.items() if not pair[0].startswith(WITH_SECRETS)]
+    conf = SparkConf(loadDefaults=False).setAll(shown)
+    printed = {"stdout": output.theirs.fileno(), "stderr": output.theirs.fileno()}
+    try:
+        gateway = launch_gateway(conf, printed)  # type: ignore[no-untyped-call]
+    except (PySparkRuntimeError, OSError):
+        output.close()
+        raise Unavailable(
+            "Spark did not start. The lake needs Java 17 or newer, by JAVA_HOME or as `java`. "
+            f"Everything else works without. It said:\n{output.last_lines()}"
+        ) from None
+    output.theirs.close()
+    return SparkProcess(gateway, output)
+
+
+def _stop(context: SparkContext) -> None:
+    """Stop a context, whether its process is there or not."""
+    with warnings.catch_warnings():
+        # PySpark warns that the process is dead, which may be why we are here.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            context.stop()
+        except OSError:
+            # Only the process is forgotten now. The second call ends what is in this one.
+            context.stop()
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    assert child.stdin is not None
+    with suppress(OSError):
+        child.stdin.close()  # Spark reads it, and ends when there is nobody at the other end.
+    try:
+        child.wait(CLOSE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()

@@ -1,0 +1,173 @@
+"""Reading a partition's files in another process, which has neither the log nor its lock.
+
+Whoever has the log plans: a `Stretch` says which offsets are wanted and where their bytes are, as
+one view had them. Whoever gets the stretch reads these bytes and no others, so that all it sees is
+durable. Files that have since been trimmed or rewritten are noticed by their salt.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from frazil.disk import Disk, File
+from frazil.errors import Conflict, Corrupt, OutOfRange
+from frazil.log.index import Entry
+from frazil.log.segment import (
+    HEADER_BYTES,
+    REPAIR_HINT,
+    SegmentHeader,
+    StoredBatch,
+    decode_segment_header,
+    walk_batches,
+)
+from frazil.log.view import SegmentView, View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """Whole batches that lie side by side in one segment file, from `offset` up to `end_offset`."""
+
+    path: str
+    salt: bytes
+    position: int
+    end_position: int
+    offset: int
+    end_offset: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end_position - self.position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """The offsets from `begin` up to `end` of one partition, and the bytes that hold them."""
+
+    begin: int
+    end: int
+    extents: tuple[Extent, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(extent.size_bytes for extent in self.extents)
+
+
+def plan_stretches(view: View, begin: int, end: int, bytes_max: int) -> list[Stretch]:
+    """The offsets from `begin` up to `end`, in order, in stretches of up to `bytes_max` bytes.
+
+    One is larger only where a single step of the index is. `OutOfRange` unless all of them can be
+    read.
+    """
+    if not view.start_offset <= begin <= end <= view.durable_watermark:
+        raise OutOfRange(
+            f"offsets {begin} up to {end} are outside the log, which holds {view.start_offset} up "
+            f"to {view.durable_watermark}"
+        )
+    groups: list[list[Extent]] = []
+    taken = 0
+    for step in _steps(view, begin, end):
+        if not groups or taken + step.size_bytes > bytes_max:
+            groups.append([])
+            taken = 0
+        taken += step.size_bytes
+        _extend(groups[-1], step)
+    begins = [begin, *(group[0].offset for group in groups[1:]), end]
+    return [
+        Stretch(begin=first, end=last, extents=tuple(group))
+        for (first, last), group in zip(pairwise(begins), groups, strict=False)
+    ]
+
+
+def _steps(view: View, begin: int, end: int) -> Iterator[Extent]:
+    """The wanted bytes, cut wherever an index has an entry."""
+    for segment in view.segments:
+        facts = segment.facts
+        if facts.end_offset <= begin or facts.base_offset >= end:
+            continue
+        for first, last in pairwise(_entries(segment, begin, end)):
+            yield Extent(
+                path=segment.path,
+                salt=segment.header.salt,
+                position=first.position,
+                end_position=last.position,
+                offset=first.offset,
+                end_offset=last.offset,
+            )
+
+
+def _entries(segment: SegmentView, begin: int, end: int) -> list[Entry]:
+    """Where batches begin: one at or before `begin`, those between, one at or behind `end`."""
+    sparse, facts = segment.sparse, segment.facts
+    entries = [sparse.before_offset(begin) or Entry(facts.base_offset, HEADER_BYTES)]
+    # The index of the open segment grows under us, beyond what this view shows.
+    beyond = bisect_left(sparse.offsets, facts.end_offset)
+    for at in range(bisect_right(sparse.offsets, entries[0].offset), beyond):
+        entries.append(Entry(sparse.offsets[at], sparse.positions[at]))
+        if entries[-1].offset >= end:
+            return entries
+    return [*entries, Entry(facts.end_offset, facts.size_bytes)]
+
+
+def _extend(extents: list[Extent], step: Extent) -> None:
+    """Add bytes to the last extent when they follow it, else as one of their own."""
+    if extents and extents[-1].salt == step.salt:
+        extents[-1] = replace(
+            extents[-1], end_position=step.end_position, end_offset=step.end_offset
+        )
+    else:
+        extents.append(step)
+
+
+def read_stretch(disk: Disk, stretch: Stretch) -> Iterator[StoredBatch]:
+    """Every batch with a wanted offset, in order, checked; the first and last may hold others, too.
+
+    `Conflict` when a file is not the planned one any more: plan again. `Corrupt` when it is, and
+    its bytes are damaged. Nothing is left out in silence.
+    """
+    for extent in stretch.extents:
+        try:
+            file = disk.open(extent.path)
+        except FileNotFoundError:
+            raise _replaced(extent) from None
+        with closing(file):
+            yield from _read_extent(file, extent, stretch)
+
+
+def _read_extent(file: File, extent: Extent, stretch: Stretch) -> Iterator[StoredBatch]:
+    header = _planned_header(file, extent)
+    position, offset = extent.position, extent.offset
+    for batch in walk_batches(file, header, position, extent.end_position, offset):
+        position, offset = batch.end, batch.end_offset
+        if batch.base_offset < stretch.end and batch.end_offset > stretch.begin:
+            yield batch
+    # Behind the last batch of a rewritten file offsets may be missing, as well as between.
+    is_whole = offset == extent.end_offset or header.is_rewritten
+    if position != extent.end_position or not is_whole:
+        _planned_header(file, extent)
+        raise Corrupt(
+            path=extent.path,
+            position=position,
+            expected=f"acknowledged batches up to offset {extent.end_offset}",
+            found=f"bytes that are no such batch behind offset {offset}",
+            hint=REPAIR_HINT,
+        )
+
+
+def _planned_header(file: File, extent: Extent) -> SegmentHeader:
+    """The file's header, as long as it is the file that was planned: they are used again."""
+    header = decode_segment_header(file.read(0, HEADER_BYTES), extent.path)
+    if header.salt != extent.salt:
+        raise _replaced(extent)
+    return header
+
+
+def _replaced(extent: Extent) -> Conflict:
+    return Conflict(
+        f"{extent.path} with offsets {extent.offset} up to {extent.end_offset} is not there any "
+        "more: it was trimmed or rewritten since this was planned, or this machine does not have "
+        "the log's folder; look where the log begins now, and plan again"
+    )

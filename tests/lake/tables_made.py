@@ -1,0 +1,42 @@
+"""Tables for the tests: as we make them, and as others have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+
+from frazil.lake.catalog import open_catalog
+from frazil.lake.config import LakeConfig, MiB
+from frazil.lake.schemas import sort_order_of, spec_of
+from frazil.lake.tables import create_table, ensure_table
+from frazil.model.columns import TABLES
+
+CONFIG = LakeConfig(driver_memory_bytes=512 * MiB)
+
+
+def make(catalog: Catalog, name: str, schema: Schema) -> Table:
+    """A table as another release, or somebody else, has made it."""
+    create_table(
+        catalog,
+        (CONFIG.namespace, name),
+        schema=schema,
+        spec=spec_of(name),
+        order=sort_order_of(name),
+        properties={},
+    )
+    return catalog.load_table((CONFIG.namespace, name))
+
+
+def without(schema: Schema, *names: str) -> Schema:
+    return Schema(*(field for field in schema.columns if field.name not in names))
+
+
+def ensure_all(folder: Path) -> list[tuple[str, int]]:
+    """What a process does that starts: every table, as it was found in the end."""
+    catalog = open_catalog(CONFIG, folder)
+    tables = [ensure_table(catalog, CONFIG, name) for name in TABLES]
+    catalog.close()
+    return [(str(table.metadata.table_uuid), len(table.schemas())) for table in tables]

@@ -1,0 +1,226 @@
+"""The log becomes tables: every offset once, in snapshots that are prefixes of the log, whatever
+step fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog import Catalog
+
+from frazil.errors import Conflict, Fenced
+from frazil.lake import append as appending
+from frazil.lake.append import Appender, Work
+from frazil.lake.catalog import open_catalog
+from frazil.lake.commit import commit, next_offsets
+from frazil.lake.config import LakeConfig
+from frazil.lake.feed import LogFeed
+from frazil.lake.task import Written, run_slice
+from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.model import SystemClock
+from tests.conformance.cases import log as log_record
+from tests.conformance.cases import logs, span, spans
+
+CLOCK = SystemClock()
+SMALL = LakeConfig(slice_bytes=20_000)
+"""So that a round has several tasks."""
+ROWS = 3
+"""Of a request."""
+
+
+def run_here(work: Sequence[Work]) -> list[Written]:
+    return [run_slice(*each) for each in work]
+
+
+@dataclass(slots=True)
+class World:
+    """A log, and a catalog beside it."""
+
+    log: Log
+    folder: Path
+    catalog: Catalog
+    count: int = 0
+
+    def open(self, run: Any = run_here) -> Appender:
+        return Appender.open(
+            LogFeed(self.log, self.folder),
+            self.catalog,
+            SMALL,
+            run=run,
+            clock=CLOCK,
+            rand=random.SystemRandom(),
+        )
+
+    def add(self, count: int) -> None:
+        """Requests of log records, and as many of spans."""
+        for number in range(self.count, self.count + count):
+            named = [log_record(number, event_name=f"{number}-{row}") for row in range(ROWS)]
+            self._put("otlp_logs", logs(*named))
+            self._put("otlp_spans", spans(*(span(number) for _ in range(ROWS))))
+        self.count += count
+
+    def add_bad(self) -> None:
+        """A request in which one record can never be a row."""
+        bad = log_record(self.count, trace_id=b"short")
+        self._put("otlp_logs", logs(log_record(self.count), bad))
+        self.count += 1
+
+    def _put(self, topic: str, body: bytes) -> None:
+        record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
+        self.log.append(topic, append_of_records([record])).result()
+
+    def rows(self, table: str = "logs", snapshot_id: int | None = None) -> list[tuple[int, int]]:
+        """Where every row of a table comes from, as PyIceberg reads it."""
+        scan = self.catalog.load_table(f"frazil.{table}").scan(snapshot_id=snapshot_id)
+        found = scan.select("_offset", "_row").to_arrow().to_pydict()
+        return sorted(zip(found["_offset"], found["_row"], strict=True))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    from frazil.disk import RealDisk
+
+    folder = tmp_path / "data"
+    with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
+        for topic in ("otlp_logs", "otlp_spans"):
+            log.create_topic(topic, TopicConfig(awaits_lake=True))
+        catalog = open_catalog(SMALL, folder)
+        yield World(log=log, folder=folder, catalog=catalog)
+        catalog.close()
+
+
+def expected(count: int) -> list[tuple[int, int]]:
+    return [(offset, row) for offset in range(count) for row in range(ROWS)]
+
+
+def test_rounds_go_on_where_the_last_one_ended(world: World) -> None:
+    """Nothing new: no commit. The log hears what the tables hold."""
+    appender = world.open()
+    assert appender.append() == []
+    world.add(200)
+    done = appender.append()
+    assert [(d.table, c.begin, c.end, d.row_count) for d in done for c in d.covered] == [
+        ("logs", 0, 200, 600),
+        ("spans", 0, 200, 600),
+    ]
+    world.add(30)
+    assert [(c.begin, c.end) for d in appender.append() for c in d.covered] == [
+        (200, 230),
+        (200, 230),
+    ]
+    assert appender.append() == []
+    assert world.rows("logs") == world.rows("spans") == expected(230)
+    assert world.log._retention.published("otlp_logs", 0) == 230
+
+
+def test_every_snapshot_is_a_prefix_of_the_log(world: World) -> None:
+    """And says how far it goes."""
+    appender = world.open()
+    for count in (10, 1, 40):
+        world.add(count)
+        appender.append()
+    table = world.catalog.load_table("frazil.logs")
+    ends = [10, 11, 51]
+    assert len(table.metadata.snapshots) == len(ends)
+    for snapshot, end in zip(table.metadata.snapshots, ends, strict=True):
+        assert world.rows("logs", snapshot.snapshot_id) == expected(end)
+        assert snapshot.summary is not None
+        assert snapshot.summary["frazil.offsets"] == f'{{"otlp_logs": {{"0": {end}}}}}'
+
+
+class Broken(Exception):
+    """What a test breaks a round with."""
+
+
+def break_run_before(_: Sequence[Work]) -> list[Written]:
+    raise Broken
+
+
+def break_run_between(work: Sequence[Work]) -> list[Written]:
+    run_here(work[: len(work) // 2])
+    raise Broken
+
+
+def break_run_after(work: Sequence[Work]) -> list[Written]:
+    run_here(work)
+    raise Broken
+
+
+@pytest.mark.parametrize("run", [break_run_before, break_run_between, break_run_after])
+def test_a_round_that_fails_in_its_tasks_counts_for_nothing(world: World, run: Any) -> None:
+    """Files that were written and not committed are not seen; the next round repeats them."""
+    world.add(100)
+    with pytest.raises(Broken):
+        world.open(run).append()
+    assert world.rows("logs") == []
+    world.open().append()
+    assert world.rows("logs") == world.rows("spans") == expected(100)
+
+
+@pytest.mark.parametrize("broken_at", [1, 2, 3])
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_round_that_fails_at_a_commit_is_repeated_or_not(
+    world: World, monkeypatch: pytest.MonkeyPatch, broken_at: int, is_done: bool
+) -> None:
+    """Dead letters, logs, spans: before the commit, or after it and before anybody knows."""
+    world.add(40)
+    world.add_bad()
+    world.add(40)
+    calls = []
+
+    def breaking(*given: Any, **more: Any) -> int:
+        calls.append(1)
+        if len(calls) != broken_at:
+            return commit(*given, **more)
+        if is_done:
+            commit(*given, **more)
+        raise Broken
+
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "commit", breaking)
+        with pytest.raises(Broken):
+            world.open().append()
+    world.add_bad()
+    again = world.open()
+    while again.append():
+        pass
+    rows = [place for place in expected(81) if place[0] != 40]
+    assert world.rows("logs") == sorted([*rows, (40, 0), (81, 0)])
+    assert world.rows("spans") == expected(80)
+    assert world.rows("dead_letters") == [(40, 1), (81, 1)]
+
+
+def test_whoever_comes_later_fences_the_earlier_one(world: World) -> None:
+    """Also one that had planned and written already."""
+    world.add(10)
+
+    def overtaken(work: Sequence[Work]) -> list[Written]:
+        written = run_here(work)
+        world.open().append()
+        return written
+
+    with pytest.raises(Fenced):
+        world.open(overtaken).append()
+    assert world.rows("logs") == expected(10)
+
+
+def test_tasks_that_wrote_something_else_are_not_believed(world: World) -> None:
+    """As when one of them is lost on the way."""
+    world.add(200)
+    with pytest.raises(Conflict, match="were to write"):
+        world.open(lambda work: run_here(work)[:-1]).append()
+    assert world.rows("logs") == []
+
+
+def test_the_table_alone_says_where_to_go_on(world: World) -> None:
+    """A log that is opened anew, and an appender that knows nothing."""
+    world.add(20)
+    world.open().append()
+    world.add(20)
+    world.open().append()
+    assert world.rows("logs") == expected(40)
+    assert next_offsets(world.catalog.load_table("frazil.logs")) == {("otlp_logs", 0): 40}

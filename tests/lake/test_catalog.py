@@ -1,0 +1,172 @@
+"""The catalog: beside the data or elsewhere, and the same one for PyIceberg and Spark."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from sqlalchemy import text
+
+from frazil.errors import Malformed, Unavailable
+from frazil.lake.catalog import (
+    LOCAL_IO,
+    catalog_properties,
+    ensure_namespace,
+    open_catalog,
+    spark_settings,
+)
+from frazil.lake.config import LakeConfig
+
+DATA = Path("/data")
+PREFIX = "spark.sql.catalog.frazil"
+POSTGRES = "postgresql+psycopg2://ann:p%40ss@db.example:5432/lake?sslmode=require"
+
+
+def test_the_catalog_beside_the_data(tmp_path: Path) -> None:
+    """It is an SQLite file that survives a power cut, with the tables that Spark wants."""
+    catalog = open_catalog(LakeConfig(), tmp_path)
+    assert isinstance(catalog, SqlCatalog)
+    with catalog.engine.connect() as connection:
+        found = {
+            pragma: connection.execute(text(f"PRAGMA {pragma}")).scalar()
+            for pragma in ("journal_mode", "synchronous", "busy_timeout")
+        }
+        columns = connection.execute(text("SELECT name FROM pragma_table_info('iceberg_tables')"))
+        assert "iceberg_type" in columns.scalars().all()
+    catalog.close()
+    assert found == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 30_000}
+    assert (tmp_path / "lake" / "catalog.db").is_file()
+
+
+def test_what_is_not_set_lies_beside_the_data() -> None:
+    """Catalog and warehouse are below the data folder, and metadata is synced."""
+    assert catalog_properties(LakeConfig(), DATA) == {
+        "type": "sql",
+        "uri": "sqlite:////data/lake/catalog.db?timeout=30",
+        "warehouse": "file:///data/lake/warehouse",
+        "py-io-impl": LOCAL_IO,
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        (
+            LakeConfig(),
+            {
+                "type": "jdbc",
+                "uri": "jdbc:sqlite:/data/lake/catalog.db"
+                "?journal_mode=WAL&synchronous=FULL&busy_timeout=30000",
+                "jdbc.schema-version": "V1",
+                "warehouse": "file:///data/lake/warehouse",
+            },
+        ),
+        (
+            LakeConfig(catalog={"uri": POSTGRES, "pool_pre_ping": "true"}, warehouse="/mnt/lake"),
+            {
+                "type": "jdbc",
+                "uri": "jdbc:postgresql://db.example:5432/lake?sslmode=require",
+                "jdbc.user": "ann",
+                "jdbc.password": "p@ss",
+                "jdbc.schema-version": "V1",
+                "warehouse": "file:///mnt/lake",
+            },
+        ),
+        (
+            LakeConfig(catalog={"uri": "https://polaris.example/api", "credential": "a:b"}),
+            {"type": "rest", "uri": "https://polaris.example/api", "credential": "a:b"},
+        ),
+        (
+            LakeConfig(
+                catalog={"type": "glue", "glue.region": "eu-north-1", "s3.endpoint": "http://s3"},
+                warehouse="s3://bucket/lake",
+            ),
+            {
+                "type": "glue",
+                "client.region": "eu-north-1",
+                "warehouse": "s3://bucket/lake",
+                "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+                "s3.endpoint": "http://s3",
+                "s3.path-style-access": "true",
+            },
+        ),
+    ],
+    ids=["sqlite", "postgresql", "rest", "glue on s3"],
+)
+def test_spark_has_the_same_catalog(config: LakeConfig, wanted: dict[str, str]) -> None:
+    """What PyIceberg is told is said to Spark in its words, and nothing is cached there."""
+    assert spark_settings(config, DATA) == {
+        PREFIX: "org.apache.iceberg.spark.SparkCatalog",
+        f"{PREFIX}.cache-enabled": "false",
+        **{f"{PREFIX}.{name}": value for name, value in wanted.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("catalog", "data", "words"),
+    [
+        ({"type": "dynamodb", "uri": "x://y"}, "/data", "'dynamodb'.*glue, hive, rest, sql"),
+        ({"uri": "ftp://ann:secret@there"}, "/data", "'ftp://there'"),
+        ({"type": "rest"}, "/data", "uri none"),
+        ({}, "/da?ta", "choose another folder"),
+        ({}, "/100%", "choose another folder"),
+    ],
+)
+def test_what_cannot_work_is_refused(catalog: dict[str, str], data: str, words: str) -> None:
+    """The message says what is wrong, and does not show a password."""
+    with pytest.raises(Malformed, match=words) as caught:
+        catalog_properties(LakeConfig(catalog=catalog), Path(data))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_catalog_that_does_not_answer(tmp_path: Path) -> None:
+    """Nobody there, or no database: the lake is unavailable, and says which catalog it is."""
+    (tmp_path / "text.db").write_text("this is no database, whatever its name says" * 100)
+    for uri in ("http://127.0.0.1:1", f"sqlite:///{tmp_path}/text.db", "sqlite:////proc/no/x.db"):
+        with pytest.raises(Unavailable, match=r"catalog frazil does not answer.*lake\.catalog"):
+            open_catalog(LakeConfig(catalog={"uri": uri}), tmp_path)
+
+
+def test_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark could not know what PyIceberg finds there."""
+    monkeypatch.setenv("PYICEBERG_CATALOG__FRAZIL__WAREHOUSE", "file:///elsewhere")
+    monkeypatch.setenv("PYICEBERG_CATALOG__FRAZIL__LOCATION", "file:///elsewhere")
+    catalog = open_catalog(LakeConfig(), tmp_path)
+    assert catalog.properties == catalog_properties(LakeConfig(), tmp_path)
+    catalog.close()
+
+
+def open_and_name(folder: Path) -> list[tuple[str, ...]]:
+    catalog = open_catalog(LakeConfig(), folder)
+    ensure_namespace(catalog, LakeConfig())
+    ensure_namespace(catalog, LakeConfig())
+    names = catalog.list_namespaces()
+    catalog.close()
+    return names
+
+
+def test_several_processes_open_a_new_catalog_at_once(tmp_path: Path) -> None:
+    """One makes it, and all of them have it."""
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        for attempt in range(5):
+            folders = [tmp_path / str(attempt)] * 4
+            assert pool.map(open_and_name, folders, chunksize=1) == [[("frazil",)]] * 4
+
+
+def test_a_busy_catalog_is_waited_for(tmp_path: Path) -> None:
+    """A commit of somebody else takes its time; ours comes after it."""
+    catalog = open_catalog(LakeConfig(), tmp_path)
+    path = tmp_path / "lake" / "catalog.db"
+    with closing(sqlite3.connect(path, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.2, other.commit)
+        release.start()
+        ensure_namespace(catalog, LakeConfig())
+        release.join()
+    assert catalog.list_namespaces() == [("frazil",)]
+    catalog.close()

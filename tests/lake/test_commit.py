@@ -1,0 +1,196 @@
+"""Files and offsets come into a table together, once, whoever is quicker and whatever gets lost."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import _parquet_files_to_data_files
+from pyiceberg.types import LongType, NestedField
+from sqlalchemy.exc import OperationalError
+
+from frazil.errors import Conflict, Fenced, Unresolved
+from frazil.lake import commit as commits
+from frazil.lake.commit import Change, commit, next_offsets, take_over
+from frazil.model import SystemClock
+
+NAME = "frazil.logs"
+PLACE = ("otlp_logs", 0)
+SCHEMA = Schema(NestedField(1, "_offset", LongType(), required=True))
+ARROW = pa.schema([pa.field("_offset", pa.int64(), False, {"PARQUET:field_id": "1"})])
+
+
+class NoWait(SystemClock):
+    def sleep(self, seconds: float) -> None:
+        """Tests do not wait."""
+
+
+CLOCK = NoWait()
+
+
+def open_catalog(folder: Path) -> SqlCatalog:
+    return SqlCatalog(
+        "frazil",
+        uri=f"sqlite:///{folder}/catalog.db",
+        warehouse=f"file://{folder}/warehouse",
+        **{"py-io-impl": "frazil.lake.durable_io.DurableFileIO"},
+    )
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
+    made = open_catalog(tmp_path)
+    made.create_namespace("frazil")
+    made.create_table(NAME, SCHEMA, properties={"commit.retry.num-retries": "0"})
+    take_over(made, NAME, "a", clock=CLOCK)
+    yield made
+    made.close()
+
+
+def file_of(catalog: SqlCatalog, folder: Path, begin: int, end: int) -> DataFile:
+    """A file of rows, one for each offset."""
+    path = folder / f"{begin}-{end}-{threading.get_ident()}.parquet"
+    rows = pa.table({"_offset": pa.array(range(begin, end), pa.int64())}, schema=ARROW)
+    pq.write_table(rows, path)
+    table = catalog.load_table(NAME)
+    made = _parquet_files_to_data_files(table.metadata, [f"file://{path}"], table.io)
+    return next(iter(made))
+
+
+def change(catalog: SqlCatalog, folder: Path, begin: int, end: int, appender: str = "a") -> Change:
+    return Change(
+        files=[file_of(catalog, folder, begin, end)],
+        begins={PLACE: begin},
+        ends={PLACE: end},
+        appender=appender,
+        commit_id=uuid.uuid4().hex,
+    )
+
+
+def rows_of(catalog: SqlCatalog) -> list[int]:
+    return sorted(catalog.load_table(NAME).scan().to_arrow()["_offset"].to_pylist())
+
+
+def test_files_and_offsets_come_together(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """The next change goes on where the last one ended; the summary says so, too."""
+    assert next_offsets(catalog.load_table(NAME)) == {}
+    commit(catalog, NAME, change(catalog, tmp_path, 0, 5), clock=CLOCK)
+    last = commit(catalog, NAME, change(catalog, tmp_path, 5, 9), clock=CLOCK)
+    table = catalog.load_table(NAME)
+    assert next_offsets(table) == {PLACE: 9}
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.snapshot_id == last
+    assert snapshot.summary is not None
+    assert snapshot.summary["frazil.offsets"] == '{"otlp_logs": {"0": 9}}'
+    assert rows_of(catalog) == list(range(9))
+
+
+@pytest.mark.parametrize("begin", [0, 4, 6])
+def test_what_does_not_go_on_is_refused(catalog: SqlCatalog, tmp_path: Path, begin: int) -> None:
+    """Neither repeated nor with a gap."""
+    commit(catalog, NAME, change(catalog, tmp_path, 0, 5), clock=CLOCK)
+    with pytest.raises(Conflict, match="goes on at offset 5"):
+        commit(catalog, NAME, change(catalog, tmp_path, begin, 9), clock=CLOCK)
+    assert rows_of(catalog) == list(range(5))
+
+
+def test_the_same_change_twice_is_there_once(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Also when others have committed since."""
+    one = change(catalog, tmp_path, 0, 5)
+    first = commit(catalog, NAME, one, clock=CLOCK)
+    commit(catalog, NAME, change(catalog, tmp_path, 5, 7), clock=CLOCK)
+    assert commit(catalog, NAME, one, clock=CLOCK) == first
+    assert rows_of(catalog) == list(range(7))
+
+
+def test_a_lost_answer_is_looked_up(
+    catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog did it and could not say so."""
+    commit_table = SqlCatalog.commit_table
+    lost: list[Any] = []
+
+    def losing(self: SqlCatalog, *given: Any) -> Any:
+        answer = commit_table(self, *given)
+        if not lost:
+            lost.append(answer)
+            raise OperationalError("connection lost", None, Exception())
+        return answer
+
+    one = change(catalog, tmp_path, 0, 5)
+    monkeypatch.setattr(SqlCatalog, "commit_table", losing)
+    commit(catalog, NAME, one, clock=CLOCK)
+    assert len(lost) == 1
+    assert rows_of(catalog) == list(range(5))
+    assert len(catalog.load_table(NAME).metadata.snapshots) == 1
+
+
+def test_a_catalog_that_does_not_answer(
+    catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows, and nobody claims to."""
+
+    def failing(self: SqlCatalog, *_: Any) -> Any:
+        raise OperationalError("database is locked", None, Exception())
+
+    one = change(catalog, tmp_path, 0, 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlCatalog, "commit_table", failing)
+        with pytest.raises(Unresolved, match="database is locked"):
+            commit(catalog, NAME, one, clock=CLOCK)
+    assert rows_of(catalog) == []
+    commit(catalog, NAME, one, clock=CLOCK)
+    assert rows_of(catalog) == list(range(5)), "its files are still there"
+
+
+def test_a_zombie_is_fenced(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Whoever was taken over commits nothing more, not even what would fit."""
+    take_over(catalog, NAME, "b", clock=CLOCK)
+    with pytest.raises(Fenced, match="taken over by appender b"):
+        commit(catalog, NAME, change(catalog, tmp_path, 0, 5, "a"), clock=CLOCK)
+    commit(catalog, NAME, change(catalog, tmp_path, 0, 5, "b"), clock=CLOCK)
+
+
+def test_of_many_at_once_one_wins(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Eight change the same offsets, under the same name: one is committed, the others are told."""
+    changes = [change(catalog, tmp_path, 0, 5) for _ in range(8)]
+    outcomes: list[str] = []
+
+    def run(one: Change) -> None:
+        mine = open_catalog(tmp_path)
+        try:
+            commit(mine, NAME, one, clock=CLOCK)
+            outcomes.append("committed")
+        except (Conflict, Unresolved) as error:
+            outcomes.append(type(error).__name__)
+        mine.close()
+
+    threads = [threading.Thread(target=run, args=(one,)) for one in changes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count("committed") == 1
+    assert rows_of(catalog) == list(range(5))
+
+
+def test_maintenance_keeps_the_offsets(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Snapshots that go away take nothing along that is needed."""
+    for begin in range(0, 20, 5):
+        commit(catalog, NAME, change(catalog, tmp_path, begin, begin + 5), clock=CLOCK)
+    table = catalog.load_table(NAME)
+    old = [snapshot.snapshot_id for snapshot in table.metadata.snapshots[:-1]]
+    table.maintenance.expire_snapshots().by_ids(old).commit()
+    assert next_offsets(catalog.load_table(NAME)) == {PLACE: 20}
+    commit(catalog, NAME, change(catalog, tmp_path, 20, 21), clock=CLOCK)
+    assert commits.find_commit(catalog.load_table(NAME), "nobody") is None

@@ -1,0 +1,53 @@
+"""LakeConfig: what cannot work is refused when it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from frazil.errors import Malformed
+from frazil.lake.config import LakeConfig
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({"catalog_name": "my lake"}, "lake.catalog_name is 'my lake'"),
+        ({"namespace": ""}, "lake.namespace is ''"),
+        ({"namespace": "a.b"}, "lake.namespace"),
+        ({"driver_memory_bytes": 1024}, "lake.driver_memory_bytes is 1024"),
+        ({"worker_memory_bytes": 1024}, "lake.worker_memory_bytes is 1024"),
+        ({"spark": {"spark.master": "local[4]"}}, "set lake.master instead"),
+        ({"spark": {"spark.driver.memory": "4g"}}, "set lake.driver_memory_bytes instead"),
+        ({"spark": {"spark.jars.packages": "a:b:1"}}, "no start may wait for the network"),
+        ({"spark": {"sql.shuffle.partitions": "8"}}, "begin with 'spark.'"),
+    ],
+)
+def test_what_cannot_work_is_refused(settings: dict[str, Any], wanted: str) -> None:
+    """The message names the setting, its value, and what to do."""
+    with pytest.raises(Malformed, match=wanted):
+        LakeConfig(**settings)
+
+
+def test_unknown_keys_are_refused() -> None:
+    """A misspelt key is not taken for a default."""
+    with pytest.raises(msgspec.ValidationError, match="ware_house"):
+        msgspec.convert({"ware_house": "/tables"}, LakeConfig)
+
+
+@pytest.mark.parametrize(
+    ("master", "is_local"),
+    [
+        ("local", True),
+        ("local[2]", True),
+        ("local[*]", True),
+        ("local-cluster[2,1,1024]", False),
+        ("spark://host:7077", False),
+        ("k8s://https://host:443", False),
+    ],
+)
+def test_where_tasks_run(master: str, is_local: bool) -> None:
+    """Only tasks in Spark's own process can use the files it has opened."""
+    assert LakeConfig(master=master).is_local == is_local

@@ -1,0 +1,80 @@
+"""The jars: fetched once, checked, and never again looked for in the network."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from frazil.errors import Unavailable
+from frazil.lake.jars import JARS, default_folder, paths, resolve
+
+NOWHERE = "http://127.0.0.1:9/"
+"""Nothing listens at the port of the discard service."""
+
+
+@pytest.fixture
+def offline(tmp_path: Path) -> list[str]:
+    """Options by which resolution knows one repository only, which cannot be reached."""
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="nowhere"/><resolvers>'
+        f'<ibiblio name="nowhere" m2compatible="true" root="{NOWHERE}"/>'
+        "</resolvers></ivysettings>",
+        encoding="utf-8",
+    )
+    return ["--conf", f"spark.jars.ivySettings={settings}"]
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A folder with the jars of the set-up, and without the cache of resolution."""
+    folder = tmp_path / "spark"
+    (folder / "jars").mkdir(parents=True)
+    for path in paths(default_folder()):
+        shutil.copy(path, folder / "jars")
+    return folder
+
+
+def test_missing_jars_say_what_to_do(tmp_path: Path) -> None:
+    """Without the set-up, the file and the command are named."""
+    with pytest.raises(Unavailable, match=rf"{JARS[0].file_name}.*run `frazil warm`"):
+        paths(tmp_path)
+
+
+def test_a_torn_jar_is_not_used(copied: Path) -> None:
+    """A set-up that was interrupted is noticed, without reading the whole file."""
+    torn = copied / "jars" / JARS[1].file_name
+    torn.write_bytes(torn.read_bytes()[:-1])
+    with pytest.raises(Unavailable, match=rf"{JARS[1].file_name}.*incomplete"):
+        paths(copied)
+
+
+def test_what_is_there_is_not_fetched(copied: Path, offline: list[str]) -> None:
+    """With the jars at hand, set-up needs neither a network nor a cache."""
+    assert resolve(copied, options=offline) == paths(copied)
+
+
+def test_a_changed_jar_is_fetched_again(copied: Path, offline: list[str]) -> None:
+    """A file of the right name and length with other bytes is thrown away. Here nothing can take
+    its place, and the error carries what Spark said."""
+    changed = copied / "jars" / JARS[1].file_name
+    data = bytearray(changed.read_bytes())
+    data[len(data) // 2] ^= 1
+    changed.write_bytes(data)
+    with pytest.raises(Unavailable, match=r"could not fetch(?s:.*)sqlite-jdbc") as caught:
+        resolve(copied, options=offline)
+    assert "network" in str(caught.value)
+    assert not changed.exists()
+
+
+def test_the_room_opens_without_spark() -> None:
+    """What a node imports of the lake brings neither PySpark nor PyIceberg: they may be missing."""
+    program = (
+        "import sys; sys.modules['pyspark'] = sys.modules['pyiceberg'] = None\n"
+        "import frazil.lake.config, frazil.lake.jars, frazil.lake.session\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,88 @@
+"""The appender on Spark: the same rows for every engine that reads the tables."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from frazil.disk import RealDisk
+from frazil.lake.append import Appender
+from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.config import LakeConfig
+from frazil.lake.feed import LogFeed
+from frazil.lake.on_spark import run_on
+from frazil.lake.session import Session
+from frazil.log import Log, TopicConfig
+from frazil.model import SystemClock
+from tests.lake.test_append import ROWS, SMALL, World, expected
+
+CLOCK = SystemClock()
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Session]]:
+    folder: Path = tmp_path_factory.mktemp("lake") / "data"
+    with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
+        for topic in ("otlp_logs", "otlp_spans"):
+            log.create_topic(topic, TopicConfig(awaits_lake=True))
+        config: LakeConfig = SMALL
+        catalog = open_catalog(config, folder)
+        session = Session(config, spark_settings(config, folder))
+        yield World(log=log, folder=folder, catalog=catalog), session
+        session.close()
+        catalog.close()
+
+
+def test_every_engine_sees_the_same(world: tuple[World, Session]) -> None:
+    """Spark, PyIceberg, and DuckDB on the files."""
+    made, session = world
+    made.add(120)
+    appender = Appender.open(
+        LogFeed(made.log, made.folder),
+        made.catalog,
+        SMALL,
+        run=run_on(session),
+        clock=CLOCK,
+        rand=random.SystemRandom(),
+    )
+    assert [done.row_count for done in appender.append()] == [120 * ROWS, 120 * ROWS]
+    assert made.rows("logs") == made.rows("spans") == expected(120)
+    counted = "SELECT count(*), count(DISTINCT _offset * 100 + _row), sum(_offset) FROM {}"
+    wanted = (120 * ROWS, 120 * ROWS, ROWS * sum(range(120)))
+    for table in ("logs", "spans"):
+        spark = session.spark().sql(counted.format(f"frazil.frazil.{table}")).collect()
+        assert tuple(spark[0]) == wanted
+        folder = made.catalog.load_table(f"frazil.{table}").location().removeprefix("file://")
+        files = f"'{folder}/data/**/*.parquet'"
+        found = duckdb.sql(counted.format(files))
+        assert found is not None
+        assert found.fetchall() == [wanted]
+
+
+def test_a_dead_spark_costs_nothing(world: tuple[World, Session]) -> None:
+    """The process is killed between two rounds: the next one starts another."""
+    made, session = world
+    before = len(made.rows("logs"))
+    appender = Appender.open(
+        LogFeed(made.log, made.folder),
+        made.catalog,
+        SMALL,
+        run=run_on(session),
+        clock=CLOCK,
+        rand=random.SystemRandom(),
+    )
+    pid = session.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    made.add(10)
+    while not appender.append():
+        pass
+    assert len(made.rows("logs")) == before + 10 * ROWS
+    assert session.pid not in (None, pid)

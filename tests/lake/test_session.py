@@ -1,0 +1,194 @@
+"""Session: Spark when it is needed, with the catalog of PyIceberg, alive or replaced."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from frazil.errors import Unavailable
+from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.config import GiB, LakeConfig, MiB
+from frazil.lake.jars import JARS
+from frazil.lake.session import Session, settings_of
+
+# PySpark leaves it to the collector to close the sockets over which results come.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+GONE_WITHIN_S = 60
+"""How long a test waits for a process to end. It takes a second."""
+
+CONFIG = LakeConfig(driver_memory_bytes=512 * MiB, worker_memory_bytes=2 * GiB)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lake:
+    """A data folder with a session over it."""
+
+    data: Path
+    session: Session
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """One for the module: a start takes seconds. Any test may find it dead."""
+    data = tmp_path_factory.mktemp("data")
+    open_catalog(CONFIG, data)
+    session = Session(CONFIG, spark_settings(CONFIG, data), data / "lake" / "scratch of spark")
+    yield Lake(data=data, session=session)
+    session.close()
+
+
+def killed(session: Session) -> int:
+    """Kill Spark's process, and see it dead."""
+    pid = session.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return pid
+
+
+def test_no_setting_fetches_anything(tmp_path: Path) -> None:
+    """A start uses local files only."""
+    settings = settings_of(CONFIG, spark_settings(CONFIG, tmp_path), tmp_path)
+    assert not [name for name in settings if name.startswith(("spark.jars", "spark.submit"))]
+    class_path = settings["spark.driver.extraClassPath"].split(":")
+    assert [Path(entry).name for entry in class_path] == [jar.file_name for jar in JARS]
+    assert all(Path(entry).is_file() for entry in class_path)
+
+
+def test_an_operator_is_stronger() -> None:
+    """Settings of the operator replace ours, except that the jars stay on the class path."""
+    given = {"spark.sql.shuffle.partitions": "64", "spark.driver.extraClassPath": "/own.jar"}
+    settings = settings_of(LakeConfig(spark=given), {}, None)
+    assert settings["spark.sql.shuffle.partitions"] == "64"
+    assert settings["spark.driver.extraClassPath"].endswith(f"{JARS[-1].file_name}:/own.jar")
+
+
+def test_a_cluster_is_sent_the_jars() -> None:
+    """Executors elsewhere have neither our class path nor our address."""
+    given = {"spark.jars": "/own.jar"}
+    settings = settings_of(LakeConfig(master="spark://host:7077", spark=given), {}, None)
+    assert settings["spark.jars"].split(",")[-1] == "/own.jar"
+    assert len(settings["spark.jars"].split(",")) == len(JARS) + 1
+    assert "spark.driver.host" not in settings
+
+
+def test_without_jars_it_says_so(tmp_path: Path) -> None:
+    """Nothing is started, and the error names the command."""
+    session = Session(LakeConfig(jars=str(tmp_path)), {})
+    with pytest.raises(Unavailable, match="frazil warm"):
+        session.spark()
+    assert session.pid is None
+
+
+# PySpark does not close the pipe to a process that did not start.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_without_java_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error names what to install and carries what was said; a later attempt may work."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(Unavailable, match=rf"Java 17 or newer(?s:.*){tmp_path}"):
+        Session(CONFIG, {}).spark()
+    assert SparkContext._gateway is None
+
+
+def test_it_sees_what_pyiceberg_made(lake: Lake) -> None:
+    """Both know one catalog: a namespace made through one is there in the other."""
+    open_catalog(CONFIG, lake.data).create_namespace("made_by_pyiceberg")
+    spark = lake.session.spark()
+    found = spark.sql("SHOW NAMESPACES IN frazil").collect()
+    assert "made_by_pyiceberg" in [row[0] for row in found]
+    spark.sql("CREATE NAMESPACE frazil.made_by_spark")
+    assert ("made_by_spark",) in open_catalog(CONFIG, lake.data).list_namespaces()
+
+
+def test_tasks_run_here_within_their_memory(lake: Lake) -> None:
+    """Python tasks run in this environment, in processes that may not grow without end."""
+    tasks = lake.session.spark().sparkContext.parallelize(range(2), 2)
+    seen = tasks.map(lambda _: (sys.executable, resource.getrlimit(resource.RLIMIT_AS)[0]))
+    assert set(seen.collect()) == {(sys.executable, CONFIG.worker_memory_bytes)}
+
+
+def test_passwords_are_not_on_the_command_line(lake: Lake) -> None:
+    """How the catalog is reached is told to Spark in private."""
+    spark = lake.session.spark()
+    assert spark.conf.get("spark.sql.catalog.frazil.uri")
+    shown = Path(f"/proc/{lake.session.pid}/cmdline").read_bytes()
+    assert b"-Xmx512m" in shown
+    assert b"spark.sql.catalog." not in shown
+
+
+def test_there_is_one(lake: Lake) -> None:
+    """Each use gets the same session; a second Spark in this process is refused in words."""
+    spark = lake.session.spark()
+    assert lake.session.spark() is spark
+    with pytest.raises(Unavailable, match="only one"):
+        Session(CONFIG, {}).spark()
+    assert lake.session.spark() is spark
+
+
+def test_an_error_of_the_work_is_not_hidden(lake: Lake) -> None:
+    """While Spark lives, its errors are those of the caller."""
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match="nothing_here"), lake.session.use() as spark:
+        spark.sql("SELECT * FROM frazil.nothing_here.at_all").collect()
+
+
+def test_a_dead_one_is_replaced(lake: Lake) -> None:
+    """Who was using it is told that nothing came of it. The next use gets another that works,
+    and takes away the files of the dead."""
+    with (
+        pytest.raises(Unavailable, match="ended while it was working"),
+        lake.session.use() as spark,
+    ):
+        dead = killed(lake.session)
+        spark.sql("SELECT 1").collect()
+    left = set((lake.data / "lake" / "scratch of spark").iterdir())
+    assert left
+    with lake.session.use() as spark:
+        assert spark.sql("SELECT 40 + 2").collect() == [(42,)]
+    assert lake.session.pid != dead
+    assert not [path for path in left if path.exists()]
+
+
+def test_close_leaves_no_process(lake: Lake) -> None:
+    """After a close the process is gone, and PySpark is as it was before the first start."""
+    lake.session.spark()
+    pid = lake.session.pid
+    lake.session.close()
+    assert lake.session.pid is None
+    assert not Path(f"/proc/{pid}").exists()
+    assert SparkContext._gateway is None
+
+
+def test_it_ends_with_its_owner(tmp_path: Path) -> None:
+    """A node that is killed leaves no Spark behind that could go on writing."""
+    program = (
+        "import signal\n"
+        "from pathlib import Path\n"
+        "from frazil.lake.config import LakeConfig\n"
+        "from frazil.lake.session import Session\n"
+        "session = Session(LakeConfig(), {}, Path('scratch'))\n"
+        "session.spark()\n"
+        "print(session.pid, flush=True)\n"
+        "signal.pause()\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path) as owner:
+        assert owner.stdout is not None
+        spark = os.pidfd_open(int(owner.stdout.readline()))
+        owner.kill()
+    try:
+        assert select.select([spark], [], [], GONE_WITHIN_S)[0], "Spark is still there"
+    finally:
+        os.close(spark)
