@@ -170,3 +170,5 @@ def _log_to_stderr() -> None:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
+    for chatty in ("pyiceberg", "py4j"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
