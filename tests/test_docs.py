@@ -27,18 +27,21 @@ def blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_every_example_runs(tmp_path: Path) -> None:
-    """A newcomer starts a node, sends the first request with curl, and stops it; then he can paste
-    every Python example of the pages, one after the other, in the same folder, and finds what he
-    has sent."""
+    """A newcomer starts a node, sends the first request with curl, stops it, and flushes; then he
+    can paste every Python example of the pages, one after the other, in the same folder, and finds
+    what he has sent."""
     (example,) = [text for text in blocks(ROOT / "README.md", "sh") if text.startswith("curl")]
     with Node(tmp_path / "data") as node:
         command = example.replace("4318", str(node.http_port))
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
         assert done.stdout.startswith("HTTP/1.1 200 OK"), done.stdout + done.stderr
         assert node.stop() == 0
+    flush = [sys.executable, "-m", "frazil", "flush", "--data", "data"]
+    done = subprocess.run(flush, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "logs: 1 rows, 0 dead letters\n", done.stdout + done.stderr
     pages = ["README.md", "docs/sql.md", "docs/otlp.md", "docs/operating.md"]
     said = [run_python(text, tmp_path) for page in pages for text in blocks(ROOT / page, "python")]
-    assert len(said) >= 8
+    assert len(said) >= 9
     assert said[0].startswith("2026-09-21 14:13:20+00:00 INFO hello\n")
     assert any('string_value: "hello"' in text for text in said)
 

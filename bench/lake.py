@@ -1,0 +1,370 @@
+"""From the log to Iceberg on Spark: rows and payload a second, beside the usual way and no Spark.
+
+An hour of a web shop lies in a log. Three ways bring all of it into a new table, in turns, on two
+cores: ours, on `local[2]`; the stock way, in which Spark reads the same requests from Parquet (as
+it would from Kafka), decodes them with the same decoder in `mapInArrow`, and Iceberg's own writer
+for Spark writes the rows; and ours in two plain processes, without Spark. All three tables have the
+same columns and properties, and must hold the same rows; the stock way does not sort them. Every
+way has run once before it is measured.
+
+Also: what a commit takes once the files are there, how large a row is, and how much memory Spark's
+process and its Python processes took at most, beside their limits. Prints one JSON line last; exits
+1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.pool import Pool
+from pathlib import Path
+from random import SystemRandom
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.log import scratch_folder
+from bench.shop import Shop
+from frazil.disk import RealDisk
+from frazil.lake import Appender, LakeConfig, Session
+from frazil.lake.append import Run, Work
+from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.feed import SOURCES, LogFeed
+from frazil.lake.on_spark import run_on
+from frazil.lake.slices import Source, requests_of
+from frazil.lake.tables import ensure_table
+from frazil.lake.task import Written, run_slice
+from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.model import SystemClock
+from frazil.model.columns import TABLES, Request, decode
+
+ROWS = {"logs": 1_600_000, "spans": 800_000}
+WARM_ROWS = 40_000
+ROUNDS = 3
+CORES = 2
+BAR_STOCK = 4.5
+"""Times as many rows as the stock way."""
+BAR_PLAIN = 0.6
+"""Of what two processes do without Spark."""
+STOCK_FILES = 8
+SAMPLE_S = 0.05
+GiB = 1 << 30
+MiB = 1 << 20
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+CLOCK = SystemClock()
+
+Case = dict[str, object]
+
+
+@dataclass(slots=True)
+class Taken:
+    """What the rounds of one way took, in seconds."""
+
+    seconds: list[float] = field(default_factory=list)
+    commits: list[float] = field(default_factory=list)
+
+    def rate(self, rows: int) -> float:
+        return rows / statistics.median(self.seconds)
+
+
+@dataclass(slots=True)
+class Memory:
+    """The most that Spark's process, and any Python process of it, had in memory."""
+
+    jvm_bytes: int = 0
+    worker_bytes: int = 0
+
+
+def fill(log: Log, topic: str, rows: int) -> int:
+    """Requests of that topic, so many rows. Returns the bytes of their bodies."""
+    shop = Shop(logs=rows, spans=rows)
+    total, last = 0, None
+    for name, body in shop.requests():
+        if name == topic:
+            total += len(body)
+            record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
+            last = log.append(topic, append_of_records([record]))
+            if total % (64 * MiB) < len(body):
+                last.result()
+    assert last is not None, topic
+    last.result()
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A log with one topic, and a catalog beside it."""
+
+    folder: Path
+    log: Log
+    table: str
+    topic: str
+    signal: str
+
+    def config(self, namespace: str) -> LakeConfig:
+        return LakeConfig(namespace=namespace, slice_bytes=32 * MiB)
+
+    def append(self, namespace: str, run: Run, taken: Taken) -> int:
+        """All of the log into a new table. Returns its rows."""
+        config = self.config(namespace)
+        catalog = open_catalog(config, self.folder)
+        ended: list[float] = []
+
+        def timed(work: Sequence[Work]) -> list[Written]:
+            written = run(work)
+            ended.append(time.perf_counter())
+            return written
+
+        appender = Appender.open(
+            LogFeed(self.log, self.folder),
+            catalog,
+            config,
+            run=timed,
+            clock=CLOCK,
+            rand=SystemRandom(),
+        )
+        begin = time.perf_counter()
+        rows = 0
+        while done := appender.append():
+            taken.commits.append(time.perf_counter() - ended[-1])
+            rows += sum(each.row_count for each in done)
+        taken.seconds.append(time.perf_counter() - begin)
+        catalog.close()
+        return rows
+
+    def write_raw(self, folder: Path) -> None:
+        """The requests as rows, as a source of Spark's would have them."""
+        folder.mkdir()
+        source = Source(table=self.table, signal=self.signal, topic=self.topic, partition=0)
+        feed = LogFeed(self.log, self.folder)
+        size = feed.pending_bytes(source, 0)
+        for number, each in enumerate(feed.plan(source, 0, None, size // STOCK_FILES + 1)):
+            found = [one for some in requests_of(each, each.origin.read()) for one in some]
+            rows = pa.table(
+                {
+                    "offset": pa.array([one.offset for one in found], pa.int64()),
+                    "time_ms": pa.array([one.ingest_time_ms for one in found], pa.int64()),
+                    "value": pa.array([one.body for one in found], pa.binary()),
+                }
+            )
+            pq.write_table(rows, folder / f"{number}.parquet", compression="none")
+
+    def append_stock(self, namespace: str, session: Session, raw: Path, taken: Taken) -> int:
+        """The same rows by Spark's and Iceberg's own means."""
+        config = self.config(namespace)
+        catalog = open_catalog(config, self.folder)
+        ensure_table(catalog, config, self.table)
+        name = f"{config.catalog_name}.{namespace}.{self.table}"
+        with session.use() as spark:
+            rows = spark.table(name)
+            begin = time.perf_counter()
+            read = spark.read.parquet(str(raw))
+            made = read.mapInArrow(decoder(self.signal, self.table), rows.schema)
+            made.writeTo(name).append()
+            taken.seconds.append(time.perf_counter() - begin)
+            count: int = spark.table(name).count()
+        catalog.close()
+        return count
+
+
+def decoder(signal: str, table: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """What the stock way maps requests to rows with."""
+
+    def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            offsets, times = batch["offset"].to_pylist(), batch["time_ms"].to_pylist()
+            bodies = batch["value"].to_pylist()
+            # As many at a time as our own tasks decode.
+            for begin in range(0, len(bodies), 16):
+                requests = [
+                    Request(partition=0, offset=offset, ingest_time_ms=time_ms, body=body)
+                    for offset, time_ms, body in zip(
+                        offsets[begin : begin + 16],
+                        times[begin : begin + 16],
+                        bodies[begin : begin + 16],
+                        strict=True,
+                    )
+                ]
+                yield decode(signal, requests).batch.cast(TABLES[table])
+
+    return decoded
+
+
+def run_in(pool: Pool) -> Run:
+    """Tasks in plain processes."""
+
+    def run(work: Sequence[Work]) -> list[Written]:
+        return pool.starmap(run_slice, work, chunksize=1)
+
+    return run
+
+
+@contextmanager
+def watched(session: Session) -> Iterator[Memory]:
+    """Look at the memory of Spark and its children all the time."""
+    memory, stop = Memory(), threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(SAMPLE_S):
+            root = session.pid
+            if root is not None:
+                memory.jvm_bytes = max(memory.jvm_bytes, resident_bytes(root))
+                for pid in descendants(root):
+                    memory.worker_bytes = max(memory.worker_bytes, resident_bytes(pid))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield memory
+    finally:
+        stop.set()
+        thread.join()
+
+
+def resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def descendants(root: int) -> list[int]:
+    found, waiting = [], [root]
+    while waiting:
+        pid = waiting.pop()
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                children = [int(text) for text in path.read_text().split()]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            found += children
+            waiting += children
+    return found
+
+
+def case(name: str, **facts: object) -> Case:
+    line = {"case": name, **facts}
+    print(json.dumps(line), file=sys.stderr, flush=True)
+    return line
+
+
+def bench(folder: Path, table: str, rows: int, rounds: int) -> Iterator[Case]:
+    topic, signal = next((topic, signal) for topic, name, signal in SOURCES if name == table)
+    data = (folder / table).absolute()
+    config = LakeConfig()
+    session = Session(config, spark_settings(config, data), data / "scratch")
+    with (
+        Log.open(RealDisk(data), clock=CLOCK, rand=SystemRandom(), holder="the bench") as log,
+        multiprocessing.get_context("spawn").Pool(CORES) as pool,
+        watched(session) as memory,
+    ):
+        log.create_topic(topic, TopicConfig(awaits_lake=True))
+        place = Place(folder=data, log=log, table=table, topic=topic, signal=signal)
+        ours, stock, plain = Taken(), Taken(), Taken()
+        fill(log, topic, WARM_ROWS)
+        place.write_raw(folder / f"{table}-warm")
+        place.append("warm_ours", run_on(session), Taken())
+        place.append("warm_plain", run_in(pool), Taken())
+        place.append_stock("warm_stock", session, folder / f"{table}-warm", Taken())
+        payload = fill(log, topic, rows)
+        place.write_raw(folder / f"{table}-raw")
+        counts = []
+        for number in range(rounds):
+            counts.append(place.append(f"ours{number}", run_on(session), ours))
+            counts.append(place.append(f"plain{number}", run_in(pool), plain))
+            raw = folder / f"{table}-raw"
+            counts.append(place.append_stock(f"stock{number}", session, raw, stock))
+        session.close()
+    assert set(counts) == {rows + WARM_ROWS}, counts
+    yield from cases_of(table, rows, payload, data, ours, stock, plain, memory)
+
+
+def cases_of(
+    table: str,
+    rows: int,
+    payload: int,
+    data: Path,
+    ours: Taken,
+    stock: Taken,
+    plain: Taken,
+    memory: Memory,
+) -> Iterator[Case]:
+    count = rows + WARM_ROWS
+    rate = ours.rate(count)
+    record_bytes = payload / rows
+    for name, peer, bar in (
+        ("mapInArrow and Iceberg's writer", stock, BAR_STOCK),
+        ("two processes without Spark", plain, BAR_PLAIN),
+    ):
+        ratio = rate / peer.rate(count)
+        yield case(
+            f"{table} on local[2] beside {name}",
+            ours=round(rate),
+            peer=round(peer.rate(count)),
+            unit="rows/s",
+            ratio=round(ratio, 2),
+            bar=bar,
+            ok=ratio >= bar,
+            mb_per_s=round(rate * record_bytes / 1e6, 1),
+        )
+    written = (data / "lake/warehouse/ours0" / table / "data").rglob("*.parquet")
+    row_bytes = sum(path.stat().st_size for path in written) / count
+    yield case(
+        f"{table}: a row in Parquet beside its bytes of OTLP",
+        ours=round(row_bytes, 1),
+        peer=round(record_bytes, 1),
+        unit="bytes",
+        ratio=round(row_bytes / record_bytes, 3),
+        bar=None,
+        ok=True,
+    )
+    yield case(
+        f"{table}: commit, read back and told to the log",
+        ours=round(1000 * statistics.median(ours.commits), 1),
+        peer=None,
+        unit="ms",
+        ratio=None,
+        bar=None,
+        ok=True,
+    )
+    config = LakeConfig()
+    for name, found, limit in (
+        ("Spark's process", memory.jvm_bytes, config.driver_memory_bytes + GiB),
+        ("a Python process of a task", memory.worker_bytes, config.worker_memory_bytes),
+    ):
+        yield case(
+            f"{table}: memory of {name}, at most",
+            ours=round(found / MiB),
+            peer=round(limit / MiB),
+            unit="MiB",
+            ratio=round(found / limit, 2),
+            bar=1.0,
+            ok=found <= limit,
+        )
+
+
+def main(scale: float, rounds: int) -> int:
+    cases: list[Case] = []
+    with scratch_folder() as folder:
+        for table, rows in ROWS.items():
+            cases += bench(folder, table, int(rows * scale), rounds)
+    print(json.dumps({"bench": "lake", "cases": cases}))
+    return 0 if all(case["ok"] for case in cases) else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the rows")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    options = parser.parse_args()
+    sys.exit(main(options.scale, options.rounds))

@@ -1,0 +1,151 @@
+"""The thread that fills the tables: by itself, when asked, and again when something was wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frazil.disk import RealDisk
+from frazil.errors import Overloaded, Unavailable
+from frazil.lake import Lake, LakeConfig
+from frazil.lake import lake as filling
+from frazil.lake.catalog import open_catalog
+from frazil.lake.commit import next_offsets
+from frazil.lake.config import MiB
+from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.model import SystemClock
+from tests.conformance.cases import log as log_record
+from tests.conformance.cases import logs
+
+CLOCK = SystemClock()
+WAIT_S = 120
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+@contextmanager
+def opened(folder: Path, *, is_steady: bool = False, **settings: Any) -> Iterator[tuple[Log, Lake]]:
+    config = LakeConfig(driver_memory_bytes=512 * MiB, **settings)
+    with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
+        log.create_topic("otlp_logs", TopicConfig(awaits_lake=True))
+        with Lake.open(
+            log, folder, config, clock=CLOCK, rand=random.SystemRandom(), is_steady=is_steady
+        ) as lake:
+            yield log, lake
+
+
+def add(log: Log) -> None:
+    body = logs(log_record(1), log_record(2))
+    record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
+    log.append("otlp_logs", append_of_records([record])).result()
+
+
+def held(folder: Path) -> int:
+    """How far the table goes."""
+    catalog = open_catalog(LakeConfig(), folder)
+    try:
+        return next_offsets(catalog.load_table("frazil.logs")).get(("otlp_logs", 0), 0)
+    finally:
+        catalog.close()
+
+
+def eventually(is_true: Any) -> None:
+    end = time.monotonic() + WAIT_S
+    while not is_true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.05)
+
+
+def test_rounds_come_by_time_by_size_and_at_the_end(tmp_path: Path) -> None:
+    """The log is told; what comes after the last round is in the tables when it is closed."""
+    with opened(tmp_path, is_steady=True, flush_age_ms=1) as (log, lake):
+        add(log)
+        eventually(lambda: log._retention.published("otlp_logs", 0) == 1)
+        assert held(tmp_path) == 1
+        lake.config = LakeConfig(flush_bytes=1)
+        add(log)
+        eventually(lambda: held(tmp_path) == 2)
+        lake.config = LakeConfig()
+        add(log)
+        assert lake.trouble is None
+    assert held(tmp_path) == 3
+
+
+def test_nothing_happens_unless_it_is_due_or_asked_for(tmp_path: Path) -> None:
+    """Without Spark before that; a flush brings all that is durable when it is called."""
+    with opened(tmp_path) as (log, lake):
+        assert lake.flush() == []
+        assert lake.session.pid is None
+        for _ in range(3):
+            add(log)
+        (done,) = lake.flush()
+        assert (done.table, done.row_count, done.dead_count) == ("logs", 6, 0)
+        assert done.to_dict()["covered"] == (
+            {"topic": "otlp_logs", "partition": 0, "begin": 0, "end": 3},
+        )
+        assert lake.flush() == []
+        add(log)
+    assert held(tmp_path) == 3
+
+
+def test_a_round_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:
+    """As long as a catalog does not answer the log keeps everything."""
+    (tmp_path / "lake").write_text("in the way")
+    with opened(tmp_path, is_steady=True, flush_age_ms=60_000) as (log, lake):
+        add(log)
+        eventually(lambda: lake.trouble is not None)
+        assert lake.trouble is not None
+        assert "lake" in lake.trouble
+        (tmp_path / "lake").unlink()
+        eventually(lambda: lake.trouble is None)
+
+
+def test_jobs_run_between_rounds_one_after_the_other(tmp_path: Path) -> None:
+    """Who asks gets the answer, or the error; too many who wait are refused, not forgotten."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        begun.set()
+        assert go_on.wait(WAIT_S)
+        return threading.current_thread().name
+
+    def wrong() -> None:
+        raise ValueError("wrong")
+
+    answers: list[str] = []
+    with opened(tmp_path) as (_, lake):
+        askers = [
+            threading.Thread(target=lambda: answers.append(lake.run(slow)))
+            for _ in range(filling.JOBS_MAX + 1)
+        ]
+        askers[0].start()
+        assert begun.wait(WAIT_S)
+        for asker in askers[1:]:
+            asker.start()
+        eventually(lambda: lake._jobs.full())
+        with pytest.raises(Overloaded, match="jobs wait"):
+            lake.run(slow)
+        go_on.set()
+        for asker in askers:
+            asker.join()
+        assert answers == ["frazil-lake"] * len(askers)
+        with pytest.raises(ValueError, match="wrong"):
+            lake.run(wrong)
+    with pytest.raises(Unavailable, match="closed"):
+        lake.run(slow)
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with (
+        pytest.raises(Unavailable, match=r"needs pyiceberg.*pip install 'frazil\[lake\]'"),
+        opened(tmp_path),
+    ):
+        raise AssertionError("there is nothing to open")
