@@ -154,7 +154,8 @@ def serve(folder: str) -> None:
         threading.Thread(target=wait_for_word, args=(stop, askers, seen), daemon=True).start()
         print(json.dumps({"port": at.grpc_port}), flush=True)
 
-    config = load(None, {"data": folder, "ingest": {"grpc_port": 0, "http_port": 0}})
+    settings = {"ingest": {"grpc_port": 0, "http_port": 0}, "lake": {"enabled": False}}
+    config = load(None, {"data": folder, **settings})
     asyncio.run(run(config, clock=SystemClock(), rand=SystemRand(), ready=ready))
 
 

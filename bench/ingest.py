@@ -44,7 +44,10 @@ SETTINGS = """
 disk_bytes_max = 68719476736
 [hot]
 enabled = {has_rows}
+[lake]
+enabled = false
 """
+"""Without Spark, which would start in the middle of it. The peer freezes nothing either."""
 GRACE_S = 10.0
 
 Case = dict[str, object]

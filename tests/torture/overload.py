@@ -52,6 +52,8 @@ SETTINGS = f"""
 group_bytes_max = {GROUP_BYTES}
 [ingest]
 in_flight_bytes_max = {IN_FLIGHT_BYTES}
+[lake]
+enabled = false
 """
 RETRYABLE_HTTP = (429, 503)
 

@@ -29,6 +29,8 @@ seal_age_ms = 1
 seal_bytes = 262144
 memory_bytes_max = 1048576
 refresh_ms = 1
+[lake]
+enabled = false
 """
 """Files are made, and merged, as often as the disk allows."""
 SENDERS = 3
