@@ -4,8 +4,8 @@ An hour of a web shop lies in a log. Three ways bring all of it into a new table
 cores: ours, on `local[2]`; the stock way, in which Spark reads the same requests from Parquet (as
 it would from Kafka), decodes them with the same decoder in `mapInArrow`, and Iceberg's own writer
 for Spark writes the rows; and ours in two plain processes, without Spark. All three tables have the
-same columns and properties, and must hold the same rows; the stock way does not sort them. Every
-way has run once before it is measured.
+same columns, order and properties, and must hold the same rows. Every way has run once before it
+is measured.
 
 Also: what a commit takes once the files are there, how large a row is, and how much memory Spark's
 process and its Python processes took at most, beside their limits. Prints one JSON line last; exits

@@ -8,10 +8,13 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil import __version__
 from frazil.errors import FrazilError, Malformed
+
+if TYPE_CHECKING:
+    from frazil.config import Config
 
 FAILED = 1
 WRONG_USE = 2
@@ -103,7 +106,8 @@ def up_verb(options: argparse.Namespace) -> int:
             f"Frazil {__version__} is up.\n"
             f"  OTLP/gRPC  {scheme}://{host}:{ready.grpc_port}\n"
             f"  OTLP/HTTP  {scheme}://{host}:{ready.http_port}\n"
-            f"  data       {where['data']}, at most {config.log.disk_bytes_max / GiB:.1f} GiB\n\n"
+            f"  data       {where['data']}, at most {config.log.disk_bytes_max / GiB:.1f} GiB\n"
+            f"  Iceberg    {_lake_line(config, ready.lake is not None)}\n\n"
             "Point an application here:\n"
             f"  export OTEL_EXPORTER_OTLP_ENDPOINT={scheme}://{host}:{ready.http_port}\n"
             "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n"
@@ -113,6 +117,17 @@ def up_verb(options: argparse.Namespace) -> int:
 
     uvloop.run(run(config, clock=SystemClock(), rand=SystemRand(), ready=say))
     return 0
+
+
+def _lake_line(config: Config, is_there: bool) -> str:
+    """Where tables are filled, or why there are none."""
+    if not config.lake.enabled:
+        return "off (lake.enabled = false)"
+    if not is_there:
+        return "not installed (pip install 'frazil[lake]')"
+    own = Path(config.data).absolute() / "lake"
+    where = f"catalog {config.lake.catalog_name}" if config.lake.catalog else own
+    return f"{where}, at least every {config.lake.flush_age_ms / 1000:g} s"
 
 
 def flush_verb(options: argparse.Namespace) -> int:

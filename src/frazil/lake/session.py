@@ -131,6 +131,8 @@ def settings_of(
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.extensions": ICEBERG_SQL,
         "spark.sql.session.timeZone": "UTC",
+        # Rows on their way to a Python process are outside the heap, in buffers that double.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * MiB),
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
