@@ -5,6 +5,7 @@ says so where they are missing; without them it can be imported all the same.
     config.py         LakeConfig
 
     append.py         Appender: rounds from a log to tables
+    topics.py         other topics as tables
     feed.py           where rows come from: our log, by its files
     slices.py         what one task takes
     task.py           what one task does

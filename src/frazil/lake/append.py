@@ -13,7 +13,7 @@ Whatever fails between two steps, the next round begins with 1 and repeats what 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -40,6 +40,7 @@ ROUND_BYTES_MAX = 1024 * 1024 * 1024
 """Of the log, in one round of one partition."""
 
 ROWS = Counter("frazil.lake.rows", "Rows committed, by table.")
+SKIPPED = Counter("frazil.lake.skipped.offsets", "Offsets gone from the log before they were read.")
 
 Work = tuple[Slice, Target]
 Run = Callable[[Sequence[Work]], list[Written]]
@@ -54,6 +55,10 @@ class Covered:
     partition: int
     begin: int
     end: int
+
+    @property
+    def place(self) -> Place:
+        return self.topic, self.partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,7 @@ class Appender:
         self._name = self._unique()
         self._round = 0
         self._held: dict[Place, int] = {}
+        self._taken: set[str] = set()
 
     @classmethod
     def open(
@@ -106,13 +112,11 @@ class Appender:
     ) -> Appender:
         """Make the tables that are missing, take all of them over, and tell the log what they
         hold."""
-        from frazil.lake.tables import ensure_table
-
         appender = cls(feed, catalog, config, run, clock, rand)
-        for name in (*(table for _, table, _ in SOURCES), DEAD_LETTERS):
-            ensure_table(catalog, config, name)
-            take_over(catalog, appender._full_name(name), appender._name, clock=clock)
-        appender._publish(feed.sources())
+        sources = feed.sources()
+        appender._take((*(table for _, table, _ in SOURCES), DEAD_LETTERS))
+        appender._take(source.table for source in sources)
+        appender._publish(sources)
         return appender
 
     @property
@@ -130,6 +134,7 @@ class Appender:
         has a limit.
         """
         sources = self._feed.sources()
+        self._take(source.table for source in sources)
         tables = {name: self._load(name) for name in {source.table for source in sources}}
         dead = self._load(DEAD_LETTERS)
         work = [
@@ -146,6 +151,16 @@ class Appender:
             for name, table in sorted(tables.items())
             if any(each.source.table == name for each in written)
         ]
+
+    def _take(self, names: Iterable[str]) -> None:
+        """Make tables that are missing, and take over those that are not ours yet."""
+        from frazil.lake.tables import ensure_table
+
+        for name in names:
+            if name not in self._taken:
+                ensure_table(self._catalog, self._config, name)
+                take_over(self._catalog, self._full_name(name), self._name, clock=self._clock)
+                self._taken.add(name)
 
     def _plan(self, source: Source, table: Table, dead: Table) -> list[Slice]:
         begin = next_offsets(table).get(source.place, 0)
@@ -172,6 +187,9 @@ class Appender:
     def _commit(self, table: Table, dead: Table, written: Sequence[Written]) -> Appended:
         """Commit what tasks wrote for one table."""
         covered = _covered(written)
+        known = next_offsets(table)
+        begins = {place: known.get(place, 0) for place in (part.place for part in covered)}
+        _count_skipped(covered, begins)
         dead_count = self._commit_dead(dead, written, covered)
         files = [file for each in written for file in each.files]
         name = written[0].source.table
@@ -180,8 +198,8 @@ class Appender:
             self._full_name(name),
             Change(
                 files=[data_file_of(file, table) for file in files],
-                begins={(part.topic, part.partition): part.begin for part in covered},
-                ends={(part.topic, part.partition): part.end for part in covered},
+                begins=begins,
+                ends={part.place: part.end for part in covered},
                 appender=self._name,
                 commit_id=self._unique(),
             ),
@@ -204,11 +222,7 @@ class Appender:
         """Commit dead letters, unless an earlier round has. Most rounds have none, so their table
         goes on at or before where these begin."""
         known = next_offsets(dead)
-        new = {
-            (part.topic, part.partition): part
-            for part in covered
-            if known.get((part.topic, part.partition), 0) <= part.begin
-        }
+        new = {part.place: part for part in covered if known.get(part.place, 0) <= part.begin}
         files = {
             each.source.place: [
                 file
@@ -270,6 +284,18 @@ def _covered(written: Sequence[Written]) -> tuple[Covered, ...]:
         Covered(topic=topic, partition=partition, begin=begin, end=end)
         for (topic, partition), (begin, end) in ends.items()
     )
+
+
+def _count_skipped(covered: Sequence[Covered], begins: Mapping[Place, int]) -> None:
+    """A topic that does not await the lake may have let go of records before they were here."""
+    for part in covered:
+        count = part.begin - begins[part.place]
+        if count:
+            SKIPPED.add(count, topic=part.topic)
+            logger.warning(
+                "the log was trimmed before the lake had it",
+                extra={"topic": part.topic, "partition": part.partition, "count": count},
+            )
 
 
 def _folder_of(table: Table) -> str:

@@ -57,6 +57,9 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Addresses that one Python process of a task may use."""
     slice_bytes: int = 64 * MiB
     """Of the log, for one task."""
+    topics: list[str] = msgspec.field(default_factory=lambda: ["*"])
+    """Which topics besides telemetry become tables: their names, in which `*` stands for any text.
+    """
     jars: str | None = None
     """The folder of the jars. None is a folder in the user's cache."""
     spark: dict[str, str] = msgspec.field(default_factory=dict)

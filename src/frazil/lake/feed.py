@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
 from frazil.disk import Disk, RealDisk
-from frazil.errors import Unknown
-from frazil.lake.slices import Slice, Source
-from frazil.log import Log, Record, Stretch, plan_stretches, read_stretch
+from frazil.lake.slices import RECORDS, Slice, Source
+from frazil.lake.topics import table_of
+from frazil.log import DEAD_LETTERS, Log, Record, Stretch, plan_stretches, read_stretch
 
 SOURCES = (
     ("otlp_logs", "logs", "logs"),
@@ -18,6 +19,22 @@ SOURCES = (
     ("otlp_metrics", "metrics", "metrics"),
 )
 """Topic, table, and what the decoder calls it."""
+ALL_TOPICS = ("*",)
+INTERNAL_PREFIX = "__"
+"""Begins the names of topics that a broker keeps for itself."""
+
+
+def source_of(topic: str, partition: int, topics: Sequence[str]) -> Source | None:
+    """What becomes of a partition: rows of a table, or nothing. `topics` are patterns of those
+    that are wanted besides telemetry."""
+    for name, table, signal in SOURCES:
+        if topic == name:
+            return Source(table=table, signal=signal, topic=topic, partition=partition)
+    if topic == DEAD_LETTERS or topic.startswith(INTERNAL_PREFIX):
+        return None
+    if not any(fnmatchcase(topic, pattern) for pattern in topics):
+        return None
+    return Source(table=table_of(topic), signal=RECORDS, topic=topic, partition=partition)
 
 
 class Feed(Protocol):
@@ -29,7 +46,8 @@ class Feed(Protocol):
 
     def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
         """The offsets from `begin` up to `end`, or to all that is durable, each in one slice of
-        about `bytes_max` bytes. `OutOfRange` when some of them are not there any more."""
+        about `bytes_max` bytes. `OutOfRange` when some of them are not there any more, though
+        they should have been kept; where nobody promised that, slices begin with what is there."""
         ...
 
     def pending_bytes(self, source: Source, begin: int) -> int:
@@ -44,27 +62,25 @@ class Feed(Protocol):
 class LogFeed:
     """Our own log, by its files."""
 
-    def __init__(self, log: Log, folder: Path) -> None:
+    def __init__(self, log: Log, folder: Path, topics: Sequence[str] = ALL_TOPICS) -> None:
         """`folder` is the root of the disk that the log is on."""
         self._log = log
         self._folder = str(folder.absolute())
+        self._topics = topics
 
     def sources(self) -> list[Source]:
-        found = []
-        for topic, table, signal in SOURCES:
-            try:
-                partitions = self._log.topic(topic).partitions
-            except Unknown:
-                continue  # nobody has sent any yet
-            found += [
-                Source(table=table, signal=signal, topic=topic, partition=partition.index)
-                for partition in partitions
-            ]
-        return found
+        found = [
+            source_of(topic.name, partition.index, self._topics)
+            for topic in self._log.topics()
+            for partition in topic.partitions
+        ]
+        return [source for source in found if source is not None]
 
     def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
         view = self._log.partition(source.topic, source.partition).view
         end = view.durable_watermark if end is None else end
+        if not self._log.topic(source.topic).config.awaits_lake:
+            begin = max(begin, view.start_offset)
         if begin == end:
             return []
         return [

@@ -1,7 +1,7 @@
 """The number of every field of every table, by which Iceberg and Parquet know a column for good.
 
-Table -> path -> id. A path is Iceberg's: `events.element.attributes.key`. Needs no library, so that
-a task can name the columns of its file without a catalog.
+Kind of table -> path -> id. A path is Iceberg's: `events.element.attributes.key`. Needs no library,
+so that a task can name the columns of its file without a catalog.
 
 A number never changes and is never used again, also when its column goes. A field of a later
 release takes its number from the next thousand (the first one is 1001), and so on for each release:
@@ -164,11 +164,24 @@ DEAD_LETTERS_IDS: dict[str, int] = {
     "reason": 7,
     "payload": 8,
 }
+TOPIC_IDS: dict[str, int] = {
+    "_log_partition": 1,
+    "_offset": 2,
+    "time": 3,
+    "timestamp_ms": 4,
+    "key": 5,
+    "value": 6,
+    "headers": 7,
+    "headers.element": 8,
+    "headers.element.key": 9,
+    "headers.element.value": 10,
+}
 
 FIELD_IDS: dict[str, dict[str, int]] = {
     "logs": LOGS_IDS,
     "spans": SPANS_IDS,
     "metrics": METRICS_IDS,
     "dead_letters": DEAD_LETTERS_IDS,
+    "topic": TOPIC_IDS,
 }
-"""Table -> path of a field -> its id."""
+"""Kind of table -> path of a field -> its id."""

@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import pyarrow as pa
 
 from frazil.lake.field_ids import FIELD_IDS
-from frazil.lake.layout import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS
-from frazil.model.columns import TABLES
+from frazil.lake.layout import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, kind_of
+from frazil.lake.topics import columns_of
 
+LAYOUTS_MAX = 64
+"""Kept at once; there may be many topics."""
 FIELD_ID = b"PARQUET:field_id"
 """Where Arrow keeps the id that Parquet writes."""
 UNLIKE = frozenset(
@@ -25,7 +27,9 @@ UNLIKE = frozenset(
         "parent_span_id",
         "body",
         "payload",
+        "value",
         "time",
+        "timestamp_ms",
         "time_unix_nano",
         "observed_time_unix_nano",
         "end_time_unix_nano",
@@ -68,13 +72,14 @@ class FileLayout:
     with_dictionary: list[str]
 
 
-@cache
+@lru_cache(LAYOUTS_MAX)
 def file_layout_of(table: str) -> FileLayout:
-    """The layout of the files of `logs`, `spans`, `metrics` or `dead_letters`."""
-    ids = FIELD_IDS[table]
-    fields = [_with_id(field, field.name, ids) for field in TABLES[table]]
+    """The layout of a table's files."""
+    kind = kind_of(table)
+    ids = FIELD_IDS[kind]
+    fields = [_with_id(field, field.name, ids) for field in columns_of(table)]
     leaves = [
-        _leaf(path, field, BOUNDS[table].get(top.name, ""))
+        _leaf(path, field, BOUNDS[kind].get(top.name, ""))
         for top in fields
         for path, field in _leaves(top, top.name)
     ]
@@ -82,8 +87,8 @@ def file_layout_of(table: str) -> FileLayout:
         schema=pa.schema(fields),
         numbered_schema=pa.schema([_numbered(f) if f.name in REPEATED else f for f in fields]),
         leaves=tuple(leaves),
-        order=SORT_COLUMNS[table],
-        bloom=BLOOM_COLUMNS[table],
+        order=SORT_COLUMNS[kind],
+        bloom=BLOOM_COLUMNS[kind],
         with_dictionary=[leaf.path for leaf in leaves if leaf.path not in UNLIKE],
     )
 

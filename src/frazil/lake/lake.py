@@ -58,7 +58,7 @@ class Lake:
     ) -> None:
         self.config = config
         self.data_folder = data_folder
-        self._feed = LogFeed(log, data_folder)
+        self._feed = LogFeed(log, data_folder, config.topics)
         self._clock = clock
         self._rand = rand
         self.session = Session(

@@ -9,6 +9,11 @@ from __future__ import annotations
 MiB = 1024 * 1024
 HOUR_MS = 3_600_000
 
+TOPIC = "topic"
+"""The kind of all tables that are made of a topic's records. Every other table is its own kind."""
+TOPIC_PREFIX = "topic_"
+"""Begins their names."""
+
 PARTITION_COLUMN = "time"
 """Files hold one UTC day of it."""
 PARTITION_FIELD = "time_day"
@@ -19,16 +24,18 @@ SORT_COLUMNS: dict[str, tuple[str, ...]] = {
     "spans": ("trace_id", "time"),
     "metrics": ("metric_name", "service_name", "time"),
     "dead_letters": ("topic", "time"),
+    TOPIC: ("_log_partition", "_offset"),
 }
-"""Table -> the columns its files are sorted by, ascending. None of them can be null."""
+"""Kind -> the columns its files are sorted by, ascending. None of them can be null."""
 
 BLOOM_COLUMNS: dict[str, tuple[str, ...]] = {
     "logs": ("trace_id", "span_id"),
     "spans": ("trace_id", "span_id"),
     "metrics": (),
     "dead_letters": (),
+    TOPIC: (),
 }
-"""Table -> the columns with a bloom filter: looked up by one value, and in no useful order."""
+"""Kind -> the columns with a bloom filter: looked up by one value, and in no useful order."""
 
 _COMMON_BOUNDS = {
     "_log_partition": "full",
@@ -59,8 +66,14 @@ BOUNDS: dict[str, dict[str, str]] = {
         "time": "full",
         "stage": "full",
     },
+    TOPIC: {
+        "_log_partition": "full",
+        "_offset": "full",
+        "time": "full",
+        "timestamp_ms": "full",
+    },
 }
-"""Table -> column -> how much of its least and greatest value a manifest holds. Of all other
+"""Kind -> column -> how much of its least and greatest value a manifest holds. Of all other
 columns values and nulls are counted only: bounds of bodies and maps are large and exclude nothing.
 """
 
@@ -69,6 +82,7 @@ COMMENTS = {
     "spans": "one row per span",
     "metrics": "one row per data point",
     "dead_letters": "what could not become a row",
+    TOPIC: "one row per record of a topic",
 }
 
 REQUIRED_PROPERTIES = {
@@ -95,16 +109,22 @@ _PROPERTIES = {
 }
 
 
+def kind_of(table: str) -> str:
+    """What a table is, by its name."""
+    return TOPIC if table.startswith(TOPIC_PREFIX) else table
+
+
 def properties_of(name: str) -> dict[str, str]:
     """The properties that a table is made with."""
+    kind = kind_of(name)
     return {
-        "comment": COMMENTS[name],
+        "comment": COMMENTS[kind],
         **_PROPERTIES,
         **{
-            f"write.metadata.metrics.column.{column}": mode for column, mode in BOUNDS[name].items()
+            f"write.metadata.metrics.column.{column}": mode for column, mode in BOUNDS[kind].items()
         },
         **{
             f"write.parquet.bloom-filter-enabled.column.{column}": "true"
-            for column in BLOOM_COLUMNS[name]
+            for column in BLOOM_COLUMNS[kind]
         },
     }

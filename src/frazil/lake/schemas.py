@@ -23,8 +23,8 @@ from pyiceberg.types import (
 )
 
 from frazil.lake.field_ids import FIELD_IDS
-from frazil.lake.layout import PARTITION_COLUMN, PARTITION_FIELD, SORT_COLUMNS
-from frazil.model.columns import TABLES
+from frazil.lake.layout import PARTITION_COLUMN, PARTITION_FIELD, SORT_COLUMNS, kind_of
+from frazil.lake.topics import columns_of
 
 PRIMITIVES: dict[pa.DataType, IcebergType] = {
     pa.string(): StringType(),
@@ -39,14 +39,15 @@ PRIMITIVES: dict[pa.DataType, IcebergType] = {
 
 def schema_of(name: str) -> Schema:
     """The columns of a table, with their comments, and with the ids of field_ids.py."""
-    return Schema(*(_field(field, field.name, FIELD_IDS[name]) for field in TABLES[name]))
+    ids = FIELD_IDS[kind_of(name)]
+    return Schema(*(_field(field, field.name, ids) for field in columns_of(name)))
 
 
 def spec_of(name: str) -> PartitionSpec:
     """By the day of `time`."""
     return PartitionSpec(
         PartitionField(
-            source_id=FIELD_IDS[name][PARTITION_COLUMN],
+            source_id=FIELD_IDS[kind_of(name)][PARTITION_COLUMN],
             field_id=PARTITION_FIELD_ID_START,
             transform=DayTransform(),
             name=PARTITION_FIELD,
@@ -56,9 +57,10 @@ def spec_of(name: str) -> PartitionSpec:
 
 def sort_order_of(name: str) -> SortOrder:
     """What the files of a table are sorted by."""
-    ids = FIELD_IDS[name]
+    kind = kind_of(name)
+    ids = FIELD_IDS[kind]
     fields = [
-        SortField(ids[column], transform=IdentityTransform()) for column in SORT_COLUMNS[name]
+        SortField(ids[column], transform=IdentityTransform()) for column in SORT_COLUMNS[kind]
     ]
     return SortOrder(*fields)
 

@@ -16,6 +16,8 @@ from frazil.model.columns import Request
 MiB = 1024 * 1024
 REQUESTS_BYTES = 4 * MiB
 """How much is decoded at once: enough for the decoder to be at its best, and little memory."""
+RECORDS = "records"
+"""In place of a signal: rows are the records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,7 @@ class Source:
 
     table: str
     signal: str
-    """What the decoder calls it."""
+    """What the decoder calls it; `RECORDS` when there is nothing to decode."""
     topic: str
     partition: int
 
@@ -60,21 +62,30 @@ class Slice:
 def requests_of(
     slice: Slice, batches: Iterable[list[Record]], *, bytes_max: int = REQUESTS_BYTES
 ) -> Iterator[list[Request]]:
-    """The records of a slice as requests, some at a time: up to `bytes_max` bytes, or a batch."""
-    waiting: list[Request] = []
+    """The records of a slice as requests, some at a time."""
+    for records in records_of(slice, batches, bytes_max=bytes_max):
+        yield [request_of(record, slice.source.partition) for record in records]
+
+
+def request_of(record: Record, partition: int) -> Request:
+    """A record as the decoder wants it."""
+    return Request(
+        partition=partition,
+        offset=record.offset,
+        ingest_time_ms=record.timestamp_ms,
+        body=record.value or b"",
+    )
+
+
+def records_of(
+    slice: Slice, batches: Iterable[list[Record]], *, bytes_max: int = REQUESTS_BYTES
+) -> Iterator[list[Record]]:
+    """The records of a slice, some at a time: up to `bytes_max` bytes, or a batch."""
+    waiting: list[Record] = []
     taken = 0
     for batch in batches:
-        found = [
-            Request(
-                partition=slice.source.partition,
-                offset=record.offset,
-                ingest_time_ms=record.timestamp_ms,
-                body=record.value or b"",
-            )
-            for record in batch
-            if slice.begin <= record.offset < slice.end
-        ]
-        size = sum(len(request.body) for request in found)
+        found = [record for record in batch if slice.begin <= record.offset < slice.end]
+        size = sum(len(record.value or b"") + len(record.key or b"") for record in found)
         if waiting and taken + size > bytes_max:
             yield waiting
             waiting, taken = [], 0

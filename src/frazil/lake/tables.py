@@ -48,7 +48,7 @@ from frazil.errors import Conflict, Unavailable
 from frazil.lake.catalog import ensure_namespace, reached
 from frazil.lake.evolution import Merged, merge
 from frazil.lake.field_ids import FIELD_IDS
-from frazil.lake.layout import PARTITION_COLUMN, REQUIRED_PROPERTIES, properties_of
+from frazil.lake.layout import PARTITION_COLUMN, REQUIRED_PROPERTIES, kind_of, properties_of
 from frazil.lake.schemas import schema_of, sort_order_of, spec_of
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _layout_complaints(table: Table, full_name: str, name: str) -> list[str]:
     if table.format_version != FORMAT_VERSION:
         complaints.append(f"it has format version {table.format_version}, not {FORMAT_VERSION}")
     lies = [(field.source_id, str(field.transform)) for field in table.spec().fields]
-    if lies != [(FIELD_IDS[name][PARTITION_COLUMN], "day")]:
+    if lies != [(FIELD_IDS[kind_of(name)][PARTITION_COLUMN], "day")]:
         complaints.append(
             f"it is partitioned by {_words(table)}, and not by days({PARTITION_COLUMN}) alone "
             f"(ALTER TABLE {full_name} DROP PARTITION FIELD ..., ADD PARTITION FIELD ...)"

@@ -1,7 +1,7 @@
 """What one task of the appender does: a slice of the log becomes Parquet files.
 
 1. read     the slice's requests, some at a time
-2. decode   to rows, and dead letters
+2. decode   to rows, and dead letters; records of other topics are rows as they are
 3. write    whenever enough rows are in memory, and at the end
 4. sync     files and folders; only then does anybody hear of them
 
@@ -21,7 +21,8 @@ from frazil.disk import Disk, RealDisk, is_full
 from frazil.errors import Overloaded
 from frazil.lake.file_layout import file_layout_of
 from frazil.lake.parquet import TableFiles, WrittenFile
-from frazil.lake.slices import Slice, Source, requests_of
+from frazil.lake.slices import RECORDS, Slice, Source, records_of, requests_of
+from frazil.lake.topics import rows_of
 from frazil.log import Record
 from frazil.model import columns
 from frazil.model.columns import TABLE_OF, Decode, Decoded, Request, decode_some, rows_of_dead
@@ -87,12 +88,16 @@ def write_slice(
         rows = _Gathered(rows_disk, source.table, name, rows_bytes_max, undo)
         dead = _Gathered(dead_disk, DEAD_LETTERS, name, rows_bytes_max, undo)
         try:
-            for requests in requests_of(slice, batches):
-                for decoded in _decode_all(decode, source.signal, requests):
-                    rows.add(decoded.batch)
-                    dead.add(
-                        rows_of_dead(source.topic, decoded.dead, requests, columns.DEAD_LETTERS)
-                    )
+            if source.signal == RECORDS:
+                for records in records_of(slice, batches):
+                    rows.add(rows_of(records, source.partition))
+            else:
+                for requests in requests_of(slice, batches):
+                    for decoded in _decode_all(decode, source.signal, requests):
+                        rows.add(decoded.batch)
+                        dead.add(
+                            rows_of_dead(source.topic, decoded.dead, requests, columns.DEAD_LETTERS)
+                        )
             files, dead_files = rows.finish(), dead.finish()
         except OSError as error:
             if not is_full(error):

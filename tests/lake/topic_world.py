@@ -1,0 +1,98 @@
+"""A log with one topic that is no telemetry, and its table, filled without Spark."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+
+from frazil.disk import RealDisk
+from frazil.lake.append import Appended, Appender, Work
+from frazil.lake.catalog import open_catalog
+from frazil.lake.config import LakeConfig
+from frazil.lake.feed import LogFeed
+from frazil.lake.task import Written, run_slice
+from frazil.lake.topics import table_of
+from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.model import SystemClock
+
+CLOCK = SystemClock()
+TOPIC = "orders"
+TABLE = table_of(TOPIC)
+LOG = LogConfig(
+    segment_bytes_max=2048,
+    batch_bytes_max=64 * 1024,
+    queue_bytes_max=1 << 20,
+    disk_bytes_max=1 << 20,
+    index_interval_bytes=256,
+)
+"""Segments of a few records, so that the log can let go of some."""
+LAKE = LakeConfig(slice_bytes=1000)
+
+
+def run_here(work: Sequence[Work]) -> list[Written]:
+    return [run_slice(*each) for each in work]
+
+
+@dataclass(slots=True)
+class TopicWorld:
+    """A log, its catalog, and what was put into the log."""
+
+    log: Log
+    folder: Path
+    catalog: Catalog
+    appender: Appender
+    counts: list[int]
+    """Records of each partition."""
+
+    @classmethod
+    def open(cls, folder: Path, *, partitions: int = 1, awaits_lake: bool = True) -> TopicWorld:
+        log = Log.open(RealDisk(folder), LOG, clock=CLOCK, rand=random.SystemRandom())
+        config = TopicConfig(partitions=partitions, awaits_lake=awaits_lake, retention_ms=0)
+        log.create_topic(TOPIC, config)
+        catalog = open_catalog(LAKE, folder)
+        appender = Appender.open(
+            LogFeed(log, folder),
+            catalog,
+            LAKE,
+            run=run_here,
+            clock=CLOCK,
+            rand=random.SystemRandom(),
+        )
+        return cls(log, folder, catalog, appender, [0] * partitions)
+
+    def add(self, count: int, partition: int = 0) -> None:
+        """Records that say where they are."""
+        for _ in range(count):
+            number = self.counts[partition]
+            record = Record(
+                offset=0,
+                timestamp_ms=1_700_000_000_000 + number * 3_600_000,
+                key=b"key",
+                value=b"%d/%d" % (partition, number),
+                headers=(("a", b"1"), ("a", None)) if number % 2 else (),
+            )
+            self.log.append(TOPIC, append_of_records([record]), partition=partition).result()
+            self.counts[partition] += 1
+
+    def flush(self) -> list[Appended]:
+        done: list[Appended] = []
+        while new := self.appender.append():
+            done += new
+        return done
+
+    def trim(self) -> int:
+        """Have the log let go of all it may. Where it begins now, in the first partition."""
+        self.log.maintain()
+        return self.log.partition(TOPIC, 0).view.start_offset
+
+    def table(self) -> Table:
+        return self.catalog.load_table(f"{LAKE.namespace}.{TABLE}")
+
+    def close(self) -> None:
+        self.catalog.close()
+        self.log.close()
