@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from frazil.disk import read_checkpoint
+from frazil.lake.reader_progress import ReaderProgress
 from frazil.log.digests import decode_digests
 from frazil.log.index import NO_TIME, SegmentFacts, decode_index
 from frazil.log.marks import NAME, SLOT_BYTES, Marks, Promise
@@ -102,4 +103,10 @@ def test_progress() -> None:
     (progress,) = msgspec.convert(saved["partitions"], list[Progress])
     assert progress == Progress(
         watermark=1042, done=[Span(1045, 1050)], tries={1042: 2}, dropped_count=3
+    )
+
+
+def test_reader_progress() -> None:
+    assert msgspec.msgpack.decode(body("READ"), type=ReaderProgress) == ReaderProgress(
+        table="logs", offsets={0: 1042, 1: 7}, dropped_count=3
     )

@@ -23,8 +23,8 @@ from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
-from frazil.lake import Appended, Lake
-from frazil.log import Log
+from frazil.lake import Appended, Follower, Followers, Lake, ReadLimits
+from frazil.log import Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
 from frazil.query import Engine, Limits, Result
 
@@ -47,10 +47,18 @@ class Owned(Protocol):
 class Embedded:
     """Any thread may ask; one opens and closes."""
 
-    def __init__(self, tier: HotTier, engine: Engine, lake: Lake | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        tier: HotTier,
+        engine: Engine,
+        lake: Lake | None,
+        followers: Followers,
+        clock: Clock,
+    ) -> None:
         self.tier = tier
         self.engine = engine
         self.lake = lake
+        self._followers = followers
         self._clock = clock
         self._closing = ExitStack()
         self._error: BaseException | None = None
@@ -82,7 +90,9 @@ class Embedded:
             stack.callback(tier.close)
             engine = Engine.open(tier.snapshot, columns.TABLES, config.query, clock)
             stack.callback(engine.close)
-            opened = cls(tier, engine, lake, clock)
+            followers = Followers(log, disk, lake)
+            stack.callback(followers.close)
+            opened = cls(tier, engine, lake, followers, clock)
             worker = HotWorker(tier, clock=clock, fatal=lambda error: opened._die(error, fatal))
             worker.start()
             stack.callback(worker.close)
@@ -128,6 +138,18 @@ class Embedded:
         if self.lake is None:
             raise Unavailable("there is no lake: lake.enabled is false, or it is not installed")
         return self.lake.flush()
+
+    def follow(
+        self, table: str, name: str, *, start: Start, limits: ReadLimits | None = None
+    ) -> Follower:
+        """Every row of a table or topic, once and in order: from the lake what is old, then from
+        the log, and on as rows come. It has a name, under which it goes on where it was; a new one
+        begins at `start`."""
+        return self._followers.follow(table, name, start, limits)
+
+    def unfollow(self, name: str) -> None:
+        """Forget how far a reader has come."""
+        self._followers.forget(name)
 
     def close(self) -> None:
         """Stop queries, then threads; give back files. What is not sealed comes from the log."""

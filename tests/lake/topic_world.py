@@ -31,7 +31,10 @@ LOG = LogConfig(
     index_interval_bytes=256,
 )
 """Segments of a few records, so that the log can let go of some."""
-LAKE = LakeConfig(slice_bytes=1000)
+LAKE = LakeConfig(slice_bytes=4000)
+BEGIN_MS = 1_700_000_000_000
+STEP_MS = 600_000
+"""From one record to the next: a day has 144."""
 
 
 def run_here(work: Sequence[Work]) -> list[Written]:
@@ -67,17 +70,19 @@ class TopicWorld:
 
     def add(self, count: int, partition: int = 0) -> None:
         """Records that say where they are."""
-        for _ in range(count):
-            number = self.counts[partition]
+        waiting = []
+        for number in range(self.counts[partition], self.counts[partition] + count):
             record = Record(
                 offset=0,
-                timestamp_ms=1_700_000_000_000 + number * 3_600_000,
+                timestamp_ms=BEGIN_MS + number * STEP_MS,
                 key=b"key",
                 value=b"%d/%d" % (partition, number),
                 headers=(("a", b"1"), ("a", None)) if number % 2 else (),
             )
-            self.log.append(TOPIC, append_of_records([record]), partition=partition).result()
-            self.counts[partition] += 1
+            waiting.append(self.log.append(TOPIC, append_of_records([record]), partition=partition))
+        for answer in waiting:
+            answer.result()
+        self.counts[partition] += count
 
     def flush(self) -> list[Appended]:
         done: list[Appended] = []

@@ -26,6 +26,16 @@ says so where they are missing; without them it can be imported all the same.
     file_metrics.py   what a manifest says of them
     sink.py           where Arrow writes to
 
+    follow.py         Follower: rows from long ago up to now, and on as they come
+    followers.py      Followers: each name once at a time
+    reader.py         TableReader: rows of a table in the order of the log
+    reader_progress.py  how far named readers have come
+    snapshots.py      which files hold which offsets
+    windows.py        offsets, and the files of their rows
+    window_rows.py    these rows, weighed, read, sorted
+    ahead.py          rows read before they are asked for
+    tail.py           rows of the live end of the log
+
     session.py        Session: the one place where a SparkSession is made
     spark_process.py  its process
     jars.py           its jars
@@ -34,13 +44,17 @@ On disk, below the data folder, unless `lake.catalog` and `lake.warehouse` say o
 
     lake/catalog.db    which metadata each table has now
     lake/warehouse/    metadata and data files
+    lake/readers/      how far readers have come
     lake/scratch/      Spark's temporary files
 
 One thread fills the tables and does whatever else is done to them. Tasks are other processes.
 """
 
+from frazil.lake.ahead import ReadLimits
 from frazil.lake.append import Appended, Appender, Covered
 from frazil.lake.config import LakeConfig
+from frazil.lake.follow import Followed, Follower
+from frazil.lake.followers import Followers
 from frazil.lake.jars import warm
 from frazil.lake.lake import Lake
 from frazil.lake.session import Session
@@ -49,8 +63,12 @@ __all__ = [
     "Appended",
     "Appender",
     "Covered",
+    "Followed",
+    "Follower",
+    "Followers",
     "Lake",
     "LakeConfig",
+    "ReadLimits",
     "Session",
     "warm",
 ]

@@ -93,7 +93,7 @@ def write_slice(
                     rows.add(rows_of(records, source.partition))
             else:
                 for requests in requests_of(slice, batches):
-                    for decoded in _decode_all(decode, source.signal, requests):
+                    for decoded in decode_all(decode, source.signal, requests):
                         rows.add(decoded.batch)
                         dead.add(
                             rows_of_dead(source.topic, decoded.dead, requests, columns.DEAD_LETTERS)
@@ -116,7 +116,7 @@ def write_slice(
     )
 
 
-def _decode_all(decode: Decode, signal: str, requests: list[Request]) -> Iterator[Decoded]:
+def decode_all(decode: Decode, signal: str, requests: list[Request]) -> Iterator[Decoded]:
     """Rows and dead letters of all these requests, in order, in as many parts as it takes."""
     begin, count = 0, len(requests)
     while begin < len(requests):

@@ -61,7 +61,7 @@ from frazil.log.record import Record
 from frazil.log.repair import Repaired, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
-from frazil.log.topic import Topic
+from frazil.log.topic import Topic, check_name
 from frazil.log.view import View
 from frazil.log.writer import EXIT_CODE, exit_process
 
@@ -94,6 +94,7 @@ __all__ = [
     "append_of_batch",
     "append_of_records",
     "check_batch",
+    "check_name",
     "encode_batch",
     "exit_process",
     "parse_header",

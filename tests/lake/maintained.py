@@ -1,0 +1,74 @@
+"""What maintenance does to tables, done by PyIceberg: other files for the same rows, and snapshots
+that are forgotten together with files that nobody names any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pyarrow.parquet as pq
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update.snapshot import _OverwriteFiles
+from pyiceberg.typedef import EMPTY_DICT
+
+from frazil.disk import RealDisk
+from frazil.lake.append import data_file_of
+from frazil.lake.file_layout import file_layout_of
+from frazil.lake.parquet import TableFiles
+from frazil.lake.topics import columns_of
+
+
+def local(location: str) -> Path:
+    return Path(urlsplit(location).path)
+
+
+def data_files(table: Table, snapshot_id: int | None = None) -> list[DataFile]:
+    snapshot = (
+        table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
+    )
+    assert snapshot is not None
+    return [
+        entry.data_file
+        for manifest in snapshot.manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io)
+    ]
+
+
+class _Replace(_OverwriteFiles):
+    """As Spark's compaction is recorded, which PyIceberg does not do by itself."""
+
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        made = super()._summary(snapshot_properties)
+        return Summary(Operation.REPLACE, **made.additional_properties)
+
+
+def compact(table: Table, name: str) -> None:
+    """All rows in as few files as can be. `name` begins the names of the new ones."""
+    old = data_files(table)
+    schema = columns_of(table.name()[-1])
+    rows = [pq.ParquetFile(local(file.file_path)).read().cast(schema) for file in old]
+    disk = RealDisk(local(table.location()))
+    files = TableFiles(disk, file_layout_of(table.name()[-1]), name)
+    files.write([batch for part in rows for batch in part.to_batches()])
+    with table.transaction() as transaction:
+        replace = _Replace(Operation.OVERWRITE, transaction, table.io)
+        for file in old:
+            replace.delete_data_file(file)
+        for written in files.sync():
+            replace.append_data_file(data_file_of(written, table))
+        replace.commit()
+
+
+def expire(table: Table) -> None:
+    """Forget all snapshots but the current one, and remove the files that only they had."""
+    current = table.current_snapshot()
+    assert current is not None
+    old = [s.snapshot_id for s in table.metadata.snapshots if s.snapshot_id != current.snapshot_id]
+    if not old:
+        return
+    before = {file.file_path for each in old for file in data_files(table, each)}
+    table.maintenance.expire_snapshots().by_ids(old).commit()
+    for path in before - {file.file_path for file in data_files(table)}:
+        local(path).unlink()
