@@ -39,11 +39,12 @@ def test_every_example_runs(tmp_path: Path) -> None:
     flush = [sys.executable, "-m", "frazil", "flush", "--data", "data"]
     done = subprocess.run(flush, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.stdout == "logs: 1 rows, 0 dead letters\n", done.stdout + done.stderr
-    pages = ["README.md", "docs/sql.md", "docs/otlp.md", "docs/operating.md"]
+    pages = ["README.md", "docs/sql.md", "docs/otlp.md", "docs/operating.md", "docs/following.md"]
     said = [run_python(text, tmp_path) for page in pages for text in blocks(ROOT / page, "python")]
     assert len(said) >= 9
     assert said[0].startswith("2026-09-21 14:13:20+00:00 INFO hello\n")
     assert any('string_value: "hello"' in text for text in said)
+    assert said[-2:] == ["0 0 hello\n", "1 rows, then offset 1\n"]
 
 
 def run_python(text: str, folder: Path) -> str:

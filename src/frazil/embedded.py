@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -21,10 +22,10 @@ import pyarrow as pa
 from frazil import query
 from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
-from frazil.errors import Unavailable, Unknown
+from frazil.errors import Malformed, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
 from frazil.lake import Appended, Follower, Followers, Lake, ReadLimits
-from frazil.log import Log, Start
+from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
 from frazil.query import Engine, Limits, Result
 
@@ -140,11 +141,15 @@ class Embedded:
         return self.lake.flush()
 
     def follow(
-        self, table: str, name: str, *, start: Start, limits: ReadLimits | None = None
+        self, table: str, name: str, *, start: Start | datetime, limits: ReadLimits | None = None
     ) -> Follower:
         """Every row of a table or topic, once and in order: from the lake what is old, then from
         the log, and on as rows come. It has a name, under which it goes on where it was; a new one
         begins at `start`."""
+        if isinstance(start, datetime):
+            if start.tzinfo is None:
+                raise Malformed(f"{start} has no time zone; say which one is meant")
+            start = AtTime(timestamp_ms=int(start.timestamp() * 1000))
         return self._followers.follow(table, name, start, limits)
 
     def unfollow(self, name: str) -> None:
