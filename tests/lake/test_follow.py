@@ -20,7 +20,7 @@ from frazil.lake.snapshots import RowFile, added_files, files_now
 from frazil.lake.tail import Tail
 from frazil.log import AtTime, Start
 from tests.lake.maintained import compact, expire, local
-from tests.lake.topic_world import BEGIN_MS, LAKE, STEP_MS, TABLE, TOPIC, TopicWorld
+from tests.lake.topic_world import LAKE, TABLE, TOPIC, TopicWorld, time_of
 
 TINY = ReadLimits(window_bytes=2000, ahead_bytes=4000, ahead_files=3, reads=2)
 """So that a few records are many windows."""
@@ -155,8 +155,9 @@ def test_an_acknowledgement_counts_for_all_before_it(world: TopicWorld) -> None:
         (7, 7),
         (249, 249),
         (AtTime(timestamp_ms=0), 0),
-        (AtTime(timestamp_ms=BEGIN_MS + 33 * STEP_MS - 1), 33),
-        (AtTime(timestamp_ms=BEGIN_MS + 240 * STEP_MS), 240),
+        (AtTime(timestamp_ms=time_of(33) - 1), 33),
+        (AtTime(timestamp_ms=time_of(198)), 1),
+        (AtTime(timestamp_ms=time_of(241)), 241),
         (AtTime(timestamp_ms=2_000_000_000_000), 250),
     ],
 )
@@ -288,7 +289,7 @@ def test_snapshots_name_what_they_added(world: TopicWorld) -> None:
 
     def offsets(after: int | None, up_to: int) -> list[int]:
         files = added_files(table, after, up_to)
-        return sorted(n for file in files for n in range(file.offset_min, file.offset_max + 1))
+        return sorted({n for file in files for n in range(file.offset_min, file.offset_max + 1)})
 
     assert offsets(None, ids[3]) == list(range(160))
     assert offsets(ids[0], ids[2]) == list(range(40, 120))

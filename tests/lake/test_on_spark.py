@@ -17,10 +17,11 @@ from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.feed import LogFeed
 from frazil.lake.on_spark import run_on
+from frazil.lake.reader import TableReader
 from frazil.lake.session import Session
 from frazil.log import Log, TopicConfig
 from frazil.model import SystemClock
-from tests.lake.test_append import ROWS, SMALL, World, expected
+from tests.lake.test_append import ROWS, SMALL, World, expected, run_here
 
 CLOCK = SystemClock()
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -64,6 +65,43 @@ def test_every_engine_sees_the_same(world: tuple[World, Session]) -> None:
         found = duckdb.sql(counted.format(files))
         assert found is not None
         assert found.fetchall() == [wanted]
+
+
+def test_a_reader_goes_on_over_maintenance(world: tuple[World, Session]) -> None:
+    """Files that Spark has rewritten have the same rows for it, in the same order, also when the
+    snapshots that it knew are gone."""
+    made, session = world
+    appender = Appender.open(
+        LogFeed(made.log, made.folder),
+        made.catalog,
+        SMALL,
+        run=run_here,
+        clock=CLOCK,
+        rand=random.SystemRandom(),
+    )
+    reader = TableReader.open(open_catalog(SMALL, made.folder), "frazil", "logs")
+    found: list[tuple[int, int]] = []
+    begins = {0: 0}
+    for statement in (
+        None,
+        "CALL frazil.system.rewrite_data_files(table => 'frazil.frazil.logs', "
+        "options => map('rewrite-all', 'true'))",
+        "CALL frazil.system.expire_snapshots(table => 'frazil.frazil.logs', "
+        "older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)",
+    ):
+        made.add(40)
+        appender.append()
+        if statement is not None:
+            session.spark().sql(statement).collect()
+        reader.refresh()
+        for rows in reader.read(begins):
+            places = rows.batch.select(["_offset", "_row"]).to_pydict()
+            found += zip(places["_offset"], places["_row"], strict=True)
+            begins[0] = rows.end
+        assert found == expected(made.count)
+    (whole,) = reader.read({0: 0})
+    assert whole.batch.num_rows == made.count * ROWS
+    reader.close()
 
 
 def test_a_dead_spark_costs_nothing(world: tuple[World, Session]) -> None:

@@ -33,8 +33,13 @@ LOG = LogConfig(
 """Segments of a few records, so that the log can let go of some."""
 LAKE = LakeConfig(slice_bytes=4000)
 BEGIN_MS = 1_700_000_000_000
-STEP_MS = 600_000
-"""From one record to the next: a day has 144."""
+DAY_MS = 86_400_000
+
+
+def time_of(number: int) -> int:
+    """The timestamp of a record. Each is of another day than the one before, so that files of the
+    same commit hold offsets that overlap."""
+    return BEGIN_MS + number * 1000 + number % 2 * DAY_MS
 
 
 def run_here(work: Sequence[Work]) -> list[Written]:
@@ -74,7 +79,7 @@ class TopicWorld:
         for number in range(self.counts[partition], self.counts[partition] + count):
             record = Record(
                 offset=0,
-                timestamp_ms=BEGIN_MS + number * STEP_MS,
+                timestamp_ms=time_of(number),
                 key=b"key",
                 value=b"%d/%d" % (partition, number),
                 headers=(("a", b"1"), ("a", None)) if number % 2 else (),

@@ -1,0 +1,145 @@
+"""Windows hold every row once, in order, whatever files there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frazil.lake.ahead import ReadLimits, read_ahead
+from frazil.lake.snapshots import RowFile
+from frazil.lake.window_rows import Groups, Rows, Weighed
+from frazil.lake.windows import Window, windows_of
+
+Held = dict[str, set[tuple[int, int]]]
+"""Path -> the partitions and offsets of its rows."""
+
+
+def files_of(held: Held) -> list[RowFile]:
+    return [
+        RowFile(
+            path=path,
+            partition_min=min(partition for partition, _ in rows),
+            partition_max=max(partition for partition, _ in rows),
+            offset_min=min(offset for _, offset in rows),
+            offset_max=max(offset for _, offset in rows),
+            arrived_ms_max=0,
+        )
+        for path, rows in held.items()
+    ]
+
+
+HELD = st.lists(
+    st.sets(st.tuples(st.integers(0, 2), st.integers(0, 30)), min_size=1), max_size=8
+).map(lambda sets: {f"file-{number}": rows for number, rows in enumerate(sets)})
+PLACES = st.dictionaries(st.integers(0, 2), st.integers(0, 32), min_size=3)
+
+
+@given(HELD, PLACES, PLACES)
+def test_windows_hold_every_row_once(
+    held: Held, begins: dict[int, int], ends: dict[int, int]
+) -> None:
+    windows = windows_of(files_of(held), begins, ends)
+    for partition, begin in begins.items():
+        ours = [window for window in windows if window.partition == partition]
+        ends_of = [begin, *(window.end for window in ours)]
+        assert [window.begin for window in ours] == ends_of[:-1]
+        assert ends_of[-1] == max(begin, ends[partition])
+    found = [
+        (path, row)
+        for window in windows
+        for path in (file.path for file in window.files)
+        for row in held[path]
+        if row[0] == window.partition and window.begin <= row[1] < window.end
+    ]
+    wanted = [
+        (path, row)
+        for path, rows in held.items()
+        for row in rows
+        if begins[row[0]] <= row[1] < ends[row[0]]
+    ]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_windows_end_where_files_do() -> None:
+    """As small as they can be, and partitions take turns."""
+    held: Held = {
+        "a": {(0, 0), (0, 4)},
+        "b": {(0, 4), (0, 5)},
+        "c": {(0, 6)},
+        "d": {(1, 0), (1, 9)},
+    }
+    windows = windows_of(files_of(held), {0: 0, 1: 0}, {0: 9, 1: 9})
+    assert [(w.partition, w.begin, w.end, [f.path for f in w.files]) for w in windows] == [
+        (0, 0, 6, ["a", "b"]),
+        (1, 0, 9, ["d"]),
+        (0, 6, 9, ["c"]),
+    ]
+    assert windows_of([], {0: 3}, {0: 3}) == []
+    (empty,) = windows_of([], {0: 3}, {0: 5})
+    assert (empty.begin, empty.end, empty.files) == (3, 5, ())
+
+
+def window(number: int, file_count: int) -> Weighed:
+    file = RowFile(
+        path="",
+        partition_min=0,
+        partition_max=0,
+        offset_min=0,
+        offset_max=0,
+        arrived_ms_max=0,
+    )
+    return Weighed(
+        window=Window(partition=0, begin=number, end=number + 1, files=(file,) * file_count),
+        groups=(Groups(file=file, footer=None, numbers=(0,)),) * file_count,
+        size_bytes=0,
+    )
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=20),
+    st.integers(1, 60),
+    st.integers(1, 6),
+    st.integers(1, 3),
+)
+def test_reading_ahead_is_bounded_and_in_order(
+    sizes: list[tuple[int, int]], ahead_bytes: int, ahead_files: int, reads: int
+) -> None:
+    """What was begun and not asked for is within the limits, or is what is asked for next."""
+    begun: list[int] = []
+
+    def given_ones() -> Iterator[tuple[Weighed, int]]:
+        for number, (size, files) in enumerate(sizes):
+            yield window(number, files), size
+
+    def read(weighed: Weighed) -> Rows:
+        begun.append(weighed.window.begin)
+        batch = pa.RecordBatch.from_pylist([{"a": 1}])
+        return Rows(partition=0, begin=weighed.window.begin, end=weighed.window.end, batch=batch)
+
+    limits = ReadLimits(ahead_bytes=ahead_bytes, ahead_files=ahead_files, reads=reads)
+    for number, rows in enumerate(read_ahead(given_ones(), read, limits)):
+        assert rows.begin == number
+        ahead = [sizes[other] for other in list(begun) if other >= number]
+        assert len(ahead) <= 1 or (
+            sum(size for size, _ in ahead) <= ahead_bytes
+            and sum(files for _, files in ahead) <= ahead_files
+        )
+    assert sorted(begun) == list(range(len(sizes)))
+
+
+def test_an_error_comes_where_its_rows_would_have_been() -> None:
+    def read(weighed: Weighed) -> Rows:
+        if weighed.window.begin == 2:
+            raise FileNotFoundError("two")
+        batch = pa.RecordBatch.from_pylist([{"a": 1}])
+        return Rows(partition=0, begin=weighed.window.begin, end=0, batch=batch)
+
+    ahead = read_ahead(((window(number, 1), 1) for number in range(9)), read, ReadLimits())
+    assert [next(ahead).begin, next(ahead).begin] == [0, 1]
+    with pytest.raises(FileNotFoundError, match="two"):
+        next(ahead)
+    assert list(ahead) == []
