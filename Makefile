@@ -41,6 +41,7 @@ $(STAMP): $(LOCK) pyproject.toml | $(PY)
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(PY) -m frazil warm
+	$(PY) -m tests.live.kafka_jars
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options on to pytest

@@ -15,6 +15,7 @@ from frazil.errors import FrazilError, Malformed
 
 if TYPE_CHECKING:
     from frazil.config import Config
+    from frazil.lake import Appended
 
 FAILED = 1
 WRONG_USE = 2
@@ -75,9 +76,25 @@ def parser() -> argparse.ArgumentParser:
     flush.add_argument("--data", metavar="DIR", help="the folder, which no node may use now (data)")
     flush.add_argument("--json", action="store_true", help="one line of JSON per commit")
 
+    _add_appender(verbs.add_parser("appender", help="bring what a Kafka holds into tables"))
+
     warm = verbs.add_parser("warm", help="compile and fetch what no start should have to wait for")
     warm.set_defaults(verb=warm_verb)
     return made
+
+
+def _add_appender(appender: argparse.ArgumentParser) -> None:
+    appender.set_defaults(verb=appender_verb)
+    add = appender.add_argument
+    add("--config", metavar="FILE", help="settings in TOML, also passwords; flags are stronger")
+    add("--data", metavar="DIR", help="a folder of its own for what is temporary (data)")
+    add("--kafka", metavar="HOST:PORT", help="one broker or more, with commas between")
+    add("--catalog", metavar="URI", help="of the Iceberg catalog; an SQLite file in DIR without")
+    add("--warehouse", metavar="URI", help="where tables are kept; a folder in DIR without")
+    add("--master", metavar="URL", help="where Spark runs its tasks (local[2])")
+    add("--skip-lost", action="store_true", help="go on without offsets Kafka has removed already")
+    add("--once", action="store_true", help="end when all that is there now is in the tables")
+    add("--json", action="store_true", help="one line of JSON per commit")
 
 
 def up_verb(options: argparse.Namespace) -> int:
@@ -138,13 +155,52 @@ def flush_verb(options: argparse.Namespace) -> int:
     overrides = {} if options.data is None else {"data": options.data}
     done = flush_folder(load(options.config, overrides))
     for each in done:
-        if options.json:
-            print(json.dumps(each.to_dict()))
-        else:
-            print(f"{each.table}: {each.row_count} rows, {each.dead_count} dead letters")
+        _say_appended(each, options.json)
     if not done and not options.json:
         print("nothing new")
     return 0
+
+
+def _say_appended(done: Appended, is_json: bool) -> None:
+    if is_json:
+        print(json.dumps(done.to_dict()), flush=True)
+    else:
+        print(f"{done.table}: {done.row_count} rows, {done.dead_count} dead letters", flush=True)
+
+
+def appender_verb(options: argparse.Namespace) -> int:
+    """Fill tables from a Kafka, until it is told to stop."""
+    from frazil.appender import run
+    from frazil.config import load
+    from frazil.model import SystemClock, SystemRand
+
+    config = load(options.config, _appender_overrides(options))
+    _log_to_stderr()
+    run(
+        config,
+        is_once=options.once,
+        tell=lambda done: _say_appended(done, options.json),
+        clock=SystemClock(),
+        rand=SystemRand(),
+    )
+    return 0
+
+
+def _appender_overrides(options: argparse.Namespace) -> dict[str, Any]:
+    kafka: dict[str, Any] = {} if options.kafka is None else {"brokers": options.kafka}
+    if options.skip_lost:
+        kafka["skip_lost"] = True
+    given = {
+        "kafka": kafka or None,
+        "catalog": None if options.catalog is None else {"uri": options.catalog},
+        "warehouse": options.warehouse,
+        "master": options.master,
+    }
+    lake = {setting: value for setting, value in given.items() if value is not None}
+    overrides: dict[str, Any] = {"lake": lake} if lake else {}
+    if options.data is not None:
+        overrides["data"] = options.data
+    return overrides
 
 
 def warm_verb(_: argparse.Namespace) -> int:

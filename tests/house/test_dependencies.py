@@ -28,6 +28,7 @@ OWNERS: dict[str, set[str] | None] = {
     "uvicorn": {"ingest"},
     "uvloop": {"cli"},
     "zstandard": {"ingest"},
+    "confluent_kafka": {"lake"},
     "py4j": {"lake"},
     "pyspark": {"lake"},
     "pyiceberg": {"lake"},

@@ -208,6 +208,30 @@ def test_whoever_comes_later_fences_the_earlier_one(world: World) -> None:
     assert world.rows("logs") == expected(10)
 
 
+def test_an_appender_that_has_nothing_to_do_notices_it_was_overtaken(world: World) -> None:
+    """What the later one has committed is nothing new to the earlier one."""
+    earlier = world.open()
+    later = world.open()
+    world.add(10)
+    later.append()
+    with pytest.raises(Fenced, match="was taken over by appender"):
+        earlier.append()
+
+
+def test_all_that_is_durable_now_has_an_end(world: World) -> None:
+    """Also while more comes with every round."""
+    world.add(10)
+
+    def run_meanwhile(work: Sequence[Work]) -> list[Written]:
+        world.add(10)
+        return run_here(work)
+
+    appender = world.open(run_meanwhile)
+    assert [done.row_count for new in appender.append_all() for done in new] == [10 * ROWS] * 2
+    assert len(list(appender.append_all())) == 1
+    assert world.rows("logs") == expected(20)
+
+
 def test_tasks_that_wrote_something_else_are_not_believed(world: World) -> None:
     """As when one of them is lost on the way."""
     world.add(200)

@@ -7,6 +7,10 @@ says so where they are missing; without them it can be imported all the same.
     append.py         Appender: rounds from a log to tables
     topics.py         other topics as tables
     feed.py           where rows come from: our log, by its files
+    kafka_feed.py     or a Kafka
+    kafka_brokers.py  what the driver asks it
+    kafka_range.py    what a task reads of it
+    kafka_config.py   KafkaConfig
     slices.py         what one task takes
     task.py           what one task does
     on_spark.py       tasks on Spark
@@ -56,6 +60,8 @@ from frazil.lake.config import LakeConfig
 from frazil.lake.follow import Followed, Follower
 from frazil.lake.followers import Followers
 from frazil.lake.jars import warm
+from frazil.lake.kafka_config import KafkaConfig
+from frazil.lake.kafka_feed import KafkaFeed
 from frazil.lake.lake import Lake
 from frazil.lake.session import Session
 
@@ -66,6 +72,8 @@ __all__ = [
     "Followed",
     "Follower",
     "Followers",
+    "KafkaConfig",
+    "KafkaFeed",
     "Lake",
     "LakeConfig",
     "ReadLimits",

@@ -13,13 +13,21 @@ Whatever fails between two steps, the next round begins with 1 and repeats what 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from frazil.errors import Conflict, Malformed
-from frazil.lake.commit import Change, Place, commit, next_offsets, take_over
+from frazil.lake.commit import (
+    Change,
+    Place,
+    check_owner,
+    check_topics,
+    commit,
+    next_offsets,
+    take_over,
+)
 from frazil.lake.config import LakeConfig
 from frazil.lake.feed import SOURCES, Feed
 from frazil.lake.slices import Slice, Source
@@ -127,6 +135,16 @@ class Appender:
             for source in self._feed.sources()
         )
 
+    def append_all(self) -> Iterator[list[Appended]]:
+        """Commit all that is durable now, in as many rounds as it takes; gives what each of them
+        did. What comes meanwhile may be left for later, so this has an end."""
+        wanted = {source.place: self._feed.end(source) for source in self._feed.sources()}
+        while any(self._held.get(place, 0) < end for place, end in wanted.items()):
+            done = self.append()
+            if not done:
+                return
+            yield done
+
     def append(self) -> list[Appended]:
         """Commit what is durable and not in the tables yet; one commit for each table.
 
@@ -135,8 +153,13 @@ class Appender:
         """
         sources = self._feed.sources()
         self._take(source.table for source in sources)
+        identities = self._feed.identities()
         tables = {name: self._load(name) for name in {source.table for source in sources}}
         dead = self._load(DEAD_LETTERS)
+        for table in (*tables.values(), dead):
+            check_owner(table, self._name)  # before work is done that nobody will want
+        for source in sources:
+            check_topics(tables[source.table], _only(identities, [source.topic]))
         work = [
             (each, self._target(tables[source.table], dead))
             for source in sources
@@ -146,8 +169,11 @@ class Appender:
             return []
         written = self._run(work)
         _check_whole([slice for slice, _ in work], written)
+        self._check_same(identities)
         return [
-            self._commit(table, dead, [each for each in written if each.source.table == name])
+            self._commit(
+                table, dead, [each for each in written if each.source.table == name], identities
+            )
             for name, table in sorted(tables.items())
             if any(each.source.table == name for each in written)
         ]
@@ -184,7 +210,24 @@ class Appender:
             name=f"{self._name[:12]}-{self._round:08}",
         )
 
-    def _commit(self, table: Table, dead: Table, written: Sequence[Written]) -> Appended:
+    def _check_same(self, identities: Mapping[str, str]) -> None:
+        """What the tasks have read is what was planned, also if a topic was made anew meanwhile."""
+        if not identities:
+            return
+        self._feed.sources()
+        now = self._feed.identities()
+        if any(now.get(topic) != identity for topic, identity in identities.items()):
+            raise Conflict(
+                f"of the topics {dict(identities)}, now {now}, some are others; plan anew"
+            )
+
+    def _commit(
+        self,
+        table: Table,
+        dead: Table,
+        written: Sequence[Written],
+        identities: Mapping[str, str],
+    ) -> Appended:
         """Commit what tasks wrote for one table."""
         covered = _covered(written)
         known = next_offsets(table)
@@ -202,6 +245,7 @@ class Appender:
                 ends={part.place: part.end for part in covered},
                 appender=self._name,
                 commit_id=self._unique(),
+                identities=_only(identities, [part.topic for part in covered]),
             ),
             clock=self._clock,
         )
@@ -264,6 +308,11 @@ class Appender:
 
     def _full_name(self, name: str) -> str:
         return f"{self._config.namespace}.{name}"
+
+
+def _only(identities: Mapping[str, str], topics: Iterable[str]) -> dict[str, str]:
+    """Those of some topics, where they are known."""
+    return {topic: identities[topic] for topic in topics if topic in identities}
 
 
 def _check_whole(slices: Sequence[Slice], written: Sequence[Written]) -> None:

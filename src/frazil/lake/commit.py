@@ -16,10 +16,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from frazil.errors import Conflict, Fenced, Unresolved
+from frazil.errors import Conflict, Fenced, OutOfRange, Unresolved
 from frazil.metrics import Counter
 from frazil.model import Clock
 
@@ -36,6 +36,8 @@ APPENDER = "frazil.appender"
 """Who has taken the table over last. Only that one commits."""
 COMMIT_ID = "frazil.commit-id"
 OFFSETS = "frazil.offsets"
+TOPIC_IDS = "frazil.topic-ids"
+"""Which topics those offsets are of. One that was made anew has the name, and other records."""
 TRIES = 20
 WAIT_S = 0.1
 WAIT_S_MAX = 5.0
@@ -59,6 +61,8 @@ class Change:
     """The name under which the table was taken over."""
     commit_id: str
     """Tells whether this very change is there, whatever became of the answer."""
+    identities: Mapping[str, str] = field(default_factory=dict)
+    """Topic -> which one of that name the files are made of, where that is known."""
 
 
 def next_offsets(table: Table) -> dict[Place, int]:
@@ -69,6 +73,19 @@ def next_offsets(table: Table) -> dict[Place, int]:
         for topic, partitions in found.items()
         for partition, offset in partitions.items()
     }
+
+
+def check_topics(table: Table, identities: Mapping[str, str]) -> None:
+    """`OutOfRange` when the table holds rows of another topic that had the same name."""
+    known = json.loads(table.properties.get(TOPIC_IDS, "{}"))
+    for topic, identity in identities.items():
+        if known.get(topic, identity) != identity:
+            raise OutOfRange(
+                f"the topic {topic} was deleted and made anew: {_name(table)} holds rows of that "
+                f"with id {known[topic]}, and this has {identity}. Offsets of both would be mixed "
+                "up. Fill tables of another namespace from it (lake.namespace), or send to a topic "
+                "of another name"
+            )
 
 
 def text_of(offsets: Offsets) -> str:
@@ -118,13 +135,17 @@ def find_commit(table: Table, commit_id: str) -> Snapshot | None:
     return None
 
 
-def _check(table: Table, change: Change) -> None:
+def check_owner(table: Table, appender: str) -> None:
+    """`Fenced` when somebody else has taken the table over."""
     owner = table.properties.get(APPENDER)
-    if owner != change.appender:
+    if owner != appender:
         COMMITS.add(table=_name(table), outcome="fenced")
-        raise Fenced(
-            f"{_name(table)} was taken over by appender {owner}; this is {change.appender}"
-        )
+        raise Fenced(f"{_name(table)} was taken over by appender {owner}; this is {appender}")
+
+
+def _check(table: Table, change: Change) -> None:
+    check_owner(table, change.appender)
+    check_topics(table, change.identities)
     found = next_offsets(table)
     for place, begin in change.begins.items():
         if found.get(place, 0) != begin:
@@ -138,8 +159,12 @@ def _check(table: Table, change: Change) -> None:
 def _swap(table: Table, change: Change) -> int:
     offsets = next_offsets(table) | dict(change.ends)
     summary = {COMMIT_ID: change.commit_id, OFFSETS: text_of(offsets)}
+    properties = {NEXT_OFFSETS: text_of(offsets)}
+    if change.identities:
+        known = json.loads(table.properties.get(TOPIC_IDS, "{}"))
+        properties[TOPIC_IDS] = json.dumps(known | dict(change.identities), sort_keys=True)
     with table.transaction() as transaction:
-        transaction.set_properties({NEXT_OFFSETS: text_of(offsets)})
+        transaction.set_properties(properties)
         with transaction.update_snapshot(snapshot_properties=summary).fast_append() as append:
             for file in change.files:
                 append.append_data_file(file)

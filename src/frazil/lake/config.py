@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from frazil.errors import Malformed
+from frazil.lake.kafka_config import KafkaConfig
 
 MiB = 1024 * 1024
 GiB = 1024 * MiB
@@ -60,6 +61,8 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     topics: list[str] = msgspec.field(default_factory=lambda: ["*"])
     """Which topics besides telemetry become tables: their names, in which `*` stands for any text.
     """
+    kafka: KafkaConfig | None = None
+    """Where `frazil appender` fills the tables from. A node fills them from its own log."""
     jars: str | None = None
     """The folder of the jars. None is a folder in the user's cache."""
     spark: dict[str, str] = msgspec.field(default_factory=dict)

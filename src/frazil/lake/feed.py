@@ -44,6 +44,15 @@ class Feed(Protocol):
         """Every partition there is now."""
         ...
 
+    def identities(self) -> dict[str, str]:
+        """Topic -> what tells it from another one of the same name, made later; as `sources` has
+        found them. Topics that nothing tells apart are not in it."""
+        ...
+
+    def end(self, source: Source) -> int:
+        """The first offset that is not durable yet, as `sources` has found it, or a later one."""
+        ...
+
     def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
         """The offsets from `begin` up to `end`, or to all that is durable, each in one slice of
         about `bytes_max` bytes. `OutOfRange` when some of them are not there any more, though
@@ -75,6 +84,12 @@ class LogFeed:
             for partition in topic.partitions
         ]
         return [source for source in found if source is not None]
+
+    def identities(self) -> dict[str, str]:
+        return {}  # nobody can make a topic of our log anew below the tables
+
+    def end(self, source: Source) -> int:
+        return self._log.partition(source.topic, source.partition).view.durable_watermark
 
     def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
         view = self._log.partition(source.topic, source.partition).view

@@ -82,7 +82,7 @@ def resolve(folder: Path, *, options: Sequence[str] = ()) -> list[Path]:
             # Resolution keeps a file that has the right name.
             _place(folder, jar).unlink(missing_ok=True)
     if not all(_place(folder, jar).is_file() for jar in JARS):
-        _fetch(folder, options)
+        fetch(folder, [jar.coordinates for jar in JARS], options=options)
     for jar in JARS:
         if not _is_whole(_place(folder, jar), jar):
             raise Unavailable(
@@ -109,9 +109,9 @@ def _is_whole(path: Path, jar: Jar) -> bool:
         return False
 
 
-def _fetch(folder: Path, options: Sequence[str]) -> None:
-    coordinates = ",".join(jar.coordinates for jar in JARS)
-    command = [str(_spark_submit()), "--master", "local[1]", "--packages", coordinates]
+def fetch(folder: Path, coordinates: Sequence[str], *, options: Sequence[str] = ()) -> None:
+    """Have Spark fetch jars, and whatever they need that does not come with it."""
+    command = [str(_spark_submit()), "--master", "local[1]", "--packages", ",".join(coordinates)]
     command += ["--conf", f"spark.jars.ivy={folder}", *options]
     command += ["--class", HARMLESS_PROGRAM, "spark-internal"]
     try:
@@ -127,13 +127,13 @@ def _fetch(folder: Path, options: Sequence[str]) -> None:
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(
-            f"the jars of the lake did not come within {RESOLVE_TIMEOUT_S} s; {MEND}"
+            f"{', '.join(coordinates)} did not come within {RESOLVE_TIMEOUT_S} s; {MEND}"
         ) from None
     if done.returncode != 0:
         shown = "\n".join(done.stdout.splitlines()[-OUTPUT_LINES_SHOWN:])
         raise Unavailable(
-            "Spark could not fetch the jars of the lake. It needs Java 17 or newer, and a network "
-            f"this once. It said:\n{shown}"
+            f"Spark could not fetch {', '.join(coordinates)}. It needs Java 17 or newer, and a "
+            f"network this once. It said:\n{shown}"
         )
 
 

@@ -13,7 +13,7 @@ import importlib.util
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ from frazil.errors import Fenced, FrazilError, Overloaded, Unavailable
 from frazil.lake.append import Appended, Appender
 from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
-from frazil.lake.feed import LogFeed
+from frazil.lake.feed import Feed, LogFeed
 from frazil.lake.on_spark import run_on
 from frazil.lake.session import Session
 from frazil.log import Log
@@ -43,6 +43,8 @@ JOBS_MAX = 16
 """Asked for and not done yet."""
 CLOSE_BYTES_MAX = 128 * 1024 * 1024
 """Of the log, that a stop may wait for. What is more comes with the next start."""
+CLOSE_S = 120.0
+"""How long a stop waits for the round in hand. Whatever was not committed is done again."""
 
 FAILED = Counter("frazil.lake.failures", "Rounds that failed and are tried again.")
 PENDING = Gauge("frazil.lake.pending.bytes", "Bytes of the log that are not in tables yet.")
@@ -54,11 +56,18 @@ class Lake:
     """Any thread may flush and ask; one opens and closes."""
 
     def __init__(
-        self, log: Log, data_folder: Path, config: LakeConfig, clock: Clock, rand: Rand
+        self,
+        feed: Feed,
+        data_folder: Path,
+        config: LakeConfig,
+        clock: Clock,
+        rand: Rand,
+        tell: Callable[[Appended], None],
     ) -> None:
         self.config = config
         self.data_folder = data_folder
-        self._feed = LogFeed(log, data_folder, config.topics)
+        self._feed = feed
+        self._tell = tell
         self._clock = clock
         self._rand = rand
         self.session = Session(
@@ -68,7 +77,11 @@ class Lake:
         self._appender: Appender | None = None
         self._jobs: queue.Queue[Callable[[], None]] = queue.Queue(JOBS_MAX)
         self._is_closing = threading.Event()
+        self._hopeless: tuple[type[FrazilError], ...] = (Fenced,)
+        self.given_up: FrazilError | None = None
+        """Why no round comes by itself any more."""
         self._is_steady = False
+        self._has_last_round = True
         self._pending_since_ns: int | None = None
         self._retry_s = RETRY_S
         self._retry_ns = 0
@@ -90,23 +103,59 @@ class Lake:
         """Start the thread; nobody waits for a catalog or for Spark. With `is_steady` rounds come
         by themselves, without only when asked for. `Unavailable` when something is not installed.
         """
+        return cls.over(
+            LogFeed(log, data_folder, config.topics),
+            data_folder,
+            config,
+            clock=clock,
+            rand=rand,
+            is_steady=is_steady,
+        )
+
+    @classmethod
+    def over(
+        cls,
+        feed: Feed,
+        data_folder: Path,
+        config: LakeConfig,
+        *,
+        clock: Clock,
+        rand: Rand,
+        is_steady: bool,
+        tell: Callable[[Appended], None] = lambda _: None,
+        hopeless: tuple[type[FrazilError], ...] = (Fenced,),
+        has_last_round: bool = True,
+    ) -> Lake:
+        """As `open`, and filled from anywhere. `tell` hears of every commit, in the thread. What is
+        `hopeless` is not tried again. Without `has_last_round` a stop ends with the round in hand.
+        """
         for module in ("pyiceberg", "pyspark"):
             if importlib.util.find_spec(module) is None:
                 raise Unavailable(
                     f"the lake needs {module}; install it with `pip install 'frazil[lake]'`, or "
                     "set lake.enabled = false. Everything else works without"
                 )
-        lake = cls(log, data_folder, config, clock, rand)
+        lake = cls(feed, data_folder, config, clock, rand, tell)
         lake._is_steady = is_steady
+        lake._hopeless = hopeless
+        lake._has_last_round = has_last_round
         lake._thread.start()
         return lake
 
     def flush(self) -> list[Appended]:
         """Commit all that is durable now. Returns when it is in the tables, and what was new."""
-        return self.run(self._flush)
+        return self.ask_flush().result()
+
+    def ask_flush(self) -> Future[list[Appended]]:
+        """As `flush`, without waiting. A stop cuts it short, between two rounds."""
+        return self.ask(self._flush)
 
     def run(self, job: Callable[[], T]) -> T:
         """Have the thread do something with the tables, between two rounds, and wait for it."""
+        return self.ask(job).result()
+
+    def ask(self, job: Callable[[], T]) -> Future[T]:
+        """As `run`, without waiting."""
         answer: Future[T] = Future()
 
         def do() -> None:
@@ -125,7 +174,7 @@ class Lake:
             raise Overloaded(
                 f"{JOBS_MAX} jobs wait for the lake already; ask again when they are done"
             ) from None
-        return answer.result()
+        return answer
 
     @property
     def catalog(self) -> Catalog:
@@ -150,9 +199,17 @@ class Lake:
 
     def _flush(self) -> list[Appended]:
         done: list[Appended] = []
-        while new := self.appender.append():
+        for new in self._rounds():
             done += new
+            if self._is_closing.is_set():
+                raise Unavailable("stopped before everything was known to be in the tables")
         return done
+
+    def _rounds(self) -> Iterator[list[Appended]]:
+        for new in self.appender.append_all():
+            for each in new:
+                self._tell(each)
+            yield new
 
     def _work(self) -> None:
         while not self._is_closing.is_set():
@@ -161,7 +218,7 @@ class Lake:
             except queue.Empty:
                 if self._is_steady:
                     self._step()
-        if self._is_steady and self.session.pid is not None:
+        if self._is_steady and self._has_last_round and self.session.pid is not None:
             self._finish()
         while not self._jobs.empty():
             self._jobs.get()()
@@ -173,8 +230,10 @@ class Lake:
             return
         try:
             if self._is_due(now_ns):
-                self._flush()
                 self._pending_since_ns = None
+                for _ in self._rounds():
+                    if self._is_closing.is_set():
+                        break
         except Exception as error:  # noqa: BLE001 # top of loop: the log keeps everything
             self._fail(error, now_ns)
         else:
@@ -202,9 +261,10 @@ class Lake:
                 exc_info=None if is_known else error,
             )
         self.trouble = str(error)
-        if isinstance(error, Fenced):
-            # Somebody else fills these tables. Two would take turns in fencing each other off.
+        if isinstance(error, self._hopeless):
+            # As when somebody else fills these tables: two would take turns in fencing each other.
             self._is_steady = False
+            self.given_up = error
             return
         self._retry_ns = now_ns + int(self._retry_s * 1000) * NS_PER_MS
         self._retry_s = min(2 * self._retry_s, RETRY_S_MAX)
@@ -213,15 +273,19 @@ class Lake:
         """The last round, when Spark is there and it does not take long."""
         try:
             if self.appender.pending_bytes <= CLOSE_BYTES_MAX:
-                self._flush()
+                for _ in self._rounds():
+                    continue
         except Exception as error:  # noqa: BLE001 # top of loop: the log keeps everything
             logger.warning("the lake was not filled at the stop", extra={"reason": str(error)})
 
     def close(self) -> None:
         """End rounds, then Spark. What is not in tables stays in the log."""
         self._is_closing.set()
-        self._thread.join()
-        self.session.close()
+        self._thread.join(CLOSE_S)
+        if self._thread.is_alive():
+            logger.warning("the round in hand is given up", extra={"waited_s": CLOSE_S})
+        self.session.close()  # which also ends a job that nobody waits for any more
+        self._thread.join(CLOSE_S)
         if self._catalog is not None:
             self._catalog.close()
 

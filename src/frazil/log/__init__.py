@@ -53,7 +53,7 @@ from frazil.log.batch import (
 from frazil.log.compression import Compression
 from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.digests import DIGEST_BYTES
-from frazil.log.log import Log, Maintained
+from frazil.log.log import LOCK_NAME, Log, Maintained
 from frazil.log.offline import Extent, Stretch, plan_stretches, read_stretch
 from frazil.log.partition import Partition
 from frazil.log.reader import AtTime, Reader, Start
@@ -69,6 +69,7 @@ __all__ = [
     "DEAD_LETTERS",
     "DIGEST_BYTES",
     "EXIT_CODE",
+    "LOCK_NAME",
     "Append",
     "Appended",
     "AtTime",

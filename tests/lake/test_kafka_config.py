@@ -1,0 +1,55 @@
+"""Settings for reading from Kafka: what would break the promise, or says two things, is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from frazil.appender import run
+from frazil.config import load
+from frazil.errors import Malformed
+from frazil.lake.kafka_config import OWN_SETTINGS, KafkaConfig
+from frazil.model import SystemClock, SystemRand
+
+
+def test_topics_are_those_of_the_collector_unless_named() -> None:
+    config = KafkaConfig(brokers="b:1", topics={"spans": "traces"})
+    assert [config.topic_of(table) for table in ("logs", "spans", "metrics")] == [
+        "otlp_logs",
+        "traces",
+        "otlp_metrics",
+    ]
+
+
+@pytest.mark.parametrize("name", OWN_SETTINGS)
+def test_what_the_promise_hangs_on_cannot_be_set(name: str) -> None:
+    """The reason is in the message."""
+    with pytest.raises(Malformed, match=rf"lake\.kafka\.client has {name}; .{{20}}"):
+        KafkaConfig(brokers="b:1", client={name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('brokers = " "', "brokers is empty"),
+        ('group = ""\nbrokers = "b:1"', "group is empty"),
+        ('brokers = "b:1"\ntopics = {nothing = "t"}', "the tables are logs, spans, metrics"),
+        ('brokers = "b:1"\ntopics = {logs = "otlp_spans"}', "two tables the same topic"),
+        ('brokers = "b:1"\nbroker = "c:1"', "unknown field"),
+        ("skip_lost = true", "missing required field `brokers`"),
+    ],
+)
+def test_what_cannot_work_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(f"[lake.kafka]\n{text}\n", encoding="utf-8")
+    with pytest.raises(Malformed, match=wanted):
+        load(str(file), {})
+
+
+def test_an_appender_without_kafka_says_so(tmp_path: Path) -> None:
+    """And leaves no folder behind."""
+    config = load(None, {"data": str(tmp_path / "data")})
+    with pytest.raises(Malformed, match="name one with --kafka"):
+        run(config, is_once=True, tell=print, clock=SystemClock(), rand=SystemRand())
+    assert not (tmp_path / "data").exists()

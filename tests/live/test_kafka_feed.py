@@ -1,0 +1,386 @@
+"""Ranges of a real Kafka: what was committed, each record once, whatever lies at the borders."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
+from pyiceberg.catalog import Catalog
+
+from frazil.errors import Conflict, OutOfRange, Unavailable
+from frazil.lake import kafka_range
+from frazil.lake.append import Appender, Work
+from frazil.lake.catalog import open_catalog
+from frazil.lake.config import LakeConfig
+from frazil.lake.kafka_config import KafkaConfig
+from frazil.lake.kafka_feed import KafkaFeed
+from frazil.lake.kafka_range import KafkaRange
+from frazil.lake.task import Written, run_slice
+from frazil.model import SystemClock
+from frazil.model.columns import Request, decode
+from tests.conformance.cases import log as log_record
+from tests.conformance.cases import logs
+from tests.live.kafka_broker import ASK_SECONDS_MAX, KafkaBroker
+
+CLOCK = SystemClock()
+SMALL = LakeConfig(slice_bytes=2_000)
+"""So that a round has several tasks."""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    with KafkaBroker(tmp_path_factory.mktemp("kafka") / "broker") as made:
+        yield made
+
+
+@pytest.fixture
+def topic(broker: KafkaBroker, request: pytest.FixtureRequest) -> str:
+    """One of this test alone, with one partition."""
+    name = request.node.name.replace("[", ".").replace("]", "")
+    broker.create_topic(name)
+    return str(name)
+
+
+def produce(broker: KafkaBroker, topic: str, values: Sequence[bytes | None]) -> None:
+    """Without a transaction."""
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0, "log_level": 2})
+    for value in values:
+        producer.produce(topic, value, key=b"k", headers=[("h", b"1"), ("h", None)], partition=0)
+    assert producer.flush(ASK_SECONDS_MAX) == 0
+
+
+class Transactions:
+    """A producer that commits and aborts."""
+
+    def __init__(self, broker: KafkaBroker, topic: str) -> None:
+        self._producer = Producer(
+            {"bootstrap.servers": broker.address, "transactional.id": topic, "log_level": 2}
+        )
+        self._producer.init_transactions(ASK_SECONDS_MAX)
+        self._topic = topic
+
+    def write(self, count: int, partition: int = 0, value: bytes = b"v") -> None:
+        """Records of a transaction that is open afterwards."""
+        self._producer.begin_transaction()
+        for _ in range(count):
+            self._producer.produce(self._topic, value, partition=partition)
+        assert self._producer.flush(ASK_SECONDS_MAX) == 0
+
+    def commit(self, count: int = 0) -> None:
+        if count:
+            self.write(count)
+        self._producer.commit_transaction(ASK_SECONDS_MAX)
+
+    def abort(self, count: int = 0) -> None:
+        if count:
+            self.write(count)
+        self._producer.abort_transaction(ASK_SECONDS_MAX)
+
+
+def ranged(broker: KafkaBroker, topic: str, begin: int, end: int) -> KafkaRange:
+    return KafkaRange(
+        brokers=broker.address,
+        group="frazil",
+        client={},
+        topic=topic,
+        partition=0,
+        begin=begin,
+        end=end,
+    )
+
+
+def offsets(made: KafkaRange) -> list[int]:
+    return [record.offset for records in made.read() for record in records]
+
+
+def judge(broker: KafkaBroker, topic: str) -> list[int]:
+    """Offsets of what is committed, as a plain consumer sees them."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.address,
+            "group.id": "judge",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = []
+    while (message := consumer.poll(ASK_SECONDS_MAX)) is not None and message.error() is None:
+        found.append(int(message.offset() or 0))
+    consumer.close()
+    return found
+
+
+def stable_end(broker: KafkaBroker, topic: str) -> int:
+    feed = KafkaFeed(KafkaConfig(brokers=broker.address, topics={"logs": topic}))
+    (source,) = [source for source in feed.sources() if source.topic == topic]
+    return feed.end(source)
+
+
+def test_any_cut_gives_each_committed_record_once(broker: KafkaBroker, topic: str) -> None:
+    """Also where a border lies in an aborted transaction, on a marker, or in a committed one."""
+    producer = Transactions(broker, topic)
+    produce(broker, topic, [b"plain"] * 3)
+    producer.commit(4)
+    producer.abort(5)
+    produce(broker, topic, [b"plain"] * 2)
+    producer.commit(1)
+    producer.abort(2)
+    producer.abort(1)
+    broker.wait_until_decided(topic)
+    end = stable_end(broker, topic)
+    assert end == 3 + 5 + 6 + 2 + 2 + 3 + 2
+    wanted = judge(broker, topic)
+    assert wanted == [0, 1, 2, 3, 4, 5, 6, 14, 15, 16]
+    assert offsets(ranged(broker, topic, 0, end)) == wanted
+    for cut in range(1, end):
+        found = [offsets(ranged(broker, topic, *part)) for part in ((0, cut), (cut, end))]
+        assert found == [[o for o in wanted if o < cut], [o for o in wanted if o >= cut]]
+
+
+def test_a_broker_that_is_killed_while_it_is_read(broker: KafkaBroker, topic: str) -> None:
+    """The task waits for it, and goes on where it was."""
+    produce(broker, topic, [b"x" * 20_000] * 2000)
+    reading = ranged(broker, topic, 0, 2000).read()
+    found = [record.offset for record in next(reading)]
+    assert len(found) < 2000
+    broker.kill()
+    with ThreadPoolExecutor(1) as pool:
+        rest = pool.submit(lambda: [record.offset for records in reading for record in records])
+        broker.start()
+        found += rest.result()
+    assert found == list(range(2000))
+
+
+def test_what_waits_in_a_task_is_bounded(broker: KafkaBroker, topic: str) -> None:
+    """Also while nobody takes anything: the client's queue, and one fetch on top of it."""
+    size, count = 60_000, 1500
+    produce(broker, topic, [b"x" * size] * count)
+    reading = ranged(broker, topic, 0, count).read()
+    sizes = [len(next(reading))]
+    time.sleep(1.0)  # the client fetches ahead
+    sizes += [len(records) for records in reading]
+    assert sum(sizes) == count
+    assert max(sizes) * size < 24 * 1024 * 1024
+
+
+def test_what_is_open_is_not_planned(broker: KafkaBroker, topic: str) -> None:
+    """The end is the last stable offset; also for what others write behind it."""
+    producer = Transactions(broker, topic)
+    produce(broker, topic, [b"plain"] * 2)
+    broker.wait_until_decided(topic)
+    producer.write(3)
+    produce(broker, topic, [b"plain"] * 2)
+    assert stable_end(broker, topic) == 2
+    assert offsets(ranged(broker, topic, 0, 2)) == [0, 1]
+    producer.abort()
+    broker.wait_until_decided(topic)
+    assert stable_end(broker, topic) == 8
+    assert offsets(ranged(broker, topic, 2, 8)) == [5, 6]
+
+
+def test_records_come_as_they_were_sent(broker: KafkaBroker, topic: str) -> None:
+    """Key, value, headers and Kafka's time, which is that of their arrival."""
+    before_ms = CLOCK.wall_ms()
+    produce(broker, topic, [b"a", None, b""])
+    sent = ranged(broker, topic, 0, 3)
+    found = [record for records in sent.read() for record in records]
+    assert [record.value for record in found] == [b"a", None, b""]
+    assert {record.key for record in found} == {b"k"}
+    assert {record.headers for record in found} == {(("h", b"1"), ("h", None))}
+    assert all(before_ms <= record.timestamp_ms <= CLOCK.wall_ms() for record in found)
+
+
+def test_a_range_travels_and_keeps_its_secret() -> None:
+    """It is sent to another process; what is printed has no password in it."""
+    made = KafkaRange(
+        brokers="b:1",
+        group="g",
+        client={"sasl.password": "open sesame"},
+        topic="t",
+        partition=0,
+        begin=0,
+        end=1,
+    )
+    assert pickle.loads(pickle.dumps(made)) == made
+    config = KafkaConfig(brokers="b:1", client={"sasl.password": "open sesame"})
+    assert "sesame" not in repr(made) + repr(config) + repr(LakeConfig(kafka=config))
+
+
+def test_a_broker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while, with what the client has heard."""
+    monkeypatch.setattr(kafka_range, "POLL_S", 0.1)
+    monkeypatch.setattr(kafka_range, "QUIET_POLLS_MAX", 3)
+    made = KafkaRange(
+        brokers="127.0.0.1:9", group="g", client={}, topic="t", partition=0, begin=0, end=1
+    )
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 gave nothing of t/0.*refused"):
+        list(made.read())
+    monkeypatch.setattr("frazil.lake.kafka_brokers.ASK_S", 1.0)
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 does not tell"):
+        KafkaFeed(KafkaConfig(brokers="127.0.0.1:9")).sources()
+
+
+def run_here(work: Sequence[Work]) -> list[Written]:
+    return [run_slice(*each) for each in work]
+
+
+@dataclass(slots=True)
+class World:
+    broker: KafkaBroker
+    topic: str
+    catalog: Catalog
+
+    def open(self, *, skip_lost: bool = False) -> Appender:
+        kafka = KafkaConfig(
+            brokers=self.broker.address, topics={"logs": self.topic}, skip_lost=skip_lost
+        )
+        return Appender.open(
+            KafkaFeed(kafka),
+            self.catalog,
+            SMALL,
+            run=run_here,
+            clock=CLOCK,
+            rand=random.SystemRandom(),
+        )
+
+    def add(self, count: int) -> None:
+        produce(self.broker, self.topic, [logs(log_record(n)) for n in range(count)])
+
+    def remove_below(self, offset: int) -> None:
+        """As retention does."""
+        admin = self.broker.admin()
+        place = TopicPartition(self.topic, 0, offset)
+        admin.delete_records([place])[place].result(ASK_SECONDS_MAX)
+
+    def rows(self) -> list[int]:
+        found = self.catalog.load_table("frazil.logs").scan().select("_offset").to_arrow()
+        return sorted(found.to_pydict()["_offset"])
+
+
+@pytest.fixture
+def world(broker: KafkaBroker, topic: str, tmp_path: Path) -> Iterator[World]:
+    catalog = open_catalog(SMALL, tmp_path)
+    yield World(broker=broker, topic=topic, catalog=catalog)
+    catalog.close()
+
+
+def test_rounds_go_on_where_the_last_one_ended(world: World) -> None:
+    """Several slices; nothing new, no commit; and Kafka's tools see how far it is."""
+    world.add(100)
+    appender = world.open()
+    rounds = list(appender.append_all())
+    assert [(c.begin, c.end) for new in rounds for d in new for c in d.covered] == [(0, 100)]
+    assert appender.append() == []
+    assert appender.pending_bytes == 0
+    world.add(5)
+    assert appender.pending_bytes > 0
+    list(world.open().append_all())
+    assert world.rows() == list(range(105))
+    consumer = Consumer({"bootstrap.servers": world.broker.address, "group.id": "frazil"})
+    deadline = time.monotonic() + ASK_SECONDS_MAX
+    while (seen := consumer.committed([TopicPartition(world.topic, 0)])[0].offset) != 105:
+        assert time.monotonic() < deadline, f"the group is at {seen}"
+    consumer.close()
+
+
+def test_what_retention_took_is_named(world: World) -> None:
+    """A table that misses it is not filled any further, until somebody has decided."""
+    world.add(10)
+    list(world.open().append_all())
+    world.add(10)
+    world.remove_below(15)
+    with pytest.raises(OutOfRange, match=r"removed offsets 10 up to 15 of .*They are lost"):
+        world.open().append()
+    assert world.rows() == list(range(10))
+    list(world.open(skip_lost=True).append_all())
+    assert world.rows() == [*range(10), *range(15, 20)]
+    world.add(1)
+    list(world.open().append_all())
+    assert world.rows() == [*range(10), *range(15, 21)]
+
+
+def test_retention_that_takes_everything_can_be_skipped(world: World) -> None:
+    """There is nothing to read, and the table goes on behind it."""
+    world.add(10)
+    world.remove_below(10)
+    appender = world.open(skip_lost=True)
+    (done,) = appender.append()
+    assert [(c.begin, c.end) for c in done.covered] == [(0, 10)]
+    world.add(1)
+    appender.append()
+    assert world.rows() == [10]
+
+
+def test_retention_that_overtakes_a_task_is_named(world: World) -> None:
+    """Removed between the plan and the reading."""
+    world.add(10)
+    end = stable_end(world.broker, world.topic)
+    world.remove_below(5)
+    with pytest.raises(OutOfRange, match="does not have all of the offsets from 0 up to 10"):
+        offsets(ranged(world.broker, world.topic, 0, end))
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_a_topic_that_was_made_anew_is_refused(world: World, count: int) -> None:
+    """Also one that has grown past the offset at which the table goes on."""
+    world.add(10)
+    list(world.open().append_all())
+    world.broker.delete_topic(world.topic)
+    world.broker.create_topic(world.topic)
+    world.add(count)
+    with pytest.raises(OutOfRange, match="deleted and made anew"):
+        world.open().append()
+    assert world.rows() == list(range(10))
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(world: World) -> None:
+    """What the tasks have read is not committed."""
+    world.add(10)
+
+    def run_meanwhile(work: Sequence[Work]) -> list[Written]:
+        written = run_here(work)
+        world.broker.delete_topic(world.topic)
+        world.broker.create_topic(world.topic)
+        return written
+
+    appender = world.open()
+    appender._run = run_meanwhile
+    with pytest.raises(Conflict, match="some are others"):
+        appender.append()
+    assert world.rows() == []
+
+
+def test_the_wire_of_the_collector_is_ours(world: World) -> None:
+    """Its Kafka exporter (`otlp_proto`) writes what it calls logs data. A node writes the bodies of
+    requests. They are the same bytes, and become the same rows."""
+    request = ExportLogsServiceRequest.FromString(logs(log_record(1), log_record(2)))
+    data = LogsData(resource_logs=request.resource_logs).SerializeToString()
+    produce(world.broker, world.topic, [data])
+    list(world.open().append_all())
+    table = world.catalog.load_table("frazil.logs").scan().to_arrow()
+    decoded = decode("logs", [Request(partition=0, offset=0, ingest_time_ms=0, body=data)])
+    same = [name for name in table.column_names if name != "ingest_time"]
+    wanted = pa.Table.from_batches([decoded.batch]).select(same).cast(table.select(same).schema)
+    assert table.select(same).sort_by("_row").to_pylist() == wanted.to_pylist()
+    assert data == request.SerializeToString()
+
+
+def test_offsets_that_go_back_are_refused_without_ids(world: World) -> None:
+    """Brokers that know no ids of topics, or that lost what they had acknowledged."""
+    world.add(10)
+    feed = KafkaFeed(KafkaConfig(brokers=world.broker.address, topics={"logs": world.topic}))
+    (source,) = [source for source in feed.sources() if source.topic == world.topic]
+    with pytest.raises(OutOfRange, match="ends at offset 10, and the table logs goes on at 11"):
+        feed.plan(source, 11, None, 1000)
