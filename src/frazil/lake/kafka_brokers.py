@@ -150,6 +150,7 @@ class Brokers:
             raise self._unavailable("offsets", error) from error
 
     def _unavailable(self, what: str, error: KafkaException) -> Unavailable:
+        self._admin.poll(0)  # only now are we told what the client has heard
         return Unavailable(
             f"Kafka at {self._config.brokers} does not tell of {what}: {error.args[0].str()}; "
             f"{self._heard.last}. Check lake.kafka"
