@@ -39,7 +39,7 @@ def follow(
     history = None
     if lake:
         catalog = open_catalog(LAKE, world.folder)
-        history = TableReader.open(catalog, LAKE.namespace, TABLE, limits=TINY)
+        history = TableReader.open(catalog, LAKE, TABLE, limits=TINY)
     disk = RealDisk(world.folder)
     return Follower.open(name, start, disk=disk, tail=Tail.open(world.log, TOPIC), history=history)
 
@@ -270,6 +270,20 @@ def test_a_file_that_is_lost_is_said(world: TopicWorld) -> None:
         rest(follower)
 
 
+def test_a_damaged_file_gives_no_rows(world: TopicWorld) -> None:
+    """A page that was changed is noticed by its checksum."""
+    world.add(40)
+    world.flush()
+    for file in added_files(world.table(), None, snapshot_id(world)):
+        data = bytearray(local(file.path).read_bytes())
+        data[100] ^= 1
+        local(file.path).write_bytes(data)
+    table = TableReader.open(open_catalog(LAKE, world.folder), LAKE, TABLE)
+    with pytest.raises(Unavailable, match="cannot be read"):
+        list(table.read({0: 0}))
+    table.close()
+
+
 def snapshot_id(world: TopicWorld) -> int:
     found = world.table().current_snapshot()
     assert found is not None
@@ -315,7 +329,7 @@ def test_the_short_way_reads_only_what_is_new(
         return files_now(table)
 
     monkeypatch.setattr(reader, "files_now", look)
-    table = TableReader.open(open_catalog(LAKE, world.folder), LAKE.namespace, TABLE, limits=TINY)
+    table = TableReader.open(open_catalog(LAKE, world.folder), LAKE, TABLE, limits=TINY)
     begins, found = {0: 0}, []
     ways = []
     for number in range(5):

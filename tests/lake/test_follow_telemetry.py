@@ -73,7 +73,7 @@ def from_log(tail: Tail) -> list[str]:
 
 
 def from_table(folder: Path, table: str, limits: ReadLimits) -> list[str]:
-    reader = TableReader.open(open_catalog(CONFIG, folder), "frazil", table, limits=limits)
+    reader = TableReader.open(open_catalog(CONFIG, folder), CONFIG, table, limits=limits)
     found = list(reader.read({0: 0}))
     reader.close()
     assert [rows.begin for rows in found] == [0, *(rows.end for rows in found[:-1])]

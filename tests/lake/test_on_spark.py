@@ -79,7 +79,7 @@ def test_a_reader_goes_on_over_maintenance(world: tuple[World, Session]) -> None
         clock=CLOCK,
         rand=random.SystemRandom(),
     )
-    reader = TableReader.open(open_catalog(SMALL, made.folder), "frazil", "logs")
+    reader = TableReader.open(open_catalog(SMALL, made.folder), SMALL, "logs")
     found: list[tuple[int, int]] = []
     begins = {0: 0}
     for statement in (

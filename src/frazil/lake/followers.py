@@ -48,7 +48,7 @@ class Followers:
             if self._lake is not None:
                 config = self._lake.config
                 catalog = open_catalog(config, self._lake.data_folder)
-                history = TableReader.open(catalog, config.namespace, tail.table, limits=limits)
+                history = TableReader.open(catalog, config, tail.table, limits=limits)
             follower = Follower.open(name, start, disk=self._disk, tail=tail, history=history)
             self._open[name] = follower
             return follower

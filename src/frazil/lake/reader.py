@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.errors import Conflict, Corrupt, OutOfRange
+from frazil.errors import Conflict, Corrupt, OutOfRange, Unavailable
 from frazil.lake.ahead import ReadLimits, read_ahead
+from frazil.lake.catalog import reached
 from frazil.lake.commit import next_offsets
+from frazil.lake.config import LakeConfig
 from frazil.lake.snapshots import RowFile, added_files, arrival_of, files_now
 from frazil.lake.topics import columns_of
 from frazil.lake.window_rows import PLACE, Rows, Weighed, read, split, weigh
@@ -42,11 +44,11 @@ ROW_BYTES_MIN = 16
 class TableReader:
     """Reads what is committed; needs neither the log nor Spark. Belongs to one thread."""
 
-    def __init__(self, catalog: Catalog, namespace: str, name: str, limits: ReadLimits) -> None:
+    def __init__(self, catalog: Catalog, config: LakeConfig, name: str, limits: ReadLimits) -> None:
         self.name = name
         self.schema = columns_of(name)
         self._catalog = catalog
-        self._namespace = namespace
+        self._config = config
         self._limits = limits
         self._growth = GROWTH
         self._table: Table | None = None
@@ -54,22 +56,23 @@ class TableReader:
 
     @classmethod
     def open(
-        cls, catalog: Catalog, namespace: str, name: str, *, limits: ReadLimits | None = None
+        cls, catalog: Catalog, config: LakeConfig, name: str, *, limits: ReadLimits | None = None
     ) -> TableReader:
         """A reader of the table as the catalog has it now, which need not be there yet. The catalog
         is the reader's from now on, and closed with it."""
-        reader = cls(catalog, namespace, name, limits or ReadLimits())
+        reader = cls(catalog, config, name, limits or ReadLimits())
         reader.refresh()
         return reader
 
     def refresh(self) -> None:
-        """See what has been committed since."""
+        """See what has been committed since. `Unavailable` when the catalog does not answer."""
         from pyiceberg.exceptions import NoSuchTableError
 
-        try:
-            self._table = self._catalog.load_table((self._namespace, self.name))
-        except NoSuchTableError:
-            self._table = None
+        with reached(self._config):
+            try:
+                self._table = self._catalog.load_table((self._config.namespace, self.name))
+            except NoSuchTableError:
+                self._table = None
 
     def close(self) -> None:
         self._catalog.close()
@@ -94,7 +97,8 @@ class TableReader:
         """All rows from these offsets up to `ends`, in order in each partition, some at a time.
 
         Every offset between is in one of the answers, also where there are no rows. `Conflict` when
-        files have gone meanwhile: refresh, and go on behind what was given.
+        files have gone meanwhile: refresh, and go on behind what was given. `Unavailable` when one
+        cannot be read.
         """
         if self._table is None:
             return
@@ -108,6 +112,11 @@ class TableReader:
                 yield from ahead
         except FileNotFoundError as error:
             raise self._gone(error) from error
+        except (OSError, pa.ArrowException) as error:
+            raise Unavailable(
+                f"files of {self.name} cannot be read: {error}. Try again; if one is damaged, "
+                "restore it from a copy"
+            ) from error
         if snapshot_id is not None and is_all:
             self._done = snapshot_id, ends
 

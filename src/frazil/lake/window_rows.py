@@ -144,7 +144,9 @@ def _parts(weighed: Weighed, fetch: Fetch, names: list[str]) -> Iterator[pa.Reco
     for each in weighed.groups:
         with (
             fetch(each.file.path) as source,
-            pq.ParquetFile(source, metadata=each.footer, pre_buffer=True) as file,
+            pq.ParquetFile(
+                source, metadata=each.footer, pre_buffer=True, page_checksum_verification=True
+            ) as file,
         ):
             there = [name for name in names if name in file.schema_arrow.names]
             for batch in file.iter_batches(
