@@ -16,7 +16,7 @@ MiB = 1024 * 1024
 class ReadLimits:
     """How much a reader holds, and does at once."""
 
-    window_bytes: int = 32 * MiB
+    window_bytes: int = 64 * MiB
     """About, of rows that are given together. A single offset may have more."""
     ahead_bytes: int = 128 * MiB
     """About, of rows read and not asked for yet, besides those asked for next."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from frazil.disk import Disk
@@ -44,12 +45,15 @@ class Followers:
                 raise Unavailable("the data folder is closed")
             self._check_free(name)
             tail = Tail.open(self._log, table)
-            history = None
-            if self._lake is not None:
-                config = self._lake.config
-                catalog = open_catalog(config, self._lake.data_folder)
-                history = TableReader.open(catalog, config, tail.table, limits=limits)
-            follower = Follower.open(name, start, disk=self._disk, tail=tail, history=history)
+            with ExitStack() as undo:
+                history = None
+                if self._lake is not None:
+                    config = self._lake.config
+                    catalog = open_catalog(config, self._lake.data_folder)
+                    undo.callback(catalog.close)
+                    history = TableReader.open(catalog, config, tail.table, limits=limits)
+                follower = Follower.open(name, start, disk=self._disk, tail=tail, history=history)
+                undo.pop_all()
             self._open[name] = follower
             return follower
 
