@@ -31,6 +31,7 @@ says so where they are missing; without them it can be imported all the same.
     sink.py           where Arrow writes to
 
     follow.py         Follower: rows from long ago up to now, and on as they come
+    start.py          where a new one begins
     followers.py      Followers: each name once at a time
     reader.py         TableReader: rows of a table in the order of the log
     reader_progress.py  how far named readers have come

@@ -29,9 +29,10 @@ from frazil.errors import Conflict, OutOfRange, Unavailable
 from frazil.lake import reader_progress
 from frazil.lake.reader import TableReader
 from frazil.lake.reader_progress import ReaderProgress
+from frazil.lake.start import start_of
 from frazil.lake.tail import Tail
 from frazil.lake.window_rows import Rows
-from frazil.log import AtTime, Start
+from frazil.log import Start
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)
@@ -251,17 +252,3 @@ class Follower:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def start_of(partition: int, start: Start, tail: Tail, history: TableReader | None) -> int:
-    """The offset that a start stands for, in table and log together."""
-    end = 0 if history is None else history.ends().get(partition, 0)
-    if start == "earliest" and end:
-        return 0
-    if isinstance(start, AtTime) and history is not None:
-        found = history.offset_at_time(partition, start.timestamp_ms)
-        if found is not None:
-            return found
-    if isinstance(start, int) and 0 <= start < end:
-        return start
-    return tail.offset_of(partition, start)

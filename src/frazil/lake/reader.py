@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -106,17 +106,10 @@ class TableReader:
         is_all = begins.keys() >= ends.keys()
         begins = {p: begin for p, begin in begins.items() if begin < ends.get(p, 0)}
         snapshot_id = self.snapshot_id
-        try:
+        with self._told():
             windows = windows_of(self._files(table, begins), begins, ends)
             with closing(read_ahead(self._weighed(windows), self._read, self._limits)) as ahead:
                 yield from ahead
-        except FileNotFoundError as error:
-            raise self._gone(error) from error
-        except (OSError, pa.ArrowException) as error:
-            raise Unavailable(
-                f"files of {self.name} cannot be read: {error}. Try again; if one is damaged, "
-                "restore it from a copy"
-            ) from error
         if snapshot_id is not None and is_all:
             self._done = snapshot_id, ends
 
@@ -126,12 +119,13 @@ class TableReader:
             return None
         best: int | None = None
         end = self.ends().get(partition, 0)
-        for file in sorted(files_now(self._table), key=lambda file: file.offset_min):
-            if best is not None and file.offset_min >= best:
-                break
-            if file.may_hold(partition, 0, end) and file.arrived_ms_max >= timestamp_ms:
-                found = self._first_at(file, partition, end, timestamp_ms)
-                best = found if best is None else best if found is None else min(best, found)
+        with self._told():
+            for file in sorted(files_now(self._table), key=lambda file: file.offset_min):
+                if best is not None and file.offset_min >= best:
+                    break
+                if file.may_hold(partition, 0, end) and file.arrived_ms_max >= timestamp_ms:
+                    found = self._first_at(file, partition, end, timestamp_ms)
+                    best = min((each for each in (best, found) if each is not None), default=None)
         return best
 
     def _first_at(self, file: RowFile, partition: int, end: int, timestamp_ms: int) -> int | None:
@@ -198,6 +192,19 @@ class TableReader:
             return self._table.io.new_input(path).open(seekable=True)
         except FileNotFoundError as error:
             raise FileNotFoundError(path) from error
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong with files, in our words."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise self._gone(error) from error
+        except (OSError, pa.ArrowException) as error:
+            raise Unavailable(
+                f"files of {self.name} cannot be read: {error}. Try again; if one is damaged, "
+                "restore it from a copy"
+            ) from error
 
     def _gone(self, error: FileNotFoundError) -> Conflict | Corrupt:
         """Compaction and expiry take files away, but never those of the current snapshot."""
