@@ -16,6 +16,7 @@
     view.py         View: what readers see, replaced whole
     reader.py       Reader: a cursor that sees only what is durable
     offline.py      Stretch: offsets, read by a process that has no log
+    outside.py      Onlooker: what is durable, seen by a process that has no log
     producers.py    never twice, for producers that number their batches
     digests.py      never twice, for senders that number nothing
     progress.py     Progress: watermark and gaps of one subscriber in one partition
@@ -55,6 +56,7 @@ from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.digests import DIGEST_BYTES
 from frazil.log.log import LOCK_NAME, Log, Maintained
 from frazil.log.offline import Extent, Stretch, plan_stretches, read_stretch
+from frazil.log.outside import Onlooker, partition_count
 from frazil.log.partition import Partition
 from frazil.log.reader import AtTime, Reader, Start
 from frazil.log.record import Record
@@ -80,6 +82,7 @@ __all__ = [
     "Log",
     "LogConfig",
     "Maintained",
+    "Onlooker",
     "Partition",
     "Reader",
     "Record",
@@ -99,6 +102,7 @@ __all__ = [
     "encode_batch",
     "exit_process",
     "parse_header",
+    "partition_count",
     "plan_stretches",
     "read_records",
     "read_stretch",

@@ -14,6 +14,7 @@ The byte layout is `docs/formats/marks.md`.
 from __future__ import annotations
 
 import struct
+from contextlib import closing
 from dataclasses import dataclass
 
 from google_crc32c import value as crc32c
@@ -61,15 +62,9 @@ class Marks:
         if len(data) < FILE_BYTES:  # new, cut short, or torn while it was made
             file.append([bytes(FILE_BYTES - len(data))])
             data = data.ljust(FILE_BYTES, b"\0")
-        trim_turn, trim = _newest(data, TRIM, 0)
-        durable_turn, durable = _newest(data, DURABLE, 2)
-        promise = Promise(
-            is_known=trim is not None,
-            start_offset=trim[0] if trim else 0,
-            dropped_count=trim[1] if trim else 0,
-            durable_watermark=durable[0] if durable else 0,
-        )
-        return cls(file, trim_turn, durable_turn), promise
+        trim_turn, _ = _newest(data, TRIM, 0)
+        durable_turn, _ = _newest(data, DURABLE, 2)
+        return cls(file, trim_turn, durable_turn), _promise(data)
 
     def trim(self, start_offset: int, dropped_count: int) -> None:
         """The log begins here from now on. Durable when this returns."""
@@ -88,6 +83,27 @@ class Marks:
 
     def close(self) -> None:
         self._file.close()
+
+
+def read_marks(disk: Disk, folder: str) -> Promise:
+    """What the marks of a partition say now, for somebody who does not own it."""
+    try:
+        file = disk.open(f"{folder}/{NAME}")
+    except FileNotFoundError:
+        return _promise(bytes(FILE_BYTES))
+    with closing(file):
+        return _promise(file.read(0, FILE_BYTES).ljust(FILE_BYTES, b"\0"))
+
+
+def _promise(data: bytes) -> Promise:
+    _, trim = _newest(data, TRIM, 0)
+    _, durable = _newest(data, DURABLE, 2)
+    return Promise(
+        is_known=trim is not None,
+        start_offset=trim[0] if trim else 0,
+        dropped_count=trim[1] if trim else 0,
+        durable_watermark=durable[0] if durable else 0,
+    )
 
 
 def _newest(data: bytes, kind: bytes, first_slot: int) -> tuple[int, tuple[int, int] | None]:

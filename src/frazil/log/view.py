@@ -26,8 +26,8 @@ class SegmentView(NamedTuple):
 class View(NamedTuple):
     """A partition at one moment. Everything in it is durable.
 
-    `segments` is never empty; the last one is open. Offsets from `start_offset` up to
-    `durable_watermark` can be read.
+    `segments` is never empty; the last one is open. Only whoever looks from outside may see none,
+    where nothing is durable. Offsets from `start_offset` up to `durable_watermark` can be read.
     """
 
     start_offset: int
