@@ -45,6 +45,12 @@ says so where they are missing; without them it can be imported all the same.
     spark_process.py  its process
     jars.py           its jars
 
+    user_session.py   a SparkSession for people
+    data_source.py    the PySpark data source `frazil`
+    asked.py          its options
+    history.py        rows by their offsets, from the log or from the lake
+    cold_rows.py      those that are in the lake only
+
 On disk, below the data folder, unless `lake.catalog` and `lake.warehouse` say otherwise:
 
     lake/catalog.db    which metadata each table has now
@@ -65,6 +71,7 @@ from frazil.lake.kafka_config import KafkaConfig
 from frazil.lake.kafka_feed import KafkaFeed
 from frazil.lake.lake import Lake
 from frazil.lake.session import Session
+from frazil.lake.user_session import session, user_settings
 
 __all__ = [
     "Appended",
@@ -79,5 +86,7 @@ __all__ = [
     "LakeConfig",
     "ReadLimits",
     "Session",
+    "session",
+    "user_settings",
     "warm",
 ]

@@ -67,7 +67,7 @@ def open_catalog(config: LakeConfig, data_folder: Path) -> Catalog:
     properties = catalog_properties(config, data_folder)
     with reached(config):
         if properties.get("uri", "").startswith(SQLITE):
-            _prepare_sqlite(_sqlite_path(properties["uri"]))
+            _prepare_sqlite(sqlite_path(properties["uri"]))
         return AVAILABLE_CATALOGS[CatalogType(properties["type"])](config.catalog_name, properties)
 
 
@@ -83,7 +83,7 @@ def catalog_properties(config: LakeConfig, data_folder: Path) -> dict[str, str]:
     if properties.get("warehouse", "").startswith(LOCAL):
         properties.setdefault("py-io-impl", LOCAL_IO)
     if properties.get("uri", "").startswith(SQLITE):
-        path = _sqlite_path(properties["uri"])
+        path = sqlite_path(properties["uri"])
         properties["uri"] = f"{SQLITE}{_plain(path)}?timeout={BUSY_TIMEOUT_S}"
     return properties
 
@@ -178,7 +178,8 @@ def _plain(path: Path) -> str:
     return text
 
 
-def _sqlite_path(uri: str) -> Path:
+def sqlite_path(uri: str) -> Path:
+    """The file that such a URI names."""
     return Path(uri.removeprefix(SQLITE).partition("?")[0]).absolute()
 
 
@@ -212,7 +213,7 @@ def _jdbc(uri: str) -> dict[str, str]:
     if uri.startswith(SQLITE):
         busy_ms = BUSY_TIMEOUT_S * 1000
         pragmas = f"journal_mode=WAL&synchronous=FULL&busy_timeout={busy_ms}"
-        return {**settings, "uri": f"jdbc:sqlite:{_sqlite_path(uri)}?{pragmas}"}
+        return {**settings, "uri": f"jdbc:sqlite:{sqlite_path(uri)}?{pragmas}"}
     parts = urlsplit(uri)
     address = parts.netloc.rpartition("@")[2]
     query = f"?{parts.query}" if parts.query else ""

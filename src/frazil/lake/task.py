@@ -138,7 +138,7 @@ class _Gathered:
         undo.callback(self._files.discard)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        for part in _parts(batch, self._bytes_max):
+        for part in parts_of(batch, self._bytes_max):
             size = part.nbytes
             if self._batches and self._bytes + size > self._bytes_max:
                 self._write()
@@ -155,7 +155,7 @@ class _Gathered:
             self._bytes = 0
 
 
-def _parts(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
+def parts_of(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
     """The batch in parts of about `bytes_max` or less; nothing when it has no rows."""
     count = -(-batch.nbytes // bytes_max)
     step = max(1, -(-batch.num_rows // max(1, count)))

@@ -55,7 +55,7 @@ from frazil.log.compression import Compression
 from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.digests import DIGEST_BYTES
 from frazil.log.log import LOCK_NAME, Log, Maintained
-from frazil.log.offline import Extent, Stretch, plan_stretches, read_stretch
+from frazil.log.offline import Extent, Stretch, plan_stretches, reach, read_stretch
 from frazil.log.outside import Onlooker, partition_count
 from frazil.log.partition import Partition
 from frazil.log.reader import AtTime, Reader, Start
@@ -104,6 +104,7 @@ __all__ = [
     "parse_header",
     "partition_count",
     "plan_stretches",
+    "reach",
     "read_records",
     "read_stretch",
     "repair_partition",

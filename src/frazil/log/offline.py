@@ -82,6 +82,18 @@ def plan_stretches(view: View, begin: int, end: int, bytes_max: int) -> list[Str
     ]
 
 
+def reach(view: View, begin: int, bytes_max: int) -> int:
+    """How far `bytes_max` bytes go from `begin` on: at least one step of the index further, at most
+    to all that is durable."""
+    end, taken = begin, 0
+    for step in _steps(view, begin, view.durable_watermark):
+        taken += step.size_bytes
+        if taken > bytes_max and end > begin:
+            break
+        end = max(end, step.end_offset)
+    return end
+
+
 def _steps(view: View, begin: int, end: int) -> Iterator[Extent]:
     """The wanted bytes, cut wherever an index has an entry."""
     for segment in view.segments:

@@ -1,0 +1,90 @@
+"""A SparkSession for people: the catalog and the data source are there, and names are short.
+
+    spark = frazil.lake.session("data")
+    spark.table("logs")                                               the table of the lake
+    spark.readStream.format("frazil").option("table", "logs").load()  rows as they come
+
+Needs no lock: a node may have the folder meanwhile. In a program that was started by spark-submit,
+and where this process has a Spark already, that Spark is taken.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frazil.errors import Unavailable, Unknown
+from frazil.lake.catalog import ensure_namespace, open_catalog, spark_settings
+from frazil.lake.config import LakeConfig
+from frazil.lake.session import settings_of
+from frazil.lake.spark_process import SparkProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from frazil.lake.data_source import FrazilSource
+
+STARTED_ONLY = ("spark.driver.", "spark.jars", "spark.local.dir", "spark.master")
+"""Settings that somebody else's Spark was started with, or not."""
+
+
+def session(
+    data: str | os.PathLike[str] = "data", config: LakeConfig | None = None
+) -> SparkSession:
+    """A session over a data folder. Starting takes seconds; `spark.stop()` ends it."""
+    config = config or LakeConfig()
+    folder = _checked(Path(data))
+    try:
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Unavailable("this needs PySpark: pip install 'frazil[lake]'") from None
+    settings = user_settings(folder, config)
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # noqa: SLF001
+        spark = SparkProcess.open(settings).session
+    else:
+        builder = SparkSession.builder
+        for name, value in settings.items():
+            if not name.startswith(STARTED_ONLY):
+                builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+    spark.dataSource.register(source_of(folder, config))
+    return spark
+
+
+def user_settings(data: Path, config: LakeConfig) -> dict[str, str]:
+    """The settings of such a session: also for `spark-submit --properties-file`."""
+    folder = _checked(data)
+    with closing(open_catalog(config, folder)) as made:
+        ensure_namespace(made, config)
+    catalog = spark_settings(config, folder)
+    catalog[f"spark.sql.catalog.{config.catalog_name}.default-namespace"] = config.namespace
+    return {
+        **settings_of(config, catalog, None),
+        "spark.sql.defaultCatalog": config.catalog_name,
+        # A window is shown when its time is over, and not when the next row comes.
+        "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+        **config.spark,
+    }
+
+
+def source_of(data: Path, config: LakeConfig) -> type[FrazilSource]:
+    """The data source for one folder: `path` need not be said."""
+    from frazil.lake.data_source import FrazilSource
+
+    class Source(FrazilSource):
+        defaults = {"path": str(data.absolute())}  # noqa: RUF012
+        lake = config
+
+    return Source
+
+
+def _checked(data: Path) -> Path:
+    if not (data / "log").is_dir():
+        raise Unknown(
+            f"{data} is no data folder of Frazil: it has no log in it. `frazil up --data …` "
+            "makes one"
+        )
+    return data.absolute()
