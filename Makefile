@@ -11,7 +11,7 @@ PY      := $(VENV)/bin/python
 LOCK    := requirements/dev.lock
 STAMP   := $(VENV)/.frazil-setup
 SLOW    := tests/live tests/crash tests/torture
-TYPED   := src tests $(wildcard bench)
+TYPED   := src tests $(wildcard bench examples)
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 
 AT_LEAST_3_11 := -c 'import sys; sys.exit(sys.version_info < (3, 11))'

@@ -77,6 +77,15 @@ def parser() -> argparse.ArgumentParser:
     flush.add_argument("--json", action="store_true", help="one line of JSON per commit")
 
     _add_appender(verbs.add_parser("appender", help="bring what a Kafka holds into tables"))
+    pyspark = verbs.add_parser("pyspark", help="PySpark over a data folder: a shell, or a script")
+    pyspark.set_defaults(verb=pyspark_verb)
+    pyspark.add_argument("--config", metavar="FILE", help="settings in TOML; flags are stronger")
+    pyspark.add_argument("--data", metavar="DIR", help="the folder; a node may be using it (data)")
+    pyspark.add_argument(
+        "--settings", action="store_true", help="print Spark's settings, for spark-submit"
+    )
+    pyspark.add_argument("script", nargs="?", metavar="SCRIPT", help="a program that has `spark`")
+    pyspark.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
 
     warm = verbs.add_parser("warm", help="compile and fetch what no start should have to wait for")
     warm.set_defaults(verb=warm_verb)
@@ -201,6 +210,28 @@ def _appender_overrides(options: argparse.Namespace) -> dict[str, Any]:
     if options.data is not None:
         overrides["data"] = options.data
     return overrides
+
+
+def pyspark_verb(options: argparse.Namespace) -> int:
+    """Open a shell with a session, or run a script in one."""
+    from frazil import lake
+    from frazil.config import load
+
+    config = load(options.config, {} if options.data is None else {"data": options.data})
+    folder = Path(config.data)
+    if options.settings:
+        for name, value in sorted(lake.user_settings(folder, config.lake).items()):
+            print(f"{name} {value}")
+        return 0
+    spark = lake.session(folder, config.lake)
+    try:
+        if options.script is not None:
+            lake.run_script(spark, options.script, options.arguments)
+        else:
+            lake.open_shell(spark, folder.absolute(), config.lake)
+    finally:
+        spark.stop()
+    return 0
 
 
 def warm_verb(_: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
@@ -24,10 +24,10 @@ from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Malformed, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
-from frazil.lake import Appended, Follower, Followers, Lake, ReadLimits
+from frazil.lake import Appended, Follower, Followers, Lake, ReadLimits, ask_spark
 from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
-from frazil.query import Engine, Limits, Result
+from frazil.query import Engine, Limits, Result, result_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,9 @@ class Embedded:
         lake: Lake | None,
         followers: Followers,
         clock: Clock,
+        rows_max: int,
     ) -> None:
+        self._rows_max = rows_max
         self.tier = tier
         self.engine = engine
         self.lake = lake
@@ -93,7 +95,7 @@ class Embedded:
             stack.callback(engine.close)
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
-            opened = cls(tier, engine, lake, followers, clock)
+            opened = cls(tier, engine, lake, followers, clock, config.query.rows_max)
             worker = HotWorker(tier, clock=clock, fatal=lambda error: opened._die(error, fatal))
             worker.start()
             stack.callback(worker.close)
@@ -123,8 +125,16 @@ class Embedded:
                 raise Unavailable(f"{missing} requests of the log do not become visible: {reason}")
             self._clock.sleep(LOOK_S)
 
-    def sql(self, text: str, *, limits: Limits | None = None) -> Result:
-        """Run one query over the rows of this moment; they are worked out while they are read."""
+    def sql(
+        self, text: str, *, limits: Limits | None = None, engine: Literal["spark"] | None = None
+    ) -> Result:
+        """Run one query over the rows of this moment; they are worked out while they are read.
+
+        With `engine="spark"` it runs on Spark, in its dialect: for questions that are too large
+        for this process. Spark is started if need be, and the answer is there when this returns.
+        """
+        if engine == "spark":
+            return self._ask_spark(text, limits or Limits())
         if self._error is not None:
             raise Unavailable(f"recent rows are not read any more: {self._error}")
         return self.engine.sql(text, limits=limits)
@@ -132,6 +142,15 @@ class Embedded:
     def ask(self, text: str) -> pa.Table:
         """All rows of one query at once. What the questions in `frazil.query` are asked with."""
         return self.sql(text).arrow()
+
+    def _ask_spark(self, text: str, limits: Limits) -> Result:
+        if self.lake is None:
+            raise Unavailable("there is no lake: lake.enabled is false, or it is not installed")
+        timeout_ms, rows_max = self.lake.config.question_timeout_ms, self._rows_max
+        rows_max = min(rows_max, limits.rows_max or rows_max)
+        timeout_ms = min(timeout_ms, limits.timeout_ms or timeout_ms)
+        rows = ask_spark(self.lake, text, timeout_ms=timeout_ms, rows_max=rows_max)
+        return result_of(rows, rows_max)
 
     def flush(self) -> list[Appended]:
         """Bring all that is durable now into the tables. Returns when it is there, and what was

@@ -46,6 +46,8 @@ says so where they are missing; without them it can be imported all the same.
     jars.py           its jars
 
     user_session.py   a SparkSession for people
+    shell.py          a shell with one, and scripts
+    questions.py      SQL on Spark over hot and lake
     data_source.py    the PySpark data source `frazil`
     asked.py          its options
     history.py        rows by their offsets, from the log or from the lake
@@ -70,7 +72,10 @@ from frazil.lake.jars import warm
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.lake.kafka_feed import KafkaFeed
 from frazil.lake.lake import Lake
+from frazil.lake.questions import ask as ask_spark
+from frazil.lake.questions import whole
 from frazil.lake.session import Session
+from frazil.lake.shell import open_shell, run_script
 from frazil.lake.user_session import session, user_settings
 
 __all__ = [
@@ -86,7 +91,11 @@ __all__ = [
     "LakeConfig",
     "ReadLimits",
     "Session",
+    "ask_spark",
+    "open_shell",
+    "run_script",
     "session",
     "user_settings",
     "warm",
+    "whole",
 ]

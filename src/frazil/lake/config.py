@@ -63,6 +63,8 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
     kafka: KafkaConfig | None = None
     """Where `frazil appender` fills the tables from. A node fills them from its own log."""
+    question_timeout_ms: int = 600_000
+    """How long a query on Spark may run."""
     jars: str | None = None
     """The folder of the jars. None is a folder in the user's cache."""
     spark: dict[str, str] = msgspec.field(default_factory=dict)
@@ -77,7 +79,7 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 )
         self._check_least("driver_memory_bytes", DRIVER_MEMORY_BYTES_MIN)
         self._check_least("worker_memory_bytes", WORKER_MEMORY_BYTES_MIN)
-        for name in ("flush_bytes", "flush_age_ms", "slice_bytes"):
+        for name in ("flush_bytes", "flush_age_ms", "slice_bytes", "question_timeout_ms"):
             self._check_least(name, 1)
         for name in self.spark:
             _check_setting(name)

@@ -5,7 +5,7 @@
     spark.readStream.format("frazil").option("table", "logs").load()  rows as they come
 
 Needs no lock: a node may have the folder meanwhile. In a program that was started by spark-submit,
-and where this process has a Spark already, that Spark is taken.
+and where this process has a Spark already, that Spark is used, with a session of our own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from frazil.lake.data_source import FrazilSource
 
+CATALOGS = "spark.sql.catalog."
+"""Settings that a session may have of its own, though Spark does not say so."""
 STARTED_ONLY = ("spark.driver.", "spark.jars", "spark.local.dir", "spark.master")
 """Settings that somebody else's Spark was started with, or not."""
 
@@ -42,14 +44,20 @@ def session(
     except ImportError:
         raise Unavailable("this needs PySpark: pip install 'frazil[lake]'") from None
     settings = user_settings(folder, config)
-    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # noqa: SLF001
-        spark = SparkProcess.open(settings).session
-    else:
+    spark: SparkSession
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001
+        spark = SparkSession.builder.getOrCreate().newSession()
+        for name, value in settings.items():
+            if name.startswith(CATALOGS) or spark.conf.isModifiable(name):
+                spark.conf.set(name, value)
+    elif "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:  # noqa: SLF001
         builder = SparkSession.builder
         for name, value in settings.items():
             if not name.startswith(STARTED_ONLY):
                 builder = builder.config(name, value)
         spark = builder.getOrCreate()
+    else:
+        spark = SparkProcess.open(settings).session
     spark.dataSource.register(source_of(folder, config))
     return spark
 

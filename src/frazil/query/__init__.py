@@ -2,6 +2,7 @@
 
     engine.py       Engine: one text in, a result out
     config.py       QueryConfig, Limits
+    given.py        rows that somebody else has worked out, as a result
     result.py       Result: rows as they come, as Arrow and as other things
     rendering.py    rows as HTML
 
@@ -51,6 +52,7 @@ from frazil.query.ask import Ask, Range
 from frazil.query.config import Limits, QueryConfig
 from frazil.query.engine import Engine
 from frazil.query.functions import warm
+from frazil.query.given import result_of
 from frazil.query.logs import Bar, Facet, facets, histogram
 from frazil.query.result import Result
 from frazil.query.services import (
@@ -84,6 +86,7 @@ __all__ = [
     "find_traces",
     "histogram",
     "latencies",
+    "result_of",
     "trace",
     "warm",
 ]

@@ -1,0 +1,258 @@
+"""Spark over a data folder: the data source, sessions for people, and questions on hot and lake."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import frazil
+from frazil.disk import RealDisk
+from frazil.embedded import Embedded
+from frazil.errors import Malformed, TooLarge, Unavailable
+from frazil.lake import LakeConfig, open_shell, run_script, session, whole
+from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.model import SystemClock
+from frazil.query import Limits
+from tests.conformance.cases import log as log_record
+from tests.conformance.cases import logs
+from tests.lake.rows import bodies
+
+CLOCK = SystemClock()
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+SETTINGS = "[lake]\ndriver_memory_bytes = 536870912\n[hot]\n"
+ROWS = 3
+COUNT = 40
+
+
+def put(log: Log, topic: str, body: bytes) -> None:
+    record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
+    log.append(topic, append_of_records([record])).result()
+
+
+def put_logs(log: Log, begin: int, end: int) -> None:
+    for number in range(begin, end):
+        put(log, "otlp_logs", logs(*(log_record(number, event_name=f"{r}") for r in range(ROWS))))
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    """A folder with rows in the lake and behind it, of which one Spark is made."""
+    folder: Path = tmp_path_factory.mktemp("spark")
+    (folder / "frazil.toml").write_text(SETTINGS)
+    with Log.open(RealDisk(folder / "data"), clock=CLOCK, rand=random.SystemRandom()) as log:
+        for topic in ("otlp_logs", "otlp_spans", "otlp_metrics"):
+            log.create_topic(topic, TopicConfig(awaits_lake=True))
+        put_logs(log, 0, COUNT)
+        for body in bodies("traces", 7, 10):
+            put(log, "otlp_spans", body)
+        for body in bodies("metrics", 7, 10):
+            put(log, "otlp_metrics", body)
+    with frazil.open(folder / "data", config=folder / "frazil.toml") as made:
+        made.flush()
+        yield made
+
+
+def log_of(opened: Embedded) -> Log:
+    return opened.tier._log
+
+
+def folder_of(opened: Embedded) -> Path:
+    assert opened.lake is not None
+    return opened.lake.data_folder
+
+
+def one(opened: Embedded, text: str) -> tuple[Any, ...]:
+    (row,) = opened.sql(text, engine="spark").fetchall()
+    return row
+
+
+COUNTED = "SELECT count(*), count(DISTINCT _offset, _row), sum(_offset) FROM logs"
+
+
+def counted(count: int) -> tuple[int, int, int]:
+    return ROWS * count, ROWS * count, ROWS * sum(range(count))
+
+
+def test_hot_and_lake_are_one(opened: Embedded) -> None:
+    """All in the lake; some behind it; all in the lake again: each row once."""
+    assert one(opened, COUNTED) == counted(COUNT)
+    put_logs(log_of(opened), COUNT, COUNT + 5)
+    assert one(opened, COUNTED) == counted(COUNT + 5)
+    opened.flush()
+    assert one(opened, COUNTED) == counted(COUNT + 5)
+    for table in ("spans", "metrics"):
+        text = f"SELECT count(*), sum(_offset) FROM {table}"
+        opened.catch_up()
+        assert one(opened, text) == opened.sql(text).fetchall()[0]
+
+
+def test_people_have_a_session(opened: Embedded) -> None:
+    """In the process that has a Spark it is that one: names are short, and the source is there."""
+    spark = session(folder_of(opened))
+    assert {row.tableName for row in spark.sql("SHOW TABLES").collect()} >= {"logs", "spans"}
+    opened.flush()
+    end = spark.table("logs").count()
+    assert end == spark.sql("SELECT * FROM logs").count() > 0
+    begin = log_of(opened).partition("otlp_logs", 0).durable_watermark
+    put_logs(log_of(opened), begin, begin + 2)
+    assert spark.table("logs").count() == end
+    assert whole(spark, "logs", folder_of(opened)).count() == end + 2 * ROWS
+    source = spark.read.format("frazil").option("table", "logs")
+    assert source.load().count() == end + 2 * ROWS
+    some = source.option("columns", "_offset, event_name").option(
+        "startingOffsets", f'{{"otlp_logs": {{"0": {begin}}}}}'
+    )
+    found = some.load()
+    assert found.columns == ["_offset", "event_name"]
+    assert found.count() == 2 * ROWS
+    named = source.schema("_row int, time timestamp").load()
+    assert named.columns == ["_row", "time"]
+    for wrong, said in (("_row string", "_row is int"), ("nothing int", "no column 'nothing'")):
+        with pytest.raises(Exception, match=said):
+            source.schema(wrong).load().count()
+
+
+def test_a_stream_goes_on_where_it_was(opened: Embedded, tmp_path: Path) -> None:
+    """Every offset once, however often the query is started, some offsets at a time."""
+    spark = session(folder_of(opened))
+    seen: list[tuple[int, int]] = []
+    sizes: list[int] = []
+
+    def take(batch: Any, _: int) -> None:
+        rows = [(row._offset, row._row) for row in batch.select("_offset", "_row").collect()]
+        sizes.append(len(rows))
+        seen.extend(rows)
+
+    for _ in range(2):
+        put_logs(log_of(opened), 0, 10)
+        source = spark.readStream.format("frazil").options(
+            table="logs",
+            columns="_offset,_row",
+            maxOffsetsPerTrigger="30",
+            endingOffsets="latest",
+        )
+        query = source.load().writeStream.foreachBatch(take)
+        running = query.option("checkpointLocation", str(tmp_path / "ckpt")).start()
+        running.processAllAvailable()
+        running.stop()
+    end = log_of(opened).partition("otlp_logs", 0).durable_watermark
+    assert sorted(seen) == [(offset, row) for offset in range(end) for row in range(ROWS)]
+    assert max(sizes) <= 30 * ROWS
+
+
+def test_scripts_and_lines_have_a_session(
+    opened: Embedded,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`frazil pyspark`, with a script and with what is typed."""
+    spark = session(folder_of(opened))
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint(sys.argv[1:], spark.sql('SELECT 7 AS n').first().n)\n")
+    run_script(spark, str(script), ["--drain", "x"])
+    assert capsys.readouterr().out == "['--drain', 'x'] 7\n"
+    with pytest.raises(Malformed, match="there is no script"):
+        run_script(spark, "nothing.py", [])
+    monkeypatch.setattr("sys.stdin", io.StringIO("print(whole('logs').limit(5).count())\n"))
+    open_shell(spark, folder_of(opened), LakeConfig())
+    said = capsys.readouterr()
+    assert "5\n" in said.out
+    assert str(folder_of(opened)) in said.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1",
+        "WITH a AS (SELECT * FROM logs) SELECT count(*) FROM a JOIN spans ON true WHERE false",
+        "EXPLAIN SELECT * FROM logs",
+        "SELECT service_name, count(*) FROM logs GROUP BY ALL HAVING count(*) > 1 ORDER BY 1",
+        "SELECT * FROM (VALUES (1, 2)) AS t(a, b) UNION ALL SELECT 3, 4 INTERSECT SELECT 3, 4",
+        "SELECT explode(map_keys(attributes)) FROM logs LIMIT 3 OFFSET 1",
+        "SELECT row_number() OVER w FROM logs WINDOW w AS (ORDER BY time) LIMIT 1",
+        "FROM logs |> WHERE _offset < 3 |> SELECT _row",
+        "SELECT _row FROM logs TABLESAMPLE (50 PERCENT)",
+        "SELECT (SELECT max(_offset) FROM logs) IN (SELECT _offset FROM logs)",
+        "SELECT * FROM logs PIVOT (count(*) FOR _row IN (0, 1)) LIMIT 1",
+        "SELECT count(*) FROM frazil.frazil.logs.snapshots",
+    ],
+)
+def test_queries_are_answered(opened: Embedded, text: str) -> None:
+    assert opened.sql(text, engine="spark").schema.names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DROP TABLE logs",
+        "DELETE FROM frazil.frazil.logs",
+        "INSERT INTO frazil.frazil.logs SELECT * FROM logs",
+        "FROM logs INSERT INTO a SELECT _row INSERT INTO b SELECT _row",
+        "WITH a AS (SELECT 1) INSERT INTO frazil.frazil.logs SELECT * FROM a",
+        "CREATE TABLE t AS SELECT * FROM logs",
+        "CREATE TEMPORARY VIEW logs AS SELECT 1",
+        "CALL frazil.system.expire_snapshots('frazil.logs')",
+        "SET spark.sql.runSQLOnFiles = true",
+        "CACHE TABLE logs",
+        "USE frazil",
+        "ADD JAR '/tmp/x.jar'",
+        "EXPLAIN DELETE FROM frazil.frazil.logs",
+        "INSERT OVERWRITE DIRECTORY '/tmp/x' USING parquet SELECT 1",
+        "EXECUTE IMMEDIATE 'DROP TABLE frazil.frazil.logs'",
+        "BEGIN DROP TABLE frazil.frazil.logs; END",
+        "SELECT TRANSFORM (_row) USING 'cat' AS (a) FROM logs",
+        "SELECT * FROM (SELECT TRANSFORM (_row) USING 'cat' AS (a) FROM logs)",
+        "WITH a AS (SELECT TRANSFORM (_row) USING 'cat' AS (a) FROM logs) SELECT * FROM a",
+        "SELECT (SELECT max(a) FROM (SELECT TRANSFORM (1) USING 'cat' AS (a)))",
+        "SELECT reflect('java.lang.System', 'getProperty', 'user.home')",
+        "SELECT java_method('java.lang.System', 'getProperty', 'user.home')",
+        "SELECT try_reflect('java.lang.System', 'getProperty', 'user.home')",
+        "WITH a AS (SELECT reflect('java.lang.System', 'exit', 1)) SELECT * FROM a",
+        "SELECT * FROM logs WHERE (SELECT reflect('java.lang.System', 'exit', 1)) IS NULL",
+        "SELECT * FROM parquet.`/tmp`",
+        "SELECT * FROM text.`/etc/passwd`",
+        "SELECT * FROM nothing",
+        "SELECT nothing FROM logs",
+        "SELEC 1",
+        "",
+        "SELECT 1; SELECT 2",
+    ],
+)
+def test_anything_else_is_refused(opened: Embedded, text: str) -> None:
+    with pytest.raises(Malformed):
+        opened.sql(text, engine="spark")
+
+
+def test_questions_have_limits(opened: Embedded) -> None:
+    """Of time and of rows, as those of the other engine."""
+    with pytest.raises(TooLarge, match="took longer than 1500 ms"):
+        opened.sql(
+            "SELECT count(*) FROM range(1000000000000) WHERE cos(id) > 2",
+            engine="spark",
+            limits=Limits(timeout_ms=1500),
+        )
+    few = opened.sql("SELECT * FROM range(10)", engine="spark", limits=Limits(rows_max=4))
+    assert [batch.num_rows for batch in few] == [4]
+    assert few.is_cut
+    with pytest.raises(TooLarge, match="has more than"):
+        opened.sql("SELECT * FROM range(9)", engine="spark", limits=Limits(rows_max=4)).arrow()
+    assert opened.sql("SELECT id FROM range(4)", engine="spark").fetchall() == [
+        (number,) for number in range(4)
+    ]
+
+
+def test_without_a_lake_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "frazil.toml").write_text("[lake]\nenabled = false\n")
+    with Log.open(RealDisk(tmp_path / "data"), clock=CLOCK, rand=random.SystemRandom()):
+        pass
+    with (
+        frazil.open(tmp_path / "data", config=tmp_path / "frazil.toml") as opened,
+        pytest.raises(Unavailable, match="there is no lake"),
+    ):
+        opened.sql("SELECT 1", engine="spark")
