@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from frazil.errors import Conflict, Fenced, OutOfRange, Unresolved
+from frazil.disk import is_full
+from frazil.errors import Conflict, Fenced, OutOfRange, Overloaded, Unresolved
 from frazil.metrics import Counter
 from frazil.model import Clock
 
@@ -111,8 +112,9 @@ def commit(catalog: Catalog, name: str, change: Change, *, clock: Clock) -> int:
     """Commit a change once. Returns the id of its snapshot.
 
     `Conflict` when the table does not go on where the change begins; `Fenced` when somebody else
-    has taken over; `Unresolved` when the catalog could not be asked for too long: the change may be
-    there, and whoever begins anew finds out from the table's offsets.
+    has taken over; `Overloaded` when a disk is full; `Unresolved` when the catalog could not be
+    asked for too long: the change may be there, and whoever begins anew finds out from the table's
+    offsets.
     """
 
     def attempt(table: Table) -> int:
@@ -184,6 +186,11 @@ def _repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], cloc
         except CommitFailedException as error:  # somebody was quicker; nothing was done
             outcome, reason = "raced", str(error)
         except (RESTError, SQLAlchemyError, OSError) as error:  # nobody knows
+            if isinstance(error, OSError) and is_full(error):
+                # Only files are written so, and all of them before the catalog is asked.
+                raise Overloaded(
+                    f"the disk is full: nothing was committed to {name}; free room on it"
+                ) from error
             outcome, reason = "unknown", str(error)
         COMMITS.add(table=name, outcome=outcome)
         logger.warning("commit tried again", extra={"table": name, "reason": reason})

@@ -6,6 +6,7 @@ a power cut it could name a file that is empty. Object stores promise this by th
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -54,10 +55,11 @@ class _LocalOutput(OutputFile):
 
 
 class _SyncedStream:
-    """Synced when it is closed: the file, and its name. Left by an error it is not."""
+    """Synced when it is closed: the file, and its name. Left by an error it is taken away."""
 
     def __init__(self, path: Path) -> None:
         self._disk = RealDisk(path.parent)  # which makes the folder, durably
+        self._name = path.name
         self._file = self._disk.open(path.name, "create")
         self._position = 0
         self._is_closed = False
@@ -91,5 +93,8 @@ class _SyncedStream:
     ) -> None:
         if kind is None:
             self.close()
-        else:
-            self._give_back()
+            return
+        self._give_back()
+        # Nobody was told of it. What cannot be removed is an orphan, and is removed as such.
+        with suppress(OSError):
+            self._disk.unlink(self._name)
