@@ -15,6 +15,7 @@ from typing import get_args
 from tests.sim.disk import PowerCut, Rot
 from tests.torture import kill9, lost_answer, overload, powercut, rot, rows, sim, syscall
 from tests.torture.checker import Verdict
+from tests.torture.lake import run as lake
 from tests.torture.mutants import MUTANTS, mutated
 from tests.torture.report import ANSWER_S_MAX, Report
 
@@ -134,6 +135,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "lost_answer": (lost_answer.run, 100),
     "overload": (overload.run, 10),
     "rows": (rows.run, 20),
+    "lake": (lake.run, 35),
 }
 """Name -> (what to run, cycles when nobody says)."""
 

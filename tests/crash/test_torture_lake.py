@@ -1,0 +1,32 @@
+"""A short version of the lake's torture; `make torture KIND=lake` breaks at every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.torture import powercut
+from tests.torture.lake import run
+from tests.torture.lake.mutants import MUTANTS
+
+STEPS = ("half_written", "dead_committed", "in_swap", "answer_lost", "zombie_before_swap")
+MUTANT_SEEDS = 3
+"""A mutant that lives through this many stories has escaped."""
+
+
+def test_lake() -> None:
+    """Killed, unanswered, stopped and overtaken: every row is in the tables once, every snapshot is
+    a prefix of the log."""
+    report = run.run(len(STEPS), 1, steps=STEPS)
+    assert report.is_valid, report.as_json()
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_found(name: str) -> None:
+    """An appender that is wrong in this way does not get past the judge."""
+    step = MUTANTS[name][1]
+    if step in run.ON_DISKS and (reason := powercut.why_not()):
+        pytest.skip(reason)
+    assert any(
+        not run.run(1, seed, mutant=name, steps=(step,)).verdict.is_valid
+        for seed in range(1, MUTANT_SEEDS + 1)
+    )

@@ -1,0 +1,202 @@
+"""Appenders that are wrong, in ways that builders have been wrong before. The judge must find each.
+
+They exist only in the process of a life that was told to be one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from sqlalchemy.exc import SQLAlchemyError
+
+from frazil.disk import Mode, RealDisk
+from frazil.disk.files import RealFile
+from frazil.lake import catalog, commit, task
+from frazil.lake.append import Appender, Work
+from frazil.lake.commit import Change
+from frazil.lake.slices import Slice, Source
+from frazil.lake.task import Written
+from frazil.log import Log
+from tests.torture.lake import life
+
+
+def mutate(name: str) -> None:
+    """From now on this process is wrong in the named way."""
+    MUTANTS[name][0]()
+
+
+def _offsets_unchecked() -> None:
+    """Commits whatever it has, wherever the table goes on."""
+
+    def check(table: Table, change: Change) -> None:
+        assert table.properties.get(commit.APPENDER) == change.appender
+
+    mock.patch.object(commit, "_check", check).start()
+
+
+def _blind_retry() -> None:
+    """Takes an unknown outcome for a failure, and does it again."""
+    _offsets_unchecked()
+    mock.patch.object(commit, "find_commit", lambda *_: None).start()
+
+
+def _offsets_apart() -> None:
+    """Files in one commit, and how far they reach in the next."""
+
+    def swap(table: Table, change: Change) -> int:
+        offsets = commit.next_offsets(table) | dict(change.ends)
+        summary = {commit.COMMIT_ID: change.commit_id, commit.OFFSETS: commit.text_of(offsets)}
+        with (
+            table.transaction() as transaction,
+            transaction.update_snapshot(snapshot_properties=summary).fast_append() as appended,
+        ):
+            for file in change.files:
+                appended.append_data_file(file)
+        with table.transaction() as transaction:
+            transaction.set_properties({commit.NEXT_OFFSETS: commit.text_of(offsets)})
+        return int(appended.snapshot_id)
+
+    mock.patch.object(commit, "_swap", swap).start()
+
+
+def _unfenced() -> None:
+    """Does not look who has taken the table over."""
+    original = commit._check
+
+    def check(table: Table, change: Change) -> None:
+        owner = table.properties.get(commit.APPENDER, "")
+        original(table, replace(change, appender=owner))
+
+    mock.patch.object(commit, "_check", check).start()
+
+
+def _cleans_up() -> None:
+    """Removes the files of a commit of which nobody knows whether it was done."""
+    original = commit._swap
+
+    def swap(table: Table, change: Change) -> int:
+        try:
+            return original(table, change)
+        except SQLAlchemyError:
+            for file in change.files:
+                Path(urlsplit(file.file_path).path).unlink()
+            raise
+
+    mock.patch.object(commit, "_swap", swap).start()
+
+
+def _wrong_run(spoil: Callable[[list[Written]], list[Written]]) -> Callable[[], None]:
+    def apply() -> None:
+        original = life.run_here
+
+        def run(log: Log, work: Sequence[Work]) -> list[Written]:
+            return spoil(original(log, work))
+
+        mock.patch.object(life, "run_here", run).start()
+
+    return apply
+
+
+def _dropped(written: list[Written]) -> list[Written]:
+    """Forgets what one task has written."""
+    return [replace(written[0], files=()), *written[1:]]
+
+
+def _doubled(written: list[Written]) -> list[Written]:
+    """Takes what one task has written twice, as when a second try is counted, too."""
+    return [replace(written[0], files=written[0].files * 2), *written[1:]]
+
+
+def _row_lost() -> None:
+    """Forgets a row between two batches."""
+    original = task._Gathered.add
+
+    def add(self: Any, batch: pa.RecordBatch) -> None:
+        original(self, batch.slice(1) if batch.num_rows > 9 else batch)
+
+    mock.patch.object(task._Gathered, "add", add).start()
+
+
+def _early_publish() -> None:
+    """Tells the log that the tables hold what they are about to."""
+    original = Appender._plan
+
+    def plan(self: Appender, source: Source, table: Table, dead: Table) -> list[Slice]:
+        slices = original(self, source, table, dead)
+        if slices:
+            self._feed.publish(source, slices[-1].end)
+        return slices
+
+    mock.patch.object(Appender, "_plan", plan).start()
+
+
+def _dead_forgotten() -> None:
+    """Goes on beyond the round whose dead letters are there already."""
+
+    def plan(self: Appender, source: Source, table: Table, dead: Table) -> list[Slice]:
+        begin = commit.next_offsets(table).get(source.place, 0)
+        return self._feed.plan(source, begin, None, self._config.slice_bytes)
+
+    mock.patch.object(Appender, "_plan", plan).start()
+
+
+def _dead_last() -> None:
+    """Dead letters after the rows, and only those that the rows have not passed."""
+    original = Appender._commit_dead
+    mock.patch.object(Appender, "_commit_dead", lambda *_: 0).start()
+    rows = Appender._commit
+
+    def commit_both(self: Appender, table: Table, dead: Table, written: Any) -> Any:
+        done = rows(self, table, dead, written)
+        original(self, dead, written, done.covered)
+        return done
+
+    mock.patch.object(Appender, "_commit", commit_both).start()
+
+
+def _metadata_unsynced() -> None:
+    """Leaves metadata to PyIceberg, which does not sync."""
+    name = "pyiceberg.io.pyarrow.PyArrowFileIO"
+    mock.patch.object(catalog, "LOCAL_IO", name).start()
+
+
+class _CarelessFile(RealFile):
+    def sync(self) -> None: ...
+
+
+class _CarelessDisk(RealDisk):
+    def open(self, path: str, mode: Mode = "read") -> RealFile:
+        return _CarelessFile(os.dup(super().open(path, mode)._descriptor))
+
+    def sync_directory(self, path: str) -> None: ...
+
+
+def _data_unsynced() -> None:
+    """Commits files that the disk may still lose."""
+    mock.patch.object(task, "RealDisk", _CarelessDisk).start()
+
+
+MUTANTS: dict[str, tuple[Callable[[], None], str]] = {
+    "offsets_unchecked": (_offsets_unchecked, "snapshot_expired"),
+    "blind_retry": (_blind_retry, "answer_lost"),
+    "offsets_apart": (_offsets_apart, "swapped"),
+    "unfenced": (_unfenced, "zombie_before_check"),
+    "cleans_up": (_cleans_up, "answer_lost"),
+    "dropped": (_wrong_run(_dropped), "planning"),
+    "doubled": (_wrong_run(_doubled), "planning"),
+    "row_lost": (_row_lost, "planning"),
+    "early_publish": (_early_publish, "tasks_done"),
+    "dead_forgotten": (_dead_forgotten, "dead_committed"),
+    "dead_last": (_dead_last, "committed"),
+    "metadata_unsynced": (_metadata_unsynced, "power_cut"),
+    "data_unsynced": (_data_unsynced, "power_cut"),
+}
+"""Name -> (how to be wrong, the step at which that is found)."""

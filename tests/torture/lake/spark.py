@@ -1,0 +1,177 @@
+"""The appender on real Spark, whose processes are killed: a task's, its own, and ours.
+
+A slice that is planned here carries what is to happen when a task reads it, so that it happens in
+the very process that Spark runs the task in.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from random import SystemRandom
+from unittest import mock
+
+from frazil.disk import RealDisk
+from frazil.errors import FrazilError
+from frazil.lake import Lake
+from frazil.lake.feed import LogFeed
+from frazil.lake.slices import Origin, Slice, Source
+from frazil.log import Log, Record
+from frazil.model import Rand, SystemClock
+from tests.torture.checker import Verdict
+from tests.torture.lake import life
+from tests.torture.lake.folder import Folder, met, wait
+from tests.torture.lake.life import GAVE_UP_CODE, Job, say
+
+MiB = 1024 * 1024
+WAIT_S_MAX = 60
+"""A task that is waited for to be killed does not wait longer than this to be."""
+SPARK_SETTINGS = {"driver_memory_bytes": 512 * MiB, "slice_bytes": 4096}
+STEPS = ("worker_killed", "worker_killed_once", "jvm_killed", "jvm_killed_between", "driver_killed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """Records whose first reader is killed, or waits for somebody to be."""
+
+    origin: Origin
+    broken: Path
+    step: str
+
+    def read(self) -> Iterator[list[Record]]:
+        for count, batch in enumerate(self.origin.read()):
+            yield batch
+            if count == 0 and self._is_first():
+                if self.step.startswith("worker_killed"):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                time.sleep(WAIT_S_MAX)
+
+    def _is_first(self) -> bool:
+        try:
+            os.close(os.open(self.broken, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+
+def on_spark(folder: Folder, step: str, _: Rand) -> tuple[Verdict, Counter[str]]:
+    """A life on Spark that is broken, a judgement, a life without, a judgement."""
+    verdict = Verdict()
+    # One try is what tasks have in a local Spark, unless somebody says otherwise.
+    master = "local[2,3]" if step == "worker_killed_once" else "local[2]"
+    settings = {
+        name: getattr(folder.config, name) for name in ("catalog", "warehouse")
+    } | SPARK_SETTINGS
+    job = folder.job(step, is_loaded=False)
+    job = replace(job, config=type(job.config)(**settings, master=master))
+    process = start(job)
+    if step == "driver_killed":
+        _await(job)
+        process.kill()
+    code = wait(process)
+    if code != (-signal.SIGKILL if step == "driver_killed" else 0):
+        verdict.add("untrue", f"the life on Spark ended with {code}: {met(job)}")
+    is_broken = job.broken.exists()
+    verdict.merge(folder.judge(is_whole=code == 0), "at once:")
+    folder.go_on(verdict)
+    return verdict, Counter({step: int(is_broken), "lives": 2})
+
+
+def start(job: Job) -> BaseProcess:
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=live, args=(job,))
+    process.start()
+    return process
+
+
+def live(job: Job) -> None:
+    """All of the log into the tables, as often as it fails."""
+    logging.disable(logging.CRITICAL)
+    code = GAVE_UP_CODE
+    try:
+        code = _live(job)
+    except BaseException:  # noqa: BLE001 - the process must end here, and say why
+        say(job.met, traceback.format_exc())
+    finally:
+        os._exit(code)
+
+
+def _live(job: Job) -> int:
+    clock, rand = SystemClock(), SystemRandom()
+    with (
+        Log.open(RealDisk(job.folder), life.LOG_CONFIG, clock=clock, rand=rand) as log,
+        Lake.open(log, job.folder, job.config, clock=clock, rand=rand, is_steady=False) as lake,
+    ):
+        for topic, config in life.TOPIC_CONFIG.items():
+            log.create_topic(topic, config)
+        life.send(log, job)
+        if job.step == "jvm_killed_between":
+            _flush(lake, job)
+            life.send(log, replace(job, numbers=_more(job.numbers)))
+            _kill_spark(lake)
+            job.broken.touch()
+        else:
+            _mark(job)
+        if job.step == "jvm_killed":
+            threading.Thread(target=_kill_in_job, args=(lake, job)).start()
+        _flush(lake, job)
+    return 0
+
+
+def _more(numbers: range) -> range:
+    """As many again, which no other life has."""
+    return range(numbers.start + 5000, numbers.stop + 5000)
+
+
+def _flush(lake: Lake, job: Job) -> None:
+    for _ in range(life.FAILURES_MAX):
+        try:
+            lake.flush()
+        except FrazilError as error:
+            say(job.met, f"{type(error).__name__} {error}")
+        else:
+            return
+    raise AssertionError("it never worked")
+
+
+def _mark(job: Job) -> None:
+    original = LogFeed.plan
+
+    def plan(
+        self: LogFeed, source: Source, begin: int, end: int | None, bytes_max: int
+    ) -> list[Slice]:
+        return [
+            replace(each, origin=Marked(origin=each.origin, broken=job.broken, step=job.step))
+            for each in original(self, source, begin, end, bytes_max)
+        ]
+
+    mock.patch.object(LogFeed, "plan", plan).start()
+
+
+def _await(job: Job) -> None:
+    """Until a task stands where it is to be broken."""
+    deadline = time.monotonic() + WAIT_S_MAX
+    while not job.broken.exists():
+        assert time.monotonic() < deadline, "no task has begun"
+        time.sleep(0.01)
+
+
+def _kill_in_job(lake: Lake, job: Job) -> None:
+    _await(job)
+    _kill_spark(lake)
+
+
+def _kill_spark(lake: Lake) -> None:
+    pid = lake.session.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
