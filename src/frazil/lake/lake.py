@@ -80,6 +80,8 @@ class Lake:
         self._hopeless: tuple[type[FrazilError], ...] = (Fenced,)
         self.given_up: FrazilError | None = None
         """Why no round comes by itself any more."""
+        self._door = threading.Lock()
+        """Whoever is let in before the close is answered."""
         self._is_steady = False
         self._has_last_round = True
         self._pending_since_ns: int | None = None
@@ -166,14 +168,15 @@ class Lake:
             except BaseException as error:  # noqa: BLE001 # top of loop: whoever asked gets it
                 answer.set_exception(error)
 
-        if self._is_closing.is_set():
-            raise Unavailable("the lake is closed")
-        try:
-            self._jobs.put_nowait(do)
-        except queue.Full:
-            raise Overloaded(
-                f"{JOBS_MAX} jobs wait for the lake already; ask again when they are done"
-            ) from None
+        with self._door:
+            if self._is_closing.is_set():
+                raise Unavailable("the lake is closed")
+            try:
+                self._jobs.put_nowait(do)
+            except queue.Full:
+                raise Overloaded(
+                    f"{JOBS_MAX} jobs wait for the lake already; ask again when they are done"
+                ) from None
         return answer
 
     @property
@@ -280,7 +283,8 @@ class Lake:
 
     def close(self) -> None:
         """End rounds, then Spark. What is not in tables stays in the log."""
-        self._is_closing.set()
+        with self._door:
+            self._is_closing.set()
         self._thread.join(CLOSE_S)
         if self._thread.is_alive():
             logger.warning("the round in hand is given up", extra={"waited_s": CLOSE_S})
