@@ -149,3 +149,23 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         opened(tmp_path),
     ):
         raise AssertionError("there is nothing to open")
+
+
+def test_a_close_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a catalog does not answer. Whoever asks afterwards is refused."""
+    monkeypatch.setattr(filling, "CLOSE_S", 0.05)
+    begun, over = threading.Event(), threading.Event()
+
+    def job() -> bool:
+        begun.set()
+        return over.wait(WAIT_S)
+
+    with opened(tmp_path) as (_, lake):
+        asking = threading.Thread(target=lake.run, args=(job,))
+        asking.start()
+        assert begun.wait(WAIT_S)
+        lake.close()
+        with pytest.raises(Unavailable, match="closed"):
+            lake.run(job)
+        over.set()
+        asking.join()

@@ -43,8 +43,9 @@ JOBS_MAX = 16
 """Asked for and not done yet."""
 CLOSE_BYTES_MAX = 128 * 1024 * 1024
 """Of the log, that a stop may wait for. What is more comes with the next start."""
-CLOSE_S = 120.0
-"""How long a stop waits for the round in hand. Whatever was not committed is done again."""
+CLOSE_S = 15.0
+"""A stop waits so long for whatever is under way: a catalog that does not answer is asked for
+minutes. What is left then is left as by a kill, which the tables survive."""
 
 FAILED = Counter("frazil.lake.failures", "Rounds that failed and are tried again.")
 PENDING = Gauge("frazil.lake.pending.bytes", "Bytes of the log that are not in tables yet.")
@@ -290,7 +291,8 @@ class Lake:
             logger.warning("the round in hand is given up", extra={"waited_s": CLOSE_S})
         self.session.close()  # which also ends a job that nobody waits for any more
         self._thread.join(CLOSE_S)
-        if self._catalog is not None:
+        # A catalog that is still being asked is left as it is.
+        if self._catalog is not None and not self._thread.is_alive():
             self._catalog.close()
 
     def __enter__(self) -> Lake:

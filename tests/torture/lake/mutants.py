@@ -154,8 +154,10 @@ def _dead_last() -> None:
     mock.patch.object(Appender, "_commit_dead", lambda *_: 0).start()
     rows = Appender._commit
 
-    def commit_both(self: Appender, table: Table, dead: Table, written: Any) -> Any:
-        done = rows(self, table, dead, written)
+    def commit_both(
+        self: Appender, table: Table, dead: Table, written: Any, identities: Any
+    ) -> Any:
+        done = rows(self, table, dead, written, identities)
         original(self, dead, written, done.covered)
         return done
 
