@@ -15,11 +15,12 @@ from frazil.errors import FrazilError, Malformed
 
 if TYPE_CHECKING:
     from frazil.config import Config
-    from frazil.lake import Appended
+    from frazil.lake import Appended, Maintained
 
 FAILED = 1
 WRONG_USE = 2
 GiB = 1024**3
+MB = 1_000_000
 
 INGEST_FLAGS = {
     "host": "host",
@@ -86,6 +87,12 @@ def parser() -> argparse.ArgumentParser:
     )
     pyspark.add_argument("script", nargs="?", metavar="SCRIPT", help="a program that has `spark`")
     pyspark.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
+    maintain = verbs.add_parser("maintain", help="join small files of the tables, and tidy up")
+    maintain.set_defaults(verb=maintain_verb)
+    add = maintain.add_argument
+    add("--config", metavar="FILE", help="settings in TOML; flags are stronger")
+    add("--data", metavar="DIR", help="the folder, which no node may use now (data)")
+    add("--json", action="store_true", help="one line of JSON per table")
 
     warm = verbs.add_parser("warm", help="compile and fetch what no start should have to wait for")
     warm.set_defaults(verb=warm_verb)
@@ -232,6 +239,49 @@ def pyspark_verb(options: argparse.Namespace) -> int:
     finally:
         spark.stop()
     return 0
+
+
+def maintain_verb(options: argparse.Namespace) -> int:
+    """Do to the tables all that can be done, and say what that was. 1 when something could not."""
+    from frazil.config import load
+    from frazil.embedded import maintain_folder
+
+    overrides = {} if options.data is None else {"data": options.data}
+    done = maintain_folder(load(options.config, overrides))
+    if options.json:
+        for each in done:
+            print(json.dumps(each.to_dict()))
+    else:
+        _print_maintained(done)
+    return FAILED if any(each.trouble for each in done) else 0
+
+
+def _print_maintained(done: Sequence[Maintained]) -> None:
+    heads = ("table", "files", "MB", "manifests", "snapshots", "removed", "orphans", "tags")
+    lines = [heads]
+    for each in done:
+        tags = [*each.tags_made, *(f"no more {tag}" for tag in each.tags_dropped)]
+        lines.append(
+            (
+                each.table,
+                f"{each.files_joined} -> {each.files_made}" if each.files_joined else "-",
+                f"{each.bytes_joined / MB:.1f} -> {each.bytes_made / MB:.1f}"
+                if each.files_joined
+                else "-",
+                f"{each.manifests_joined} joined" if each.manifests_joined else "-",
+                f"{each.snapshots_expired} expired" if each.snapshots_expired else "-",
+                f"{each.files_removed} files" if each.files_removed else "-",
+                f"{each.orphans_removed} files" if each.orphans_removed else "-",
+                ", ".join(tags) or "-",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        row = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        print("  ".join(row).rstrip())
+    for each in done:
+        for trouble in each.trouble:
+            print(f"frazil: {each.table}: {trouble}", file=sys.stderr)
 
 
 def warm_verb(_: argparse.Namespace) -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,7 @@ from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Malformed, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
-from frazil.lake import Appended, Follower, Followers, Lake, ReadLimits, ask_spark
+from frazil.lake import Appended, Follower, Followers, Lake, Maintained, ReadLimits, ask_spark
 from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
 from frazil.query import Engine, Limits, Result, result_of
@@ -155,9 +155,17 @@ class Embedded:
     def flush(self) -> list[Appended]:
         """Bring all that is durable now into the tables. Returns when it is there, and what was
         new. Starts Spark, if it is not there yet."""
+        return self._some_lake().flush()
+
+    def maintain(self) -> list[Maintained]:
+        """Join small files, let old snapshots go, remove what nobody names. Returns what was done.
+        Starts Spark, if it is not there yet."""
+        return self._some_lake().maintain()
+
+    def _some_lake(self) -> Lake:
         if self.lake is None:
             raise Unavailable("there is no lake: lake.enabled is false, or it is not installed")
-        return self.lake.flush()
+        return self.lake
 
     def follow(
         self, table: str, name: str, *, start: Start | datetime, limits: ReadLimits | None = None
@@ -211,15 +219,28 @@ def open_folder(path: str | os.PathLike[str], config: str | os.PathLike[str] | N
 
 def flush_folder(config: Config) -> list[Appended]:
     """Bring all that a data folder holds into its tables. Nobody else may use the folder now."""
+    with _lake_of(config, "frazil flush") as lake:
+        return lake.flush()
+
+
+def maintain_folder(config: Config) -> list[Maintained]:
+    """Maintain the tables of a data folder. Nobody else may use the folder now."""
+    with _lake_of(config, "frazil maintain") as lake:
+        return lake.maintain()
+
+
+@contextmanager
+def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
+    """The tables of a data folder, for one who does nothing else."""
     _check_folder(Path(config.data))
     disk, clock, rand = RealDisk(config.data), SystemClock(), SystemRand()
     with (
-        Log.open(disk, config.log, clock=clock, rand=rand, holder="frazil flush") as log,
+        Log.open(disk, config.log, clock=clock, rand=rand, holder=holder) as log,
         Lake.open(
             log, Path(config.data), config.lake, clock=clock, rand=rand, is_steady=False
         ) as lake,
     ):
-        return lake.flush()
+        yield lake
 
 
 def open_lake(

@@ -23,7 +23,7 @@ OWNERS: dict[str, set[str] | None] = {
     "isal": {"ingest"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
-    "numpy": {"model", "ingest", "hot", "query"},
+    "numpy": {"model", "ingest", "hot", "lake", "query"},
     "opentelemetry": {"ingest"},
     "uvicorn": {"ingest"},
     "uvloop": {"cli"},

@@ -116,7 +116,7 @@ def test_a_task_runs_on_the_disks_of_the_machine(tmp_path: Path) -> None:
         requests = store(log, broken(bodies("logs", 1, 12)))
         (whole,) = planned(log, "logs", str(tmp_path / "log"))
         rows_folder, dead_folder = tmp_path / "lake" / "logs", tmp_path / "lake" / "dead_letters"
-        target = Target(rows_folder=str(rows_folder), dead_folder=str(dead_folder), name="7-0")
+        target = Target(rows_location=str(rows_folder), dead_location=str(dead_folder), name="7-0")
         done = run_slice(pickle.loads(pickle.dumps(whole)), target)
     assert pickle.loads(pickle.dumps(done)) == done
     disk = RealDisk(rows_folder)

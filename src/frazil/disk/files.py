@@ -292,7 +292,17 @@ def is_full(error: OSError) -> bool:
     return error.errno in FULL_ERRNOS
 
 
-def make_directories(disk: Disk, path: str) -> None:
+class Folders(Protocol):
+    """What a disk says and does about folders."""
+
+    def list(self, path: str) -> list[str]: ...
+
+    def make_directory(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None: ...
+
+
+def make_directories(disk: Folders, path: str) -> None:
     """Make a folder with its parents, each durable before the next is made in it.
 
     Also syncs what is there already: a killed process may have made it and not come to that.

@@ -16,6 +16,16 @@ says so where they are missing; without them it can be imported all the same.
     on_spark.py       tasks on Spark
     commit.py         files and offsets in one step, or neither
 
+    maintain.py       Maintenance: what tables need besides new rows
+    schedule.py       when that is due
+    compact.py        which files are to be joined
+    merge.py          what one task of that does
+    rewrite.py        files for files in one step, or not at all
+    expire.py         which snapshots stay
+    orphans.py        files that nobody names
+    reach.py          which files somebody does name
+    removal.py        taking files away
+
     tables.py         tables made, and brought up to date
     evolution.py      what somebody has changed in one
     schemas.py        their columns in Iceberg's words
@@ -29,6 +39,7 @@ says so where they are missing; without them it can be imported all the same.
     file_layout.py    their columns
     file_metrics.py   what a manifest says of them
     sink.py           where Arrow writes to
+    store.py          where files are written to: a folder or a bucket
 
     follow.py         Follower: rows from long ago up to now, and on as they come
     start.py          where a new one begins
@@ -72,6 +83,7 @@ from frazil.lake.jars import warm
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.lake.kafka_feed import KafkaFeed
 from frazil.lake.lake import Lake
+from frazil.lake.maintain import Maintained
 from frazil.lake.questions import ask as ask_spark
 from frazil.lake.questions import whole
 from frazil.lake.session import Session
@@ -89,6 +101,7 @@ __all__ = [
     "KafkaFeed",
     "Lake",
     "LakeConfig",
+    "Maintained",
     "ReadLimits",
     "Session",
     "ask_spark",

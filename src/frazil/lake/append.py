@@ -16,9 +16,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
-from frazil.errors import Conflict, Malformed
+from frazil.errors import Conflict
 from frazil.lake.commit import (
     Change,
     Place,
@@ -205,9 +204,10 @@ class Appender:
     def _target(self, table: Table, dead: Table) -> Target:
         self._round += 1
         return Target(
-            rows_folder=_folder_of(table),
-            dead_folder=_folder_of(dead),
+            rows_location=table.location(),
+            dead_location=dead.location(),
             name=f"{self._name[:12]}-{self._round:08}",
+            io=table.io,
         )
 
     def _check_same(self, identities: Mapping[str, str]) -> None:
@@ -345,14 +345,6 @@ def _count_skipped(covered: Sequence[Covered], begins: Mapping[Place, int]) -> N
                 "the log was trimmed before the lake had it",
                 extra={"topic": part.topic, "partition": part.partition, "count": count},
             )
-
-
-def _folder_of(table: Table) -> str:
-    """The folder of a table whose files are on this machine."""
-    location = urlsplit(table.location())
-    if location.scheme not in ("", "file"):
-        raise Malformed(f"{table.location()} is no folder of this machine")
-    return unquote(location.path)
 
 
 def data_file_of(file: WrittenFile, table: Table) -> DataFile:

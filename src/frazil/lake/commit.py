@@ -105,7 +105,7 @@ def take_over(catalog: Catalog, name: str, appender: str, *, clock: Clock) -> No
             with table.transaction() as transaction:
                 transaction.set_properties({APPENDER: appender})
 
-    _repeat(catalog, name, attempt, clock)
+    repeat(catalog, name, attempt, clock)
 
 
 def commit(catalog: Catalog, name: str, change: Change, *, clock: Clock) -> int:
@@ -124,7 +124,7 @@ def commit(catalog: Catalog, name: str, change: Change, *, clock: Clock) -> int:
         _check(table, change)
         return _swap(table, change)
 
-    found = _repeat(catalog, name, attempt, clock)
+    found = repeat(catalog, name, attempt, clock)
     COMMITS.add(table=name, outcome="committed")
     return found
 
@@ -174,7 +174,7 @@ def _swap(table: Table, change: Change) -> int:
     return snapshot_id
 
 
-def _repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], clock: Clock) -> Found:
+def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], clock: Clock) -> Found:
     """Load the table and try, until it is done or known to be impossible."""
     from pyiceberg.exceptions import CommitFailedException, RESTError
     from sqlalchemy.exc import SQLAlchemyError

@@ -21,6 +21,9 @@ WORKER_MEMORY_BYTES_MIN = 2 * GiB
 """The limit counts addresses, not pages, and the libraries of a task reserve 1.6 GiB of them before
 the first row."""
 
+ORPHAN_HOURS_MIN = 24
+"""Whatever is being written now must not be taken for an orphan, whoever writes it."""
+
 OWN_SETTINGS = {
     "spark.master": "lake.master",
     "spark.driver.memory": "lake.driver_memory_bytes",
@@ -65,6 +68,16 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Where `frazil appender` fills the tables from. A node fills them from its own log."""
     question_timeout_ms: int = 600_000
     """How long a query on Spark may run."""
+    maintain_enabled: bool = True
+    """Small files are joined and old snapshots go by themselves, while tables are being filled."""
+    maintain_interval_ms: int = 600_000
+    """How often to look for small files to be joined."""
+    maintain_keep_hours: int = 6
+    """Snapshots younger than this stay, and with them what queries and readers may still hold."""
+    maintain_tag_days: int = 30
+    """The last snapshot of a day has a tag, and stays for so many days."""
+    maintain_orphan_hours: int = 72
+    """Files that no snapshot names are removed when they are older than this."""
     jars: str | None = None
     """The folder of the jars. None is a folder in the user's cache."""
     spark: dict[str, str] = msgspec.field(default_factory=dict)
@@ -79,7 +92,16 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 )
         self._check_least("driver_memory_bytes", DRIVER_MEMORY_BYTES_MIN)
         self._check_least("worker_memory_bytes", WORKER_MEMORY_BYTES_MIN)
-        for name in ("flush_bytes", "flush_age_ms", "slice_bytes", "question_timeout_ms"):
+        self._check_least("maintain_tag_days", 0)
+        self._check_least("maintain_orphan_hours", ORPHAN_HOURS_MIN)
+        for name in (
+            "flush_bytes",
+            "flush_age_ms",
+            "slice_bytes",
+            "question_timeout_ms",
+            "maintain_interval_ms",
+            "maintain_keep_hours",
+        ):
             self._check_least(name, 1)
         for name in self.spark:
             _check_setting(name)

@@ -15,6 +15,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -24,7 +25,9 @@ from frazil.lake.append import Appended, Appender
 from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.feed import Feed, LogFeed
-from frazil.lake.on_spark import run_on
+from frazil.lake.maintain import Maintained, Maintenance
+from frazil.lake.on_spark import do_on, run_on
+from frazil.lake.schedule import Schedule
 from frazil.lake.session import Session
 from frazil.log import Log
 from frazil.metrics import Counter, Gauge
@@ -48,6 +51,7 @@ CLOSE_S = 15.0
 minutes. What is left then is left as by a kill, which the tables survive."""
 
 FAILED = Counter("frazil.lake.failures", "Rounds that failed and are tried again.")
+UNMAINTAINED = Counter("frazil.lake.maintenance.failures", "Steps of maintenance that failed.")
 PENDING = Gauge("frazil.lake.pending.bytes", "Bytes of the log that are not in tables yet.")
 
 T = TypeVar("T")
@@ -76,6 +80,10 @@ class Lake:
         )
         self._catalog: Catalog | None = None
         self._appender: Appender | None = None
+        self._maintenance = Maintenance(
+            lambda: self.catalog, config, do_on(self.session), clock=clock, rand=rand
+        )
+        self._schedule = Schedule(self._maintenance, config.maintain_interval_ms, clock)
         self._jobs: queue.Queue[Callable[[], None]] = queue.Queue(JOBS_MAX)
         self._is_closing = threading.Event()
         self._hopeless: tuple[type[FrazilError], ...] = (Fenced,)
@@ -153,6 +161,10 @@ class Lake:
         """As `flush`, without waiting. A stop cuts it short, between two rounds."""
         return self.ask(self._flush)
 
+    def maintain(self) -> list[Maintained]:
+        """Do to the tables all that can be done now, and tell what that was. Starts Spark."""
+        return self.run(self._maintenance.all)
+
     def run(self, job: Callable[[], T]) -> T:
         """Have the thread do something with the tables, between two rounds, and wait for it."""
         return self.ask(job).result()
@@ -216,12 +228,16 @@ class Lake:
             yield new
 
     def _work(self) -> None:
+        look_ns = 0
         while not self._is_closing.is_set():
-            try:
+            with suppress(queue.Empty):
                 self._jobs.get(timeout=LOOK_S)()
-            except queue.Empty:
-                if self._is_steady:
-                    self._step()
+            # Also when somebody always wants something.
+            now_ns = self._clock.monotonic_ns()
+            if self._is_steady and now_ns >= look_ns:
+                self._step()
+                self._maintain_step()
+                look_ns = now_ns + int(LOOK_S * 1000) * NS_PER_MS
         if self._is_steady and self._has_last_round and self.session.pid is not None:
             self._finish()
         while not self._jobs.empty():
@@ -242,6 +258,25 @@ class Lake:
             self._fail(error, now_ns)
         else:
             self._retry_s, self.trouble = RETRY_S, None
+
+    def _maintain_step(self) -> None:
+        """Do the next bit of maintenance, if something is due. Spark is not started for it: where
+        nothing was appended, nothing is to be done that could not wait."""
+        if not self.config.maintain_enabled or self.session.pid is None:
+            return
+        try:
+            done = self._schedule.step()
+        except Exception as error:  # top of loop: it is due again later
+            UNMAINTAINED.add(reason=type(error).__name__)
+            is_known = isinstance(error, FrazilError)
+            logger.error(
+                "the lake could not be maintained",
+                extra={"reason": str(error)},
+                exc_info=None if is_known else error,
+            )
+        else:
+            if done is not None and not done.is_nothing:
+                logger.info("the lake was maintained", extra=done.to_dict())
 
     def _is_due(self, now_ns: int) -> bool:
         pending = self.appender.pending_bytes

@@ -1,10 +1,10 @@
-"""Tasks on Spark: one job, one task per slice. What goes over is small: slices, and descriptors."""
+"""Tasks on Spark: one job, one task per item. What goes over is small: slices, and descriptors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from frazil.errors import FrazilError, Unavailable
 from frazil.lake.append import Run, Work
@@ -17,27 +17,47 @@ if TYPE_CHECKING:
 
 REASON_MAX = 2000
 """Characters of Spark's words. A trace through its inside can be much longer."""
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
-def run_on(session: Session) -> Run:
-    """Does tasks on a session's Spark, which is started if need be. `Unavailable` when it dies, or
-    gives up: what a task did not expect, or one that was killed. Both may be better next time."""
+class Do(Protocol):
+    """Does something with each of many, on Spark or in this process, and keeps their order.
 
-    def run(work: Sequence[Work]) -> list[Written]:
+    An error of ours is raised when all are done.
+    """
+
+    def __call__(
+        self, function: Callable[[Item], Answer], items: Sequence[Item]
+    ) -> list[Answer]: ...
+
+
+def do_on(session: Session) -> Do:
+    """Does it on a session's Spark, which is started if need be. The function is found by name.
+
+    `Unavailable` when Spark dies, or gives up: what a task did not expect, or one that was killed.
+    Both may be better next time.
+    """
+
+    def do(function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
         from py4j.protocol import Py4JJavaError
 
+        if not items:
+            return []
         try:
             with session.use() as spark:
-                tasks = spark.sparkContext.parallelize(list(work), len(work))
-                done: list[Written | FrazilError] = tasks.map(run_one).collect()
+                tasks = spark.sparkContext.parallelize(list(items), len(items))
+                done = tasks.map(_answering(function)).collect()
         except Py4JJavaError as error:
             raise Unavailable(f"Spark gave up: {_reason(error)}") from error
+        answers: list[Answer] = []
         for each in done:
             if isinstance(each, FrazilError):
                 raise each
-        return [each for each in done if isinstance(each, Written)]
+            answers.append(each)
+        return answers
 
-    return run
+    return do
 
 
 def _reason(error: Py4JJavaError) -> str:
@@ -46,18 +66,37 @@ def _reason(error: Py4JJavaError) -> str:
     return text if len(text) <= REASON_MAX else f"{text[:REASON_MAX]} ..."
 
 
-def run_one(work: Work) -> Written | FrazilError:
-    """In a Python process of Spark's. A task that Spark tries again writes other files.
+def _answering(function: Callable[[Item], Answer]) -> Callable[[Item], Answer | FrazilError]:
+    """In a task. What we know to be wrong is an answer, as trying again would not mend it."""
 
-    What we know to be wrong is an answer, as trying again would not mend it.
-    """
+    def answer(item: Item) -> Answer | FrazilError:
+        try:
+            return function(item)
+        except FrazilError as error:
+            return error
+
+    return answer
+
+
+def name_of_try(name: str) -> str:
+    """A task that Spark tries again writes other files."""
     from pyspark import TaskContext
 
-    slice, target = work
     context = TaskContext.get()
-    assert context is not None, "this is a task"
-    name = f"{target.name}-{context.taskAttemptId()}"
-    try:
-        return run_slice(slice, replace(target, name=name))
-    except FrazilError as error:
-        return error
+    return name if context is None else f"{name}-{context.taskAttemptId()}"
+
+
+def run_on(session: Session) -> Run:
+    """Does tasks of the appender on a session's Spark."""
+    do = do_on(session)
+
+    def run(work: Sequence[Work]) -> list[Written]:
+        return do(run_one, work)
+
+    return run
+
+
+def run_one(work: Work) -> Written:
+    """In a Python process of Spark's."""
+    slice, target = work
+    return run_slice(slice, replace(target, name=name_of_try(target.name)))

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
@@ -15,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from frazil.disk import Disk, make_directories
+from frazil.disk import make_directories
 from frazil.lake.file_layout import FileLayout
 from frazil.lake.file_metrics import FileMetrics, metrics_of
 from frazil.lake.layout import PARTITION_FIELD
 from frazil.lake.row_order import combined, date_of, days_of, picked
 from frazil.lake.sink import Sink
+from frazil.lake.store import Store
 
 MiB = 1024 * 1024
 GROUP_ROWS_MAX = 128 * 1024
@@ -53,9 +55,13 @@ class TableFiles:
     `discard` takes everything away: nobody has been told of it.
     """
 
-    def __init__(self, disk: Disk, layout: FileLayout, name: str) -> None:
-        """`name` begins the names of the files; no two tasks, nor two tries of one, share it."""
+    def __init__(
+        self, disk: Store, layout: FileLayout, name: str, *, level: int = COMPRESSION_LEVEL
+    ) -> None:
+        """`name` begins the names of the files; no two tasks, nor two tries of one, share it.
+        `level` is that of the compression."""
         self._disk = disk
+        self._level = level
         self._layout = layout
         self._name = name
         self._folders: set[str] = set()
@@ -68,8 +74,12 @@ class TableFiles:
         Takes the batches out of the list, so that their memory may go when it is copied.
         """
         rows = combined(batches, self._layout)
+        step = _group_rows(rows)
         for day, places in days_of(rows, self._layout.order):
-            self._written.append(self._write_day(day, rows, places))
+            groups = (
+                picked(rows, places.slice(begin, step)) for begin in range(0, len(places), step)
+            )
+            self.write_sorted(day, groups, min(len(places), step))
 
     def sync(self) -> list[WrittenFile]:
         """Make the names of all files durable, too. These are the files."""
@@ -84,28 +94,29 @@ class TableFiles:
             with suppress(OSError):
                 self._disk.unlink(path)
 
-    def _write_day(self, day: int, rows: pa.Table, places: pa.Array) -> WrittenFile:
+    def write_sorted(self, day: int, groups: Iterable[pa.Table], group_rows: int) -> None:
+        """Write a file of rows of one day that are in order. Each table becomes a row group; most
+        of them have about `group_rows` rows."""
         path = f"{self._folder(day)}/{self._name}-{len(self._paths):05d}.parquet"
-        group_rows = _group_rows(rows)
         nan_counts: dict[int, int] = {}
         with closing(self._disk.open(path, "create")) as file:
             self._paths.append(path)
             sink = Sink(file)
-            with _writer(sink, self._layout, min(len(places), group_rows)) as writer:
-                for begin in range(0, len(places), group_rows):
-                    group = picked(rows, places.slice(begin, group_rows))
+            with _writer(sink, self._layout, group_rows, self._level) as writer:
+                for group in groups:
                     _count_nan(group, self._layout, nan_counts)
-                    writer.write_table(_renamed(group, self._layout), group_rows)
+                    writer.write_table(_renamed(group, self._layout), group.num_rows)
             sink.drain()
             file.sync()
         footer = writer.writer.metadata
-        return WrittenFile(
+        written = WrittenFile(
             path=path,
             day=day,
-            row_count=len(places),
+            row_count=footer.num_rows,
             size_bytes=sink.tell(),
             metrics=metrics_of(footer, self._layout, nan_counts),
         )
+        self._written.append(written)
 
     def _folder(self, day: int) -> str:
         """The folder of a day. It is made once, durably, with those above it."""
@@ -134,13 +145,13 @@ def _count_nan(rows: pa.Table, layout: FileLayout, counts: dict[int, int]) -> No
             counts[leaf.field_id] = counts.get(leaf.field_id, 0) + found
 
 
-def _writer(sink: Sink, layout: FileLayout, group_rows: int) -> pq.ParquetWriter:
+def _writer(sink: Sink, layout: FileLayout, group_rows: int, level: int) -> pq.ParquetWriter:
     order = [(name, "ascending") for name in layout.order]
     return pq.ParquetWriter(
         sink,
         layout.numbered_schema,
         compression="zstd",
-        compression_level=COMPRESSION_LEVEL,
+        compression_level=level,
         use_dictionary=layout.with_dictionary,
         write_page_index=True,
         write_page_checksum=True,

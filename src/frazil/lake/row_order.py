@@ -71,7 +71,7 @@ def _renumbered(maps: pa.ChunkedArray) -> pa.MapArray:
 
 def days_of(rows: pa.Table, order: Sequence[str]) -> Iterator[tuple[int, pa.Array]]:
     """Each day, and the places of its rows in the order they are to be written in."""
-    days = _day_of(rows[PARTITION_COLUMN])
+    days = day_of(rows[PARTITION_COLUMN])
     keys = rows.select(order).append_column(PARTITION_FIELD, days)
     places = pc.sort_indices(keys, [(name, "ascending") for name in (PARTITION_FIELD, *order)])
     runs = pc.run_end_encode(days.combine_chunks().take(places), run_end_type=pa.int64())
@@ -81,7 +81,7 @@ def days_of(rows: pa.Table, order: Sequence[str]) -> Iterator[tuple[int, pa.Arra
         begin = end
 
 
-def _day_of(times: pa.ChunkedArray) -> pa.ChunkedArray:
+def day_of(times: pa.ChunkedArray) -> pa.ChunkedArray:
     """Whole days since 1970, downwards also before it."""
     us = times.cast(pa.int64())
     days = pc.divide(us, DAY_US)

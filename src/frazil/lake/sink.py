@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.disk import File
+from frazil.lake.store import NewFile
 
 WRITE_BYTES = 1024 * 1024
 """Arrow writes each page, and the header in front of it, for itself."""
@@ -17,7 +17,7 @@ class Sink:
 
     closed = False
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: NewFile) -> None:
         self._file = file
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0

@@ -13,19 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from frazil.disk import Disk, RealDisk, is_full
+from frazil.disk import is_full
 from frazil.errors import Overloaded
 from frazil.lake.file_layout import file_layout_of
 from frazil.lake.parquet import TableFiles, WrittenFile
 from frazil.lake.slices import RECORDS, Slice, Source, records_of, requests_of
+from frazil.lake.store import Store, open_store
 from frazil.lake.topics import rows_of
 from frazil.log import Record
 from frazil.model import columns
 from frazil.model.columns import TABLE_OF, Decode, Decoded, Request, decode_some, rows_of_dead
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
 
 MiB = 1024 * 1024
 ROWS_BYTES_MAX = 256 * MiB
@@ -36,12 +41,14 @@ DEAD_LETTERS = "dead_letters"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a task writes to: the locations of both tables, as folders of this machine."""
+    """Where a task writes to: the locations of both tables, as URIs."""
 
-    rows_folder: str
-    dead_folder: str
+    rows_location: str
+    dead_location: str
     name: str
     """Begins the names of its files. No two tasks share it, nor two tries of one task."""
+    io: FileIO | None = field(default=None, repr=False)
+    """What reaches them. May hold passwords. Folders of this machine need none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +67,12 @@ class Written:
 
 
 def run_slice(slice: Slice, target: Target, *, rows_bytes_max: int = ROWS_BYTES_MAX) -> Written:
-    """Do a task on the disks of this machine."""
+    """Do a task in the folders or buckets of the tables."""
     return write_slice(
         slice,
         slice.origin.read(),
-        RealDisk(target.rows_folder),
-        RealDisk(target.dead_folder),
+        open_store(target.rows_location, target.io),
+        open_store(target.dead_location, target.io),
         target.name,
         decode=columns.decode,
         rows_bytes_max=rows_bytes_max,
@@ -75,8 +82,8 @@ def run_slice(slice: Slice, target: Target, *, rows_bytes_max: int = ROWS_BYTES_
 def write_slice(
     slice: Slice,
     batches: Iterable[list[Record]],
-    rows_disk: Disk,
-    dead_disk: Disk,
+    rows_disk: Store,
+    dead_disk: Store,
     name: str,
     *,
     decode: Decode,
@@ -130,7 +137,7 @@ def decode_all(decode: Decode, signal: str, requests: list[Request]) -> Iterator
 class _Gathered:
     """Rows of one table that wait in memory until there are enough of them for a file."""
 
-    def __init__(self, disk: Disk, table: str, name: str, bytes_max: int, undo: ExitStack) -> None:
+    def __init__(self, disk: Store, table: str, name: str, bytes_max: int, undo: ExitStack) -> None:
         self._files = TableFiles(disk, file_layout_of(table), name)
         self._bytes_max = bytes_max
         self._batches: list[pa.RecordBatch] = []

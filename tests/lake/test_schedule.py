@@ -1,0 +1,82 @@
+"""When maintenance is due: each work at its time, one bit at a time."""
+
+from __future__ import annotations
+
+from frazil.lake.maintain import Maintained
+from frazil.lake.schedule import Schedule
+from tests.sim.clock import SimClock
+
+TEN_MINUTES_MS = 600_000
+
+
+class Recorded:
+    """A maintenance that has two bits of compaction to do, each time."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def tables(self) -> list[str]:
+        return ["logs"]
+
+    def compact(self, table: str) -> Maintained:
+        self.calls.append("compact")
+        is_more = self.calls.count("compact") % 3 != 0
+        return Maintained(table=table, files_joined=2 if is_more else 0)
+
+    def join_manifests(self, table: str) -> Maintained:
+        return self._note("manifests", table)
+
+    def expire(self, table: str) -> Maintained:
+        return self._note("expire", table)
+
+    def remove_orphans(self, table: str) -> Maintained:
+        return self._note("orphans", table)
+
+    def _note(self, work: str, table: str) -> Maintained:
+        self.calls.append(work)
+        return Maintained(table=table)
+
+
+def steps(schedule: Schedule) -> int:
+    count = 0
+    while schedule.step() is not None:
+        count += 1
+    return count
+
+
+def test_each_work_at_its_time() -> None:
+    """Compaction in bits, every ten minutes; expiry every hour; orphans once a day."""
+    clock, made = SimClock(), Recorded()
+    schedule = Schedule(made, TEN_MINUTES_MS, clock)
+    assert steps(schedule) == 0
+    clock.advance(TEN_MINUTES_MS)
+    assert steps(schedule) == 5
+    assert made.calls == ["compact", "compact", "compact", "manifests", "expire"]
+    made.calls.clear()
+    for _ in range(6 * 24):
+        clock.advance(TEN_MINUTES_MS)
+        steps(schedule)
+    assert made.calls.count("manifests") == 6 * 24
+    assert made.calls.count("expire") == 24
+    assert made.calls.count("orphans") == 1
+
+
+def test_what_fails_is_due_again_later() -> None:
+    """And what comes after it is not held up."""
+
+    class Failing(Recorded):
+        def join_manifests(self, table: str) -> Maintained:
+            super().join_manifests(table)
+            raise OSError("no")
+
+    clock, made = SimClock(), Failing()
+    schedule = Schedule(made, TEN_MINUTES_MS, clock)
+    for _ in range(2):
+        clock.advance(TEN_MINUTES_MS)
+        for _ in range(10):
+            try:
+                schedule.step()
+            except OSError:
+                continue
+    assert made.calls.count("manifests") == 2
+    assert made.calls.count("expire") == 1
