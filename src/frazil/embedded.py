@@ -87,11 +87,18 @@ class Embedded:
         with ExitStack() as stack:
             for owned in owns:
                 stack.callback(owned.close)
+            view = None if lake is None else lake.view
             tier = HotTier.open(
-                disk, log, config.hot, decode=columns.decode, schemas=columns.TABLES, clock=clock
+                disk,
+                log,
+                config.hot,
+                decode=columns.decode,
+                schemas=columns.TABLES,
+                clock=clock,
+                held=None if view is None else view.held,
             )
             stack.callback(tier.close)
-            engine = Engine.open(tier.snapshot, columns.TABLES, config.query, clock)
+            engine = Engine.open(tier.snapshot, columns.TABLES, config.query, clock, view)
             stack.callback(engine.close)
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)

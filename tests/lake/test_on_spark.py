@@ -12,6 +12,8 @@ import duckdb
 import pytest
 
 from frazil.disk import RealDisk
+from frazil.errors import Unavailable
+from frazil.lake import LakeView
 from frazil.lake.append import Appender
 from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
@@ -21,6 +23,8 @@ from frazil.lake.reader import TableReader
 from frazil.lake.session import Session
 from frazil.log import Log, TopicConfig
 from frazil.model import SystemClock
+from frazil.model.columns import TABLES
+from frazil.query import Engine, QueryConfig
 from tests.lake.test_append import ROWS, SMALL, World, expected, run_here
 
 CLOCK = SystemClock()
@@ -65,6 +69,37 @@ def test_every_engine_sees_the_same(world: tuple[World, Session]) -> None:
         found = duckdb.sql(counted.format(files))
         assert found is not None
         assert found.fetchall() == [wanted]
+        assert ours(made, counted.format(table)) == [wanted]
+
+
+def ours(made: World, text: str) -> list[tuple[int, ...]]:
+    """What our own SQL says of the tables, with nothing in the hot tier."""
+    view = LakeView(SMALL, made.folder)
+    try:
+        with Engine.open(dict, TABLES, QueryConfig(), CLOCK, view) as engine:
+            return engine.sql(text).fetchall()
+    finally:
+        view.close()
+
+
+def test_deleted_rows_are_refused_until_they_are_gone(world: tuple[World, Session]) -> None:
+    """Delete files are for Spark to apply; an answer that counts what they delete is wrong."""
+    made, session = world
+    spark = session.spark()
+    name = "frazil.frazil.spans"
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    spark.sql(f"DELETE FROM {name} WHERE _offset = 0 AND _row = 0")
+    with pytest.raises(Unavailable, match=r"delete files.*`frazil maintain`"):
+        ours(made, "SELECT count(*) FROM spans")
+    options = "map('rewrite-all', 'true', 'remove-dangling-deletes', 'true')"
+    spark.sql(
+        "CALL frazil.system.rewrite_data_files(table => 'frazil.frazil.spans', "
+        f"options => {options})"
+    )
+    spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('write.delete.mode')")
+    text = "SELECT count(*), min(_offset * 100 + _row) FROM {}"
+    wanted = tuple(spark.sql(text.format(name)).collect()[0])
+    assert ours(made, text.format("spans")) == [wanted]
 
 
 def test_a_reader_goes_on_over_maintenance(world: tuple[World, Session]) -> None:

@@ -24,6 +24,7 @@ from frazil.query.carrying import loaded, unloaded, wanted_rows
 from frazil.query.conditions import Condition
 from frazil.query.plan import Scans
 from frazil.query.pruning import prune
+from frazil.query.tiers import Lot
 from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of
 
 ROOT = Path(__file__).parents[2]
@@ -134,7 +135,7 @@ def test_what_is_carried_arrives(
     }
     names = None if columns is None else tuple(sorted(columns))
     scans = Scans(conditions=conditions, columns=names)
-    light = wanted_rows(prune([piece], conditions), scans, TABLES["logs"])
+    light = wanted_rows(prune([Lot(pieces=(piece,))], conditions), scans, TABLES["logs"])
     with loaded({"logs": light, "spans": []}, 1 << 20) as (file, places):
         arrived = unloaded(os.dup(file), places, TABLES)
     assert arrived["spans"] == []

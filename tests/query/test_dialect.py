@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.query.dialect import place_of, spell, tokens
+from frazil.query.dialect import spell
+from frazil.query.tokens import place_of, tokens
 
 
 @pytest.mark.parametrize(

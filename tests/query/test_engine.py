@@ -130,7 +130,7 @@ def test_tables_can_be_listed(engine: Engine) -> None:
     """SHOW TABLES, SHOW COLUMNS and DESCRIBE tell what there is."""
     tables = {row[2] for row in engine.sql("SHOW TABLES").fetchall() if row[1] == "public"}
     views = {"gauges", "sums", "histograms", "exponential_histograms", "summaries"}
-    assert tables == {*TABLES, *views}
+    assert tables == {*TABLES, *views, "snapshots"}
     described = engine.sql("DESCRIBE logs").fetchall()
     assert [row[0] for row in described] == TABLES["logs"].names
     assert len(engine.sql("SHOW COLUMNS FROM spans").fetchall()) == len(TABLES["spans"])
@@ -140,7 +140,7 @@ def test_a_query_sees_one_moment() -> None:
     """Rows that come while a query runs are not in its answer; the next one sees them."""
     shown: dict[str, tuple[Piece, ...]] = {"logs": (piece_of("logs", [log(0)]),)}
     with engine_over({}) as engine:
-        engine._snapshot = lambda: shown
+        engine._tiers._snapshot = lambda: shown
         result = engine.sql("SELECT count(*) FROM logs")
         shown = {"logs": (*shown["logs"], piece_of("logs", [log(1)]))}
         assert result.fetchall() == [(1,)]

@@ -56,7 +56,7 @@ def test_few_pieces_answer_for_all(
     """However pieces overlap, and whether or not the result shows the time."""
     rows = rows_in(pieces)
     shown = {"logs": tuple(piece_of("logs", piece) for piece in rows)}
-    engine._snapshot = lambda: shown
+    engine._tiers._snapshot = lambda: shown
     head = f"SELECT {columns} FROM logs {where} ORDER BY {order} LIMIT {limit} OFFSET {skip}"
     everything = [row for piece in rows for row in piece]
     if "cart" in where:
@@ -76,7 +76,7 @@ def test_only_the_newest_pieces_are_read(monkeypatch: pytest.MonkeyPatch) -> Non
         start = engine._here.start
 
         def counting(query: Any, rows: Any) -> Any:
-            read.append(len(rows["logs"]))
+            read.append(len(rows["logs"].batches))
             return start(query, rows)
 
         monkeypatch.setattr(engine._here, "start", counting)

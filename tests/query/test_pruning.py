@@ -13,6 +13,7 @@ from frazil.hot import Piece
 from frazil.query import Engine
 from frazil.query.conditions import Condition, Conditions
 from frazil.query.pruning import prune
+from frazil.query.tiers import Lot
 from tests.query.build import BEGIN_US, engine_over, log, piece_of
 
 SERVICES = ("web", "cart", "db")
@@ -146,8 +147,8 @@ class Both:
 def engines() -> Iterator[Both]:
     shown: list[dict[str, tuple[Piece, ...]]] = [{}, {}]
     with engine_over({}) as known, engine_over({}) as blind:
-        known._snapshot = lambda: shown[0]
-        blind._snapshot = lambda: shown[1]
+        known._tiers._snapshot = lambda: shown[0]
+        blind._tiers._snapshot = lambda: shown[1]
         yield Both(known, blind, shown)
 
 
@@ -170,7 +171,7 @@ def test_pruning_never_changes_an_answer(
 
 
 def kept(pieces: list[Piece], conditions: Conditions) -> list[int]:
-    found = prune(pieces, conditions).pieces
+    found = prune([Lot(pieces=tuple(pieces))], conditions).pieces
     return [number for number, piece in enumerate(pieces) if piece in found]
 
 
@@ -218,7 +219,7 @@ def test_what_was_skipped_is_told() -> None:
         "service_name": Condition(values=frozenset({"web"})),
         "trace_id": Condition(values=frozenset({"a1"})),
     }
-    assert prune(PIECES, conditions).describe("logs").splitlines() == [
+    assert prune([Lot(pieces=tuple(PIECES))], conditions).describe("logs").splitlines() == [
         "logs: reads 1 of 5 pieces, 1 of 6 rows",
         "  skips 1: outside the time range",
         "  skips 1: without the trace_id",

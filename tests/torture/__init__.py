@@ -15,5 +15,6 @@ lost_answer.py  answers that senders never hear, also across kill -9 of the node
 overload.py   ten times what the node can take, over both transports
 rows.py       kill -9 of a node that seals, files of the hot tier spoilt: SQL must not notice
 lake/         an appender broken at every step: each row once, each snapshot a prefix of the log
+tiers.py      counts asked for all the time, while Spark commits, compacts, and hot rows go
 mutants.py    faults of our own making, which the torturer must find
 """

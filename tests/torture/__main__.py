@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from tests.sim.disk import PowerCut, Rot
-from tests.torture import kill9, lost_answer, overload, powercut, rot, rows, sim, syscall
+from tests.torture import kill9, lost_answer, overload, powercut, rot, rows, sim, syscall, tiers
 from tests.torture.checker import Verdict
 from tests.torture.lake import run as lake
 from tests.torture.mutants import MUTANTS, mutated
@@ -136,6 +136,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "overload": (overload.run, 10),
     "rows": (rows.run, 20),
     "lake": (lake.run, 35),
+    "tiers": (tiers.run, 200),
 }
 """Name -> (what to run, cycles when nobody says)."""
 

@@ -20,7 +20,7 @@ class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     memory_bytes_max: int = 256 * MiB
     """Rows that are not sealed yet, of all tables. At this much nothing more is read."""
     disk_bytes_max: int = 8 * GiB
-    """Sealed files, of all tables. Above it the oldest go."""
+    """Sealed files, of all tables. Above it the oldest go; beside a lake only what that holds."""
     read_bytes: int = 4 * MiB
     """Requests are decoded this much at a time."""
     refresh_ms: int = 40

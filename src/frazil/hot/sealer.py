@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -24,14 +25,21 @@ logger = logging.getLogger(__name__)
 ON_DISK = Gauge("frazil.hot.sealed.bytes", "Sealed segments on disk.")
 SEALED = Counter("frazil.hot.sealed.segments", "Segments sealed.")
 SEAL_FAILED = Counter("frazil.hot.seal.failures", "Seals that failed and will be tried again.")
+KEPT = Gauge("frazil.hot.kept.bytes", "Above the cap on disk, and not in the lake yet.")
 SEAL_MS = Histogram("frazil.hot.seal.ms", "Time to make one segment durable.")
+
+Held = Callable[[str, str, int], int]
+"""Table, topic, partition -> the first offset that queries do not get from the lake."""
 
 
 class Sealer:
     """The files of all partitions belong to whoever holds the turn, which `seal` and `evict`
     take. Any thread may call them."""
 
-    def __init__(self, shown: Shown, config: HotConfig, clock: Clock) -> None:
+    def __init__(self, shown: Shown, config: HotConfig, clock: Clock, held: Held | None) -> None:
+        self.trouble: str | None = None
+        """Why there is more on disk than there should be; None when there is not."""
+        self._held = held
         self._shown = shown
         self._config = config
         self._clock = clock
@@ -44,7 +52,7 @@ class Sealer:
             count = sum(map(self._seal_all, self._shown.partitions))
             for partition in self._shown.partitions:
                 self._tell_log(partition)
-            if count:
+            if count or self._is_above_cap:
                 self._tidy()
             ON_DISK.set(self._shown.sealed_bytes)
             return count
@@ -93,12 +101,43 @@ class Sealer:
             for partition in shown.partitions:
                 if partition.shelf.merge(self._config.seal_bytes):
                     self._publish()
-            while shown.sealed_bytes > self._config.disk_bytes_max:
-                filled = [p for p in shown.partitions if p.shelf.sealed]
+            while self._is_above_cap:
+                filled = [p for p in shown.partitions if p.shelf.sealed and self._may_go(p)]
+                if not filled:
+                    break
                 oldest = min(filled, key=lambda p: p.shelf.sealed[0].segment.header.created_ms)
                 self._evict(oldest, oldest.shelf.sealed[0].end_offset, "size")
+            self._tell_if_above_cap()
         except (OSError, Corrupt, pa.ArrowException) as error:
             logger.error("hot segments not tidied", extra={"reason": str(error)})
+
+    @property
+    def _is_above_cap(self) -> bool:
+        return self._shown.sealed_bytes > self._config.disk_bytes_max
+
+    def _may_go(self, partition: HotPartition) -> bool:
+        """Beside a lake, its oldest file only when queries get those rows from there. Then they
+        are in every answer: see `frazil.lake.view`."""
+        if self._held is None:
+            return True
+        source = partition.source
+        held = self._held(source.table, source.topic, partition.log.index)
+        return partition.shelf.sealed[0].end_offset <= held
+
+    def _tell_if_above_cap(self) -> None:
+        """Rows that nobody else shows are kept, whatever they take."""
+        above = max(0, self._shown.sealed_bytes - self._config.disk_bytes_max)
+        KEPT.set(above)
+        if not above:
+            self.trouble = None
+            return
+        if self.trouble is None:
+            logger.error("hot files kept above the cap, the lake lags", extra={"bytes": above})
+        self.trouble = (
+            f"the hot tier has {above} bytes more on disk than hot.disk_bytes_max "
+            f"({self._config.disk_bytes_max}): the lake does not hold these rows yet; look why it "
+            "is not filled, or raise the limit"
+        )
 
     def evict(self, partition: HotPartition, offset: int, reason: str) -> int:
         """Remove the files that hold nothing at or above `offset`. Returns how many."""

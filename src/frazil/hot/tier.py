@@ -22,7 +22,7 @@ from frazil.hot.partition import HotPartition, Source
 from frazil.hot.piece import Piece
 from frazil.hot.recovery import open_shelf
 from frazil.hot.sealed import Place
-from frazil.hot.sealer import Sealer
+from frazil.hot.sealer import Held, Sealer
 from frazil.hot.shelf import Shelf
 from frazil.hot.shown import Shown, Snapshot
 from frazil.log import Log, Partition, Topic
@@ -58,6 +58,7 @@ class HotTier:
         decode: Decode,
         schemas: Mapping[str, pa.Schema],
         clock: Clock,
+        held: Held | None,
     ) -> None:
         self.config = config
         self._disk = disk
@@ -66,7 +67,7 @@ class HotTier:
         self._schemas = schemas
         self._clock = clock
         self._shown = Shown(schemas)
-        self._sealer = Sealer(self._shown, config, clock)
+        self._sealer = Sealer(self._shown, config, clock, held)
         self._followed: set[str] = set()
         self._stalled_ns: dict[HotPartition, int] = {}
         self.trouble: str | None = None
@@ -82,13 +83,24 @@ class HotTier:
         decode: Decode,
         schemas: Mapping[str, pa.Schema],
         clock: Clock,
+        held: Held | None = None,
     ) -> HotTier:
         """Check and map the files there are. What they do not hold comes with the first steps.
+
+        Beside a lake, `held` says what queries get from there: nothing else is ever evicted.
 
         To be called before the log is first maintained: until then it does not know what is
         needed again.
         """
-        tier = cls(disk, log, config or HotConfig(), decode=decode, schemas=schemas, clock=clock)
+        tier = cls(
+            disk,
+            log,
+            config or HotConfig(),
+            decode=decode,
+            schemas=schemas,
+            clock=clock,
+            held=held,
+        )
         tier._follow_new()
         with tier._shown.swap:
             tier._shown.publish()
@@ -175,6 +187,11 @@ class HotTier:
         Whoever holds their pieces reads on.
         """
         return self._sealer.evict(self._find(topic, partition), offset, "lake")
+
+    @property
+    def disk_trouble(self) -> str | None:
+        """Why there is more on disk than `hot.disk_bytes_max`; None when there is not."""
+        return self._sealer.trouble
 
     def relax(self) -> None:
         """Give memory back that reading the files has taken; reading takes it again."""

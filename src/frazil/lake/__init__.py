@@ -25,6 +25,9 @@ says so where they are missing; without them it can be imported all the same.
     orphans.py        files that nobody names
     reach.py          which files somebody does name
     removal.py        taking files away
+    view.py           LakeView: what queries see of the tables
+    cold.py           a snapshot, its files, and what is known of them
+    manifests.py      that, read from manifests
 
     tables.py         tables made, and brought up to date
     evolution.py      what somebody has changed in one
@@ -76,6 +79,7 @@ One thread fills the tables and does whatever else is done to them. Tasks are ot
 
 from frazil.lake.ahead import ReadLimits
 from frazil.lake.append import Appended, Appender, Covered
+from frazil.lake.cold import ColdFile, SnapshotFacts, TableView, View
 from frazil.lake.config import LakeConfig
 from frazil.lake.follow import Followed, Follower
 from frazil.lake.followers import Followers
@@ -89,10 +93,12 @@ from frazil.lake.questions import whole
 from frazil.lake.session import Session
 from frazil.lake.shell import open_shell, run_script
 from frazil.lake.user_session import session, user_settings
+from frazil.lake.view import LakeView
 
 __all__ = [
     "Appended",
     "Appender",
+    "ColdFile",
     "Covered",
     "Followed",
     "Follower",
@@ -101,9 +107,13 @@ __all__ = [
     "KafkaFeed",
     "Lake",
     "LakeConfig",
+    "LakeView",
     "Maintained",
     "ReadLimits",
     "Session",
+    "SnapshotFacts",
+    "TableView",
+    "View",
     "ask_spark",
     "open_shell",
     "run_script",

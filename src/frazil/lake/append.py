@@ -292,10 +292,11 @@ class Appender:
 
     def _publish(self, sources: Iterable[Source]) -> None:
         """Tell the log what tables hold, as the catalog has them."""
-        tables: dict[str, Table] = {}
+        offsets: dict[str, dict[Place, int]] = {}
         for source in sources:
-            table = tables.setdefault(source.table, self._load(source.table))
-            held = next_offsets(table).get(source.place, 0)
+            if source.table not in offsets:
+                offsets[source.table] = next_offsets(self._load(source.table))
+            held = offsets[source.table].get(source.place, 0)
             self._feed.publish(source, held)
             self._held[source.place] = held
 

@@ -88,6 +88,12 @@ def catalog_properties(config: LakeConfig, data_folder: Path) -> dict[str, str]:
     return properties
 
 
+def catalog_path(config: LakeConfig, data_folder: Path) -> Path | None:
+    """The file that the catalog is, or will be; None when it is no file."""
+    uri = catalog_properties(config, data_folder).get("uri", "")
+    return sqlite_path(uri) if uri.startswith(SQLITE) else None
+
+
 def spark_settings(config: LakeConfig, data_folder: Path) -> dict[str, str]:
     """Settings of a SparkSession that give it the same catalog under the same name."""
     properties = catalog_properties(config, data_folder)

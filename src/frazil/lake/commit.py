@@ -68,7 +68,12 @@ class Change:
 
 def next_offsets(table: Table) -> dict[Place, int]:
     """The first offset of each partition that the table does not hold; 0 where it has none."""
-    found = json.loads(table.properties.get(NEXT_OFFSETS, "{}"))
+    return offsets_of_text(table.properties.get(NEXT_OFFSETS, "{}"))
+
+
+def offsets_of_text(text: str) -> dict[Place, int]:
+    """Offsets as a table has them written down."""
+    found = json.loads(text)
     return {
         (topic, int(partition)): offset
         for topic, partitions in found.items()

@@ -29,6 +29,7 @@ from frazil.lake.maintain import Maintained, Maintenance
 from frazil.lake.on_spark import do_on, run_on
 from frazil.lake.schedule import Schedule
 from frazil.lake.session import Session
+from frazil.lake.view import LakeView
 from frazil.log import Log
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock, Rand
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.5
 """How often to look whether a round is due."""
+VIEW_MS = 3000
+"""How often to look whether somebody else has changed the tables, such as the user's own Spark."""
 RETRY_S = 1.0
 RETRY_S_MAX = 60.0
 JOBS_MAX = 16
@@ -78,6 +81,10 @@ class Lake:
         self.session = Session(
             config, spark_settings(config, data_folder), data_folder / "lake" / "scratch"
         )
+        self.view = LakeView(config, data_folder)
+        """What queries see of the tables."""
+        self._viewed_ns = 0
+        self._view_trouble: str | None = None
         self._catalog: Catalog | None = None
         self._appender: Appender | None = None
         self._maintenance = Maintenance(
@@ -177,9 +184,13 @@ class Lake:
             if not answer.set_running_or_notify_cancel():
                 return
             try:
-                answer.set_result(job())
+                found = job()
             except BaseException as error:  # noqa: BLE001 # top of loop: whoever asked gets it
+                self._refresh()
                 answer.set_exception(error)
+            else:
+                self._refresh()
+                answer.set_result(found)
 
         with self._door:
             if self._is_closing.is_set():
@@ -222,10 +233,14 @@ class Lake:
         return done
 
     def _rounds(self) -> Iterator[list[Appended]]:
-        for new in self.appender.append_all():
-            for each in new:
-                self._tell(each)
-            yield new
+        try:
+            for new in self.appender.append_all():
+                for each in new:
+                    self._tell(each)
+                self._refresh()
+                yield new
+        finally:
+            self._refresh()
 
     def _work(self) -> None:
         look_ns = 0
@@ -238,6 +253,8 @@ class Lake:
                 self._step()
                 self._maintain_step()
                 look_ns = now_ns + int(LOOK_S * 1000) * NS_PER_MS
+            if now_ns - self._viewed_ns >= VIEW_MS * NS_PER_MS:
+                self._refresh()
         if self._is_steady and self._has_last_round and self.session.pid is not None:
             self._finish()
         while not self._jobs.empty():
@@ -277,6 +294,20 @@ class Lake:
         else:
             if done is not None and not done.is_nothing:
                 logger.info("the lake was maintained", extra=done.to_dict())
+                self._refresh()
+
+    def _refresh(self) -> None:
+        """Let queries see what the tables have now. While that fails they see what they had, and
+        the hot tier keeps the rest."""
+        self._viewed_ns = self._clock.monotonic_ns()
+        try:
+            self.view.refresh()
+        except Exception as error:  # noqa: BLE001 # top of loop: the last view is still right
+            if self._view_trouble != str(error):
+                logger.warning("the tables were not looked up", extra={"reason": str(error)})
+            self._view_trouble = str(error)
+        else:
+            self._view_trouble = None
 
     def _is_due(self, now_ns: int) -> bool:
         pending = self.appender.pending_bytes
@@ -325,6 +356,7 @@ class Lake:
         if self._thread.is_alive():
             logger.warning("the round in hand is given up", extra={"waited_s": CLOSE_S})
         self.session.close()  # which also ends a job that nobody waits for any more
+        self.view.close()
         self._thread.join(CLOSE_S)
         # A catalog that is still being asked is left as it is.
         if self._catalog is not None and not self._thread.is_alive():

@@ -6,16 +6,23 @@
     result.py       Result: rows as they come, as Arrow and as other things
     rendering.py    rows as HTML
 
-    dialect.py      the words of SQL, and our names for the engine's functions
+    tokens.py       the words of SQL
+    dialect.py      how our words are spelled for the engine
+    as_of.py        tables of other times
     failures.py     the engine's complaints as errors of ours, with place and suggestion
     planner.py      Planner: from a text to a plan
     plan.py         Plan: what is scanned, what is demanded, what may run here
     conditions.py   what a filter demands of each column
     pruning.py      which pieces can match
     narrowing.py    which columns the engine is handed
+    tiers.py        the rows of a table at one moment, of both tiers
+    history.py      the rows of another time
+    snapshots.py    the table that lists snapshots
+    cold.py         files of the lake, for the engine
     newest.py       the first rows by time, from few pieces
     tally.py        whether a query only counts rows
     counts.py       Counts: what pieces have how often, kept with them
+    cold_counts.py  what files have how often
     like.py         rows that say the same, as one row and a number
     codes.py        values as small numbers
     explain.py      what EXPLAIN says of all that

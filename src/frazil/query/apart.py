@@ -37,6 +37,7 @@ from frazil.query.messages import (
     receive,
     send,
 )
+from frazil.query.sessions import TableRows
 
 logger = logging.getLogger(__name__)
 
@@ -199,11 +200,22 @@ class Worker:
         assert isinstance(message, Planned)
         return message
 
-    def run(self, tables: Mapping[str, Iterable[pa.RecordBatch]], bytes_max: int) -> Started:
-        """Have what was planned last run over these rows."""
+    def run(
+        self,
+        tables: Mapping[str, Iterable[pa.RecordBatch]],
+        cold: Mapping[str, TableRows],
+        bytes_max: int,
+    ) -> Started:
+        """Have what was planned last run over these rows, and over files of the lake."""
+        scans = {table: list(rows.scans) for table, rows in cold.items() if rows.scans}
+        schemas = {
+            table: rows.cold_schema.serialize().to_pybytes()
+            for table, rows in cold.items()
+            if rows.cold_schema is not None
+        }
         with loaded(tables, bytes_max) as (file, places):
             self._is_between = False
-            self.tell(Carry(places), file=file)
+            self.tell(Carry(places, scans, schemas), file=file)
         message = self.hear()
         assert isinstance(message, Started)
         return message

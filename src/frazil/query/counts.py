@@ -2,7 +2,7 @@
 
 A query that only counts rows by columns with few different values need not look at each of them:
 counting the services of ten million rows reads some thousands. What was found out about a piece is
-kept for as long as the piece is.
+kept for as long as the piece is. The same holds for files of the lake.
 """
 
 from __future__ import annotations
@@ -15,10 +15,16 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from frazil.query.cold import ColdScan
+from frazil.query.cold_counts import count_file
 from frazil.query.sessions import processors
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
+    from frazil.lake import ColdFile
+    from frazil.query.tiers import Lot
+
+    Part = Piece | ColdFile
 
 KEPT_MAX = 16
 """What is kept of one piece: so many sets of columns."""
@@ -29,41 +35,43 @@ class Counts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: WeakKeyDictionary[Piece, dict[tuple[str, ...], pa.RecordBatch]] = (
+        self._kept: WeakKeyDictionary[Part, dict[tuple[str, ...], pa.RecordBatch]] = (
             WeakKeyDictionary()
         )
 
     def of(
-        self, pieces: Sequence[Piece], columns: tuple[str, ...], check: Callable[[], None]
+        self, lot: Lot, columns: tuple[str, ...], check: Callable[[], None]
     ) -> list[pa.RecordBatch] | None:
-        """The different rows of each piece in these columns, and how many there are of each. None
-        when they are too many to be worth it. Calls `check` now and then."""
+        """The different rows of each piece and file in these columns, and how many there are of
+        each. None when they are too many to be worth it. Calls `check` now and then."""
+        pieces = lot.parts
         kept = {piece: found for piece in pieces if (found := self._known(piece, columns))}
         missing = [piece for piece in pieces if piece not in kept]
         if missing:
             # The first one is a sample: where it has too many different rows, the others do.
-            kept |= self._count(missing[:1], columns, check) or {}
+            kept |= self._count(lot, missing[:1], columns, check) or {}
             if len(kept) == len(pieces) - len(missing):
                 return None
-            found = self._count(missing[1:], columns, check)
+            found = self._count(lot, missing[1:], columns, check)
             if found is None:
                 return None
             kept |= found
         return [kept[piece] for piece in pieces]
 
-    def _known(self, piece: Piece, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+    def _known(self, piece: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
         with self._lock:
             return self._kept.get(piece, {}).get(columns)
 
     def _count(
-        self, pieces: Sequence[Piece], columns: tuple[str, ...], check: Callable[[], None]
-    ) -> dict[Piece, pa.RecordBatch] | None:
-        # What is compiled is loaded by the first query that uses it, not by everybody who starts.
-        from frazil.query.like import count_like
-
-        def count(piece: Piece) -> pa.RecordBatch | None:
+        self,
+        lot: Lot,
+        pieces: Sequence[Part],
+        columns: tuple[str, ...],
+        check: Callable[[], None],
+    ) -> dict[Part, pa.RecordBatch] | None:
+        def count(piece: Part) -> pa.RecordBatch | None:
             check()
-            found = count_like([batch.select(columns) for batch in piece.batches])
+            found = _count_part(lot, piece, columns)
             if found is not None:
                 self._keep(piece, columns, found)
             return found
@@ -77,9 +85,21 @@ class Counts:
             return None
         return dict(zip(pieces, found, strict=True))
 
-    def _keep(self, piece: Piece, columns: tuple[str, ...], found: pa.RecordBatch) -> None:
+    def _keep(self, piece: Part, columns: tuple[str, ...], found: pa.RecordBatch) -> None:
         with self._lock:
             kept = self._kept.setdefault(piece, {})
             if len(kept) >= KEPT_MAX:
                 kept.clear()
             kept[columns] = found
+
+
+def _count_part(lot: Lot, part: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+    # What is compiled is loaded by the first query that uses it, not by everybody who starts.
+    from frazil.hot import Piece
+    from frazil.query.like import count_like
+
+    if isinstance(part, Piece):
+        return count_like([batch.select(columns) for batch in part.batches])
+    assert lot.view is not None
+    scan = ColdScan(root=lot.view.root, paths=(part.path,))
+    return count_file(lot.view.schema, scan, columns)

@@ -16,6 +16,7 @@ from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavaila
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
 from frazil.query.apart import ApartRun, Worker, Workers
+from frazil.query.as_of import with_as_of
 from frazil.query.carrying import wanted_rows
 from frazil.query.config import Limits, QueryConfig
 from frazil.query.counts import Counts
@@ -30,12 +31,15 @@ from frazil.query.plan import Plan
 from frazil.query.planner import Planner
 from frazil.query.pruning import Kept, prune
 from frazil.query.result import Result
-from frazil.query.sessions import VIEWS
+from frazil.query.sessions import VIEWS, TableRows
+from frazil.query.snapshots import SNAPSHOTS, SNAPSHOTS_SCHEMA
 from frazil.query.steady import is_plain
 from frazil.query.tally import Tally
+from frazil.query.tiers import Tiers, rows_of
 
 if TYPE_CHECKING:
-    from frazil.hot import Piece, Snapshot
+    from frazil.hot import Snapshot
+    from frazil.lake import LakeView
 
 PLANNING_MS_MAX = 200
 """A text that took longer to plan apart is not planned here as well."""
@@ -68,9 +72,9 @@ class _Begun:
 
 
 class Engine:
-    """Runs SQL over the pieces that `snapshot` shows. Any thread may ask.
+    """Runs SQL over the pieces that `snapshot` shows, and over a lake. Any thread may ask.
 
-    A query sees one moment: the pieces that were there when it began.
+    A query sees one moment: the rows that were there when it began.
     """
 
     def __init__(
@@ -79,8 +83,10 @@ class Engine:
         schemas: Mapping[str, pa.Schema],
         config: QueryConfig,
         clock: Clock,
+        lake: LakeView | None,
     ) -> None:
-        self._snapshot = snapshot
+        self._tiers = Tiers(snapshot, lake)
+        schemas = {**schemas, SNAPSHOTS: SNAPSHOTS_SCHEMA}
         self._schemas = schemas
         self._config = config
         self._clock = clock
@@ -101,9 +107,11 @@ class Engine:
         schemas: Mapping[str, pa.Schema],
         config: QueryConfig,
         clock: Clock,
+        lake: LakeView | None = None,
     ) -> Self:
-        """An engine over these tables, with a thread that keeps time."""
-        return cls(snapshot, schemas, config, clock)
+        """An engine over these tables, with a thread that keeps time. With a `lake`, the rows that
+        it holds come from there, and those of `snapshot` count from where it ends."""
+        return cls(snapshot, schemas, config, clock, lake)
 
     def sql(self, text: str, *, limits: Limits | None = None) -> Result:
         """Run one query. Returns once it is planned; rows are worked out while they are read.
@@ -180,7 +188,7 @@ class Engine:
         return self._begin_here(job, plan)
 
     def _begin_here(self, job: _Job, plan: Plan) -> _Begun:
-        kept = self._prune(plan)
+        kept = self._prune(job, plan)
         job.leash.hold(None)
         run = self._run_here(job, plan, kept)
         job.leash.hold(run)
@@ -193,31 +201,32 @@ class Engine:
             if counted is not None:
                 return counted
         query = job.query
+        schemas = with_as_of(self._schemas, query.spelled.as_ofs)
         columns = {
-            table: narrow_columns(self._schemas[table], scans, query.spelled.text)
+            table: narrow_columns(schemas[table], scans, query.spelled.text)
             for table, scans in plan.scans.items()
         }
-        rows = {table: _batches(found.pieces) for table, found in kept.items()}
+        rows = {table: rows_of(found.lots) for table, found in kept.items()}
 
         def start(some: Rows) -> Run:
             return self._here.start(query, narrowed(some, columns))
 
         newest = plan.newest
-        pieces = () if newest is None or plan.is_explain else kept[newest.table].pieces
-        if newest is not None and is_worthwhile(newest, pieces):
-            return NewestRun(newest, pieces, rows, start)
+        if newest is not None and not plan.is_explain and is_worthwhile(newest, kept[newest.table]):
+            return NewestRun(newest, kept[newest.table], rows, start)
         return start(rows)
 
     def _count_here(self, job: _Job, tally: Tally, kept: Mapping[str, Kept]) -> Run | None:
         """Count like rows first, and have the engine add the numbers up; None when that does not
         pay, or cannot be asked."""
-        pieces = kept[tally.table].pieces
-        if not pieces or not tally.suits(self._schemas[tally.table]):
+        found = kept[tally.table]
+        schemas = with_as_of(self._schemas, job.query.spelled.as_ofs)
+        if not found.parts or not found.is_plain or not tally.suits(schemas[tally.table]):
             return None
-        rows = self._counts.of(pieces, tally.columns, lambda: job.leash.hold(None))
+        rows = self._counts.of(found.lots[0], tally.columns, lambda: job.leash.hold(None))
         if rows is None:
             return None
-        return self._here.start_tally(job.query, tally, {tally.table: rows})
+        return self._here.start_tally(job.query, tally, {tally.table: TableRows(batches=rows)})
 
     def _begin_apart(self, job: _Job) -> _Begun:
         with ExitStack() as stack:
@@ -238,24 +247,24 @@ class Engine:
         return begun
 
     def _run_apart(self, job: _Job, plan: Plan, worker: Worker, reason: str) -> _Begun:
-        kept = self._prune(plan)
+        kept = self._prune(job, plan)
+        schemas = with_as_of(self._schemas, job.query.spelled.as_ofs)
         rows = {
-            table: wanted_rows(kept[table], scans, self._schemas[table])
+            table: wanted_rows(kept[table], scans, schemas[table])
             for table, scans in plan.scans.items()
         }
-        started = worker.run(rows, job.config.apart_bytes_max)
+        cold = {table: rows_of(found.lots) for table, found in kept.items()}
+        started = worker.run(rows, cold, job.config.apart_bytes_max)
         run = ApartRun(self._workers, worker, started)
         return _Begun(run=run, plan=plan, kept=kept, place=f"in a process apart, as {reason}")
 
-    def _prune(self, plan: Plan) -> dict[str, Kept]:
-        snapshot = self._snapshot()
-        kept = {
-            table: prune(snapshot.get(table, ()), scans.conditions)
-            for table, scans in plan.scans.items()
-        }
-        read = sum(len(found.pieces) for found in kept.values())
+    def _prune(self, job: _Job, plan: Plan) -> dict[str, Kept]:
+        lots = self._tiers.lots(plan.scans, job.query.spelled.as_ofs)
+        kept = {table: prune(lots[table], scans.conditions) for table, scans in plan.scans.items()}
+        read = sum(len(found.parts) for found in kept.values())
+        all_of = sum(found.piece_count + found.file_count for found in kept.values())
         PIECES.add(read, what="read")
-        PIECES.add(sum(found.piece_count for found in kept.values()) - read, what="skipped")
+        PIECES.add(all_of - read, what="skipped")
         return kept
 
     def _note_duration(self, begin_ns: int) -> None:
@@ -283,7 +292,3 @@ class Engine:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _batches(pieces: tuple[Piece, ...]) -> list[pa.RecordBatch]:
-    return [batch for piece in pieces for batch in piece.batches]

@@ -10,8 +10,9 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unknown
-from frazil.query.dialect import Spelled, place_of, tokens
+from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
+from frazil.query.dialect import Spelled
+from frazil.query.tokens import place_of, tokens
 
 MESSAGE_LENGTH_MAX = 300
 """Of the engine's own words."""
@@ -162,6 +163,14 @@ _TABLE: list[tuple[str, Callable[[re.Match[str], Spelled, Names], FrazilError]]]
             "the query needs more memory than query.memory_bytes_max allows; read fewer rows or "
             "columns, group by less, or sort with a LIMIT",
         ),
+    ),
+    (
+        r"(Object at location .*? not found)",
+        _says(Unavailable, "a file of the lake is gone: {0}. Ask again in some seconds"),
+    ),
+    (
+        r"(Object Store error: .*|Parquet error: .*)",
+        _says(Unavailable, "a file of the lake cannot be read: {0}. Look at the warehouse's disk"),
     ),
     (
         r"CompiledTooBig",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -12,12 +12,22 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from frazil.errors import FrazilError, Malformed, Unavailable, Unknown
+from frazil.query.as_of import with_as_of
+from frazil.query.cold import check_there
 from frazil.query.dialect import Spelled
 from frazil.query.failures import Names
 from frazil.query.functions import OneScene
 from frazil.query.loop import Loop
 from frazil.query.planner import speaking
-from frazil.query.sessions import add_table, add_views, may_name_views, open_session, read
+from frazil.query.sessions import (
+    NO_ROWS,
+    TableRows,
+    add_table,
+    add_views,
+    may_name_views,
+    open_session,
+    read,
+)
 from frazil.query.tally import Tally, added_up, tally_of
 
 
@@ -45,7 +55,7 @@ class Query:
     memory_bytes_max: int
 
 
-Rows = Mapping[str, Sequence[pa.RecordBatch]]
+Rows = Mapping[str, TableRows]
 """By table; a table that is not there is empty."""
 
 
@@ -64,6 +74,7 @@ class Here:
             frame = frame_of(query, rows, self._schemas, scene)
             schema = frame.schema()
             stream = frame.execute_stream()
+            check_there(scan for some in rows.values() for scan in some.scans)
         return HereRun(self, query, scene, schema, stream.rbs)
 
     def start_tally(self, query: Query, tally: Tally, rows: Rows) -> HereRun | None:
@@ -93,10 +104,10 @@ def frame_of(
     session = open_session(query.memory_bytes_max, scene)
     text = query.spelled.text
     has_views = "metrics" in schemas and may_name_views(text)
-    for name, schema in schemas.items():
+    for name, schema in with_as_of(schemas, query.spelled.as_ofs).items():
         # A table that the text does not name is not looked for, and need not be set up.
         if has_views or name in text.lower():
-            add_table(session, name, schema, rows.get(name, ()))
+            add_table(session, name, schema, rows.get(name, NO_ROWS))
     if has_views:
         add_views(session)
     return read(session, text)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from frazil import errors
 from frazil.errors import FrazilError
+from frazil.query.cold import ColdScan
 from frazil.query.dialect import Spelled
 from frazil.query.plan import Plan
 
@@ -54,6 +55,9 @@ class Carry(msgspec.Struct, frozen=True, tag=True):
     """Run what was planned over rows. A file comes with it; this is where tables lie in it."""
 
     places: dict[str, tuple[int, int]]
+    scans: dict[str, list[ColdScan]]
+    """Files of the lake that it reads itself."""
+    cold_schemas: dict[str, bytes]
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):

@@ -8,14 +8,15 @@ plan has done without.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow as pa
 
-from frazil.query.dialect import tokens
 from frazil.query.here import Rows
 from frazil.query.plan import Scans
 from frazil.query.sessions import may_name_views
+from frazil.query.tokens import tokens
 
 _BEFORE_ALL = frozenset({"select", "distinct", "all", ",", ".", "("})
 """What stands before a `*` that means all columns; elsewhere it multiplies."""
@@ -53,6 +54,10 @@ def _names_columns(text: str) -> bool:
 def narrowed(rows: Rows, columns: Mapping[str, Sequence[str]]) -> Rows:
     """The same rows with these columns only."""
     return {
-        table: [batch.select(columns[table]) for batch in batches]
-        for table, batches in rows.items()
+        table: replace(
+            some,
+            batches=[batch.select(columns[table]) for batch in some.batches],
+            columns=columns[table],
+        )
+        for table, some in rows.items()
     }

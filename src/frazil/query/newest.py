@@ -1,24 +1,28 @@
-"""The first rows by time need not look at all pieces: `ORDER BY time DESC LIMIT 100` is answered
-by the newest ones, mostly.
+"""The first rows by time need not look at all rows: `ORDER BY time DESC LIMIT 100` is answered by
+the newest pieces of the hot tier, or files of the lake, mostly.
 
-The query runs over a few pieces from the end where its rows must be. If these give enough rows,
-pieces that lie behind the last of them cannot have a better one. If not, it runs again over four
+The query runs over a few of these from the end where its rows must be. If these give enough rows,
+those that lie behind the last of them cannot have a better one. If not, it runs again over four
 times as many, so that all runs together cost a third more than one over everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Union
 
 import pyarrow as pa
 
 from frazil.errors import FrazilError
 from frazil.query.here import Rows, Run
 from frazil.query.plan import Newest
+from frazil.query.pruning import Kept
+from frazil.query.tiers import rows_of
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
+    from frazil.lake import ColdFile
 
 FIRST_PIECES = 2
 GROWTH = 4
@@ -26,12 +30,16 @@ ROWS_MAX = 10_000
 """More rows than that are not kept in hand; such queries read everything at once."""
 
 
-def is_worthwhile(newest: Newest | None, pieces: Sequence[Piece]) -> bool:
+Part = Union["Piece", "ColdFile"]
+
+
+def is_worthwhile(newest: Newest, kept: Kept) -> bool:
+    parts = kept.parts
     return (
-        newest is not None
+        kept.is_plain
         and newest.row_count <= ROWS_MAX
-        and len(pieces) > FIRST_PIECES
-        and all(piece.time_min_us is not None for piece in pieces)
+        and len(parts) > FIRST_PIECES
+        and all(part.time_min_us is not None for part in parts)
     )
 
 
@@ -41,12 +49,13 @@ class NewestRun:
     def __init__(
         self,
         newest: Newest,
-        pieces: Sequence[Piece],
-        others: Mapping[str, Sequence[pa.RecordBatch]],
+        kept: Kept,
+        others: Rows,
         start: Callable[[Rows], Run],
     ) -> None:
         self._newest = newest
-        self._pieces = sorted(pieces, key=self._best, reverse=newest.is_descending)
+        self._lot = kept.lots[0]
+        self._pieces = sorted(kept.parts, key=self._best, reverse=newest.is_descending)
         self._others = others
         self._start = start
         self._error: FrazilError | None = None
@@ -100,12 +109,17 @@ class NewestRun:
             return min(_bound(piece.time_min_us) for piece in read)
         return max(_bound(piece.time_max_us) for piece in read)
 
-    def _best(self, piece: Piece) -> int:
+    def _best(self, piece: Part) -> int:
         return _bound(piece.time_max_us if self._newest.is_descending else piece.time_min_us)
 
     def _rows(self, count: int) -> Rows:
-        batches = [batch for piece in self._pieces[:count] for batch in piece.batches]
-        return {**self._others, self._newest.table: batches}
+        some = self._pieces[:count]
+        lot = replace(
+            self._lot,
+            pieces=tuple(piece for piece in self._lot.pieces if piece in some),
+            files=tuple(file for file in self._lot.files if file in some),
+        )
+        return {**self._others, self._newest.table: rows_of([lot])}
 
     def stop(self, error: FrazilError) -> None:
         self._error = self._error or error

@@ -9,11 +9,19 @@ from contextlib import contextmanager
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
+from frazil.query.as_of import with_as_of
 from frazil.query.dialect import Spelled
 from frazil.query.failures import Names, named
 from frazil.query.functions import Scene, SharedScene
 from frazil.query.plan import Plan, plan_of
-from frazil.query.sessions import add_table, add_views, columns_by_table, open_session, read
+from frazil.query.sessions import (
+    NO_ROWS,
+    add_table,
+    add_views,
+    columns_by_table,
+    open_session,
+    read,
+)
 
 PLANNING_BYTES_MAX = 64 * 1024 * 1024
 """Planning runs nothing that would need memory of the pool."""
@@ -46,27 +54,39 @@ class Planner:
         self._scene.moment_us = moment_us
         self._scene.error = None
         with speaking(spelled, self.names, self._scene):
-            frame = self._read(spelled.text)
+            frame = self._read(spelled)
             if frame is None:
                 return None
-            plan = plan_of(frame.optimized_logical_plan(), self._schemas)
+            tables = with_as_of(self._schemas, spelled.as_ofs)
+            plan = plan_of(frame.optimized_logical_plan(), tables)
             if is_tried:
                 frame.execution_plan()
             return plan
 
-    def _read(self, text: str) -> DataFrame | None:
+    def _read(self, spelled: Spelled) -> DataFrame | None:
         try:
-            return read(self._steady, text)
+            return read(self._with_as_of(self._steady, spelled, is_steady=True), spelled.text)
         except ValueError as error:
             if not _UNKNOWN_FUNCTION.search(str(error)):
                 raise
-        return None if self._full is None else read(self._full, text)
+        if self._full is None:
+            return None
+        return read(self._with_as_of(self._full, spelled, is_steady=False), spelled.text)
+
+    def _with_as_of(
+        self, session: SessionContext, spelled: Spelled, *, is_steady: bool
+    ) -> SessionContext:
+        """The session of everybody; for a text with tables of other times, one of its own."""
+        if not spelled.as_ofs:
+            return session
+        schemas = with_as_of(self._schemas, spelled.as_ofs)
+        return _session(schemas, self._scene, is_steady=is_steady)
 
 
 def _session(schemas: Mapping[str, pa.Schema], scene: Scene, *, is_steady: bool) -> SessionContext:
     session = open_session(PLANNING_BYTES_MAX, scene, is_steady=is_steady)
     for name, schema in schemas.items():
-        add_table(session, name, schema, ())
+        add_table(session, name, schema, NO_ROWS)
     if "metrics" in schemas:
         add_views(session)
     return session

@@ -1,18 +1,24 @@
-"""Which pieces a query must read: those whose rows may fulfil its conditions."""
+"""Which pieces and files a query must read: those whose rows may fulfil its conditions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from frazil.query.conditions import AS_TIME, Condition, Conditions, both, is_never
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
+    from frazil.lake import ColdFile
+    from frazil.query.tiers import Lot
+
+Bounds = tuple[int | str, int | str]
 
 NS_PER_US = 1_000
+TIMES = frozenset({"time", "ingest_time"})
+"""Columns whose bounds are in microseconds; conditions on times are in nanoseconds."""
 
 OUTSIDE_TIME = "outside the time range"
 OTHER_SERVICE = "without the service"
@@ -21,40 +27,69 @@ NOTHING = "no row can match"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The pieces to read of one table, and why the others are left out."""
+    """What is to be read of one table, and why the rest is left out."""
 
-    pieces: tuple[Piece, ...]
+    lots: tuple[Lot, ...]
     piece_count: int
+    file_count: int
     row_count: int
     skipped: tuple[tuple[str, int], ...]
-    """A reason, and how many pieces it left out."""
+    """A reason, and how many pieces and files it left out."""
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return tuple(piece for lot in self.lots for piece in lot.pieces)
+
+    @property
+    def files(self) -> tuple[ColdFile, ...]:
+        return tuple(file for lot in self.lots for file in lot.files)
+
+    @property
+    def parts(self) -> tuple[Piece | ColdFile, ...]:
+        return tuple(part for lot in self.lots for part in lot.parts)
+
+    @property
+    def is_plain(self) -> bool:
+        """Is it one lot, of which every row counts?"""
+        return len(self.lots) == 1 and self.lots[0].where is None
 
     def describe(self, table: str) -> str:
         """For EXPLAIN."""
-        rows = sum(piece.row_count for piece in self.pieces)
+        rows = sum(part.row_count for part in self.parts)
+        files = f" and {len(self.files)} of {self.file_count} files" if self.file_count else ""
         lines = [
-            f"{table}: reads {len(self.pieces)} of {self.piece_count} pieces, "
+            f"{table}: reads {len(self.pieces)} of {self.piece_count} pieces{files}, "
             f"{rows} of {self.row_count} rows"
         ]
         lines += [f"  skips {count}: {reason}" for reason, count in self.skipped]
+        for lot in self.lots:
+            if lot.view is not None and lot.view.snapshot_id is not None:
+                limit = f", only rows with {lot.where}" if lot.where else ""
+                lines.append(f"  lake: snapshot {lot.view.snapshot_id}{limit}")
         return "\n".join(lines)
 
 
-def prune(pieces: Sequence[Piece], conditions: Conditions) -> Kept:
-    """Leave out every piece that certainly has no row which fulfils the conditions."""
+def prune(lots: Sequence[Lot], conditions: Conditions) -> Kept:
+    """Leave out whatever certainly has no row which fulfils the conditions."""
     window = time_window(conditions)
-    kept: list[Piece] = []
     skipped: Counter[str] = Counter()
-    for piece in pieces:
-        reason = _reason_to_skip(piece, conditions, window)
-        if reason is None:
-            kept.append(piece)
-        else:
-            skipped[reason] += 1
+    kept = []
+    for lot in lots:
+        pieces = [(piece, _reason_to_skip(piece, conditions, window)) for piece in lot.pieces]
+        files = [(file, _reason_to_skip_file(file, conditions, window)) for file in lot.files]
+        skipped.update(reason for _, reason in (*pieces, *files) if reason is not None)
+        kept.append(
+            replace(
+                lot,
+                pieces=tuple(piece for piece, reason in pieces if reason is None),
+                files=tuple(file for file, reason in files if reason is None),
+            )
+        )
     return Kept(
-        pieces=tuple(kept),
-        piece_count=len(pieces),
-        row_count=sum(piece.row_count for piece in pieces),
+        lots=tuple(kept),
+        piece_count=sum(len(lot.pieces) for lot in lots),
+        file_count=sum(len(lot.files) for lot in lots),
+        row_count=sum(part.row_count for lot in lots for part in lot.parts),
         skipped=tuple(skipped.items()),
     )
 
@@ -74,7 +109,32 @@ def _reason_to_skip(piece: Piece, conditions: Conditions, window: Condition) -> 
     return None
 
 
-def _is_outside(piece: Piece, window: Condition) -> bool:
+def _reason_to_skip_file(file: ColdFile, conditions: Conditions, window: Condition) -> str | None:
+    if file.row_count == 0 or is_never(conditions):
+        return NOTHING
+    if _is_outside(file, window):
+        return OUTSIDE_TIME
+    for column, wanted in conditions.items():
+        if column in file.empty or not _may_fulfil(file.bounds.get(column), wanted, column):
+            return OTHER_SERVICE if column == "service_name" else f"without the {column}"
+    return None
+
+
+def _may_fulfil(bounds: Bounds | None, wanted: Condition, column: str) -> bool:
+    """May a value between these bounds be wanted?"""
+    if bounds is None:
+        return True
+    least, greatest = bounds
+    if isinstance(least, str) or isinstance(greatest, str):
+        values = wanted.values
+        return values is None or any(str(least) <= value <= str(greatest) for value in values)
+    scale = NS_PER_US if column in TIMES else 1
+    is_below = wanted.high is not None and least * scale > wanted.high
+    is_above = wanted.low is not None and greatest * scale < wanted.low
+    return not is_below and not is_above
+
+
+def _is_outside(piece: Piece | ColdFile, window: Condition) -> bool:
     if piece.time_min_us is None or piece.time_max_us is None:
         return False
     is_before = window.low is not None and piece.time_max_us * NS_PER_US < window.low

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
 
+from frazil.query.cold import ColdScan, cold_frame, joined
 from frazil.query.functions import Scene, functions
 from frazil.query.steady import AGGREGATES, SCALARS
 
@@ -80,13 +82,52 @@ def _settings() -> SessionConfig:
         .with_information_schema(True)
         .with_target_partitions(processors())
         .set("datafusion.sql_parser.map_string_types_to_utf8view", "false")
+        # Other columns of a file are read where the filter's own columns have let rows pass.
+        .set("datafusion.execution.parquet.pushdown_filters", "true")
+        .set("datafusion.execution.parquet.reorder_filters", "true")
     )
 
 
-def add_table(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """The rows of one table: batches in memory, and files of the lake."""
+
+    batches: Sequence[pa.RecordBatch] = ()
+    scans: Sequence[ColdScan] = ()
+    cold_schema: pa.Schema | None = None
+    """All columns of the table, as its files have them."""
+    columns: Sequence[str] | None = None
+    """Those that the engine is handed, also of files; None for all."""
+
+
+NO_ROWS = TableRows()
+
+
+def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: TableRows) -> None:
+    """Register rows as a table."""
+    if not rows.scans:
+        _add_batches(session, name, schema, rows.batches)
+        return
+    frames = [
+        cold_frame(session, rows.cold_schema or schema, scan, f"{_host(name)}-{place}")
+        for place, scan in enumerate(rows.scans)
+    ]
+    if rows.batches:
+        hot = f"_hot_{name}"
+        _add_batches(session, hot, schema, rows.batches)
+        frames.append(session.table(hot))
+    session.register_view(name, joined(frames, rows.columns or schema.names))
+
+
+def _host(name: str) -> str:
+    """A table's name as the host of an address, which has no underscores."""
+    return name.strip("_").replace("_", "-")
+
+
+def _add_batches(
     session: SessionContext, name: str, schema: pa.Schema, batches: Sequence[pa.RecordBatch]
 ) -> None:
-    """Register rows as a table, cut into as many parts as there are processors."""
+    """Register batches as a table, cut into as many parts as there are processors."""
     parts: list[list[pa.RecordBatch]] = [[] for _ in range(min(processors(), len(batches)) or 1)]
     sizes = [0] * len(parts)
     for batch in batches:

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from frazil.query.dialect import Spelled, tokens
+from frazil.query.dialect import Spelled
+from frazil.query.tokens import tokens
 
 ROW_COUNT = "_frazil_row_count"
 """The column that says how many rows a row stands for."""
@@ -90,4 +91,5 @@ def added_up(spelled: Spelled) -> Spelled | None:
         if names[at : at + 4] in _COUNTS:
             parts += [spelled.text[end : found[at].begin], f"sum({ROW_COUNT})"]
             end = found[at + 3].end
-    return Spelled(text="".join(parts) + spelled.text[end:], written=spelled.written)
+    text = "".join(parts) + spelled.text[end:]
+    return Spelled(text=text, written=spelled.written, as_ofs=spelled.as_ofs)

@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from frazil.errors import FrazilError
 from frazil.model import NS_PER_MS, SystemClock
+from frazil.query.as_of import with_as_of
 from frazil.query.carrying import unloaded
+from frazil.query.cold import check_there
 from frazil.query.functions import OneScene
 from frazil.query.here import Query, frame_of
 from frazil.query.messages import (
@@ -32,6 +34,7 @@ from frazil.query.messages import (
     send_rows,
 )
 from frazil.query.planner import Planner, speaking
+from frazil.query.sessions import TableRows
 
 
 class Worker:
@@ -40,10 +43,7 @@ class Worker:
     def __init__(self, channel: socket.socket, hello: Hello) -> None:
         self._channel = channel
         self._clock = SystemClock()
-        self._schemas = {
-            table: pa.ipc.read_schema(pa.py_buffer(written))
-            for table, written in hello.schemas.items()
-        }
+        self._schemas = {table: _schema(written) for table, written in hello.schemas.items()}
         self._planner = Planner(self._schemas, is_full=True)
         self._query: Query | None = None
 
@@ -72,11 +72,21 @@ class Worker:
     def _run(self, carry: Carry, file: int) -> None:
         query = self._query
         assert query is not None, "Carry follows Ask"
-        rows = unloaded(file, carry.places, self._schemas)
+        schemas = with_as_of(self._schemas, query.spelled.as_ofs)
+        batches = unloaded(file, carry.places, schemas)
+        rows = {
+            table: TableRows(
+                batches=batches[table],
+                scans=carry.scans.get(table, ()),
+                cold_schema=_schema(carry.cold_schemas.get(table)),
+            )
+            for table in batches
+        }
         scene = OneScene(query.moment_us)
         with speaking(query.spelled, self._planner.names, scene):
             frame = frame_of(query, rows, self._schemas, scene)
             stream = frame.execute_stream()
+            check_there(scan for scans in carry.scans.values() for scan in scans)
         send(self._channel, Started(frame.schema().serialize().to_pybytes()))
         while True:
             with speaking(query.spelled, self._planner.names, scene):
@@ -85,6 +95,10 @@ class Worker:
                 break
             send_rows(self._channel, found.to_pyarrow())
         send(self._channel, Finished())
+
+
+def _schema(written: bytes | None) -> pa.Schema | None:
+    return None if written is None else pa.ipc.read_schema(pa.py_buffer(written))
 
 
 def _die_with(lifeline: socket.socket) -> None:

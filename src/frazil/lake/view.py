@@ -1,0 +1,295 @@
+"""LakeView: which rows of the tables queries see, pinned, and looked up before anybody asks.
+
+A query takes the hot tier's rows first and this view second. Its answer is, for each table,
+
+    lake(S) + the hot rows at or above W(S)
+
+where S is the snapshot of the view and W(S) the first offset, by partition, that S does not hold.
+Every row is in it exactly once, at every instant:
+
+- S holds exactly the rows below W(S): each commit adds files and offsets in one step, or neither,
+  and maintenance only writes the same rows anew. So no row is in both parts, also while a commit
+  lands: whoever has the view of before takes the new rows from the hot tier, and whoever has the
+  view of after takes them from the lake.
+- The hot tier shows every row from E, below which it has evicted, up to H. It evicts below what a
+  view holds that queries already get; views follow each other, and W never goes back. So a query
+  that sees E gets, later, a view with W(S) >= E, and nothing lies between the two parts. In the
+  other order it would: eviction could come between.
+- When the hot tier lags behind the lake (H < W), it has nothing to add, and the lake has all.
+
+The offsets of dead letters are their own, by topic. Their commit comes before that of the rows they
+are missing from, so their table is looked up last: a view that holds a row's neighbours holds the
+dead letters among them, too.
+
+W(S) stands in the summary of S, or, when S only writes rows anew, in that of the nearest ancestor
+that has one. When expiry has taken those, the table's property has it: it is changed by commits of
+ours only, in the same step as the snapshot, and S is the current one. A snapshot of the past whose
+ancestors are gone has no W, and is good for itself only.
+
+A view that is old is still right: rows that came since are in the hot tier, which evicts by the
+view. So when the catalog does not answer, the last view is used, until its files are gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from frazil.errors import Unavailable, Unknown
+from frazil.lake.catalog import catalog_path, open_catalog, reached
+from frazil.lake.cold import SnapshotFacts, TableView, View, plain_location
+from frazil.lake.commit import NEXT_OFFSETS, OFFSETS, offsets_of_text
+from frazil.lake.config import LakeConfig
+from frazil.lake.task import DEAD_LETTERS
+from frazil.model.columns import TABLES
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
+
+    from frazil.lake.manifests import Manifests
+
+logger = logging.getLogger(__name__)
+
+NAMES = (*(name for name in TABLES if name != DEAD_LETTERS), DEAD_LETTERS)
+"""In the order in which they are looked up."""
+MAIN = "main"
+
+
+class LakeView:
+    """Any thread may pin and refresh. Needs PyIceberg, and no Java."""
+
+    def __init__(self, config: LakeConfig, data_folder: Path) -> None:
+        self._config = config
+        self._data_folder = data_folder
+        self._lock = threading.Lock()
+        self._catalog: Catalog | None = None
+        self._manifests: Manifests | None = None
+        self._tables: dict[str, Table] = {}
+        self._view: View | None = None
+        self._is_closed = False
+
+    def pin(self) -> View:
+        """The tables as they were looked up last. The first time that is now.
+
+        `Unavailable` when they could never be looked up.
+        """
+        view = self._view
+        return self.refresh() if view is None else view
+
+    def held(self, table: str, topic: str, partition: int) -> int:
+        """The first offset that queries do not get from the lake; 0 while they get nothing."""
+        view = self._view
+        return 0 if view is None else view.held(table, topic, partition)
+
+    def refresh(self) -> View:
+        """Look the tables up, as far as the catalog names other metadata than before."""
+        with self._lock:
+            if self._is_closed:
+                raise Unavailable("the lake is closed")
+            with reached(self._config):
+                self._view = self._looked_up(self._view)
+            return self._view
+
+    def at(self, name: str, snapshot_id: int) -> TableView:
+        """Another snapshot of a table."""
+        now = self.pin().tables[name]
+        if snapshot_id == now.snapshot_id:
+            return now
+        with self._lock, reached(self._config):
+            table = self._tables.get(name)
+            found = None if table is None else table.metadata.snapshot_by_id(snapshot_id)
+            if table is None or found is None:
+                raise Unknown(f"{name} has no snapshot {snapshot_id} any more")
+            return self._pinned(name, table, found)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            if self._catalog is not None:
+                self._catalog.close()
+
+    def _looked_up(self, last: View | None) -> View:
+        path = catalog_path(self._config, self._data_folder)
+        if self._catalog is None and path is not None and not path.exists():
+            return View(tables={name: _nothing(name) for name in NAMES})
+        if self._catalog is None:
+            self._catalog = open_catalog(self._config, self._data_folder)
+        known = {} if last is None else last.tables
+        tables: dict[str, TableView] = {}
+        is_new = False
+        for name in NAMES:
+            found = self._load(name)
+            before = self._tables.get(name)
+            if found is None:
+                tables[name] = _nothing(name)
+                self._tables.pop(name, None)
+            elif before is not None and before.metadata_location == found.metadata_location:
+                tables[name] = known[name]
+            else:
+                tables[name] = self._pinned(name, found, found.current_snapshot())
+                self._tables[name] = found
+                is_new = True
+        if is_new:
+            self._forget()
+        return View(tables=tables)
+
+    def _load(self, name: str) -> Table | None:
+        """The table as the catalog has it now; the one of before when nothing has changed."""
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        assert self._catalog is not None
+        full_name = f"{self._config.namespace}.{name}"
+        before = self._tables.get(name)
+        if before is not None and _location(self._catalog, full_name) == before.metadata_location:
+            return before
+        try:
+            return self._catalog.load_table(full_name)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def _pinned(self, name: str, table: Table, snapshot: Snapshot | None) -> TableView:
+        from frazil.lake.manifests import Manifests
+
+        if self._manifests is None:
+            self._manifests = Manifests()
+        root = f"{plain_location(table.location()).rstrip('/')}/"
+        facts = tuple(_facts(table.metadata))
+        view = TableView(
+            name=name,
+            schema=_schema(name, table),
+            root=root,
+            snapshots=facts,
+            tags={ref: found.snapshot_id for ref, found in table.metadata.refs.items()},
+        )
+        if snapshot is None:
+            return view
+        read = self._manifests.of(table, snapshot, root)
+        offsets = next(f.offsets for f in facts if f.snapshot_id == snapshot.snapshot_id)
+        return replace(
+            view,
+            snapshot_id=snapshot.snapshot_id,
+            offsets=offsets or {},
+            files=read.files,
+            refusal=_refusal(table, read.deletes, read.foreign),
+        )
+
+    def _forget(self) -> None:
+        pinned = [
+            (table, snapshot)
+            for table in self._tables.values()
+            if (snapshot := table.current_snapshot()) is not None
+        ]
+        if self._manifests is not None:
+            self._manifests.forget_all_but(pinned)
+
+
+def _nothing(name: str) -> TableView:
+    return TableView(name=name, schema=TABLES[name])
+
+
+def _location(catalog: Catalog, full_name: str) -> str | None:
+    """Where the metadata of a table is now, without reading it; None when only reading tells."""
+    from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+    from sqlalchemy import select
+    from sqlalchemy.orm import Session
+
+    if not isinstance(catalog, SqlCatalog):
+        return None
+    namespace, _, name = full_name.rpartition(".")
+    statement = select(IcebergTables.metadata_location).where(
+        IcebergTables.catalog_name == catalog.name,
+        IcebergTables.table_namespace == namespace,
+        IcebergTables.table_name == name,
+    )
+    with Session(catalog.engine) as session:
+        return session.scalar(statement)
+
+
+def _schema(name: str, table: Table) -> pa.Schema:
+    required = {field.name for field in table.schema().fields if field.required}
+    return pa.schema([f if f.name in required else f.with_nullable(True) for f in TABLES[name]])
+
+
+def _refusal(table: Table, deletes: int, foreign: tuple[str, ...]) -> str | None:
+    name = ".".join(table.name())
+    if not plain_location(table.location()).startswith("/"):
+        return (
+            f"the files of {name} are at {table.location()}, and SQL here reads only those of this "
+            "machine; ask Spark"
+        )
+    if deletes:
+        return (
+            f"rows of {name} were deleted by {deletes} delete files, which only Spark applies; "
+            "`frazil maintain` writes the rest anew, then they can be read here again"
+        )
+    if foreign:
+        return (
+            f"{name} has {len(foreign)} files that are not Parquet below its own folder, such as "
+            f"{foreign[0]}; `frazil maintain` writes their rows anew"
+        )
+    return None
+
+
+def _facts(metadata: TableMetadata) -> Iterator[SnapshotFacts]:
+    line = set(_line(metadata))
+    for snapshot in metadata.snapshots:
+        summary = snapshot.summary
+        yield SnapshotFacts(
+            snapshot_id=snapshot.snapshot_id,
+            parent_id=snapshot.parent_snapshot_id,
+            committed_ms=snapshot.timestamp_ms,
+            operation="" if summary is None else summary.operation.value,
+            added_rows=_number(snapshot, "added-records"),
+            total_rows=_number(snapshot, "total-records"),
+            total_files=_number(snapshot, "total-data-files"),
+            offsets=offsets_of_snapshot(metadata, snapshot),
+            is_first=_is_first(snapshot),
+            is_current_line=snapshot.snapshot_id in line,
+        )
+
+
+def _number(snapshot: Snapshot, key: str) -> int | None:
+    text = None if snapshot.summary is None else snapshot.summary.get(key)
+    return int(text) if text else None
+
+
+def _line(metadata: TableMetadata) -> Iterator[int]:
+    """The current snapshot, and those that it came from."""
+    at = metadata.current_snapshot_id
+    while at is not None:
+        yield at
+        found = metadata.snapshot_by_id(at)
+        at = None if found is None else found.parent_snapshot_id
+
+
+def offsets_of_snapshot(
+    metadata: TableMetadata, snapshot: Snapshot
+) -> Mapping[tuple[str, int], int] | None:
+    """The first offset of each partition that a snapshot does not hold; None when it is not known
+    any more."""
+    at: Snapshot | None = snapshot
+    while at is not None:
+        text = None if at.summary is None else at.summary.get(OFFSETS)
+        if text:
+            return offsets_of_text(text)
+        if _is_first(at):
+            return {}
+        parent = at.parent_snapshot_id
+        at = None if parent is None else metadata.snapshot_by_id(parent)
+    if snapshot.snapshot_id == metadata.current_snapshot_id:
+        return offsets_of_text(metadata.properties.get(NEXT_OFFSETS, "{}"))
+    return None
+
+
+def _is_first(snapshot: Snapshot) -> bool:
+    """By its number: that it has no parent may also mean that the parent has expired."""
+    return snapshot.sequence_number == 1

@@ -1,0 +1,130 @@
+"""A log, its hot tier, its tables and an engine over both, without Spark and without threads."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+
+from frazil.disk import RealDisk
+from frazil.hot import HotConfig, HotTier
+from frazil.lake import Appender, LakeConfig, LakeView
+from frazil.lake.append import Work
+from frazil.lake.catalog import open_catalog
+from frazil.lake.feed import LogFeed
+from frazil.lake.task import Written, run_slice
+from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.model import SystemClock
+from frazil.model.columns import TABLES, decode
+from frazil.query import Engine, QueryConfig
+from tests.conformance.cases import log as log_record
+from tests.conformance.cases import logs, span, spans
+
+CLOCK = SystemClock()
+CONFIG = LakeConfig(slice_bytes=20_000)
+ROWS = 3
+"""Of a request."""
+KiB = 1024
+
+
+def run_here(work: Sequence[Work]) -> list[Written]:
+    return [run_slice(*each) for each in work]
+
+
+@dataclass(slots=True)
+class World:
+    """Both tiers over one log. Whoever tests says when each of them goes on."""
+
+    log: Log
+    folder: Path
+    tier: HotTier
+    catalog: Catalog
+    view: LakeView
+    engine: Engine
+    appender: Appender
+    counts: dict[str, int] = field(default_factory=lambda: {"logs": 0, "spans": 0, "bad": 0})
+
+    def add(self, count: int = 1) -> None:
+        """Requests of log records, and as many of spans."""
+        for _ in range(count):
+            number = self.counts["logs"]
+            named = [log_record(number, event_name=f"{number}-{row}") for row in range(ROWS)]
+            self._put("otlp_logs", logs(*named))
+            self._put("otlp_spans", spans(*(span(number) for _ in range(ROWS))))
+            self.counts["logs"] += ROWS
+            self.counts["spans"] += ROWS
+
+    def add_bad(self) -> None:
+        """A request in which one record can never be a row."""
+        self._put("otlp_logs", logs(log_record(0), log_record(0, trace_id=b"short")))
+        self.counts["logs"] += 1
+        self.counts["bad"] += 1
+
+    def _put(self, topic: str, body: bytes) -> None:
+        record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
+        self.log.append(topic, append_of_records([record])).result()
+
+    def show(self) -> None:
+        """The hot tier shows all that the log has."""
+        while self.tier.step():
+            pass
+
+    def seal(self) -> None:
+        self.tier.freeze()
+        self.tier.seal()
+
+    def flush(self) -> None:
+        """The lake holds all that the log has, and queries see that."""
+        while self.appender.append():
+            pass
+        self.view.refresh()
+
+    def ask(self, text: str) -> list[tuple[Any, ...]]:
+        return self.engine.sql(text).fetchall()
+
+
+@contextmanager
+def both_tiers(folder: Path, hot: HotConfig | None = None) -> Iterator[World]:
+    with ExitStack() as stack:
+        disk = RealDisk(folder)
+        log = stack.enter_context(Log.open(disk, clock=CLOCK, rand=random.SystemRandom()))
+        for topic in ("otlp_logs", "otlp_spans"):
+            log.create_topic(topic, TopicConfig(awaits_lake=True))
+        view = LakeView(CONFIG, folder)
+        stack.callback(view.close)
+        tier = HotTier.open(
+            disk,
+            log,
+            hot or HotConfig(),
+            decode=decode,
+            schemas=TABLES,
+            clock=CLOCK,
+            held=view.held,
+        )
+        stack.callback(tier.close)
+        engine = Engine.open(tier.snapshot, TABLES, QueryConfig(), CLOCK, view)
+        stack.enter_context(engine)
+        catalog = open_catalog(CONFIG, folder)
+        stack.callback(catalog.close)
+        appender = Appender.open(
+            LogFeed(log, folder),
+            catalog,
+            CONFIG,
+            run=run_here,
+            clock=CLOCK,
+            rand=random.SystemRandom(),
+        )
+        yield World(
+            log=log,
+            folder=folder,
+            tier=tier,
+            catalog=catalog,
+            view=view,
+            engine=engine,
+            appender=appender,
+        )

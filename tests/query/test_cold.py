@@ -1,0 +1,103 @@
+"""Files of the lake: which are read, and that all that are named are."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frazil.lake import ColdFile
+from frazil.query.cold import ColdScan, _field, _fields, cold_frame
+from frazil.query.conditions import Condition, Conditions
+from frazil.query.functions import OneScene
+from frazil.query.pruning import prune
+from frazil.query.sessions import open_session
+from frazil.query.tiers import Lot
+
+US = 1_000_000
+FILE = ColdFile(
+    path="a.parquet",
+    row_count=10,
+    size_bytes=100,
+    time_min_us=100 * US,
+    time_max_us=200 * US,
+    bounds={
+        "time": (100 * US, 200 * US),
+        "ingest_time": (300 * US, 400 * US),
+        "severity_number": (5, 9),
+        "service_name": ("cart", "mail"),
+        "trace_id": ("0a", "7f"),
+    },
+    empty=frozenset({"host_name"}),
+)
+
+
+def text(*values: str) -> Condition:
+    return Condition(values=frozenset(values))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        ({}, None),
+        ({"time": Condition(low=200 * US * 1000)}, None),
+        ({"time": Condition(low=200 * US * 1000 + 1000)}, "outside the time range"),
+        ({"time": Condition(high=99 * US * 1000)}, "outside the time range"),
+        ({"ingest_time": Condition(low=400 * US * 1000)}, None),
+        ({"ingest_time": Condition(low=401 * US * 1000)}, "without the ingest_time"),
+        ({"severity_number": Condition(low=9)}, None),
+        ({"severity_number": Condition(low=10)}, "without the severity_number"),
+        ({"severity_number": Condition(high=4)}, "without the severity_number"),
+        ({"service_name": text("mail", "zoo")}, None),
+        ({"service_name": text("ad", "zoo")}, "without the service"),
+        ({"trace_id": text("80")}, "without the trace_id"),
+        ({"body": text("x"), "time_unix_nano": Condition(low=5)}, None),
+        ({"host_name": text("node")}, "without the host_name"),
+        ({"host_name": Condition(values=frozenset())}, "no row can match"),
+    ],
+)
+def test_a_file_is_left_out_for_a_reason(conditions: Conditions, reason: str | None) -> None:
+    """By what its manifest says, and only when no row of it can match."""
+    kept = prune([Lot(files=(FILE,))], conditions)
+    assert kept.files == ((FILE,) if reason is None else ())
+    assert kept.skipped == (() if reason is None else ((reason, 1),))
+
+
+ENDS = (".parquet", "", ".parq", " a%20b", "+c=d&e", "#f?g", "*[h]", "{i}", "é")
+"""Whatever others call their files."""
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(ENDS)), min_size=1, max_size=12))
+def test_exactly_the_named_files_are_read(made: list[tuple[int, str]]) -> None:
+    """However many, in a folder with others, and with columns that some of them lack."""
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
+    with tempfile.TemporaryDirectory() as name:
+        paths = [f"day=1/{number}{end}" for number, (_, end) in enumerate(made)]
+        (Path(name) / "day=1").mkdir()
+        for number, (count, _) in enumerate(made):
+            table = pa.table({"b": ["x"] * count, "a": pa.array([number] * count, pa.int64())})
+            few = table.select(["a"]) if number % 2 else table
+            pq.write_table(few, Path(name) / paths[number])
+        wanted = range(0, len(made), 3) if len(made) > 4 else range(len(made))
+        scan = ColdScan(root=f"{name}/", paths=tuple(paths[number] for number in wanted))
+        session = open_session(1 << 24, OneScene(0))
+        rows = cold_frame(session, schema, scan, "t").to_arrow_table()
+    assert rows.schema.names == ["a", "b"]
+    expected = [
+        (number, None if number % 2 else "x") for number in wanted for _ in range(made[number][0])
+    ]
+    found = zip(rows["a"].to_pylist(), rows["b"].to_pylist(), strict=True)
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+@given(st.lists(st.tuples(st.integers(1, 500), st.binary(max_size=300) | st.integers(0, 1 << 62))))
+def test_what_is_written_is_read(fields: list[tuple[int, bytes | int]]) -> None:
+    """Fields of protobuf."""
+    message = b"".join(_field(number, body) for number, body in fields)
+    assert list(_fields(message)) == fields
