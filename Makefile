@@ -45,13 +45,13 @@ $(STAMP): $(LOCK) pyproject.toml | $(PY)
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options on to pytest
-	$(PY) -m pytest -n $(JOBS) $(ARGS)
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 check: $(STAMP) ## Before every commit: lint, format, types, fast tests
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy $(TYPED)
-	$(PY) -m pytest -n $(JOBS) $(SLOW:%=--ignore=%) $(ARGS)
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(SLOW:%=--ignore=%) $(ARGS)
 
 bench: $(STAMP) ## Run every script in bench/; fails at the end when one missed its bar
 	@missed=""; \

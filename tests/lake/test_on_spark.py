@@ -28,7 +28,10 @@ from frazil.query import Engine, QueryConfig
 from tests.lake.test_append import ROWS, SMALL, World, expected, run_here
 
 CLOCK = SystemClock()
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.xdist_group("on_spark"),  # one Spark for all of them
+]
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,10 @@ from tests.conformance.cases import logs
 from tests.lake.rows import bodies
 
 CLOCK = SystemClock()
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.xdist_group("spark_sql"),  # one Spark for all of them
+]
 SETTINGS = "[lake]\ndriver_memory_bytes = 536870912\n[hot]\n"
 ROWS = 3
 COUNT = 40
