@@ -355,6 +355,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(world: World) -> 
         written = run_here(work)
         world.broker.delete_topic(world.topic)
         world.broker.create_topic(world.topic)
+        world.add(1)  # which waits until somebody leads the new one
         return written
 
     appender = world.open()

@@ -43,15 +43,19 @@ TIMEOUT_S = 60.0
 NORMAL_S_MAX = 10.0
 """After the overload, good service is back within this time."""
 NORMAL_COUNT = 20
-MEMORY_BYTES_MAX = 2 * IN_FLIGHT_BYTES + 128 * MiB
+HOT_BYTES = 64 * MiB
+MEMORY_BYTES_MAX = 2 * IN_FLIGHT_BYTES + HOT_BYTES + 128 * MiB
 """What the node may take above what it takes at rest: bodies in hand once as they are, once as
-the event loop and the transports hold them, and the pieces of both."""
+the event loop and the transports hold them, and the pieces of both; and rows that are not sealed
+yet."""
 
 SETTINGS = f"""
 [log]
 group_bytes_max = {GROUP_BYTES}
 [ingest]
 in_flight_bytes_max = {IN_FLIGHT_BYTES}
+[hot]
+memory_bytes_max = {HOT_BYTES}
 [lake]
 enabled = false
 """

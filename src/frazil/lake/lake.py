@@ -267,10 +267,10 @@ class Lake:
             return
         try:
             if self._is_due(now_ns):
-                self._pending_since_ns = None
                 for _ in self._rounds():
                     if self._is_closing.is_set():
                         break
+                self._pending_since_ns = None
         except Exception as error:  # noqa: BLE001 # top of loop: the log keeps everything
             self._fail(error, now_ns)
         else:
