@@ -228,13 +228,14 @@ def _refusal(table: Table, deletes: int, foreign: tuple[str, ...]) -> str | None
         )
     if deletes:
         return (
-            f"rows of {name} were deleted by {deletes} delete files, which only Spark applies; "
-            "`frazil maintain` writes the rest anew, then they can be read here again"
+            f"rows of {name} were deleted by {deletes} delete files, which only Spark applies. "
+            "Have it write the rest anew: its procedure rewrite_data_files does that, with the "
+            "options 'rewrite-all' and 'remove-dangling-deletes'"
         )
     if foreign:
         return (
             f"{name} has {len(foreign)} files that are not Parquet below its own folder, such as "
-            f"{foreign[0]}; `frazil maintain` writes their rows anew"
+            f"{foreign[0]}; have Spark write their rows anew: rewrite_data_files"
         )
     return None
 
