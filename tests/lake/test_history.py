@@ -223,7 +223,8 @@ def test_what_is_nowhere_is_said(folder: Folder) -> None:
     reader = folder.reader()
     planned = reader.partitions({}, {folder.topic: {"0": 30, "1": 30}})
     for partition in folder.log.topic(folder.topic).partitions:
-        folder.log.writer.run(partial(partition.trim, 25))
+        folder.log.writer.run(partial(partition.trim, 25)).result()
+    assert all(folder.starts())
     with pytest.raises(OutOfRange, match="lake holds what is below 0"):
         reader.partitions({}, {folder.topic: {"0": 30, "1": 30}})
     with pytest.raises(OutOfRange, match="are lost to this reader"):
