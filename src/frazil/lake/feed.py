@@ -11,7 +11,7 @@ from typing import Protocol
 from frazil.disk import Disk, RealDisk
 from frazil.lake.slices import RECORDS, Slice, Source
 from frazil.lake.topics import table_of
-from frazil.log import DEAD_LETTERS, Log, Record, Stretch, plan_stretches, read_stretch
+from frazil.log import DEAD_LETTERS, Log, Record, Stretch, View, plan_stretches, read_stretch
 
 SOURCES = (
     ("otlp_logs", "logs", "logs"),
@@ -98,16 +98,7 @@ class LogFeed:
             begin = max(begin, view.start_offset)
         if begin == end:
             return []
-        return [
-            Slice(
-                source=source,
-                begin=stretch.begin,
-                end=stretch.end,
-                size_bytes=stretch.size_bytes,
-                origin=LogFiles(folder=self._folder, stretch=stretch),
-            )
-            for stretch in plan_stretches(view, begin, end, bytes_max)
-        ]
+        return slices_of(view, source, self._folder, begin, end, bytes_max)
 
     def pending_bytes(self, source: Source, begin: int) -> int:
         total = 0
@@ -132,6 +123,22 @@ class LogFiles:
 
     def read(self) -> Iterator[list[Record]]:
         return read_files(RealDisk(self.folder), self.stretch)
+
+
+def slices_of(
+    view: View, source: Source, folder: str, begin: int, end: int, bytes_max: int
+) -> list[Slice]:
+    """The offsets from `begin` up to `end` as slices of the log's files, which are in `folder`."""
+    return [
+        Slice(
+            source=source,
+            begin=stretch.begin,
+            end=stretch.end,
+            size_bytes=stretch.size_bytes,
+            origin=LogFiles(folder=folder, stretch=stretch),
+        )
+        for stretch in plan_stretches(view, begin, end, bytes_max)
+    ]
 
 
 def read_files(disk: Disk, stretch: Stretch) -> Iterator[list[Record]]:

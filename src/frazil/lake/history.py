@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, OutOfRange, Unknown
-from frazil.lake.catalog import SQLITE, catalog_properties, open_catalog, reached, sqlite_path
+from frazil.lake.catalog import catalog_path, open_catalog, reached
 from frazil.lake.cold_rows import ColdRows, cold_files, cold_rows, reach_cold
 from frazil.lake.commit import Place, next_offsets
 from frazil.lake.config import LakeConfig
-from frazil.lake.feed import SOURCES, LogFiles
+from frazil.lake.feed import SOURCES, slices_of
 from frazil.lake.slices import Slice, Source, requests_of
 from frazil.lake.task import decode_all
-from frazil.log import Onlooker, View, partition_count, plan_stretches, reach
+from frazil.log import Onlooker, View, partition_count, reach
 from frazil.model import columns
 
 if TYPE_CHECKING:
@@ -125,16 +125,10 @@ class History:
             begin = cold_end
         if begin == end:
             return parts
-        for stretch in plan_stretches(view, begin, end, SLICE_BYTES):
-            hot = Slice(
-                source=source,
-                begin=stretch.begin,
-                end=stretch.end,
-                size_bytes=stretch.size_bytes,
-                origin=LogFiles(folder=self._folder, stretch=stretch),
-            )
-            parts.append(LogRows(slice=hot, folder=self._folder, config=self._config))
-        return parts
+        slices = slices_of(view, source, self._folder, begin, end, SLICE_BYTES)
+        return parts + [
+            LogRows(slice=each, folder=self._folder, config=self._config) for each in slices
+        ]
 
     def _sources(self) -> list[Source]:
         return [
@@ -143,10 +137,10 @@ class History:
         ]
 
     def _look(self, source: Source) -> View:
-        onlooker = self._onlookers.setdefault(
-            source.partition, Onlooker(self._disk, source.topic, source.partition)
-        )
-        return onlooker.look()
+        number = source.partition
+        if number not in self._onlookers:
+            self._onlookers[number] = Onlooker(self._disk, source.topic, number)
+        return self._onlookers[number].look()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +179,9 @@ class Lakeside:
         self._catalog = None
         if importlib.util.find_spec("pyiceberg") is None:
             return
-        uri = catalog_properties(config, Path(folder)).get("uri", "")
+        path = catalog_path(config, Path(folder))
         # Opening would make it.
-        if not uri.startswith(SQLITE) or sqlite_path(uri).exists():
+        if path is None or path.exists():
             self._catalog = open_catalog(config, Path(folder))
 
     def table(self, name: str) -> Table | None:
