@@ -98,6 +98,11 @@ def read(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> Co
     return multiset(batch for work in reader.partitions(start, end) for batch in reader.read(work))
 
 
+def at(position: dict[str, Any]) -> dict[str, Any]:
+    """How far it is, without where it began."""
+    return {topic: offsets for topic, offsets in position.items() if topic != "since"}
+
+
 def batches_of(reader: StreamReader) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """As Spark does: where each batch of a query begins and ends, until there is nothing new."""
     end = reader.latestOffset()
@@ -184,23 +189,42 @@ def test_a_query_goes_on_where_spark_says(folder: Folder) -> None:
     reader = folder.reader(maxOffsetsPerTrigger="4")
     here = {folder.topic: {"0": 11, "1": 7}}
     assert reader.partitions(here, here) == []
-    assert reader.latestOffset() == {folder.topic: {"0": 13, "1": 9}}
+    assert at(reader.latestOffset()) == {folder.topic: {"0": 13, "1": 9}}
+
+
+def test_where_a_query_began_is_known_after_a_restart(folder: Folder) -> None:
+    """Spark asks for it again while the first batch has not ended, behind the end of that batch."""
+    folder.add(10)
+    reader = folder.reader(startingOffsets="latest")
+    begin = reader.initialOffset()
+    assert begin[folder.topic] == begin["since"][folder.topic] == {"0": 5, "1": 5}
+    folder.add(4)
+    end = reader.latestOffset()
+    assert end["since"] == begin["since"]
+    rows = read(reader, begin, end)
+    folder.add(4)
+    again = folder.reader(startingOffsets="latest")
+    assert again.partitions(end, end) == []
+    assert again.initialOffset() == begin
+    assert read(again, begin, end) == rows
+    assert rows.total() > 0
 
 
 def test_where_a_query_begins_and_ends(folder: Folder) -> None:
     folder.add(10)
-    assert folder.reader().initialOffset() == {folder.topic: {"0": 0, "1": 0}}
+    assert at(folder.reader().initialOffset()) == {folder.topic: {"0": 0, "1": 0}}
     latest = folder.reader(startingOffsets="latest")
-    assert latest.initialOffset() == latest.latestOffset() == {folder.topic: {"0": 5, "1": 5}}
+    assert latest.initialOffset() == latest.latestOffset()
+    assert at(latest.initialOffset()) == {folder.topic: {"0": 5, "1": 5}}
     named = folder.reader(startingOffsets='{"otlp_logs": {"1": 3}}')
-    assert named.initialOffset() == {folder.topic: {"0": 0, "1": 3}}
+    assert at(named.initialOffset()) == {folder.topic: {"0": 0, "1": 3}}
     bounded = folder.reader(endingOffsets="latest")
-    assert bounded.latestOffset() == {folder.topic: {"0": 5, "1": 5}}
+    assert at(bounded.latestOffset()) == {folder.topic: {"0": 5, "1": 5}}
     folder.add(10)
-    assert bounded.latestOffset() == {folder.topic: {"0": 5, "1": 5}}
-    assert latest.latestOffset() == {folder.topic: {"0": 10, "1": 10}}
+    assert at(bounded.latestOffset()) == {folder.topic: {"0": 5, "1": 5}}
+    assert at(latest.latestOffset()) == {folder.topic: {"0": 10, "1": 10}}
     named_end = folder.reader(endingOffsets='{"otlp_logs": {"0": 2, "1": 4}}')
-    assert named_end.latestOffset() == {folder.topic: {"0": 2, "1": 4}}
+    assert at(named_end.latestOffset()) == {folder.topic: {"0": 2, "1": 4}}
 
 
 def test_a_topic_may_come_later(tmp_path: Path) -> None:
@@ -210,10 +234,10 @@ def test_a_topic_may_come_later(tmp_path: Path) -> None:
         folder = Folder(log=log, path=path)
         log.create_topic("another")
         reader = folder.reader(startingOffsets="latest")
-        assert reader.initialOffset() == reader.latestOffset() == {}
+        assert reader.initialOffset() == reader.latestOffset() == {"since": {}}
         log.create_topic(folder.topic, RELEASED)
         folder.add(4)
-        assert reader.latestOffset() == {folder.topic: {"0": 2, "1": 2}}
+        assert at(reader.latestOffset()) == {folder.topic: {"0": 2, "1": 2}}
         assert read(reader, {}, reader.latestOffset()) == folder.everything()
 
 

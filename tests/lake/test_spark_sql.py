@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import frazil
 from frazil.disk import RealDisk
@@ -146,6 +147,41 @@ def test_a_stream_goes_on_where_it_was(opened: Embedded, tmp_path: Path) -> None
     end = log_of(opened).partition("otlp_logs", 0).durable_watermark
     assert sorted(seen) == [(offset, row) for offset in range(end) for row in range(ROWS)]
     assert max(sizes) <= 30 * ROWS
+
+
+@pytest.mark.parametrize("begin", ["earliest", "latest"])
+def test_a_first_batch_that_fails_is_done_again_whole(
+    opened: Embedded, tmp_path: Path, begin: str
+) -> None:
+    """Spark asks anew where a query begins whose first batch has not ended. Others have written
+    since then."""
+    spark = session(folder_of(opened))
+    log = log_of(opened)
+    first = log.partition("otlp_logs", 0).durable_watermark if begin == "latest" else 0
+    seen: list[tuple[int, int]] = []
+    tries: list[int] = []
+
+    def take(batch: Any, number: int) -> None:
+        tries.append(number)
+        if len(tries) == 1:
+            raise RuntimeError("not yet")
+        seen.extend((row._offset, row._row) for row in batch.collect())
+
+    def start() -> Any:
+        source = spark.readStream.format("frazil").options(
+            table="logs", columns="_offset,_row", maxOffsetsPerTrigger="7", startingOffsets=begin
+        )
+        query = source.load().writeStream.foreachBatch(take)
+        return query.option("checkpointLocation", str(tmp_path / "ckpt")).start()
+
+    with pytest.raises(StreamingQueryException, match="not yet"):
+        start().processAllAvailable()
+    put_logs(log, 0, 10)
+    running = start()
+    running.processAllAvailable()
+    running.stop()
+    end = log.partition("otlp_logs", 0).durable_watermark
+    assert sorted(seen) == [(offset, row) for offset in range(first, end) for row in range(ROWS)]
 
 
 def test_scripts_and_lines_have_a_session(

@@ -18,6 +18,8 @@ MiB = 1024 * 1024
 BYTES_PER_TRIGGER = 64 * MiB
 """Of the log, about 200,000 log records: a batch takes seconds, and its memory is bounded."""
 EARLIEST, LATEST = "earliest", "latest"
+SINCE = "since"
+"""Beside the topics of a position: where its query began."""
 OPTIONS = {
     "path": "the data folder",
     "table": "logs, spans or metrics",
@@ -101,7 +103,7 @@ def _offsets(name: str, text: str, *words: str) -> Offsets:
     if text in (LATEST, *words):
         return text
     try:
-        return position_of(json.loads(text))
+        return Position.of(json.loads(text)).offsets
     except (ValueError, TypeError, AttributeError):
         raise Malformed(
             f"option {name!r} is {text!r}; it must be {', '.join((*words, LATEST))}, or like "
@@ -117,8 +119,27 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
     return int(given[name])
 
 
-def position_of(found: Mapping[str, Any]) -> dict[tuple[str, int], int]:
-    """A position out of JSON."""
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a query is, and where it began: the next offset of each partition."""
+
+    offsets: dict[tuple[str, int], int]
+    since: dict[tuple[str, int], int]
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Position:
+        """Out of JSON. One that people write need not say where it began."""
+        topics = {topic: offsets for topic, offsets in found.items() if topic != SINCE}
+        return cls(offsets=_flat(topics), since=_flat(found.get(SINCE, {})))
+
+    def as_json(self) -> dict[str, Any]:
+        return {**nested(self.offsets), SINCE: nested(self.since)}
+
+    def begin_as_json(self) -> dict[str, Any]:
+        return Position(offsets=self.since, since=self.since).as_json()
+
+
+def _flat(found: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, int], int]:
     return {
         (topic, int(partition)): int(offset)
         for topic, partitions in found.items()
@@ -126,9 +147,9 @@ def position_of(found: Mapping[str, Any]) -> dict[tuple[str, int], int]:
     }
 
 
-def nested(position: Mapping[tuple[str, int], int]) -> dict[str, Any]:
-    """A position as JSON has it."""
+def nested(position: Mapping[tuple[str, int], int]) -> dict[str, dict[str, int]]:
+    """Offsets as JSON has them."""
     made: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(position.items()):
         made.setdefault(topic, {})[str(partition)] = offset
-    return dict(made)
+    return made

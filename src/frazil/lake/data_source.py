@@ -5,7 +5,8 @@
 
 Positions of a stream are offsets of the log, so a batch that is done again after a restart has the
 same rows, whether they come from the log or from the lake by then. Spark 4.1 asks such a source for
-its newest position without any limit; here it moves on by so much at a time.
+its newest position without any limit; here it moves on by so much at a time. And it asks anew where
+a query begins whose first batch has not ended, so that each position tells this too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pyspark.sql.datasource import (
 )
 
 from frazil.errors import Malformed
-from frazil.lake.asked import Asked, asked_of, nested, position_of
+from frazil.lake.asked import Asked, Position, asked_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,16 +125,17 @@ class StreamReader(DataSourceStreamReader):
         self._asked = asked
         self._columns = columns
         self._history: History | None = None
-        self._begin: dict[tuple[str, int], int] | None = None
+        self._at: Position | None = None
         self._end: dict[tuple[str, int], int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins."""
-        return nested(self._position())
+        """Where this query began."""
+        return self._position().begin_as_json()
 
     def latestOffset(self) -> dict[str, Any]:
         """How far the next batch goes."""
-        history, asked, begin = self._opened(), self._asked, self._position()
+        history, asked, at = self._opened(), self._asked, self._position()
+        begin = at.offsets
         ends = history.reach(begin, asked.bytes_max, asked.offsets_max)
         if asked.is_bounded and self._end is None:
             self._end = asked.end(history)
@@ -142,24 +144,25 @@ class StreamReader(DataSourceStreamReader):
                 place: max(begin.get(place, 0), min(end, self._end.get(place, 0)))
                 for place, end in ends.items()
             }
-        return nested(ends)
+        return Position(offsets=ends, since=at.since).as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch. Spark also says by this where a query goes on after a restart."""
-        self._begin = position_of(end)
+        begin, self._at = Position.of(start), Position.of(end)
         if start == end:
             return []
-        return [Work(part) for part in self._opened().plan(position_of(start), self._begin)]
+        return [Work(part) for part in self._opened().plan(begin.offsets, self._at.offsets)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return rows_of(partition, self._columns)
 
-    def _position(self) -> dict[tuple[str, int], int]:
+    def _position(self) -> Position:
         """How far this query is. Spark tells where one goes on before it asks anything else; of
         whom it tells nothing is new, and begins where it shall."""
-        if self._begin is None:
-            self._begin = self._asked.begin(self._opened())
-        return self._begin
+        if self._at is None:
+            begin = self._asked.begin(self._opened())
+            self._at = Position(offsets=begin, since=begin)
+        return self._at
 
     def _opened(self) -> History:
         if self._history is None:
