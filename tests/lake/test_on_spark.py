@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
+import zipimport
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pyspark
 import pytest
 
 from frazil.disk import RealDisk
@@ -18,9 +21,10 @@ from frazil.lake.append import Appender
 from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.feed import LogFeed
-from frazil.lake.on_spark import run_on
+from frazil.lake.on_spark import do_on, run_on
 from frazil.lake.reader import TableReader
 from frazil.lake.session import Session
+from frazil.lake.workers import without_archives
 from frazil.log import Log, TopicConfig
 from frazil.model import SystemClock
 from frazil.model.columns import TABLES
@@ -140,6 +144,33 @@ def test_a_reader_goes_on_over_maintenance(world: tuple[World, Session]) -> None
     (whole,) = reader.read({0: 0})
     assert whole.batch.num_rows == made.count * ROWS
     reader.close()
+
+
+def archives_looked_into(_: int) -> tuple[list[str], bool]:
+    """In a task: the archives that Python looks for modules in, and whether ours were there."""
+    known = [
+        path
+        for path, finder in sys.path_importer_cache.items()
+        if isinstance(finder, zipimport.zipimporter)
+    ]
+    return known, "frazil.lake.parquet" in sys.modules
+
+
+def test_tasks_find_all_they_need(world: tuple[World, Session]) -> None:
+    """Before each task Python lists every archive it knows of; and nobody imports anything."""
+    _, session = world
+    ((found, was_there),) = do_on(session)(archives_looked_into, [1])
+    assert found == []
+    assert was_there
+
+
+def test_archives_of_another_spark_stay(tmp_path: Path) -> None:
+    """They have what is nowhere else, or of another version."""
+    home = Path(pyspark.__file__).parent
+    (tmp_path / "pyspark.zip").touch()
+    paths = [str(tmp_path / "pyspark.zip"), "x.jar", str(home / "y.zip"), str(home.parent)]
+    assert without_archives(paths) == [paths[0], paths[3]]
+    assert without_archives(paths[:3]) == [paths[0], paths[2]]
 
 
 def test_a_dead_spark_costs_nothing(world: tuple[World, Session]) -> None:

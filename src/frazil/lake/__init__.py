@@ -57,6 +57,7 @@ says so where they are missing; without them it can be imported all the same.
 
     session.py        Session: the one place where a SparkSession is made
     spark_process.py  its process
+    workers.py        what its Python processes are forked from
     jars.py           its jars
 
     user_session.py   a SparkSession for people

@@ -122,6 +122,7 @@ def settings_of(
         "spark.driver.memory": f"{config.driver_memory_bytes // MiB}m",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.executor.pyspark.memory": f"{config.worker_memory_bytes // MiB}m",
+        "spark.python.daemon.module": "frazil.lake.workers",
         "spark.eventLog.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
