@@ -51,7 +51,8 @@ def compact(table: Table, name: str) -> None:
     rows = [pq.ParquetFile(local(file.file_path)).read().cast(schema) for file in old]
     disk = RealDisk(local(table.location()))
     files = TableFiles(disk, file_layout_of(table.name()[-1]), name)
-    files.write([batch for part in rows for batch in part.to_batches()])
+    batches = [batch for part in rows for batch in part.to_batches()]
+    files.write(batches, sum(batch.nbytes for batch in batches))
     with table.transaction() as transaction:
         replace = _Replace(Operation.OVERWRITE, transaction, table.io)
         for file in old:

@@ -34,7 +34,7 @@ from frazil.lake.layout import BLOOM_COLUMNS, SORT_COLUMNS, properties_of
 from frazil.lake.parquet import TableFiles, WrittenFile
 from frazil.lake.schemas import schema_of
 from frazil.model import Rand
-from frazil.model.columns import TABLE_OF, TABLES
+from frazil.model.columns import TABLE_OF, TABLES, decode, decode_numbered
 from tests.lake.rows import SIGNALS, decoded, multiset, opened, requests_of, rows_of
 from tests.sim.disk import Faults, PowerCut, SimDisk
 
@@ -47,7 +47,7 @@ def written(
     batch: pa.RecordBatch, table: str = "logs", disk: Disk | None = None
 ) -> list[WrittenFile]:
     files = TableFiles(disk or SimDisk(), file_layout_of(table), "name")
-    files.write([batch])
+    files.write([batch], batch.nbytes)
     return files.sync()
 
 
@@ -171,6 +171,23 @@ def ids_of(kind: pa.DataType, path: str = "") -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
+def test_numbers_and_the_texts_they_stand_for_make_the_same_files(signal: str) -> None:
+    """As the decoder gives them: in several pieces, each with its own numbers."""
+    requests = requests_of(signal, 12, 60)
+    found = []
+    for form in (decode, decode_numbered):
+        disk = SimDisk()
+        files = TableFiles(disk, file_layout_of(TABLE_OF[signal]), "name")
+        batches = [form(signal, requests[at : at + 7]).batch for at in range(0, 60, 7)]
+        files.write(batches, sum(batch.nbytes for batch in batches))
+        found.append([(file.day, opened(disk, file).read()) for file in files.sync()])
+    for (day, rows), (other_day, other_rows) in zip(*found, strict=True):
+        assert day == other_day
+        assert str(rows.to_pylist()) == str(other_rows.to_pylist())
+    assert len(found[0]) > 1
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
 def test_duckdb_reads_the_files(signal: str, tmp_path: Path) -> None:
     """A reader that is not Arrow finds the same rows, and all that helps to leave some out."""
     table = TABLE_OF[signal]
@@ -194,7 +211,8 @@ def test_duckdb_reads_the_files(signal: str, tmp_path: Path) -> None:
             assert {name for (name,) in blooms} == set(BLOOM_COLUMNS[table])
             for at in range(footer.num_columns):
                 chunk = footer.row_group(0).column(at)
-                assert chunk.has_offset_index and chunk.has_column_index
+                assert chunk.has_offset_index
+                assert chunk.has_column_index == ("." not in chunk.path_in_schema)
                 assert chunk.compression == "ZSTD"
             assert len(footer.row_group(0).sorting_columns) == len(SORT_COLUMNS[table])
 
@@ -343,7 +361,7 @@ def test_a_disk_that_fails_is_heard_of() -> None:
         disk = SimDisk(faults=Faults(fail_at=(call, 5)))
         files = TableFiles(disk, file_layout_of("dead_letters"), "name")
         try:
-            files.write([batch])
+            files.write([batch], batch.nbytes)
             files.sync()
         except OSError as error:
             assert error.errno == 5

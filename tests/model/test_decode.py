@@ -23,7 +23,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from frazil.errors import TooLarge
 from frazil.model.columns import decode_columns, decode_requests
-from frazil.model.columns.decode import decode
+from frazil.model.columns.decode import decode, decode_numbered
 from frazil.model.columns.telemetry import Request
 from tests.fuzz import decode as fuzz
 from tests.fuzz.corpus import varint
@@ -38,7 +38,9 @@ NAN, INFINITY = float("nan"), float("inf")
 def assert_same(signal: str, requests: list[Request]) -> None:
     """The decoder gives what the reference gives."""
     rows, dead = reference(signal, requests)
-    assert differences(signal, decode(signal, requests), rows, dead) == []
+    decoded = decode(signal, requests)
+    assert differences(signal, decoded, rows, dead) == []
+    assert fuzz.is_same(signal, decode_numbered(signal, requests), decoded)
 
 
 def rows_of(signal: str, *found: bytes | Message) -> list[Row]:
@@ -539,13 +541,39 @@ def test_rows_that_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     are refused, and are decoded when they come in smaller numbers."""
     monkeypatch.setattr(decode_columns, "BATCH_BYTES_MAX", 3_000_000)
     small, large = wide_request(100), wide_request(1000)
-    (letter,) = decode("logs", numbered([large])).dead
-    assert (letter.row, letter.payload) == (None, large)
-    assert "the rows would take more than 3000000 bytes" in letter.reason
     requests = numbered([small, small, small])
-    with pytest.raises(TooLarge):
-        decode("logs", requests)
-    assert decode("logs", requests[:2]).batch.num_rows == 200
+    for each in (decode, decode_numbered):
+        (letter,) = each("logs", numbered([large])).dead
+        assert (letter.row, letter.payload) == (None, large)
+        assert "the rows would take more than 3000000 bytes" in letter.reason
+        with pytest.raises(TooLarge):
+            each("logs", requests)
+        assert each("logs", requests[:2]).batch.num_rows == 200
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+def test_what_numbers_save_is_counted(signal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms are too large for the same requests: all views have the same dead letters."""
+    writer = Writer(Random(3), wildness=0.1)
+    requests = numbered(writer.request(signal) for _ in range(200))
+    outcomes = set()
+    for limit in range(500, 20_000, 1500):
+        monkeypatch.setattr(decode_columns, "BATCH_BYTES_MAX", limit)
+        for request in requests:
+            plain, other = decode(signal, [request]), decode_numbered(signal, [request])
+            assert fuzz.is_same(signal, other, plain)
+            outcomes.add(bool(plain.batch.num_rows))
+    assert outcomes == {True, False}
+
+
+def test_keys_have_one_number_each() -> None:
+    """Also short ones, and those that are alike at one end."""
+    keys = ["", "a", "ab", "b", *(f"key.{n}.of.many" for n in range(40)), "aaaaaaaab", "baaaaaaab"]
+    body = b"".join(attribute(6, key, text(1, "x")) for key in keys)
+    request = field(1, field(2, field(2, body) * 50))
+    column = decode_numbered("logs", numbered([request])).batch["attributes"]
+    assert sorted(column.keys.dictionary.to_pylist()) == sorted(keys)
+    assert column.keys.to_pylist() == sorted(keys) * 50
 
 
 def test_a_request_with_more_parts_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -607,13 +635,15 @@ functions = {
 assert len(functions) > 10, functions
 print(*(name for name, each in functions.items() if len(each.signatures) != 1))
 from random import Random
-from frazil.model.columns.decode import decode
+from frazil.model.columns.decode import decode, decode_numbered
 from tests.model.requests import Writer, numbered
 for signal in ("logs", "traces", "metrics"):
     writer = Writer(Random(2), wildness=0.5)
-    decode(signal, numbered(writer.request(signal) for _ in range(50)))
-    decode(signal, numbered([b"", b"\\xff"]))
-    decode(signal, [])
+    requests = numbered(writer.request(signal) for _ in range(50))
+    for each in (decode, decode_numbered):
+        each(signal, requests)
+        each(signal, numbered([b"", b"\\xff"]))
+        each(signal, [])
 print(*(name for name, each in functions.items() if len(each.signatures) != 1))
 """
 

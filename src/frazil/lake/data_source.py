@@ -178,10 +178,11 @@ def open_history(asked: Asked) -> History:
 
 def rows_of(partition: InputPartition, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """In a task: the rows of its part, in batches that Spark can hold."""
-    from frazil.lake.task import parts_of
+    from frazil.lake.task import split
 
     assert isinstance(partition, Work)
     if partition.part is None:
         return
     for batch in partition.part.read():
-        yield from parts_of(batch.select(columns), BATCH_BYTES_MAX)
+        wanted = batch.select(columns)
+        yield from split(wanted, wanted.nbytes, BATCH_BYTES_MAX)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from frazil.lake.field_ids import FIELD_IDS
 from frazil.lake.layout import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, kind_of
 from frazil.lake.topics import columns_of
+from frazil.model.columns import numbered
 
 LAYOUTS_MAX = 64
 """Kept at once; there may be many topics."""
@@ -37,9 +38,6 @@ UNLIKE = frozenset(
     }
 )
 """Columns whose values hardly repeat: a dictionary of them is work for nothing."""
-REPEATED = frozenset({"resource_attributes", "scope_attributes"})
-"""Maps that say the same for many rows: while these are sorted, numbers stand for their texts."""
-NUMBERED = pa.dictionary(pa.int32(), pa.string())
 TRUNCATED = re.compile(r"truncate\((\d+)\)")
 
 
@@ -65,7 +63,8 @@ class FileLayout:
     schema: pa.Schema
     """With a field id on each field of each level."""
     numbered_schema: pa.Schema
-    """As rows are handed to Parquet, which writes the same for it."""
+    """As rows are sorted and handed to Parquet, which writes the same for it: numbers stand for
+    texts that many rows have."""
     leaves: tuple[Leaf, ...]
     order: tuple[str, ...]
     bloom: tuple[str, ...]
@@ -85,7 +84,7 @@ def file_layout_of(table: str) -> FileLayout:
     ]
     return FileLayout(
         schema=pa.schema(fields),
-        numbered_schema=pa.schema([_numbered(f) if f.name in REPEATED else f for f in fields]),
+        numbered_schema=pa.schema(map(numbered, fields)),
         leaves=tuple(leaves),
         order=SORT_COLUMNS[kind],
         bloom=BLOOM_COLUMNS[kind],
@@ -106,12 +105,6 @@ def _with_id(field: pa.Field, path: str, ids: Mapping[str, int]) -> pa.Field:
         kind = pa.struct([_with_id(inner, f"{path}.{inner.name}", ids) for inner in kind])
     metadata = {FIELD_ID: str(ids[path])}
     return pa.field(field.name, kind, nullable=field.nullable, metadata=metadata)
-
-
-def _numbered(field: pa.Field) -> pa.Field:
-    """A map of texts as one of numbers that stand for them."""
-    key, item = field.type.key_field, field.type.item_field
-    return field.with_type(pa.map_(key.with_type(NUMBERED), item.with_type(NUMBERED)))
 
 
 def _leaves(field: pa.Field, path: str) -> Iterator[tuple[str, pa.Field]]:

@@ -68,13 +68,14 @@ class TableFiles:
         self._paths: list[str] = []
         self._written: list[WrittenFile] = []
 
-    def write(self, batches: list[pa.RecordBatch]) -> None:
+    def write(self, batches: list[pa.RecordBatch], size_bytes: int) -> None:
         """Write rows, all of which are in memory. One file for each day there is.
 
         Takes the batches out of the list, so that their memory may go when it is copied.
+        `size_bytes` is what they take if no number stands for a text.
         """
         rows = combined(batches, self._layout)
-        step = _group_rows(rows)
+        step = _group_rows(rows.num_rows, size_bytes)
         for day, places in days_of(rows, self._layout.order):
             groups = (
                 picked(rows, places.slice(begin, step)) for begin in range(0, len(places), step)
@@ -127,10 +128,9 @@ class TableFiles:
         return folder
 
 
-def _group_rows(rows: pa.Table) -> int:
+def _group_rows(rows: int, size_bytes: int) -> int:
     """How many rows of this width a row group holds."""
-    fitting = rows.num_rows * GROUP_BYTES_MAX // max(1, rows.nbytes)
-    return max(1, min(GROUP_ROWS_MAX, int(fitting)))
+    return max(1, min(GROUP_ROWS_MAX, rows * GROUP_BYTES_MAX // max(1, size_bytes)))
 
 
 def _renamed(rows: pa.Table, layout: FileLayout) -> pa.Table:
@@ -153,6 +153,8 @@ def _writer(sink: Sink, layout: FileLayout, group_rows: int, level: int) -> pq.P
         compression="zstd",
         compression_level=level,
         use_dictionary=layout.with_dictionary,
+        # Nobody looks for a value in any map or list by its least and greatest one.
+        write_statistics=[leaf.path for leaf in layout.leaves if not leaf.is_nested],
         write_page_index=True,
         write_page_checksum=True,
         sorting_columns=pq.SortingColumn.from_ordering(layout.schema, order),

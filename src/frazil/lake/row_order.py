@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.lake.file_layout import REPEATED, FileLayout
+from frazil.lake.file_layout import FileLayout
 from frazil.lake.layout import PARTITION_COLUMN, PARTITION_FIELD
 
 DAY_US = 86_400_000_000
@@ -21,16 +21,34 @@ def combined(batches: list[pa.RecordBatch], layout: FileLayout) -> pa.Table:
     batches.clear()
     arrays = {}
     for field in layout.numbered_schema:
-        chunks = columns.pop(field.name)
-        if field.name in REPEATED:
-            arrays[field.name] = _numbered(chunks, field.type)
-        else:
-            arrays[field.name] = pa.concat_arrays(chunks)
+        arrays[field.name] = _joined(columns.pop(field.name), field.type)
     return pa.table(arrays)
 
 
-def _numbered(maps: Sequence[pa.MapArray], kind: pa.DataType) -> pa.MapArray:
-    """The same maps with numbers for their texts, which are there once: less to move about."""
+def _joined(chunks: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+    """One array of that type."""
+    if pa.types.is_map(kind) and pa.types.is_dictionary(kind.key_type):
+        return _joined_maps(chunks, kind)
+    if pa.types.is_dictionary(kind):
+        return _numbered(chunks)
+    return pa.concat_arrays(chunks)
+
+
+def _numbered(chunks: Sequence[pa.Array]) -> pa.DictionaryArray:
+    """The same texts, each of which is there once, and numbers for them."""
+    if not all(pa.types.is_dictionary(chunk.type) for chunk in chunks):
+        return pa.chunked_array(chunks).dictionary_encode().combine_chunks()
+    texts = pa.concat_arrays([chunk.dictionary for chunk in chunks]).dictionary_encode()
+    places, first = [], 0
+    for chunk in chunks:
+        places.append(pc.add(chunk.indices, pa.scalar(first, pa.int32())))
+        first += len(chunk.dictionary)
+    numbers = texts.indices.take(pa.concat_arrays(places))
+    return pa.DictionaryArray.from_arrays(numbers, texts.dictionary, safe=False)
+
+
+def _joined_maps(maps: Sequence[pa.MapArray], kind: pa.DataType) -> pa.MapArray:
+    """The same for maps: less to move about."""
     counts, keys, items = [pa.array([0], pa.int32())], [], []
     for each in maps:
         offsets = each.offsets
@@ -40,8 +58,8 @@ def _numbered(maps: Sequence[pa.MapArray], kind: pa.DataType) -> pa.MapArray:
         items.append(each.items[begin:end])
     return pa.MapArray.from_arrays(
         pc.cumulative_sum_checked(pa.concat_arrays(counts)),
-        pa.chunked_array(keys).dictionary_encode().combine_chunks(),
-        pa.chunked_array(items).dictionary_encode().combine_chunks(),
+        _joined(keys, kind.key_type),
+        _joined(items, kind.item_type),
         type=kind,
     )
 
@@ -53,32 +71,38 @@ def picked(rows: pa.Table, places: pa.Array) -> pa.Table:
     """
     some = rows.take(places)
     if len(places) * FEW < rows.num_rows:
-        for at, name in enumerate(some.column_names):
-            if name in REPEATED:
-                some = some.set_column(at, some.field(at), _renumbered(some.column(at)))
+        for at, field in enumerate(some.schema):
+            some = some.set_column(at, field, _renumbered(some.column(at).combine_chunks()))
     return some
 
 
-def _renumbered(maps: pa.ChunkedArray) -> pa.MapArray:
-    (each,) = maps.chunks
-    return pa.MapArray.from_arrays(
-        each.offsets,
-        each.keys.dictionary_decode().dictionary_encode(),
-        each.items.dictionary_decode().dictionary_encode(),
-        type=each.type,
-    )
+def _renumbered(array: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode().dictionary_encode()
+    if pa.types.is_map(array.type):
+        keys, items = _renumbered(array.keys), _renumbered(array.items)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, type=array.type)
+    return array
 
 
 def days_of(rows: pa.Table, order: Sequence[str]) -> Iterator[tuple[int, pa.Array]]:
     """Each day, and the places of its rows in the order they are to be written in."""
     days = day_of(rows[PARTITION_COLUMN])
-    keys = rows.select(order).append_column(PARTITION_FIELD, days)
-    places = pc.sort_indices(keys, [(name, "ascending") for name in (PARTITION_FIELD, *order)])
+    keys = pa.table({PARTITION_FIELD: days, **{name: _rank(rows[name]) for name in order}})
+    places = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
     runs = pc.run_end_encode(days.combine_chunks().take(places), run_end_type=pa.int64())
     begin = 0
     for day, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         yield day, places.slice(begin, end - begin)
         begin = end
+
+
+def _rank(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Something that sorts as the column does: Arrow does not sort by numbers that are texts."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    (each,) = column.chunks
+    return pa.chunked_array([pc.rank(each.dictionary, tiebreaker="dense").take(each.indices)])
 
 
 def day_of(times: pa.ChunkedArray) -> pa.ChunkedArray:

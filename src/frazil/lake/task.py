@@ -74,7 +74,7 @@ def run_slice(slice: Slice, target: Target, *, rows_bytes_max: int = ROWS_BYTES_
         open_store(target.rows_location, target.io),
         open_store(target.dead_location, target.io),
         target.name,
-        decode=columns.decode,
+        decode=columns.decode_numbered,
         rows_bytes_max=rows_bytes_max,
     )
 
@@ -101,7 +101,7 @@ def write_slice(
             else:
                 for requests in requests_of(slice, batches):
                     for decoded in decode_all(decode, source.signal, requests):
-                        rows.add(decoded.batch)
+                        rows.add(decoded.batch, decoded.saved_bytes)
                         dead.add(
                             rows_of_dead(source.topic, decoded.dead, requests, columns.DEAD_LETTERS)
                         )
@@ -144,9 +144,11 @@ class _Gathered:
         self._bytes = 0
         undo.callback(self._files.discard)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        for part in parts_of(batch, self._bytes_max):
-            size = part.nbytes
+    def add(self, batch: pa.RecordBatch, saved_bytes: int = 0) -> None:
+        """Numbers count as the texts they stand for: Parquet may have to write those."""
+        bytes_of_row = (batch.nbytes + saved_bytes) / max(1, batch.num_rows)
+        for part in split(batch, batch.nbytes + saved_bytes, self._bytes_max):
+            size = int(part.num_rows * bytes_of_row)
             if self._batches and self._bytes + size > self._bytes_max:
                 self._write()
             self._batches.append(part)
@@ -158,13 +160,13 @@ class _Gathered:
 
     def _write(self) -> None:
         if self._batches:
-            self._files.write(self._batches)
+            self._files.write(self._batches, self._bytes)
             self._bytes = 0
 
 
-def parts_of(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
-    """The batch in parts of about `bytes_max` or less; nothing when it has no rows."""
-    count = -(-batch.nbytes // bytes_max)
+def split(batch: pa.RecordBatch, size_bytes: int, bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """A batch of such a size in parts of about `bytes_max` or less; nothing when it has no rows."""
+    count = -(-size_bytes // bytes_max)
     step = max(1, -(-batch.num_rows // max(1, count)))
     for begin in range(0, batch.num_rows, step):
         yield batch.slice(begin, step)

@@ -2,7 +2,7 @@
 
     schemas.py          the four tables, column for column
     telemetry.py        Request, Decoded, DeadLetter: into a decoder, and out of it
-    decode.py           decode: many requests become rows; warm
+    decode.py           decode, decode_numbered: many requests become rows; warm
     decode_any.py       the same, whatever is in them; dead letters as rows
     decode_fields.py    the fields of OTLP
     decode_table.py     the table that steers the walk
@@ -38,16 +38,25 @@
 Nothing here does I/O. `docs/schemas.md` says where each value comes from.
 """
 
-from frazil.model.columns.decode import TABLE_OF, decode, warm
+from frazil.model.columns.decode import TABLE_OF, decode, decode_numbered, warm
 from frazil.model.columns.decode_any import Decode, decode_some, rows_of_dead
 from frazil.model.columns.encode import encode
-from frazil.model.columns.schemas import DEAD_LETTERS, LOGS, METRICS, SPANS, TABLES
+from frazil.model.columns.schemas import (
+    DEAD_LETTERS,
+    LOGS,
+    METRICS,
+    NUMBERED_TABLES,
+    SPANS,
+    TABLES,
+    numbered,
+)
 from frazil.model.columns.telemetry import DeadLetter, Decoded, Request
 
 __all__ = [
     "DEAD_LETTERS",
     "LOGS",
     "METRICS",
+    "NUMBERED_TABLES",
     "SPANS",
     "TABLES",
     "TABLE_OF",
@@ -56,8 +65,10 @@ __all__ = [
     "Decoded",
     "Request",
     "decode",
+    "decode_numbered",
     "decode_some",
     "encode",
+    "numbered",
     "rows_of_dead",
     "warm",
 ]

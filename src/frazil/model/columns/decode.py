@@ -37,7 +37,7 @@ from frazil.model.columns.decode_metrics import metric_columns
 from frazil.model.columns.decode_requests import Walked, dead_request, walk_requests
 from frazil.model.columns.decode_spans import span_columns
 from frazil.model.columns.decode_table import SLOTS
-from frazil.model.columns.schemas import INT, LONG, TABLES, TIME
+from frazil.model.columns.schemas import INT, LONG, NUMBERED_TABLES, TABLES, TIME
 from frazil.model.columns.telemetry import Decoded, Request
 
 TABLE_OF = {"logs": "logs", "traces": "spans", "metrics": "metrics"}
@@ -74,23 +74,43 @@ def decode(signal: str, requests: Sequence[Request]) -> Decoded:
     is a dead letter, and so is a record that can never be a row. `TooLarge` when it is not one
     request but several together that are too large: call again with fewer.
     """
-    try:
-        return _decode(signal, requests)
-    except TooLarge as error:
-        if len(requests) > 1:
-            raise
-        dead = [dead_request(request, str(error)) for request in requests]
-        empty = pa.RecordBatch.from_pylist([], TABLES[TABLE_OF[signal]])
-        return Decoded(batch=empty, dead=dead)
+    return _decode(signal, requests, TABLES, is_numbered=False)
+
+
+def decode_numbered(signal: str, requests: Sequence[Request]) -> Decoded:
+    """The same rows and dead letters. Of texts that a request says once for many rows there is one,
+    and numbers stand for it, as `NUMBERED_TABLES` have them."""
+    return _decode(signal, requests, NUMBERED_TABLES, is_numbered=True)
 
 
 def warm() -> None:
     """Compile what is compiled, or load it from disk, so that no request waits for that."""
     for signal, body in WARM_BODIES.items():
-        decode(signal, [Request(partition=0, offset=0, ingest_time_ms=0, body=body)])
+        requests = [Request(partition=0, offset=0, ingest_time_ms=0, body=body)]
+        decode(signal, requests)
+        decode_numbered(signal, requests)
 
 
-def _decode(signal: str, requests: Sequence[Request]) -> Decoded:
+def _decode(
+    signal: str,
+    requests: Sequence[Request],
+    schemas: Mapping[str, pa.Schema],
+    *,
+    is_numbered: bool,
+) -> Decoded:
+    schema = schemas[TABLE_OF[signal]]
+    try:
+        return _rows_of(signal, requests, schema, is_numbered=is_numbered)
+    except TooLarge as error:
+        if len(requests) > 1:
+            raise
+        dead = [dead_request(request, str(error)) for request in requests]
+        return Decoded(batch=pa.RecordBatch.from_pylist([], schema), dead=dead)
+
+
+def _rows_of(
+    signal: str, requests: Sequence[Request], schema: pa.Schema, *, is_numbered: bool
+) -> Decoded:
     walked = walk_requests(signal, requests)
     records = walked.level(RECORDS)
     # Of each record: the number of its request, and its place there.
@@ -103,8 +123,7 @@ def _decode(signal: str, requests: Sequence[Request]) -> Decoded:
         dead += walked.dead_records(records[is_bad], numbers[is_bad], rows[is_bad])
         dead.sort(key=lambda numbered: numbered[0])
         records, numbers, rows = records[~is_bad], numbers[~is_bad], rows[~is_bad]
-    schema = TABLES[TABLE_OF[signal]]
-    heap = Heap(walked.heap, walked.list_max, walked.text_room)
+    heap = Heap(walked.heap, walked.list_max, walked.text_room, is_numbered=is_numbered)
     heap.spend(len(records) * len(schema) * CELL_BYTES)
     level = Level(heap, RECORD_SLOTS[signal], records)
     columns = {
@@ -113,7 +132,8 @@ def _decode(signal: str, requests: Sequence[Request]) -> Decoded:
         **_telemetry_columns(signal, walked, level),
     }
     batch = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-    return Decoded(batch=batch, dead=[letter for _, letter in dead])
+    letters = [letter for _, letter in dead]
+    return Decoded(batch=batch, dead=letters, saved_bytes=heap.saved_bytes)
 
 
 def _place_columns(requests: Sequence[Request], numbers: Words, rows: Words) -> dict[str, pa.Array]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from frazil.model.columns.decode_memory import Bools, Bytes, Offsets, Words
-from frazil.model.columns.schemas import BOOLEAN, INT, STRING
+from frazil.model.columns.schemas import BOOLEAN, INT, NUMBERED_MAP, STRING
 
 
 def int32_of(words: Words) -> NDArray[np.int32]:
@@ -30,6 +30,13 @@ def text_array(offsets: Offsets, data: Bytes, valid: Bools | None = None) -> pa.
     return pa.Array.from_buffers(STRING, len(offsets) - 1, buffers, null_count)
 
 
+def numbered_array(
+    numbers: NDArray[np.int32], texts: pa.Array, valid: Bools | None = None
+) -> pa.Array:
+    """A column of numbers that stand for texts. The numbers are right."""
+    return pa.DictionaryArray.from_arrays(array_of(INT, numbers, valid), texts, safe=False)
+
+
 def list_array(
     kind: pa.DataType, offsets: Offsets, inner: pa.Array, valid: Bools | None = None
 ) -> pa.Array:
@@ -38,6 +45,25 @@ def list_array(
     return pa.Array.from_buffers(
         kind, len(offsets) - 1, [bitmap, pa.py_buffer(offsets)], null_count, children=[inner]
     )
+
+
+def map_array(kind: pa.DataType, offsets: Offsets, children: list[pa.Array]) -> pa.Array:
+    """A column of maps: their keys, and their values."""
+    entry = pa.struct([kind.key_field, kind.item_field])
+    inner = pa.Array.from_buffers(entry, int(offsets[-1]), [None], 0, children=children)
+    return list_array(kind, offsets, inner)
+
+
+def repeated_map(ends: Offsets, keys: pa.Array, values: pa.Array, repeats: Words) -> pa.Array:
+    """A column of maps, each as often as it says. Their texts are not repeated."""
+    lengths = np.repeat(np.diff(ends), repeats)
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    # An entry is as far behind the first one of its row as it was behind that of its map.
+    numbers = np.arange(offsets[-1], dtype=np.int32)
+    numbers += np.repeat(np.repeat(ends[:-1], repeats) - offsets[:-1], lengths)
+    children = [numbered_array(numbers, keys), numbered_array(numbers, values)]
+    return map_array(NUMBERED_MAP, offsets, children)
 
 
 def bool_array(values: Bools, valid: Bools) -> pa.Array:

@@ -14,7 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from frazil.errors import TooLarge
-from frazil.model.columns.decode_arrays import array_of, int32_of, list_array, text_array
+from frazil.model.columns.decode_arrays import (
+    array_of,
+    int32_of,
+    map_array,
+    numbered_array,
+    repeated_map,
+    text_array,
+)
 from frazil.model.columns.decode_lay import (
     find_keys,
     lay_hex,
@@ -22,6 +29,7 @@ from frazil.model.columns.decode_lay import (
     lay_maps,
     lay_texts,
     make_texts,
+    number_keys,
     repeat_texts,
 )
 from frazil.model.columns.decode_memory import SLACK_BYTES, Bools, Bytes, Offsets, Words
@@ -35,9 +43,8 @@ from frazil.model.columns.decode_types import (
     sum_up_types,
     write_types,
 )
-from frazil.model.columns.schemas import INT, MAP, STRING
+from frazil.model.columns.schemas import INT, KEYED_MAP, MAP, NUMBERED, STRING
 
-ENTRY = pa.struct([MAP.key_field, MAP.item_field])
 INT32_MAX = 2**31 - 1
 BATCH_BYTES_MAX = 1 << 30
 """Of the rows of one batch. A small request can say that it has millions of rows, each with large
@@ -47,8 +54,14 @@ attributes of its resource; and Arrow's offsets have 32 bits."""
 class Heap:
     """What a walk found, and room for the texts that are made of it. For one call."""
 
-    def __init__(self, words: Words, list_max: int, text_room: int) -> None:
+    def __init__(
+        self, words: Words, list_max: int, text_room: int, *, is_numbered: bool = False
+    ) -> None:
+        """With `is_numbered`, texts of nodes that stand for many rows are not repeated: numbers
+        stand for them. They count as if they were."""
         self.words = words
+        self.is_numbered = is_numbered
+        self.saved_bytes = 0
         self._bytes = 0
         self.spend(text_room)
         self._work = work_space(list_max)
@@ -77,6 +90,14 @@ class Heap:
         offsets, data, byte_count = repeat_texts(offsets, data, ends, repeats, left)
         self.spend(byte_count)
         return offsets, data
+
+    def save(self, offsets: Offsets, ends: Offsets, repeats: Words) -> None:
+        """Count texts that are not repeated as if they were. `TooLarge` when that is too much."""
+        bounds = np.concatenate([[0], ends])
+        byte_count = np.diff(offsets[bounds]) + 4 * np.diff(bounds)
+        saved = int(np.dot(byte_count.astype(np.int64), repeats))
+        self.spend(saved)
+        self.saved_bytes += saved
 
     def types(self, count: int, values: Sequence[Values]) -> tuple[Offsets, Bytes]:
         """What values were, all those with the same number together; nothing when all of them were
@@ -180,11 +201,17 @@ class Level:
         return self._texts(offsets, data, valid)
 
     def _texts(self, offsets: Offsets, data: Bytes, valid: Bools | None) -> pa.Array:
+        is_numbered = self.heap.is_numbered and self.repeats is not None
         if valid is not None and not valid.any():
-            return pa.nulls(self.row_count, STRING)
+            return pa.nulls(self.row_count, NUMBERED if is_numbered else STRING)
+        rows = None if valid is None else self.repeated(valid)
         if self.repeats is not None:
+            if is_numbered:
+                self.heap.save(offsets, self._ends, self.repeats)
+                numbers = self.repeated(np.arange(len(self.nodes), dtype=np.int32))
+                return numbered_array(numbers, text_array(offsets, data), rows)
             offsets, data = self.heap.repeat(offsets, data, self._ends, self.repeats)
-        return text_array(offsets, data, None if valid is None else self.repeated(valid))
+        return text_array(offsets, data, rows)
 
     def hex(self, place: str, *, is_optional: bool = False) -> pa.Array:
         """An id."""
@@ -200,6 +227,10 @@ class Level:
         offsets = attributes.offsets
         keys = lay_texts(self.heap.words, attributes.nodes, KEY)
         values = lay_texts(self.heap.words, attributes.nodes, VALUE + 1)
+        if self.heap.is_numbered and self.repeats is not None:
+            self.heap.save(keys[0], offsets[1:], self.repeats)
+            self.heap.save(values[0], offsets[1:], self.repeats)
+            return repeated_map(offsets, text_array(*keys), text_array(*values), self.repeats)
         if len(attributes.nodes) == 0:
             offsets = np.zeros(self.row_count + 1, np.int32)
         elif self.repeats is not None:
@@ -210,8 +241,18 @@ class Level:
             offsets = np.zeros(self.row_count + 1, np.int32)
             np.cumsum(lengths, out=offsets[1:])
         children = [text_array(*keys), text_array(*values)]
-        inner = pa.Array.from_buffers(ENTRY, int(offsets[-1]), [None], 0, children=children)
-        return list_array(MAP, offsets, inner)
+        return map_array(MAP, offsets, children)
+
+    def keyed_map_of(self, attributes: Values) -> pa.Array:
+        """A map of attributes of records. Most have the same keys: numbers may stand for them."""
+        if not self.heap.is_numbered:
+            return self.map_of(attributes)
+        numbers, firsts = number_keys(self.heap.words, attributes.nodes)
+        offsets, data = lay_texts(self.heap.words, firsts, KEY)
+        self.heap.saved_bytes += int(np.diff(offsets)[numbers].sum(dtype=np.int64))
+        keys = numbered_array(numbers, text_array(offsets, data))
+        values = text_array(*lay_texts(self.heap.words, attributes.nodes, VALUE + 1))
+        return map_array(KEYED_MAP, attributes.offsets, [keys, values])
 
     def present(self, sent: str, place: str) -> Values:
         """The values at a place as if they were attributes, where they were sent."""

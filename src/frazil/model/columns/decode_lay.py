@@ -34,6 +34,13 @@ from frazil.model.columns.decode_table import KEY, VALUE
 from frazil.model.columns.decode_text import LISTED, ORDER, SPARE, make_json, make_text, row
 from frazil.model.columns.decode_types import LETTERS
 
+KEYS_SEEN_BITS = 10
+KEYS_SEEN = 1 << KEYS_SEEN_BITS
+"""So many different keys are remembered at most: attributes of telemetry have dozens."""
+PLACES = 8
+"""Where one key may be."""
+MIXING = 0x9E3779B97F4A7C15 - 2**64
+"""Odd, with its bits well mixed: the upper bits of products are, too."""
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 
@@ -207,6 +214,51 @@ def find_keys(
                 bits >>= 1
                 key += 1
     return found
+
+
+@compiled
+def number_keys(heap: Words, nodes: Words) -> tuple[Offsets, Words]:
+    """A number for the key of each attribute, and an attribute with that key for each number. Two
+    numbers stand for the same key only when there are very many keys."""
+    words = address_of(heap)
+    numbers = np.empty(nodes.size, np.int32)
+    firsts = np.empty(nodes.size, np.int64)
+    # A key is looked for at some places one after the other. What is there is its number and 1.
+    seen = np.zeros(KEYS_SEEN, np.int32)
+    count = 0
+    for index in range(nodes.size):
+        address, length = get(words, nodes[index] + KEY), get(words, nodes[index] + KEY + 1)
+        place = first = _place_of(address, length)
+        number = -1
+        for _ in range(PLACES):
+            if seen[place] == 0:
+                break
+            known = firsts[seen[place] - 1] + KEY
+            if compare(address, length, get(words, known), get(words, known + 1)) == 0:
+                number = seen[place] - 1
+                break
+            place = (place + 1) & KEYS_SEEN - 1
+        else:
+            place = first
+        if number < 0:
+            number = count
+            firsts[count] = nodes[index]
+            count += 1
+            seen[place] = count
+        numbers[index] = number
+    return numbers, firsts[:count]
+
+
+@inlined
+def _place_of(address: int, length: int) -> int:
+    """Where a key is looked for. It is seldom the same for two: their ends tell them apart."""
+    if length == 0:
+        return 0  # it may be nowhere
+    if length < 8:
+        ends = word_at(address) & (1 << 8 * length) - 1
+    else:
+        ends = word_at(address) ^ word_at(address + length - 8) * MIXING
+    return (ends + length) * MIXING >> 64 - KEYS_SEEN_BITS & KEYS_SEEN - 1
 
 
 @compiled

@@ -30,6 +30,6 @@ def log_columns(records: Level) -> dict[str, pa.Array]:
         "event_name": records.text("event_name", is_optional=True),
         "body": records.body("body", kinds != EMPTY),
         "body_type": word_array(kinds, BODY_TYPES),
-        "attributes": records.map_of(attributes),
+        "attributes": records.keyed_map_of(attributes),
         "dropped_attributes_count": records.count("dropped_attributes_count"),
     }

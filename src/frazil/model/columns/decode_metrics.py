@@ -69,7 +69,7 @@ def metric_columns(points: Level, metrics: Level) -> dict[str, pa.Array]:
         "aggregation_temporality": _temporality(metrics, kinds),
         "is_monotonic": bool_array(metrics.words("data", 2) != 0, kinds == SUM),
         "flags": points.bits("flags"),
-        "attributes": points.map_of(attributes),
+        "attributes": points.keyed_map_of(attributes),
         "metadata": metrics.map_of(metadata),
         "exemplars": exemplars,
     }

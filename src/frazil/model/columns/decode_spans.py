@@ -38,7 +38,7 @@ def span_columns(spans: Level) -> dict[str, pa.Array]:
         "duration_nano": array_of(LONG, np.maximum(end - begin, 0)),
         "status_code": word_array(spans.words("status_code"), STATUS_CODES),
         "status_message": spans.text("status_message", is_optional=True),
-        "attributes": spans.map_of(attributes),
+        "attributes": spans.keyed_map_of(attributes),
         STATUS_CODE: array_of(INT, codes, is_code),
         **{column: spans.shown(nodes) for column, nodes in shown.items()},
         "events": events,

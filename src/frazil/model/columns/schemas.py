@@ -19,6 +19,9 @@ DOUBLE = pa.float64()
 BOOLEAN = pa.bool_()
 TIME = pa.timestamp("us", tz="UTC")
 MAP = pa.map_(STRING, pa.field("value", STRING, nullable=False))
+NUMBERED = pa.dictionary(INT, STRING)
+NUMBERED_MAP = pa.map_(NUMBERED, pa.field("value", NUMBERED, nullable=False))
+KEYED_MAP = pa.map_(NUMBERED, pa.field("value", STRING, nullable=False))
 
 
 def _list(item: pa.DataType) -> pa.DataType:
@@ -218,3 +221,40 @@ DEAD_LETTERS = pa.schema(
 
 TABLES = {"logs": LOGS, "spans": SPANS, "metrics": METRICS, "dead_letters": DEAD_LETTERS}
 """Name -> schema."""
+
+SAID_ONCE = frozenset(
+    {
+        "service_name",
+        *PROMOTED_RESOURCE,
+        "resource_schema_url",
+        "resource_attributes",
+        "scope_name",
+        "scope_version",
+        "scope_schema_url",
+        "scope_attributes",
+        "metric_name",
+        "description",
+        "unit",
+        "metadata",
+    }
+)
+"""Texts and maps that a request says once for many rows."""
+
+
+KEYED = "attributes"
+"""What is said of each record, mostly with the same keys."""
+
+
+def numbered(field: pa.Field) -> pa.Field:
+    """The same column of a table. Of texts that many rows have there is one, and numbers stand for
+    it."""
+    if field.name not in SAID_ONCE | {KEYED}:
+        return field
+    if not pa.types.is_map(field.type):
+        return field.with_type(NUMBERED)
+    key, item = field.type.key_field.with_type(NUMBERED), field.type.item_field
+    return field.with_type(pa.map_(key, item if field.name == KEYED else item.with_type(NUMBERED)))
+
+
+NUMBERED_TABLES = {name: pa.schema(map(numbered, schema)) for name, schema in TABLES.items()}
+"""The same tables with such numbers."""

@@ -38,3 +38,5 @@ class Decoded:
 
     batch: pa.RecordBatch
     dead: list[DeadLetter]
+    saved_bytes: int = 0
+    """What the batch would have more if no number stood for a text."""
