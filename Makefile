@@ -42,6 +42,7 @@ $(STAMP): $(LOCK) pyproject.toml | $(PY)
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(PY) -m frazil warm
 	$(PY) -m tests.live.kafka_jars
+	$(PY) -m tests.live.rest_jars
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options on to pytest

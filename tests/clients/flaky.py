@@ -123,12 +123,12 @@ class Line(socketserver.BaseRequestHandler):
 
 def relay_http(flaky: Flaky, client: socket.socket, node: socket.socket) -> None:
     """A request, then its answer, then the next request. Returning cuts both connections."""
-    while request := _message(client, httptools.HttpRequestParser):
+    while request := read_message(client, httptools.HttpRequestParser):
         fault = flaky.next_fault()
         answer = b""
         if fault is not Fault.REFUSE:
             node.sendall(request)
-            answer = _message(node, httptools.HttpResponseParser)
+            answer = read_message(node, httptools.HttpResponseParser)
         if fault is Fault.LOSE and answer:
             flaky.lose(answer)
             answer = b""
@@ -149,7 +149,7 @@ class _Whole:
         self.is_whole = True
 
 
-def _message(
+def read_message(
     end: socket.socket,
     parser: type[httptools.HttpRequestParser] | type[httptools.HttpResponseParser],
 ) -> bytes:

@@ -35,6 +35,8 @@ says so where they are missing; without them it can be imported all the same.
     field_ids.py      the number of every field, for good
     layout.py         how rows lie: order, filters, settings
     catalog.py        the catalog, for PyIceberg and for Spark
+    rest_catalog.py   a REST catalog that is not waited for without end
+    landed.py         commits that were done, though called refused
     durable_io.py     metadata that is on disk before anybody is told
 
     parquet.py        data files

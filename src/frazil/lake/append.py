@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import Conflict
+from frazil.lake.catalog import reached
 from frazil.lake.commit import (
     Change,
     Place,
@@ -301,7 +302,8 @@ class Appender:
             self._held[source.place] = held
 
     def _load(self, name: str) -> Table:
-        return self._catalog.load_table(self._full_name(name))
+        with reached(self._config):
+            return self._catalog.load_table(self._full_name(name))
 
     def _unique(self) -> str:
         """A name that nobody else has."""

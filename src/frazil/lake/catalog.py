@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from frazil.disk import RealDisk
 from frazil.errors import Malformed, Unavailable
+from frazil.lake.landed import look_when_refused
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -68,7 +69,15 @@ def open_catalog(config: LakeConfig, data_folder: Path) -> Catalog:
     with reached(config):
         if properties.get("uri", "").startswith(SQLITE):
             _prepare_sqlite(sqlite_path(properties["uri"]))
-        return AVAILABLE_CATALOGS[CatalogType(properties["type"])](config.catalog_name, properties)
+        if properties["type"] == "rest":
+            from frazil.lake.rest_catalog import BoundedRestCatalog
+
+            made: Catalog = BoundedRestCatalog(config.catalog_name, **properties)
+        else:
+            kind = CatalogType(properties["type"])
+            made = AVAILABLE_CATALOGS[kind](config.catalog_name, properties)
+    look_when_refused(made)
+    return made
 
 
 def catalog_properties(config: LakeConfig, data_folder: Path) -> dict[str, str]:
@@ -79,7 +88,9 @@ def catalog_properties(config: LakeConfig, data_folder: Path) -> dict[str, str]:
     if properties["type"] == "sql":
         properties.setdefault("warehouse", f"{LOCAL}{_plain(folder / 'warehouse')}")
     if config.warehouse:
-        properties["warehouse"] = _warehouse(config.warehouse)
+        # To a REST catalog it is a name, of which the server knows what it means.
+        is_name = properties["type"] == "rest"
+        properties["warehouse"] = config.warehouse if is_name else _warehouse(config.warehouse)
     if properties.get("warehouse", "").startswith(LOCAL):
         properties.setdefault("py-io-impl", LOCAL_IO)
     if properties.get("uri", "").startswith(SQLITE):
@@ -134,16 +145,26 @@ def ensure_namespace(catalog: Catalog, config: LakeConfig) -> None:
 def reached(config: LakeConfig) -> Iterator[None]:
     """Whatever a catalog's library raises when it gets no answer, or none it can use, becomes
     `Unavailable`. Not for commits of rows: whether those were done must be looked up."""
-    from pyiceberg.exceptions import NotInstalledError, RESTError
-    from sqlalchemy.exc import SQLAlchemyError
+    from pyiceberg.exceptions import NotInstalledError
 
+    unanswered: tuple[type[Exception], ...] = (*no_answer(), sqlite3.Error, NotInstalledError)
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error, RESTError, NotInstalledError, OSError) as error:
+    except unanswered as error:
         raise Unavailable(
             f"the catalog {config.catalog_name} does not answer: {type(error).__name__}: {error}. "
             "Check that it runs, and what lake.catalog and lake.warehouse say"
         ) from error
+
+
+def no_answer() -> tuple[type[Exception], ...]:
+    """What the libraries of catalogs raise when they get no answer, or one that they cannot read,
+    such as the page of a gateway; or one that says no, or not now."""
+    from pydantic import ValidationError
+    from pyiceberg.exceptions import RESTError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return (SQLAlchemyError, RESTError, ValidationError, NotImplementedError, OSError)
 
 
 def _type_of(properties: dict[str, str]) -> str:

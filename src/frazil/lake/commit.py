@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from frazil.disk import is_full
-from frazil.errors import Conflict, Fenced, OutOfRange, Overloaded, Unresolved
+from frazil.errors import Conflict, Fenced, OutOfRange, Overloaded, Unavailable, Unresolved
+from frazil.lake.catalog import no_answer
 from frazil.metrics import Counter
 from frazil.model import Clock
 
@@ -117,9 +118,9 @@ def commit(catalog: Catalog, name: str, change: Change, *, clock: Clock) -> int:
     """Commit a change once. Returns the id of its snapshot.
 
     `Conflict` when the table does not go on where the change begins; `Fenced` when somebody else
-    has taken over; `Overloaded` when a disk is full; `Unresolved` when the catalog could not be
-    asked for too long: the change may be there, and whoever begins anew finds out from the table's
-    offsets.
+    has taken over; `Overloaded` when a disk is full; `Unavailable` when the catalog does not let
+    us; `Unresolved` when it could not be asked for too long: the change may be there, and whoever
+    begins anew finds out from the table's offsets.
     """
 
     def attempt(table: Table) -> int:
@@ -181,8 +182,12 @@ def _swap(table: Table, change: Change) -> int:
 
 def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], clock: Clock) -> Found:
     """Load the table and try, until it is done or known to be impossible."""
-    from pyiceberg.exceptions import CommitFailedException, RESTError
-    from sqlalchemy.exc import SQLAlchemyError
+    from pyiceberg.exceptions import (
+        BadRequestError,
+        CommitFailedException,
+        ForbiddenError,
+        UnauthorizedError,
+    )
 
     wait_s = WAIT_S
     for _ in range(TRIES):
@@ -190,7 +195,9 @@ def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], clock
             return attempt(catalog.load_table(name))
         except CommitFailedException as error:  # somebody was quicker; nothing was done
             outcome, reason = "raced", str(error)
-        except (RESTError, SQLAlchemyError, OSError) as error:  # nobody knows
+        except (BadRequestError, ForbiddenError, UnauthorizedError) as error:
+            raise Unavailable(f"the catalog refuses to commit to {name}: {error}") from error
+        except no_answer() as error:  # nobody knows
             if isinstance(error, OSError) and is_full(error):
                 # Only files are written so, and all of them before the catalog is asked.
                 raise Overloaded(
