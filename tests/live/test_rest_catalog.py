@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
 
+import frazil
+from frazil.config import Config, load
 from frazil.disk import RealDisk
+from frazil.embedded import Embedded
+from frazil.errors import Fenced, Unavailable
+from frazil.lake import Lake, rest_catalog
 from frazil.lake.append import Appender
-from frazil.lake.catalog import open_catalog
+from frazil.lake.catalog import ensure_namespace, open_catalog
 from frazil.lake.commit import COMMIT_ID
 from frazil.lake.config import LakeConfig
 from frazil.lake.feed import LogFeed
+from frazil.lake.schemas import schema_of, sort_order_of, spec_of
+from frazil.lake.tables import create_table
 from frazil.log import Log, TopicConfig
+from frazil.model import SystemRand
+from tests.clients.flaky import IDLE_SECONDS_MAX
+from tests.lake.tables_made import without
 from tests.lake.test_append import CLOCK, World, expected, run_here
-from tests.live.rest_proxy import Fault, RestProxy, lose, refuse, say, twice
+from tests.live.rest_proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
 from tests.live.rest_server import RestServer
 
-pytestmark = pytest.mark.xdist_group("rest_catalog")  # one server for all of them
+pytestmark = [
+    pytest.mark.xdist_group("rest_catalog"),  # one server for all of them
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # those of PySpark
+]
 
 NUMBERS = count(1)
+SECRET = "only-tests-know"
+PLACES = "SELECT _offset, _row FROM {}"
+SETTINGS = """\
+[lake]
+namespace = "whole"
+driver_memory_bytes = 536870912
+[lake.catalog]
+type = "rest"
+uri = "{uri}"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +114,83 @@ def world(tmp_path: Path, proxy: RestProxy) -> Iterator[Rested]:
         catalog.close()
 
 
+def test_all_who_read_find_the_same(server: RestServer, tmp_path: Path) -> None:
+    """A node's rooms over a REST catalog, set as the documentation says: tables are brought up to
+    date, filled on Spark, joined, and every engine finds each row once."""
+    settings = tmp_path / "frazil.toml"
+    settings.write_text(SETTINGS.format(uri=server.uri), encoding="utf-8")
+    folder = tmp_path / "data"
+    config = load(str(settings), {"data": str(folder)})
+    with closing(open_catalog(config.lake, folder)) as catalog:
+        ensure_namespace(catalog, config.lake)
+        make_older(catalog, config.lake)
+        with opened(config) as (world, embedded):
+            for _ in range(2):
+                world.add(3)
+                embedded.flush()
+            assert fields(catalog.load_table("whole.logs").schema()) == fields(schema_of("logs"))
+            check_all(world, embedded, in_lake=6)
+            done = {each.table: each for each in embedded.maintain()}
+            assert not any(each.trouble for each in done.values())
+            assert (done["logs"].files_joined, done["logs"].files_made) == (2, 1)
+            world.add(1)  # these are hot
+            embedded.catch_up()
+            check_all(world, embedded, in_lake=6)
+            by_both = embedded.sql(PLACES.format("logs"), engine="spark").fetchall()
+            assert places(by_both) == expected(7)
+    with frazil.open(folder, config=settings) as again:
+        assert places(again.sql(PLACES.format("logs")).fetchall()) == expected(world.count)
+
+
+def make_older(catalog: Catalog, config: LakeConfig) -> None:
+    """A table as another release has made it."""
+    create_table(
+        catalog,
+        (config.namespace, "logs"),
+        schema=without(schema_of("logs"), "event_name", "trace_id"),
+        spec=spec_of("logs"),
+        order=sort_order_of("logs"),
+        properties={},
+    )
+
+
+def fields(schema: Schema) -> dict[str, int]:
+    return {field.name: field.field_id for field in schema.fields}
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[tuple[World, Embedded]]:
+    folder, rand = Path(config.data), SystemRand()
+    disk = RealDisk(folder)
+    with Log.open(disk, config.log, clock=CLOCK, rand=rand) as log:
+        for topic in ("otlp_logs", "otlp_spans", "otlp_metrics"):
+            log.create_topic(topic, TopicConfig(awaits_lake=True))
+        with (
+            Lake.open(log, folder, config.lake, clock=CLOCK, rand=rand, is_steady=False) as lake,
+            Embedded.over(log, disk, config, clock=CLOCK, lake=lake) as embedded,
+            closing(open_catalog(config.lake, folder)) as catalog,
+        ):
+            yield World(log=log, folder=folder, catalog=catalog), embedded
+
+
+def check_all(world: World, embedded: Embedded, in_lake: int) -> None:
+    """Of two tables, by everybody."""
+    assert embedded.lake is not None
+    spark = embedded.lake.session.spark()
+    for name in ("logs", "spans"):
+        table = f"frazil.whole.{name}"
+        assert places(spark.sql(PLACES.format(table)).collect()) == expected(in_lake)
+        scan = world.catalog.load_table(f"whole.{name}").scan().select("_offset", "_row")
+        assert places(scan.to_arrow().to_pylist()) == expected(in_lake)
+        by_sql = embedded.sql(PLACES.format(name)).fetchall()
+        assert places(by_sql) == expected(world.count)
+
+
+def places(rows: Iterable[Any]) -> list[tuple[int, int]]:
+    found = [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rows]
+    return sorted(found)
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -113,3 +218,143 @@ def test_whatever_becomes_of_a_commit(world: Rested, fault: Fault) -> None:
     world.add(1)
     appender.append()
     world.check(commits=3)
+
+
+def test_every_request_may_fail(world: Rested) -> None:
+    """One after the other, of all that a round asks for: it succeeds, or says that the catalog is
+    the reason, and the next one has it all."""
+    appender = world.appender()
+    world.add(1)
+    appender.append()
+    asked = len(world.proxy.asked)
+    world.add(1)
+    appender.append()
+    asked = len(world.proxy.asked) - asked
+    assert asked > 4
+    failed = 0
+    for number in range(asked):
+        passing: list[Fault] = [lambda request, ask: ask(request)] * number
+        world.proxy.hurt("", *passing, (refuse, lose, say(503))[number % 3])
+        world.add(1)
+        try:
+            appender.append()
+        except Unavailable as error:
+            assert "the catalog frazil does not answer" in str(error)
+            failed += 1
+        assert world.proxy.is_done()
+        appender.append()
+    assert 0 < failed < asked
+    world.check(commits=2 + asked)
+
+
+def test_somebody_else_commits_meanwhile(world: Rested) -> None:
+    """A real conflict: ours is refused, nothing of it is left, and it is done again on top."""
+    appender = world.appender()
+    world.add(1)
+    name = f"{world.config.namespace}.logs"
+    with closing(open_catalog(world.config, world.folder)) as other:
+
+        def meddle(request: bytes, ask: Ask) -> bytes:
+            with other.load_table(name).transaction() as transaction:
+                transaction.set_properties({"theirs": "yes"})
+                transaction.append(transaction.table_metadata.schema().as_arrow().empty_table())
+            return ask(request)
+
+        world.proxy.hurt(world.commits_to("logs"), meddle)
+        appender.append()
+    table = world.catalog.load_table(name)
+    assert table.properties["theirs"] == "yes"
+    assert len(table.metadata.snapshots) == 2
+    lists = {path.name for path in Path(urlsplit(table.location()).path).rglob("snap-*.avro")}
+    assert lists == {Path(each.manifest_list).name for each in table.metadata.snapshots}
+
+
+def test_of_two_the_later_one_commits(world: Rested) -> None:
+    """Also when the earlier one has its files ready. What it could not commit comes with the
+    other."""
+    earlier = world.appender()
+    world.add(1)
+    later: list[Appender] = []
+
+    def take_over(request: bytes, ask: Ask) -> bytes:
+        later.append(world.appender())
+        return ask(request)
+
+    world.proxy.hurt(world.commits_to("logs"), take_over)
+    with pytest.raises(Fenced, match="was taken over by appender"):
+        earlier.append()
+    with pytest.raises(Fenced, match="was taken over by appender"):
+        earlier.append()
+    later[0].append()
+    world.check(commits=1)
+
+
+def test_the_server_is_gone_for_a_while(world: Rested, server: RestServer) -> None:
+    """A round says so at once, and the next one, when it is back, has everything."""
+    appender = world.appender()
+    world.add(1)
+    appender.append()
+    server.kill()
+    world.add(1)
+    with pytest.raises(Unavailable, match=r"catalog frazil does not answer.*Check that it runs"):
+        appender.append()
+    with pytest.raises(Unavailable, match=r"catalog frazil does not answer.*Check that it runs"):
+        open_catalog(world.config, world.folder)
+    server.start()
+    appender.append()
+    world.check(commits=2)
+
+
+def test_a_server_that_says_nothing(world: Rested, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is not waited for without end; nor does a commit that it may have done come twice."""
+    appender = world.appender()
+    monkeypatch.setattr(rest_catalog, "ANSWER_TIMEOUT_S", 0.2)
+    go_on = threading.Event()
+
+    def stall(request: bytes, ask: Ask) -> bytes:
+        go_on.wait(IDLE_SECONDS_MAX)
+        return ask(request)
+
+    def stall_when_done(request: bytes, ask: Ask) -> bytes:
+        ask(request)
+        go_on.wait(IDLE_SECONDS_MAX)
+        return b""
+
+    world.add(1)
+    world.proxy.hurt(world.commits_to("logs"), stall, stall_when_done)
+    appender.append()
+    go_on.set()
+    world.check(commits=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "words"),
+    [
+        ("GET /v1/config", answer(401), r"says no: Unauth.*401 on purpose.*token"),
+        ("GET /v1/config", answer(403), r"says no: Forbidden.*403 on purpose.*token"),
+        ("GET /v1/config?warehouse=none", answer(404), r"status 404 on purpose.*lake\.warehouse"),
+        ("GET /v1/config", answer(200, b"<html>Welcome</html>"), r"ValidationError: .*lake\.cat"),
+        ("GET /v1/config", answer(404, b"<html>Nothing</html>"), r"RESTError 404: .*lake\.catalog"),
+    ],
+    ids=["token", "right", "warehouse", "page", "other path"],
+)
+def test_a_catalog_that_does_not_let_us_in(
+    proxy: RestProxy, tmp_path: Path, asked: str, said: bytes, words: str
+) -> None:
+    """The message has what the server said, and where to look; and no password."""
+    proxy.hurt(asked, *[lambda *_: said] * 2)
+    config = LakeConfig(catalog={"uri": proxy.uri, "token": SECRET}, warehouse="none")
+    with pytest.raises(Unavailable, match=words) as caught:
+        open_catalog(config, tmp_path).list_namespaces()
+    assert SECRET not in str(caught.value)
+
+
+def test_a_token_that_has_expired(world: Rested) -> None:
+    """A commit that is not allowed is told at once, and not tried for minutes."""
+    appender = world.appender()
+    world.add(1)
+    world.proxy.hurt(world.commits_to("logs"), *[say(401)] * 2)
+    with pytest.raises(Unavailable, match=r"refuses to commit to .*logs: .*401 on purpose"):
+        appender.append()
+    appender.append()
+    world.check(commits=1)

@@ -26,6 +26,8 @@ BUSY_TIMEOUT_S = 30
 """How long SQLite waits for another process. A commit takes some milliseconds."""
 SWITCHES_MAX = 50
 """Each fails because of another process that opens a new catalog at the same moment."""
+REASON_CHARACTERS_MAX = 500
+"""Of what a library or a server says."""
 SQLITE = "sqlite:///"
 LOCAL = "file://"
 LOCAL_IO = "frazil.lake.durable_io.DurableFileIO"
@@ -150,9 +152,14 @@ def reached(config: LakeConfig) -> Iterator[None]:
     unanswered: tuple[type[Exception], ...] = (*no_answer(), sqlite3.Error, NotInstalledError)
     try:
         yield
+    except says_no() as error:
+        raise Unavailable(
+            f"the catalog {config.catalog_name} says no: {_reason(error)}. Check the token or "
+            "credential in lake.catalog, and what lake.warehouse says"
+        ) from error
     except unanswered as error:
         raise Unavailable(
-            f"the catalog {config.catalog_name} does not answer: {type(error).__name__}: {error}. "
+            f"the catalog {config.catalog_name} does not answer: {_reason(error)}. "
             "Check that it runs, and what lake.catalog and lake.warehouse say"
         ) from error
 
@@ -165,6 +172,23 @@ def no_answer() -> tuple[type[Exception], ...]:
     from sqlalchemy.exc import SQLAlchemyError
 
     return (SQLAlchemyError, RESTError, ValidationError, NotImplementedError, OSError)
+
+
+def says_no() -> tuple[type[Exception], ...]:
+    """What they raise, of that, when asking again is of no use."""
+    from pyiceberg.exceptions import (
+        BadRequestError,
+        ForbiddenError,
+        OAuthError,
+        UnauthorizedError,
+    )
+
+    return (BadRequestError, ForbiddenError, OAuthError, UnauthorizedError)
+
+
+def _reason(error: Exception) -> str:
+    """In one line, also when the answer was a whole page."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:REASON_CHARACTERS_MAX]}"
 
 
 def _type_of(properties: dict[str, str]) -> str:

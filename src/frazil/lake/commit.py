@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from frazil.disk import is_full
 from frazil.errors import Conflict, Fenced, OutOfRange, Overloaded, Unavailable, Unresolved
-from frazil.lake.catalog import no_answer
+from frazil.lake.catalog import no_answer, says_no
 from frazil.metrics import Counter
 from frazil.model import Clock
 
@@ -182,12 +182,7 @@ def _swap(table: Table, change: Change) -> int:
 
 def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], clock: Clock) -> Found:
     """Load the table and try, until it is done or known to be impossible."""
-    from pyiceberg.exceptions import (
-        BadRequestError,
-        CommitFailedException,
-        ForbiddenError,
-        UnauthorizedError,
-    )
+    from pyiceberg.exceptions import CommitFailedException
 
     wait_s = WAIT_S
     for _ in range(TRIES):
@@ -195,7 +190,7 @@ def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], clock
             return attempt(catalog.load_table(name))
         except CommitFailedException as error:  # somebody was quicker; nothing was done
             outcome, reason = "raced", str(error)
-        except (BadRequestError, ForbiddenError, UnauthorizedError) as error:
+        except says_no() as error:
             raise Unavailable(f"the catalog refuses to commit to {name}: {error}") from error
         except no_answer() as error:  # nobody knows
             if isinstance(error, OSError) and is_full(error):
