@@ -78,8 +78,16 @@ def test_what_is_not_set_lies_beside_the_data() -> None:
             },
         ),
         (
-            LakeConfig(catalog={"uri": "https://polaris.example/api", "credential": "a:b"}),
-            {"type": "rest", "uri": "https://polaris.example/api", "credential": "a:b"},
+            LakeConfig(
+                catalog={"uri": "https://polaris.example/api", "credential": "a:b"},
+                warehouse="prod",
+            ),
+            {
+                "type": "rest",
+                "uri": "https://polaris.example/api",
+                "credential": "a:b",
+                "warehouse": "prod",
+            },
         ),
         (
             LakeConfig(

@@ -26,7 +26,9 @@ from frazil.lake.append import Appender
 from frazil.lake.catalog import ensure_namespace, open_catalog
 from frazil.lake.commit import COMMIT_ID
 from frazil.lake.config import LakeConfig
+from frazil.lake.durable_io import DurableFileIO
 from frazil.lake.feed import LogFeed
+from frazil.lake.maintain import Maintenance
 from frazil.lake.schemas import schema_of, sort_order_of, spec_of
 from frazil.lake.tables import create_table
 from frazil.log import Log, TopicConfig
@@ -34,6 +36,7 @@ from frazil.model import SystemRand
 from tests.clients.flaky import IDLE_SECONDS_MAX
 from tests.lake.tables_made import without
 from tests.lake.test_append import CLOCK, World, expected, run_here
+from tests.lake.test_maintain import do_here
 from tests.live.rest_proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
 from tests.live.rest_server import RestServer
 
@@ -209,6 +212,7 @@ def test_whatever_becomes_of_a_commit(world: Rested, fault: Fault) -> None:
     appender = world.appender()
     world.add(2)
     appender.append()
+    assert isinstance(world.catalog.load_table(f"{world.config.namespace}.logs").io, DurableFileIO)
     world.proxy.hurt(world.commits_to("logs"), fault)
     world.add(3)
     done = appender.append()
@@ -218,6 +222,26 @@ def test_whatever_becomes_of_a_commit(world: Rested, fault: Fault) -> None:
     world.add(1)
     appender.append()
     world.check(commits=3)
+
+
+@pytest.mark.parametrize("fault", [lose, twice, say(503, is_done=True), refuse])
+def test_whatever_becomes_of_a_join(world: Rested, fault: Fault) -> None:
+    """Files are joined once, and what was read before can be read after."""
+    appender = world.appender()
+    for _ in range(3):
+        world.add(1)
+        appender.append()
+    maintenance = Maintenance(
+        lambda: world.catalog, world.config, do_here, clock=CLOCK, rand=random.SystemRandom()
+    )
+    world.proxy.hurt(world.commits_to("logs"), fault)
+    done = {each.table: each for each in maintenance.all()}
+    assert world.proxy.is_done()
+    assert not any(each.trouble for each in done.values())
+    assert (done["logs"].files_joined, done["logs"].files_made) == (3, 1)
+    world.add(1)
+    appender.append()
+    world.check(commits=5)
 
 
 def test_every_request_may_fail(world: Rested) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.errors import Conflict, Corrupt, FrazilError
 from frazil.lake.append import data_file_of
+from frazil.lake.catalog import reached
 from frazil.lake.commit import APPENDER
 from frazil.lake.compact import Group, groups_of
 from frazil.lake.config import LakeConfig
@@ -108,9 +109,10 @@ class Maintenance:
     def tables(self) -> list[str]:
         """Ours: those that an appender has taken over."""
         catalog, namespace = self._catalog(), self._config.namespace
-        if not catalog.namespace_exists(namespace):
-            return []
-        names = sorted(name for _, name in catalog.list_tables(namespace))
+        with reached(self._config):
+            if not catalog.namespace_exists(namespace):
+                return []
+            names = sorted(name for _, name in catalog.list_tables(namespace))
         return [name for name in names if APPENDER in self._load(name).properties]
 
     def all(self) -> list[Maintained]:
@@ -258,7 +260,8 @@ class Maintenance:
         self._left.update(paths)
 
     def _load(self, name: str) -> Table:
-        return self._catalog().load_table(self._full_name(name))
+        with reached(self._config):
+            return self._catalog().load_table(self._full_name(name))
 
     def _full_name(self, name: str) -> str:
         return f"{self._config.namespace}.{name}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frazil.errors import Unavailable, Unknown
-from frazil.lake.catalog import ensure_namespace, open_catalog, spark_settings
+from frazil.lake.catalog import ensure_namespace, open_catalog, reached, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.session import settings_of
 from frazil.lake.spark_process import SparkProcess
@@ -65,7 +65,7 @@ def session(
 def user_settings(data: Path, config: LakeConfig) -> dict[str, str]:
     """The settings of such a session: also for `spark-submit --properties-file`."""
     folder = _checked(data)
-    with closing(open_catalog(config, folder)) as made:
+    with closing(open_catalog(config, folder)) as made, reached(config):
         ensure_namespace(made, config)
     catalog = spark_settings(config, folder)
     catalog[f"spark.sql.catalog.{config.catalog_name}.default-namespace"] = config.namespace
