@@ -25,7 +25,7 @@ from frazil.lake import Lake, rest_catalog
 from frazil.lake.append import Appender
 from frazil.lake.catalog import ensure_namespace, open_catalog
 from frazil.lake.commit import COMMIT_ID
-from frazil.lake.config import LakeConfig
+from frazil.lake.config import LakeConfig, MiB
 from frazil.lake.durable_io import DurableFileIO
 from frazil.lake.feed import LogFeed
 from frazil.lake.maintain import Maintenance
@@ -39,6 +39,7 @@ from tests.lake.test_append import CLOCK, World, expected, run_here
 from tests.lake.test_maintain import do_here
 from tests.live.rest_proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
 from tests.live.rest_server import RestServer
+from tests.test_docs import blocks
 
 pytestmark = [
     pytest.mark.xdist_group("rest_catalog"),  # one server for all of them
@@ -48,14 +49,8 @@ pytestmark = [
 NUMBERS = count(1)
 SECRET = "only-tests-know"
 PLACES = "SELECT _offset, _row FROM {}"
-SETTINGS = """\
-[lake]
-namespace = "whole"
-driver_memory_bytes = 536870912
-[lake.catalog]
-type = "rest"
-uri = "{uri}"
-"""
+PAGE = Path(__file__).parents[2] / "docs" / "lake-tables.md"
+PAGE_URI = "https://catalog.example/api/catalog"
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +116,11 @@ def test_all_who_read_find_the_same(server: RestServer, tmp_path: Path) -> None:
     """A node's rooms over a REST catalog, set as the documentation says: tables are brought up to
     date, filled on Spark, joined, and every engine finds each row once."""
     settings = tmp_path / "frazil.toml"
-    settings.write_text(SETTINGS.format(uri=server.uri), encoding="utf-8")
+    (example,) = blocks(PAGE, "toml")
+    settings.write_text(example.replace(PAGE_URI, server.uri), encoding="utf-8")
     folder = tmp_path / "data"
-    config = load(str(settings), {"data": str(folder)})
+    little = {"driver_memory_bytes": 512 * MiB}
+    config = load(str(settings), {"data": str(folder), "lake": little})
     with closing(open_catalog(config.lake, folder)) as catalog:
         ensure_namespace(catalog, config.lake)
         make_older(catalog, config.lake)
@@ -131,7 +128,9 @@ def test_all_who_read_find_the_same(server: RestServer, tmp_path: Path) -> None:
             for _ in range(2):
                 world.add(3)
                 embedded.flush()
-            assert fields(catalog.load_table("whole.logs").schema()) == fields(schema_of("logs"))
+            assert fields(catalog.load_table("telemetry.logs").schema()) == fields(
+                schema_of("logs")
+            )
             check_all(world, embedded, in_lake=6)
             done = {each.table: each for each in embedded.maintain()}
             assert not any(each.trouble for each in done.values())
@@ -181,9 +180,9 @@ def check_all(world: World, embedded: Embedded, in_lake: int) -> None:
     assert embedded.lake is not None
     spark = embedded.lake.session.spark()
     for name in ("logs", "spans"):
-        table = f"frazil.whole.{name}"
+        table = f"frazil.telemetry.{name}"
         assert places(spark.sql(PLACES.format(table)).collect()) == expected(in_lake)
-        scan = world.catalog.load_table(f"whole.{name}").scan().select("_offset", "_row")
+        scan = world.catalog.load_table(f"telemetry.{name}").scan().select("_offset", "_row")
         assert places(scan.to_arrow().to_pylist()) == expected(in_lake)
         by_sql = embedded.sql(PLACES.format(name)).fetchall()
         assert places(by_sql) == expected(world.count)
