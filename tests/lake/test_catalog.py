@@ -90,6 +90,15 @@ def test_what_is_not_set_lies_beside_the_data() -> None:
             },
         ),
         (
+            LakeConfig(catalog={"uri": "http://rest", "s3.endpoint": "http://minio"}),
+            {
+                "type": "rest",
+                "uri": "http://rest",
+                "s3.endpoint": "http://minio",
+                "s3.path-style-access": "true",
+            },
+        ),
+        (
             LakeConfig(
                 catalog={"type": "glue", "glue.region": "eu-north-1", "s3.endpoint": "http://s3"},
                 warehouse="s3://bucket/lake",
@@ -104,7 +113,7 @@ def test_what_is_not_set_lies_beside_the_data() -> None:
             },
         ),
     ],
-    ids=["sqlite", "postgresql", "rest", "glue on s3"],
+    ids=["sqlite", "postgresql", "rest", "rest on s3", "glue on s3"],
 )
 def test_spark_has_the_same_catalog(config: LakeConfig, wanted: dict[str, str]) -> None:
     """What PyIceberg is told is said to Spark in its words, and nothing is cached there."""

@@ -116,7 +116,7 @@ def test_all_who_read_find_the_same(server: RestServer, tmp_path: Path) -> None:
     """A node's rooms over a REST catalog, set as the documentation says: tables are brought up to
     date, filled on Spark, joined, and every engine finds each row once."""
     settings = tmp_path / "frazil.toml"
-    (example,) = blocks(PAGE, "toml")
+    example = blocks(PAGE, "toml")[0]
     settings.write_text(example.replace(PAGE_URI, server.uri), encoding="utf-8")
     folder = tmp_path / "data"
     little = {"driver_memory_bytes": 512 * MiB}
@@ -348,6 +348,27 @@ def test_a_server_that_says_nothing(world: Rested, monkeypatch: pytest.MonkeyPat
     appender.append()
     go_on.set()
     world.check(commits=1)
+
+
+@pytest.mark.parametrize("asked", ["GET /v1/config", "POST /v1/oauth/tokens"])
+def test_a_server_that_says_nothing_from_the_first(
+    proxy: RestProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """Also to whoever wants a token."""
+    monkeypatch.setattr(rest_catalog, "ANSWER_TIMEOUT_S", 0.2)
+    go_on = threading.Event()
+
+    def stall(request: bytes, ask: Ask) -> bytes:
+        go_on.wait(IDLE_SECONDS_MAX)
+        return b""
+
+    proxy.hurt(asked, stall)
+    tokens = f"{proxy.uri}/v1/oauth/tokens"
+    catalog = {"uri": proxy.uri, "credential": f"us:{SECRET}", "oauth2-server-uri": tokens}
+    with pytest.raises(Unavailable, match="ReadTimeout") as caught:
+        open_catalog(LakeConfig(catalog=catalog), tmp_path)
+    assert SECRET not in str(caught.value)
+    go_on.set()
 
 
 @pytest.mark.parametrize(

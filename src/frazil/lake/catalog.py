@@ -117,8 +117,11 @@ def spark_settings(config: LakeConfig, data_folder: Path) -> dict[str, str]:
     }
     if properties["type"] == "sql":
         settings |= _jdbc(properties["uri"])
-    if properties.get("warehouse", "").startswith(("s3://", "s3a://")):
+    is_bucket = properties.get("warehouse", "").startswith(("s3://", "s3a://"))
+    if is_bucket:
         settings.setdefault("io-impl", "org.apache.iceberg.aws.s3.S3FileIO")
+    # What the warehouse of a REST catalog is, only the server knows.
+    if is_bucket or "s3.endpoint" in settings:
         virtual = settings.pop("s3.force-virtual-addressing", "false").lower() == "true"
         settings.setdefault("s3.path-style-access", str(not virtual).lower())
     # Otherwise Spark would not see for half a minute what PyIceberg has committed.
