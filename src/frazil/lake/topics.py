@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from frazil.lake.layout import TOPIC_PREFIX
 from frazil.log import Record
-from frazil.model.columns import TABLES
+from frazil.model.columns import HEADER, RECORDS, TABLES
 
 NAME_LENGTH_MAX = 200
 """A table's name is a folder's, too, of 255 bytes at most, and some catalogs add to it."""
@@ -30,29 +30,6 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 TIME_MS_MAX = (2**63 - 1) // 1000
 """What microseconds can hold. Beyond, `time` is the nearest that there is; `timestamp_ms` is exact.
 """
-
-HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
-
-
-def _column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = False) -> pa.Field:
-    return pa.field(name, kind, nullable=nullable, metadata={"comment": comment})
-
-
-RECORDS = pa.schema(
-    [
-        _column("_log_partition", pa.int32(), "partition of the topic"),
-        _column("_offset", pa.int64(), "place in the partition"),
-        _column("time", pa.timestamp("us", tz="UTC"), "timestamp of the record"),
-        _column("timestamp_ms", pa.int64(), "timestamp of the record in milliseconds since 1970"),
-        _column("key", pa.binary(), "key of the record", nullable=True),
-        _column("value", pa.binary(), "value of the record", nullable=True),
-        _column(
-            "headers",
-            pa.list_(pa.field("item", HEADER, nullable=False)),
-            "headers of the record, in their order; a key may be there more than once",
-        ),
-    ]
-)
 
 
 def columns_of(table: str) -> pa.Schema:

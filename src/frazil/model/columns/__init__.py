@@ -1,6 +1,7 @@
 """columns: telemetry as columns of Arrow. Needs pyarrow and numba, which the log does not.
 
     schemas.py          the four tables, column for column
+    records.py          the table of any other topic
     telemetry.py        Request, Decoded, DeadLetter: into a decoder, and out of it
     decode.py           decode, decode_numbered: many requests become rows; warm
     decode_any.py       the same, whatever is in them; dead letters as rows
@@ -41,6 +42,7 @@ Nothing here does I/O. `docs/schemas.md` says where each value comes from.
 from frazil.model.columns.decode import TABLE_OF, decode, decode_numbered, warm
 from frazil.model.columns.decode_any import Decode, decode_some, rows_of_dead
 from frazil.model.columns.encode import encode
+from frazil.model.columns.records import HEADER, RECORDS
 from frazil.model.columns.schemas import (
     DEAD_LETTERS,
     LOGS,
@@ -54,9 +56,11 @@ from frazil.model.columns.telemetry import DeadLetter, Decoded, Request
 
 __all__ = [
     "DEAD_LETTERS",
+    "HEADER",
     "LOGS",
     "METRICS",
     "NUMBERED_TABLES",
+    "RECORDS",
     "SPANS",
     "TABLES",
     "TABLE_OF",
