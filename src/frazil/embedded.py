@@ -24,7 +24,16 @@ from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Malformed, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
-from frazil.lake import Appended, Follower, Followers, Lake, Maintained, ReadLimits, ask_spark
+from frazil.lake import (
+    Appended,
+    Follower,
+    Followers,
+    Lake,
+    Maintained,
+    ReadLimits,
+    TopicTables,
+    ask_spark,
+)
 from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
 from frazil.query import Engine, Limits, Result, result_of
@@ -98,7 +107,10 @@ class Embedded:
                 held=None if view is None else view.held,
             )
             stack.callback(tier.close)
-            engine = Engine.open(tier.snapshot, columns.TABLES, config.query, clock, view)
+            topics = TopicTables(
+                log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
+            )
+            engine = Engine.open(tier.snapshot, columns.TABLES, config.query, clock, view, topics)
             stack.callback(engine.close)
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)

@@ -28,6 +28,8 @@ says so where they are missing; without them it can be imported all the same.
     view.py           LakeView: what queries see of the tables
     cold.py           a snapshot, its files, and what is known of them
     manifests.py      that, read from manifests
+    topic_tables.py   TopicTables: other topics as tables, for queries
+    topic_tails.py    their rows that are in the log only
 
     tables.py         tables made, and brought up to date
     evolution.py      what somebody has changed in one
@@ -95,6 +97,7 @@ from frazil.lake.questions import ask as ask_spark
 from frazil.lake.questions import whole
 from frazil.lake.session import Session
 from frazil.lake.shell import open_shell, run_script
+from frazil.lake.topic_tables import TopicRows, TopicTables
 from frazil.lake.user_session import session, user_settings
 from frazil.lake.view import LakeView
 
@@ -116,6 +119,8 @@ __all__ = [
     "Session",
     "SnapshotFacts",
     "TableView",
+    "TopicRows",
+    "TopicTables",
     "View",
     "ask_spark",
     "open_shell",

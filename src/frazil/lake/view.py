@@ -28,13 +28,17 @@ ancestors are gone has no W, and is good for itself only.
 
 A view that is old is still right: rows that came since are in the hot tier, which evicts by the
 view. So when the catalog does not answer, the last view is used, until its files are gone.
+
+Tables of other topics are in a view from when somebody first asks for them. Their rows above W(S)
+are in the log, which does not wait for views: see topic_tables.py.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +50,9 @@ from frazil.lake.catalog import catalog_path, open_catalog, reached
 from frazil.lake.cold import SnapshotFacts, TableView, View, plain_location
 from frazil.lake.commit import NEXT_OFFSETS, OFFSETS, offsets_of_text
 from frazil.lake.config import LakeConfig
+from frazil.lake.layout import TOPIC_PREFIX
 from frazil.lake.task import DEAD_LETTERS
+from frazil.lake.topics import columns_of
 from frazil.model.columns import TABLES
 
 if TYPE_CHECKING:
@@ -74,30 +80,45 @@ class LakeView:
         self._catalog: Catalog | None = None
         self._manifests: Manifests | None = None
         self._tables: dict[str, Table] = {}
+        self._topics: set[str] = set()
+        """The tables of other topics that somebody has asked for."""
         self._view: View | None = None
         self._is_closed = False
 
-    def pin(self) -> View:
-        """The tables as they were looked up last. The first time that is now.
+    def pin(self, topics: Collection[str] = ()) -> View:
+        """The tables as they were looked up last, and these of other topics. The first time that
+        is now.
 
         `Unavailable` when they could never be looked up.
         """
         view = self._view
-        return self.refresh() if view is None else view
+        if view is None or not view.tables.keys() >= set(topics):
+            return self.refresh(topics)
+        return view
 
     def held(self, table: str, topic: str, partition: int) -> int:
         """The first offset that queries do not get from the lake; 0 while they get nothing."""
         view = self._view
         return 0 if view is None else view.held(table, topic, partition)
 
-    def refresh(self) -> View:
-        """Look the tables up, as far as the catalog names other metadata than before."""
-        with self._lock:
-            if self._is_closed:
-                raise Unavailable("the lake is closed")
-            with reached(self._config):
-                self._view = self._looked_up(self._view)
+    def refresh(self, topics: Collection[str] = ()) -> View:
+        """Look the tables up, as far as the catalog names other metadata than before; from now on
+        also these of other topics."""
+        with self._opened() as catalog:
+            self._topics.update(topics)
+            self._view = self._looked_up(catalog, self._view)
             return self._view
+
+    def topic_tables(self) -> list[str]:
+        """The tables of other topics that the catalog has now."""
+        from pyiceberg.exceptions import NoSuchNamespaceError
+
+        with self._opened() as catalog:
+            try:
+                found = [] if catalog is None else catalog.list_tables(self._config.namespace)
+            except NoSuchNamespaceError:
+                return []
+        return sorted(name for *_, name in found if name.startswith(TOPIC_PREFIX))
 
     def at(self, name: str, snapshot_id: int) -> TableView:
         """Another snapshot of a table."""
@@ -117,17 +138,28 @@ class LakeView:
             if self._catalog is not None:
                 self._catalog.close()
 
-    def _looked_up(self, last: View | None) -> View:
-        path = catalog_path(self._config, self._data_folder)
-        if self._catalog is None and path is not None and not path.exists():
-            return View(tables={name: _nothing(name) for name in NAMES})
-        if self._catalog is None:
-            self._catalog = open_catalog(self._config, self._data_folder)
+    @contextmanager
+    def _opened(self) -> Iterator[Catalog | None]:
+        """The catalog, with the lock in hand; None while there is none."""
+        with self._lock:
+            if self._is_closed:
+                raise Unavailable("the lake is closed")
+            with reached(self._config):
+                path = catalog_path(self._config, self._data_folder)
+                # Opening would make it.
+                if self._catalog is None and (path is None or path.exists()):
+                    self._catalog = open_catalog(self._config, self._data_folder)
+                yield self._catalog
+
+    def _looked_up(self, catalog: Catalog | None, last: View | None) -> View:
+        names = (*sorted(self._topics), *NAMES)
+        if catalog is None:
+            return View(tables={name: _nothing(name) for name in names})
         known = {} if last is None else last.tables
         tables: dict[str, TableView] = {}
         is_new = False
-        for name in NAMES:
-            found = self._load(name)
+        for name in names:
+            found = self._load(catalog, name)
             before = self._tables.get(name)
             if found is None:
                 tables[name] = _nothing(name)
@@ -142,17 +174,16 @@ class LakeView:
             self._forget()
         return View(tables=tables)
 
-    def _load(self, name: str) -> Table | None:
+    def _load(self, catalog: Catalog, name: str) -> Table | None:
         """The table as the catalog has it now; the one of before when nothing has changed."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
-        assert self._catalog is not None
         full_name = f"{self._config.namespace}.{name}"
         before = self._tables.get(name)
-        if before is not None and _location(self._catalog, full_name) == before.metadata_location:
+        if before is not None and _location(catalog, full_name) == before.metadata_location:
             return before
         try:
-            return self._catalog.load_table(full_name)
+            return catalog.load_table(full_name)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
 
@@ -193,7 +224,7 @@ class LakeView:
 
 
 def _nothing(name: str) -> TableView:
-    return TableView(name=name, schema=TABLES[name])
+    return TableView(name=name, schema=columns_of(name))
 
 
 def _location(catalog: Catalog, full_name: str) -> str | None:
@@ -216,7 +247,8 @@ def _location(catalog: Catalog, full_name: str) -> str | None:
 
 def _schema(name: str, table: Table) -> pa.Schema:
     required = {field.name for field in table.schema().fields if field.required}
-    return pa.schema([f if f.name in required else f.with_nullable(True) for f in TABLES[name]])
+    columns = columns_of(name)
+    return pa.schema([f if f.name in required else f.with_nullable(True) for f in columns])
 
 
 def _refusal(table: Table, deletes: int, foreign: tuple[str, ...]) -> str | None:

@@ -9,6 +9,7 @@
     tokens.py       the words of SQL
     dialect.py      how our words are spelled for the engine
     as_of.py        tables of other times
+    tables.py       all tables that a text can name
     failures.py     the engine's complaints as errors of ours, with place and suggestion
     planner.py      Planner: from a text to a plan
     plan.py         Plan: what is scanned, what is demanded, what may run here

@@ -35,6 +35,9 @@ class QueryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How long a query waits for its turn before it is refused."""
     apart_bytes_max: int = 1024 * MiB
     """Rows that are handed to a process of its own, for queries that may not run in this one."""
+    topic_bytes_max: int = 256 * MiB
+    """Rows of a topic that is no telemetry which are in the log only: each query reads all of
+    them. As much as comes until the lake is filled, and some more."""
     apart_idle_ms: int = 60_000
     """How long such a process waits for the next query."""
 

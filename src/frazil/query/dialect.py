@@ -34,6 +34,8 @@ class Spelled:
     """How much further to the left the same thing was written."""
     as_ofs: tuple[AsOf, ...] = ()
     """Tables of other times that it names."""
+    topics: tuple[str, ...] = ()
+    """Tables of topics that it may name; whoever knows which there are says so."""
 
     def place(self, line: int, column: int) -> str:
         """`line 2, column 5` of what was written, for a place in what the engine got."""

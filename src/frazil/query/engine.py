@@ -6,21 +6,20 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
+from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unknown
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
 from frazil.query.apart import ApartRun, Worker, Workers
-from frazil.query.as_of import with_as_of
 from frazil.query.carrying import wanted_rows
 from frazil.query.config import Limits, QueryConfig
 from frazil.query.counts import Counts
-from frazil.query.dialect import spell
+from frazil.query.dialect import Spelled, spell
 from frazil.query.explain import preface_of
 from frazil.query.here import Here, Query, Rows, Run
 from frazil.query.leash import Leash
@@ -31,15 +30,17 @@ from frazil.query.plan import Plan
 from frazil.query.planner import Planner
 from frazil.query.pruning import Kept, prune
 from frazil.query.result import Result
-from frazil.query.sessions import VIEWS, TableRows
+from frazil.query.sessions import LISTING, VIEWS, TableRows
 from frazil.query.snapshots import SNAPSHOTS, SNAPSHOTS_SCHEMA
 from frazil.query.steady import is_plain
+from frazil.query.tables import tables_of
 from frazil.query.tally import Tally
 from frazil.query.tiers import Tiers, rows_of
+from frazil.query.tokens import tokens
 
 if TYPE_CHECKING:
     from frazil.hot import Snapshot
-    from frazil.lake import LakeView
+    from frazil.lake import LakeView, TopicTables
 
 PLANNING_MS_MAX = 200
 """A text that took longer to plan apart is not planned here as well."""
@@ -84,8 +85,10 @@ class Engine:
         config: QueryConfig,
         clock: Clock,
         lake: LakeView | None,
+        topics: TopicTables | None,
     ) -> None:
-        self._tiers = Tiers(snapshot, lake)
+        self._tiers = Tiers(snapshot, lake, topics)
+        self._topics = topics
         schemas = {**schemas, SNAPSHOTS: SNAPSHOTS_SCHEMA}
         self._schemas = schemas
         self._config = config
@@ -108,10 +111,12 @@ class Engine:
         config: QueryConfig,
         clock: Clock,
         lake: LakeView | None = None,
+        topics: TopicTables | None = None,
     ) -> Self:
         """An engine over these tables, with a thread that keeps time. With a `lake`, the rows that
-        it holds come from there, and those of `snapshot` count from where it ends."""
-        return cls(snapshot, schemas, config, clock, lake)
+        it holds come from there, and those of `snapshot` count from where it ends. Tables of
+        `topics` come and go while it is open."""
+        return cls(snapshot, schemas, config, clock, lake, topics)
 
     def sql(self, text: str, *, limits: Limits | None = None) -> Result:
         """Run one query. Returns once it is planned; rows are worked out while they are read.
@@ -172,16 +177,37 @@ class Engine:
         stack.callback(deadline.call_off)
         stack.callback(self._note_duration, self._clock.monotonic_ns())
         query = Query(
-            spelled=spell(text),
+            spelled=self._spell(text),
             moment_us=self._clock.wall_ms() * US_PER_MS,
             memory_bytes_max=config.memory_bytes_max,
         )
         return _Job(query=query, config=config, leash=leash)
 
+    def _spell(self, text: str) -> Spelled:
+        """The text for the engine, with the tables of topics that it names."""
+        spelled = spell(text)
+        if self._topics is None:
+            return spelled
+        names = {token.name for token in tokens(text)}
+        is_listing = not names.isdisjoint(LISTING)
+        found = self._topics.names() if is_listing else self._topics.known(names)
+        return replace(spelled, topics=tuple(found))
+
     def _begin(self, job: _Job) -> _Begun:
+        try:
+            return self._begin_knowing(job)
+        except Unknown:
+            # Perhaps a table that only the lake has; if not, the answer lists all there are.
+            topics = () if self._topics is None else tuple(self._topics.names())
+            if set(topics) <= set(job.query.spelled.topics):
+                raise
+            spelled = replace(job.query.spelled, topics=topics)
+            return self._begin_knowing(replace(job, query=replace(job.query, spelled=spelled)))
+
+    def _begin_knowing(self, job: _Job) -> _Begun:
         """Plan, leave out what cannot match, run: here if that is safe, else apart."""
         plan = None
-        if is_plain(job.query.spelled.text, self._names):
+        if is_plain(job.query.spelled.text, self._names.union(job.query.spelled.topics)):
             plan = self._planner.plan(job.query.spelled, job.query.moment_us)
         if plan is None or plan.apart_reason is not None:
             return self._begin_apart(job)
@@ -201,7 +227,7 @@ class Engine:
             if counted is not None:
                 return counted
         query = job.query
-        schemas = with_as_of(self._schemas, query.spelled.as_ofs)
+        schemas = tables_of(self._schemas, query.spelled)
         columns = {
             table: narrow_columns(schemas[table], scans, query.spelled.text)
             for table, scans in plan.scans.items()
@@ -220,7 +246,7 @@ class Engine:
         """Count like rows first, and have the engine add the numbers up; None when that does not
         pay, or cannot be asked."""
         found = kept[tally.table]
-        schemas = with_as_of(self._schemas, job.query.spelled.as_ofs)
+        schemas = tables_of(self._schemas, job.query.spelled)
         if not found.parts or not found.is_plain or not tally.suits(schemas[tally.table]):
             return None
         rows = self._counts.of(found.lots[0], tally.columns, lambda: job.leash.hold(None))
@@ -248,7 +274,7 @@ class Engine:
 
     def _run_apart(self, job: _Job, plan: Plan, worker: Worker, reason: str) -> _Begun:
         kept = self._prune(job, plan)
-        schemas = with_as_of(self._schemas, job.query.spelled.as_ofs)
+        schemas = tables_of(self._schemas, job.query.spelled)
         rows = {
             table: wanted_rows(kept[table], scans, schemas[table])
             for table, scans in plan.scans.items()
@@ -259,7 +285,7 @@ class Engine:
         return _Begun(run=run, plan=plan, kept=kept, place=f"in a process apart, as {reason}")
 
     def _prune(self, job: _Job, plan: Plan) -> dict[str, Kept]:
-        lots = self._tiers.lots(plan.scans, job.query.spelled.as_ofs)
+        lots = self._tiers.lots(plan.scans, job.query.spelled)
         kept = {table: prune(lots[table], scans.conditions) for table, scans in plan.scans.items()}
         read = sum(len(found.parts) for found in kept.values())
         all_of = sum(found.piece_count + found.file_count for found in kept.values())

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
+from frazil.model.columns import RECORDS
 from frazil.query.dialect import Spelled
 from frazil.query.tokens import place_of, tokens
 
@@ -39,11 +40,17 @@ class Names:
         self.tables = {table: tuple(columns) for table, columns in tables.items()}
         self.functions = tuple(functions)
 
+    def beside(self, topics: Iterable[str]) -> Names:
+        """These names, and those of tables of topics."""
+        topics = dict.fromkeys(topics, RECORDS.names)
+        return Names({**self.tables, **topics}, self.functions) if topics else self
+
 
 def named(error: BaseException, spelled: Spelled, names: Names) -> FrazilError:
     """The error of ours for one of the engine's."""
     if isinstance(error, FrazilError):
         return error
+    names = names.beside(spelled.topics)
     message = str(error).replace("DataFusion error: ", "")
     for pattern, answer in _TABLE:
         found = re.search(pattern, message, re.DOTALL)

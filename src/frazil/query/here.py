@@ -12,7 +12,6 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from frazil.errors import FrazilError, Malformed, Unavailable, Unknown
-from frazil.query.as_of import with_as_of
 from frazil.query.cold import check_there
 from frazil.query.dialect import Spelled
 from frazil.query.failures import Names
@@ -28,6 +27,7 @@ from frazil.query.sessions import (
     open_session,
     read,
 )
+from frazil.query.tables import tables_of
 from frazil.query.tally import Tally, added_up, tally_of
 
 
@@ -104,7 +104,7 @@ def frame_of(
     session = open_session(query.memory_bytes_max, scene)
     text = query.spelled.text
     has_views = "metrics" in schemas and may_name_views(text)
-    for name, schema in with_as_of(schemas, query.spelled.as_ofs).items():
+    for name, schema in tables_of(schemas, query.spelled).items():
         # A table that the text does not name is not looked for, and need not be set up.
         if has_views or name in text.lower():
             add_table(session, name, schema, rows.get(name, NO_ROWS))

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
-from frazil.query.as_of import with_as_of
 from frazil.query.dialect import Spelled
 from frazil.query.failures import Names, named
 from frazil.query.functions import Scene, SharedScene
@@ -22,6 +21,7 @@ from frazil.query.sessions import (
     open_session,
     read,
 )
+from frazil.query.tables import tables_of
 
 PLANNING_BYTES_MAX = 64 * 1024 * 1024
 """Planning runs nothing that would need memory of the pool."""
@@ -57,7 +57,7 @@ class Planner:
             frame = self._read(spelled)
             if frame is None:
                 return None
-            tables = with_as_of(self._schemas, spelled.as_ofs)
+            tables = tables_of(self._schemas, spelled)
             plan = plan_of(frame.optimized_logical_plan(), tables)
             if is_tried:
                 frame.execution_plan()
@@ -65,21 +65,22 @@ class Planner:
 
     def _read(self, spelled: Spelled) -> DataFrame | None:
         try:
-            return read(self._with_as_of(self._steady, spelled, is_steady=True), spelled.text)
+            return read(self._session_for(self._steady, spelled, is_steady=True), spelled.text)
         except ValueError as error:
             if not _UNKNOWN_FUNCTION.search(str(error)):
                 raise
         if self._full is None:
             return None
-        return read(self._with_as_of(self._full, spelled, is_steady=False), spelled.text)
+        return read(self._session_for(self._full, spelled, is_steady=False), spelled.text)
 
-    def _with_as_of(
+    def _session_for(
         self, session: SessionContext, spelled: Spelled, *, is_steady: bool
     ) -> SessionContext:
-        """The session of everybody; for a text with tables of other times, one of its own."""
-        if not spelled.as_ofs:
+        """The session of everybody; for a text with tables of topics or of other times, one of
+        its own."""
+        if not spelled.as_ofs and not spelled.topics:
             return session
-        schemas = with_as_of(self._schemas, spelled.as_ofs)
+        schemas = tables_of(self._schemas, spelled)
         return _session(schemas, self._scene, is_steady=is_steady)
 
 

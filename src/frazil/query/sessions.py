@@ -120,8 +120,8 @@ def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: Table
 
 
 def _host(name: str) -> str:
-    """A table's name as the host of an address, which has no underscores."""
-    return name.strip("_").replace("_", "-")
+    """A table's name as the host of an address, which has no underscores; another one for each."""
+    return name.removeprefix("_").replace("_", "-")
 
 
 def _add_batches(
@@ -154,10 +154,10 @@ def add_views(session: SessionContext) -> None:
 def may_name_views(text: str) -> bool:
     """Does a text name one of the views, or ask what tables there are?"""
     lower = text.lower()
-    return any(word in lower for word in (*VIEWS, *_LISTING))
+    return any(word in lower for word in (*VIEWS, *LISTING))
 
 
-_LISTING = ("information_schema", "show")
+LISTING = ("information_schema", "show")
 """Words of a text that may ask what tables there are."""
 
 

@@ -92,4 +92,4 @@ def added_up(spelled: Spelled) -> Spelled | None:
             parts += [spelled.text[end : found[at].begin], f"sum({ROW_COUNT})"]
             end = found[at + 3].end
     text = "".join(parts) + spelled.text[end:]
-    return Spelled(text=text, written=spelled.written, as_ofs=spelled.as_ofs)
+    return Spelled(text=text, written=spelled.written, as_ofs=spelled.as_ofs, topics=spelled.topics)

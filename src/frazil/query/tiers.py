@@ -1,13 +1,14 @@
 """Tiers: the rows of a table at one moment, those of the hot tier and those of the lake.
 
 The hot tier's pieces are taken first, then the lake's view; of the pieces count the rows that the
-view does not hold. Why every row is there once: see `frazil.lake.view`.
+view does not hold. Why every row is there once: see `frazil.lake.view`. What takes the place of the
+hot tier for other topics than telemetry: see `frazil.lake.topic_tables`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from frazil.errors import Unavailable
 from frazil.query.as_of import AsOf
 from frazil.query.cold import ColdScan
+from frazil.query.dialect import Spelled
 from frazil.query.history import (
     may_have_come_between,
     piece_until,
@@ -30,7 +32,7 @@ from frazil.query.snapshots import SNAPSHOTS, snapshots_of
 
 if TYPE_CHECKING:
     from frazil.hot import Piece, Snapshot
-    from frazil.lake import ColdFile, LakeView, TableView, View
+    from frazil.lake import ColdFile, LakeView, TableView, TopicRows, TopicTables
 
 OFFSET = "_offset"
 
@@ -73,39 +75,68 @@ def scans_of(lots: Iterable[Lot]) -> list[ColdScan]:
 class Tiers:
     """Any thread may ask."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot], lake: LakeView | None) -> None:
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        lake: LakeView | None,
+        topics: TopicTables | None = None,
+    ) -> None:
         self._snapshot = snapshot
         self._lake = lake
+        self._topics = topics
         self._lock = threading.Lock()
         self._cut: WeakKeyDictionary[Piece, tuple[int, Piece]] = WeakKeyDictionary()
         """Pieces that the boundary lies in, so that what is known of the rest is kept with it."""
 
-    def lots(self, tables: Iterable[str], as_ofs: Sequence[AsOf]) -> dict[str, tuple[Lot, ...]]:
+    def lots(self, tables: Iterable[str], spelled: Spelled) -> dict[str, tuple[Lot, ...]]:
         """The rows of these tables at this moment, or at another. `Unavailable` when some of them
         cannot be read."""
         tables = list(tables)
         if not tables:
             return {}
-        others = {as_of.name: as_of for as_of in as_ofs}
+        others = {as_of.name: as_of for as_of in spelled.as_ofs}
+        both = {name: others[name].table if name in others else name for name in tables}
         hot = self._snapshot()  # first: see frazil.lake.view
         view = None if self._lake is None else self._lake.pin()
-        lots: dict[str, tuple[Lot, ...]] = {}
-        for name in tables:
-            as_of = others.get(name)
-            table = name if as_of is None else as_of.table
-            if table == SNAPSHOTS:
-                lots[name] = (_listed(view),)
-                continue
-            pieces = tuple(hot.get(table, ()))
-            cold = None if view is None else view.tables.get(table)
-            if as_of is None:
-                lots[name] = (self._now(pieces, cold),)
-            elif as_of.moment_us is not None:
-                lots[name] = self._then(pieces, cold, as_of.moment_us)
-            else:
-                assert as_of.version is not None
-                lots[name] = (_cold(snapshot_named(self._lake, cold, as_of.version)),)
-        return lots
+        found = {
+            table: (tuple(hot.get(table, ())), None if view is None else view.tables.get(table))
+            for table in set(both.values()).difference(spelled.topics)
+        }
+        for table in set(both.values()).intersection(spelled.topics):
+            asked = [others.get(name) for name in tables if both[name] == table]
+            is_cold = all(as_of is not None and as_of.version is not None for as_of in asked)
+            found[table] = self._of_topic(table, is_cold=is_cold)
+        return {
+            name: (self._listed(),)
+            if table == SNAPSHOTS
+            else self._lots(*found[table], others.get(name))
+            for name, table in both.items()
+        }
+
+    def _lots(
+        self, pieces: tuple[Piece, ...], cold: TableView | None, as_of: AsOf | None
+    ) -> tuple[Lot, ...]:
+        if as_of is None:
+            return (self._now(pieces, cold),)
+        if as_of.moment_us is not None:
+            return self._then(pieces, cold, as_of.moment_us)
+        assert as_of.version is not None
+        return (_cold(snapshot_named(self._lake, cold, as_of.version)),)
+
+    def _of_topic(self, table: str, *, is_cold: bool) -> tuple[tuple[Piece, ...], TableView | None]:
+        """The rows of a topic that are in the log only, unless only the lake is asked, and the
+        lake's view of the others."""
+        assert self._topics is not None, "who names topics has them"
+        rows = self._topics.cold_rows(table) if is_cold else self._topics.rows(table)
+        return tuple(_pieces(rows)), rows.view
+
+    def _listed(self) -> Lot:
+        """The snapshots of all tables, also of those that nobody has asked for yet."""
+        from frazil.hot import Piece
+
+        topics = [] if self._topics is None else self._topics.names()
+        rows = snapshots_of(None if self._lake is None else self._lake.pin(topics))
+        return Lot(pieces=(Piece(name=SNAPSHOTS, batches=(rows,), row_count=rows.num_rows),))
 
     def _now(self, pieces: tuple[Piece, ...], cold: TableView | None) -> Lot:
         if cold is None:
@@ -162,11 +193,22 @@ def _cold(view: TableView) -> Lot:
     return Lot(files=view.files, view=view)
 
 
-def _listed(view: View | None) -> Lot:
+def _pieces(rows: TopicRows) -> Iterator[Piece]:
     from frazil.hot import Piece
 
-    rows = snapshots_of(view)
-    return Lot(pieces=(Piece(name=SNAPSHOTS, batches=(rows,), row_count=rows.num_rows),))
+    for part in rows.tail:
+        times = pc.min_max(part.batch.column("time").cast(pa.int64()))
+        yield Piece(
+            name="log",
+            batches=(part.batch,),
+            row_count=part.batch.num_rows,
+            time_min_us=times["min"].as_py(),
+            time_max_us=times["max"].as_py(),
+            topic=rows.topic,
+            partition=part.partition,
+            offset_begin=part.begin,
+            offset_end=part.end,
+        )
 
 
 def piece_from(piece: Piece, boundary: int) -> Piece:

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from frazil.errors import FrazilError
 from frazil.model import NS_PER_MS, SystemClock
-from frazil.query.as_of import with_as_of
 from frazil.query.carrying import unloaded
 from frazil.query.cold import check_there
 from frazil.query.functions import OneScene
@@ -35,6 +34,7 @@ from frazil.query.messages import (
 )
 from frazil.query.planner import Planner, speaking
 from frazil.query.sessions import TableRows
+from frazil.query.tables import tables_of
 
 
 class Worker:
@@ -72,7 +72,7 @@ class Worker:
     def _run(self, carry: Carry, file: int) -> None:
         query = self._query
         assert query is not None, "Carry follows Ask"
-        schemas = with_as_of(self._schemas, query.spelled.as_ofs)
+        schemas = tables_of(self._schemas, query.spelled)
         batches = unloaded(file, carry.places, schemas)
         rows = {
             table: TableRows(
