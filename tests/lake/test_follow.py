@@ -14,9 +14,10 @@ from frazil.errors import Conflict, Corrupt, Malformed, OutOfRange, Unavailable,
 from frazil.lake import reader, reader_progress
 from frazil.lake.ahead import ReadLimits
 from frazil.lake.catalog import open_catalog
+from frazil.lake.cold import ColdFile
 from frazil.lake.follow import Followed, Follower
 from frazil.lake.reader import TableReader
-from frazil.lake.snapshots import RowFile, added_files, files_now
+from frazil.lake.snapshots import added_files, files_now
 from frazil.lake.tail import Tail
 from frazil.log import AtTime, Start
 from tests.lake.maintained import compact, expire, local
@@ -265,7 +266,7 @@ def test_a_file_that_is_lost_is_said(world: TopicWorld) -> None:
     world.flush()
     world.trim()
     (first, *_) = added_files(world.table(), None, snapshot_id(world))
-    local(first.path).unlink()
+    local(first.location).unlink()
     with follow(world) as follower, pytest.raises(Corrupt, match="current snapshot"):
         rest(follower)
 
@@ -275,9 +276,9 @@ def test_a_damaged_file_gives_no_rows(world: TopicWorld) -> None:
     world.add(40)
     world.flush()
     for file in added_files(world.table(), None, snapshot_id(world)):
-        data = bytearray(local(file.path).read_bytes())
+        data = bytearray(local(file.location).read_bytes())
         data[100] ^= 1
-        local(file.path).write_bytes(data)
+        local(file.location).write_bytes(data)
     table = TableReader.open(open_catalog(LAKE, world.folder), LAKE, TABLE)
     with pytest.raises(Unavailable, match="cannot be read"):
         list(table.read({0: 0}))
@@ -324,7 +325,7 @@ def test_the_short_way_reads_only_what_is_new(
     """A reader of the table alone: from snapshot to snapshot, over compactions and expiries."""
     looked: list[Table] = []
 
-    def look(table: Table) -> list[RowFile]:
+    def look(table: Table) -> list[ColdFile]:
         looked.append(table)
         return files_now(table)
 

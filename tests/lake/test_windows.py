@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.lake.ahead import ReadLimits, read_ahead
-from frazil.lake.snapshots import RowFile
+from frazil.lake.cold import Bounds, ColdFile
 from frazil.lake.window_rows import Groups, Rows, Weighed
 from frazil.lake.windows import Window, windows_of
 
@@ -18,16 +18,17 @@ Held = dict[str, set[tuple[int, int]]]
 """Path -> the partitions and offsets of its rows."""
 
 
-def files_of(held: Held) -> list[RowFile]:
+def file_of(location: str, partitions: list[int], offsets: list[int]) -> ColdFile:
+    bounds: dict[str, Bounds] = {
+        "_log_partition": (min(partitions), max(partitions)),
+        "_offset": (min(offsets), max(offsets)),
+    }
+    return ColdFile(location=location, path="", row_count=1, size_bytes=1, bounds=bounds)
+
+
+def files_of(held: Held) -> list[ColdFile]:
     return [
-        RowFile(
-            path=path,
-            partition_min=min(partition for partition, _ in rows),
-            partition_max=max(partition for partition, _ in rows),
-            offset_min=min(offset for _, offset in rows),
-            offset_max=max(offset for _, offset in rows),
-            arrived_ms_max=0,
-        )
+        file_of(path, [p for p, _ in rows], [offset for _, offset in rows])
         for path, rows in held.items()
     ]
 
@@ -51,7 +52,7 @@ def test_windows_hold_every_row_once(
     found = [
         (path, row)
         for window in windows
-        for path in (file.path for file in window.files)
+        for path in (file.location for file in window.files)
         for row in held[path]
         if row[0] == window.partition and window.begin <= row[1] < window.end
     ]
@@ -73,7 +74,7 @@ def test_windows_end_where_files_do() -> None:
         "d": {(1, 0), (1, 9)},
     }
     windows = windows_of(files_of(held), {0: 0, 1: 0}, {0: 9, 1: 9})
-    assert [(w.partition, w.begin, w.end, [f.path for f in w.files]) for w in windows] == [
+    assert [(w.partition, w.begin, w.end, [f.location for f in w.files]) for w in windows] == [
         (0, 0, 6, ["a", "b"]),
         (1, 0, 9, ["d"]),
         (0, 6, 9, ["c"]),
@@ -84,14 +85,7 @@ def test_windows_end_where_files_do() -> None:
 
 
 def window(number: int, file_count: int) -> Weighed:
-    file = RowFile(
-        path="",
-        partition_min=0,
-        partition_max=0,
-        offset_min=0,
-        offset_max=0,
-        arrived_ms_max=0,
-    )
+    file = file_of("", [0], [0])
     return Weighed(
         window=Window(partition=0, begin=number, end=number + 1, files=(file,) * file_count),
         groups=(Groups(file=file, footer=None, numbers=(0,)),) * file_count,

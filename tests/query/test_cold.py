@@ -21,6 +21,7 @@ from frazil.query.tiers import Lot
 
 US = 1_000_000
 FILE = ColdFile(
+    location="file:///a.parquet",
     path="a.parquet",
     row_count=10,
     size_bytes=100,

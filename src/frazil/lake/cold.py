@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
 Place = tuple[str, int]
 """A topic and a partition of it."""
+OFFSET_MAX = 2**63 - 1
+PARTITION_MAX = 2**31 - 1
 Bound = int | str
 Bounds = tuple[Bound, Bound]
 
@@ -20,8 +26,10 @@ Bounds = tuple[Bound, Bound]
 class ColdFile:
     """A Parquet file of a table, and what its manifest says of the rows in it."""
 
+    location: str
+    """Its address."""
     path: str
-    """Below the root of its table."""
+    """The same, below the root of its table."""
     row_count: int
     size_bytes: int
     time_min_us: int | None = None
@@ -32,6 +40,32 @@ class ColdFile:
     microseconds."""
     empty: frozenset[str] = frozenset()
     """Columns in which every row is null."""
+
+    @property
+    def offset_min(self) -> int:
+        return self.least("_offset")
+
+    @property
+    def offset_max(self) -> int:
+        return self.greatest("_offset", OFFSET_MAX)
+
+    def may_hold(self, partition: int, begin: int, end: int) -> bool:
+        """Can it have a row of these offsets of a partition?"""
+        least, greatest = (
+            self.least("_log_partition"),
+            self.greatest("_log_partition", PARTITION_MAX),
+        )
+        return least <= partition <= greatest and self.offset_min < end and begin <= self.offset_max
+
+    def least(self, column: str) -> int:
+        """No value of a column of whole numbers is less; none of these columns has less than 0."""
+        found = self.bounds.get(column)
+        return int(found[0]) if found is not None else 0
+
+    def greatest(self, column: str, most: int) -> int:
+        """No value of a column of whole numbers is greater; `most` when nobody knows."""
+        found = self.bounds.get(column)
+        return int(found[1]) if found is not None else most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,3 +129,8 @@ def plain_location(location: str) -> str:
     if not location.startswith("file:"):
         return location
     return f"/{location.removeprefix('file:').lstrip('/')}"
+
+
+def root_of(table: Table) -> str:
+    """The folder, or the address, that the files of a table are below."""
+    return f"{plain_location(table.location()).rstrip('/')}/"

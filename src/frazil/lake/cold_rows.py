@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.errors import Conflict, Unavailable
+from frazil.errors import Conflict
+from frazil.lake.cold import OFFSET_MAX, ColdFile
 from frazil.lake.field_ids import FIELD_IDS
 from frazil.lake.file_layout import FIELD_ID
 from frazil.lake.slices import Source
+from frazil.lake.snapshots import files_now
 from frazil.model.columns import TABLES
 
 if TYPE_CHECKING:
-    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
 MiB = 1024 * 1024
@@ -31,17 +32,6 @@ ROWS_MAX = 8192
 """Read at once: a few megabytes."""
 ROW_BYTES = 256
 """What a row takes in the log, about: so that one limit serves for log and lake."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColdFile:
-    """A data file that may hold wanted rows: of the offsets from `begin` up to `end`."""
-
-    path: str
-    size_bytes: int
-    row_count: int
-    begin: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,31 +63,8 @@ class ColdRows:
 
 def cold_files(table: Table, source: Source, begin: int, end: int) -> list[ColdFile]:
     """The files of a table that may hold rows of these offsets."""
-    wanted = f"_log_partition = {source.partition} AND _offset >= {begin} AND _offset < {end}"
-    found = []
-    for task in table.scan(row_filter=wanted).plan_files():
-        if task.delete_files:
-            raise Unavailable(
-                f"rows were removed from {'.'.join(table.name())} by files beside its data, which "
-                "are not read here; compact the table, or read it through Spark's catalog"
-            )
-        found.append(_cold_file(task.file, FIELD_IDS[source.table]["_offset"], begin, end))
-    return sorted(found, key=lambda file: (file.begin, file.path))
-
-
-def _cold_file(file: DataFile, offset_id: int, begin: int, end: int) -> ColdFile:
-    def bound(values: Mapping[int, bytes] | None) -> int | None:
-        value = (values or {}).get(offset_id)
-        return None if value is None else int.from_bytes(value, "little", signed=True)
-
-    least, greatest = bound(file.lower_bounds), bound(file.upper_bounds)
-    return ColdFile(
-        path=file.file_path,
-        size_bytes=file.file_size_in_bytes,
-        row_count=file.record_count,
-        begin=begin if least is None else least,
-        end=end if greatest is None else greatest + 1,
-    )
+    found = [file for file in files_now(table) if file.may_hold(source.partition, begin, end)]
+    return sorted(found, key=lambda file: (file.offset_min, file.location))
 
 
 def reach_cold(files: Sequence[ColdFile], begin: int, end: int, bytes_max: int) -> int:
@@ -115,9 +82,11 @@ def reach_cold(files: Sequence[ColdFile], begin: int, end: int, bytes_max: int) 
 def _bytes_between(files: Sequence[ColdFile], begin: int, end: int) -> int:
     total = 0
     for file in files:
-        shared = min(end, file.end) - max(begin, file.begin)
+        # Of a file without bounds that are known, all rows may be of these offsets.
+        file_end = end if file.offset_max == OFFSET_MAX else file.offset_max + 1
+        shared = min(end, file_end) - max(begin, file.offset_min)
         if shared > 0:
-            total += ROW_BYTES * file.row_count * shared // (file.end - file.begin)
+            total += ROW_BYTES * file.row_count * shared // (file_end - file.offset_min)
     return total
 
 
@@ -133,7 +102,7 @@ def cold_rows(table: Table, source: Source, begin: int, end: int) -> list[ColdRo
             source=source,
             begin=begin,
             end=end,
-            paths=tuple(file.path for file in group),
+            paths=tuple(file.location for file in group),
             properties=dict(table.io.properties),
         )
         for group in groups

@@ -96,14 +96,15 @@ def _is_below(file: DataFile, root: str) -> bool:
     return plain_location(file.file_path).startswith(root)
 
 
-def cold_file_of(file: DataFile, schema: Schema, root: str, *, has_day: bool) -> ColdFile:
-    """A data file as its manifest describes it."""
+def cold_file_of(file: DataFile, schema: Schema, root: str, *, has_day: bool = False) -> ColdFile:
+    """A data file as its manifest describes it. `has_day`: its partition is a day of `time`."""
     bounds = dict(_bounds(file, schema))
     if has_day and PARTITION_COLUMN not in bounds and file.partition[0] is not None:
         begin_us = int(file.partition[0]) * DAY_US
         bounds[PARTITION_COLUMN] = (begin_us, begin_us + DAY_US - 1)
     low, high = bounds.get(PARTITION_COLUMN, (None, None))
     return ColdFile(
+        location=file.file_path,
         path=plain_location(file.file_path).removeprefix(root),
         row_count=file.record_count,
         size_bytes=file.file_size_in_bytes,

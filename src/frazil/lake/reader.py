@@ -22,9 +22,10 @@ import pyarrow.compute as pc
 from frazil.errors import Conflict, Corrupt, OutOfRange, Unavailable
 from frazil.lake.ahead import ReadLimits, read_ahead
 from frazil.lake.catalog import reached
+from frazil.lake.cold import ColdFile
 from frazil.lake.commit import next_offsets
 from frazil.lake.config import LakeConfig
-from frazil.lake.snapshots import RowFile, added_files, arrival_of, files_now
+from frazil.lake.snapshots import added_files, arrival_of, arrived_ms_max, files_now
 from frazil.lake.topics import columns_of
 from frazil.lake.window_rows import PLACE, Rows, Weighed, read, split, weigh
 from frazil.lake.windows import Window, windows_of
@@ -123,12 +124,15 @@ class TableReader:
             for file in sorted(files_now(self._table), key=lambda file: file.offset_min):
                 if best is not None and file.offset_min >= best:
                     break
-                if file.may_hold(partition, 0, end) and file.arrived_ms_max >= timestamp_ms:
+                if (
+                    file.may_hold(partition, 0, end)
+                    and arrived_ms_max(file, self.name) >= timestamp_ms
+                ):
                     found = self._first_at(file, partition, end, timestamp_ms)
                     best = min((each for each in (best, found) if each is not None), default=None)
         return best
 
-    def _first_at(self, file: RowFile, partition: int, end: int, timestamp_ms: int) -> int | None:
+    def _first_at(self, file: ColdFile, partition: int, end: int, timestamp_ms: int) -> int | None:
         column, units_per_ms = arrival_of(self.name)
         window = Window(partition=partition, begin=0, end=end, files=(file,))
         fields = pa.schema([self.schema.field(name) for name in (*PLACE[:2], column)])
@@ -138,7 +142,7 @@ class TableReader:
         least = pc.min(rows.column("_offset").filter(is_late)).as_py()
         return None if least is None else int(least)
 
-    def _files(self, table: Table, begins: Mapping[int, int]) -> list[RowFile]:
+    def _files(self, table: Table, begins: Mapping[int, int]) -> list[ColdFile]:
         """The files that can have what is wanted: the short way if it is there."""
         if self._done is not None and self.snapshot_id is not None:
             done_id, done = self._done
@@ -211,7 +215,7 @@ class TableReader:
         self.refresh()
         self._done = None
         path = str(error)
-        if self._table is None or path not in {file.path for file in files_now(self._table)}:
+        if self._table is None or path not in {file.location for file in files_now(self._table)}:
             return Conflict(f"files of {self.name} were replaced while it was read; read on")
         return Corrupt(
             path=path,

@@ -7,12 +7,11 @@ others with the same rows; expiry forgets snapshots, and with them files that we
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frazil.errors import OutOfRange, Unavailable
+from frazil.lake.cold import OFFSET_MAX, ColdFile, root_of
 from frazil.lake.commit import COMMIT_ID
-from frazil.lake.field_ids import FIELD_IDS
 from frazil.lake.layout import TOPIC, kind_of
 
 if TYPE_CHECKING:
@@ -20,40 +19,17 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-OFFSET_MAX = 2**63 - 1
-PARTITION_MAX = 2**31 - 1
 US_PER_MS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowFile:
-    """A data file, by what its manifest says: all its rows lie within these bounds."""
-
-    path: str
-    partition_min: int
-    partition_max: int
-    offset_min: int
-    offset_max: int
-    arrived_ms_max: int
-    """When the last of its records came into the log."""
-
-    def may_hold(self, partition: int, begin: int, end: int) -> bool:
-        """Can it have a row of these offsets?"""
-        return (
-            self.partition_min <= partition <= self.partition_max
-            and self.offset_min < end
-            and begin <= self.offset_max
-        )
-
-
-def added_files(table: Table, after: int | None, up_to: int) -> list[RowFile]:
+def added_files(table: Table, after: int | None, up_to: int) -> list[ColdFile]:
     """The files that commits of ours added behind snapshot `after`, up to and with `up_to`, oldest
     first; None is before the first. What compaction wrote is left out: these rows were there.
 
     `OutOfRange` when the snapshots between are not all there, or when one of them has changed rows
     otherwise. Then begin at a snapshot that is there, or go by offsets, which outlive snapshots.
     """
-    found: list[RowFile] = []
+    found: list[ColdFile] = []
     snapshots = list(_between(table, after, up_to))
     if after is None:
         _check_first(table, snapshots[-1])
@@ -65,13 +41,13 @@ def added_files(table: Table, after: int | None, up_to: int) -> list[RowFile]:
     return found
 
 
-def files_now(table: Table) -> list[RowFile]:
+def files_now(table: Table) -> list[ColdFile]:
     """All data files of the current snapshot."""
     snapshot = table.current_snapshot()
     if snapshot is None:
         return []
     return [
-        _row_file(table, entry.data_file)
+        _cold_file(table, entry.data_file)
         for manifest in snapshot.manifests(table.io)
         if _has_rows(table, manifest)
         for entry in manifest.fetch_manifest_entry(table.io)
@@ -122,12 +98,12 @@ def _is_ours(snapshot: Snapshot, table: Table) -> bool:
     )
 
 
-def _added(table: Table, manifest: ManifestFile, snapshot_id: int) -> Iterator[RowFile]:
+def _added(table: Table, manifest: ManifestFile, snapshot_id: int) -> Iterator[ColdFile]:
     from pyiceberg.manifest import ManifestEntryStatus
 
     for entry in manifest.fetch_manifest_entry(table.io):
         if entry.status == ManifestEntryStatus.ADDED and entry.snapshot_id == snapshot_id:
-            yield _row_file(table, entry.data_file)
+            yield _cold_file(table, entry.data_file)
 
 
 def _has_rows(table: Table, manifest: ManifestFile) -> bool:
@@ -143,38 +119,22 @@ def _has_rows(table: Table, manifest: ManifestFile) -> bool:
     return False
 
 
-def _row_file(table: Table, file: DataFile) -> RowFile:
-    column, units_per_ms = arrival_of(table.name()[-1])
-    ids = FIELD_IDS[kind_of(table.name()[-1])]
-    partition_min, partition_max = _bounds(file, ids["_log_partition"], PARTITION_MAX)
-    offset_min, offset_max = _bounds(file, ids["_offset"], OFFSET_MAX)
-    return RowFile(
-        path=file.file_path,
-        partition_min=partition_min,
-        partition_max=partition_max,
-        offset_min=offset_min,
-        offset_max=offset_max,
-        arrived_ms_max=_bounds(file, ids[column], OFFSET_MAX)[1] // units_per_ms,
-    )
+def _cold_file(table: Table, file: DataFile) -> ColdFile:
+    from frazil.lake.manifests import cold_file_of
+
+    return cold_file_of(file, table.schema(), root_of(table))
+
+
+def arrived_ms_max(file: ColdFile, name: str) -> int:
+    """When the last of a file's records came into the log; `name` is that of the table."""
+    column, units_per_ms = arrival_of(name)
+    return file.greatest(column, OFFSET_MAX) // units_per_ms
 
 
 def arrival_of(name: str) -> tuple[str, int]:
     """The column of a table that says when a record came into the log, and its units in a
     millisecond."""
     return ("timestamp_ms", 1) if kind_of(name) == TOPIC else ("ingest_time", US_PER_MS)
-
-
-def _bounds(file: DataFile, field_id: int, most: int) -> tuple[int, int]:
-    """Of a number; as wide as can be when the manifest says nothing."""
-    return (
-        _number((file.lower_bounds or {}).get(field_id), 0),
-        _number((file.upper_bounds or {}).get(field_id), most),
-    )
-
-
-def _number(data: Any, otherwise: int) -> int:
-    """Iceberg's form: as many bytes as the type has, least first."""
-    return otherwise if data is None else int.from_bytes(data, "little", signed=True)
 
 
 def _name(table: Table) -> str:

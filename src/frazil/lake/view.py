@@ -47,7 +47,7 @@ import pyarrow as pa
 
 from frazil.errors import Unavailable, Unknown
 from frazil.lake.catalog import catalog_path, open_catalog, reached
-from frazil.lake.cold import SnapshotFacts, TableView, View, plain_location
+from frazil.lake.cold import SnapshotFacts, TableView, View, plain_location, root_of
 from frazil.lake.commit import NEXT_OFFSETS, OFFSETS, offsets_of_text
 from frazil.lake.config import LakeConfig
 from frazil.lake.layout import TOPIC_PREFIX
@@ -192,7 +192,7 @@ class LakeView:
 
         if self._manifests is None:
             self._manifests = Manifests()
-        root = f"{plain_location(table.location()).rstrip('/')}/"
+        root = root_of(table)
         facts = tuple(_facts(table.metadata))
         view = TableView(
             name=name,

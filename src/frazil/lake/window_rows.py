@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from frazil.lake.snapshots import RowFile
+from frazil.lake.cold import ColdFile
 from frazil.lake.windows import Window
 
 PLACE = ("_log_partition", "_offset", "_row")
@@ -32,7 +32,7 @@ Fetch = Callable[[str], Any]
 class Groups:
     """Row groups of one file that may have rows of a window."""
 
-    file: RowFile
+    file: ColdFile
     footer: Any
     numbers: tuple[int, ...]
 
@@ -66,12 +66,12 @@ def weigh(window: Window, fetch: Fetch) -> Weighed:
     """Look at the footers of a window's files. FileNotFoundError when one is gone."""
     footers = []
     for file in window.files:
-        with fetch(file.path) as source:
+        with fetch(file.location) as source:
             footers.append((file, pq.read_metadata(source)))
     return _weighed(window, footers)
 
 
-def _weighed(window: Window, footers: list[tuple[RowFile, Any]]) -> Weighed:
+def _weighed(window: Window, footers: list[tuple[ColdFile, Any]]) -> Weighed:
     groups = tuple(
         Groups(file=file, footer=footer, numbers=_numbers(footer, window))
         for file, footer in footers
@@ -143,7 +143,7 @@ def _parts(weighed: Weighed, fetch: Fetch, names: list[str]) -> Iterator[pa.Reco
     window = weighed.window
     for each in weighed.groups:
         with (
-            fetch(each.file.path) as source,
+            fetch(each.file.location) as source,
             pq.ParquetFile(
                 source, metadata=each.footer, pre_buffer=True, page_checksum_verification=True
             ) as file,
