@@ -15,7 +15,7 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import Overloaded, Unavailable
-from frazil.lake import Lake, LakeConfig
+from frazil.lake import Lake, LakeConfig, LakeView, View
 from frazil.lake import lake as filling
 from frazil.lake.catalog import open_catalog
 from frazil.lake.commit import next_offsets
@@ -24,9 +24,11 @@ from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
+from tests.lake.topic_world import run_here
 
 CLOCK = SystemClock()
 WAIT_S = 120
+NEVER_MS = 10**9
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
@@ -93,6 +95,26 @@ def test_nothing_happens_unless_it_is_due_or_asked_for(tmp_path: Path) -> None:
         assert lake.flush() == []
         add(log)
     assert held(tmp_path) == 3
+
+
+def test_a_flush_is_seen_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries see what it has brought when it returns. The tables are looked up once for that."""
+    monkeypatch.setattr(filling, "VIEW_MS", NEVER_MS)
+    monkeypatch.setattr(filling, "run_on", lambda _: run_here)
+    seen: list[int] = []
+    refresh = LakeView.refresh
+
+    def counting(view: LakeView) -> View:
+        seen.append(1)
+        return refresh(view)
+
+    monkeypatch.setattr(LakeView, "refresh", counting)
+    with opened(tmp_path) as (log, lake):
+        add(log)
+        (done,) = lake.flush()
+        assert done.row_count == 2
+        assert len(seen) == 1
+        assert lake.view.held("logs", "otlp_logs", 0) == 1
 
 
 def test_a_round_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -166,7 +166,7 @@ class Lake:
 
     def ask_flush(self) -> Future[list[Appended]]:
         """As `flush`, without waiting. A stop cuts it short, between two rounds."""
-        return self.ask(self._flush)
+        return self._ask(self._flush, lambda: None)  # its rounds are seen already
 
     def maintain(self) -> list[Maintained]:
         """Do to the tables all that can be done now, and tell what that was. Starts Spark."""
@@ -178,6 +178,10 @@ class Lake:
 
     def ask(self, job: Callable[[], T]) -> Future[T]:
         """As `run`, without waiting."""
+        return self._ask(job, self._refresh)
+
+    def _ask(self, job: Callable[[], T], after: Callable[[], None]) -> Future[T]:
+        """What is done `after` is done before anybody is told."""
         answer: Future[T] = Future()
 
         def do() -> None:
@@ -186,10 +190,10 @@ class Lake:
             try:
                 found = job()
             except BaseException as error:  # noqa: BLE001 # top of loop: whoever asked gets it
-                self._refresh()
+                after()
                 answer.set_exception(error)
             else:
-                self._refresh()
+                after()
                 answer.set_result(found)
 
         with self._door:
@@ -233,14 +237,14 @@ class Lake:
         return done
 
     def _rounds(self) -> Iterator[list[Appended]]:
-        try:
+        with ExitStack() as failing:
+            failing.callback(self._refresh)  # some tables may have new rows all the same
             for new in self.appender.append_all():
                 for each in new:
                     self._tell(each)
                 self._refresh()
                 yield new
-        finally:
-            self._refresh()
+            failing.pop_all()
 
     def _work(self) -> None:
         look_ns = 0
