@@ -61,6 +61,7 @@ def run(
             tell=tell,
             hopeless=HOPELESS,
             has_last_round=False,  # what it would bring is safe where it is
+            has_queries=False,
         ) as lake,
     ):
         if is_once:

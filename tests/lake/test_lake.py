@@ -20,6 +20,7 @@ from frazil.lake import lake as filling
 from frazil.lake.catalog import open_catalog
 from frazil.lake.commit import next_offsets
 from frazil.lake.config import MiB
+from frazil.lake.feed import LogFeed
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from tests.conformance.cases import log as log_record
@@ -97,24 +98,53 @@ def test_nothing_happens_unless_it_is_due_or_asked_for(tmp_path: Path) -> None:
     assert held(tmp_path) == 3
 
 
-def test_a_flush_is_seen_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queries see what it has brought when it returns. The tables are looked up once for that."""
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[LakeView]:
+    """Who has looked the tables up. Nobody does just because it is time."""
     monkeypatch.setattr(filling, "VIEW_MS", NEVER_MS)
     monkeypatch.setattr(filling, "run_on", lambda _: run_here)
-    seen: list[int] = []
+    found: list[LakeView] = []
     refresh = LakeView.refresh
 
     def counting(view: LakeView) -> View:
-        seen.append(1)
+        found.append(view)
         return refresh(view)
 
     monkeypatch.setattr(LakeView, "refresh", counting)
+    return found
+
+
+def test_a_flush_is_seen_once(tmp_path: Path, seen: list[LakeView]) -> None:
+    """Queries see what it has brought when it returns. The tables are looked up once for that."""
     with opened(tmp_path) as (log, lake):
         add(log)
         (done,) = lake.flush()
         assert done.row_count == 2
-        assert len(seen) == 1
+        assert seen == [lake.view]
         assert lake.view.held("logs", "otlp_logs", 0) == 1
+
+
+def test_without_queries_nobody_looks(
+    tmp_path: Path, seen: list[LakeView], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "VIEW_MS", 1)
+    rand = random.SystemRandom()
+    with Log.open(RealDisk(tmp_path), clock=CLOCK, rand=rand) as log:
+        log.create_topic("otlp_logs", TopicConfig(awaits_lake=True))
+        with Lake.over(
+            LogFeed(log, tmp_path),
+            tmp_path,
+            LakeConfig(),
+            clock=CLOCK,
+            rand=rand,
+            is_steady=False,
+            has_queries=False,
+        ) as lake:
+            add(log)
+            assert len(lake.flush()) == 1
+            lake.run(lambda: None)
+    assert held(tmp_path) == 1
+    assert seen == []
 
 
 def test_a_round_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:

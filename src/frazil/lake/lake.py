@@ -100,6 +100,7 @@ class Lake:
         """Whoever is let in before the close is answered."""
         self._is_steady = False
         self._has_last_round = True
+        self._has_queries = True
         self._pending_since_ns: int | None = None
         self._retry_s = RETRY_S
         self._retry_ns = 0
@@ -143,9 +144,11 @@ class Lake:
         tell: Callable[[Appended], None] = lambda _: None,
         hopeless: tuple[type[FrazilError], ...] = (Fenced,),
         has_last_round: bool = True,
+        has_queries: bool = True,
     ) -> Lake:
         """As `open`, and filled from anywhere. `tell` hears of every commit, in the thread. What is
         `hopeless` is not tried again. Without `has_last_round` a stop ends with the round in hand.
+        Without `has_queries` nobody wants the view, and the tables are not looked up for it.
         """
         for module in ("pyiceberg", "pyspark"):
             if importlib.util.find_spec(module) is None:
@@ -157,6 +160,7 @@ class Lake:
         lake._is_steady = is_steady
         lake._hopeless = hopeless
         lake._has_last_round = has_last_round
+        lake._has_queries = has_queries
         lake._thread.start()
         return lake
 
@@ -303,6 +307,8 @@ class Lake:
     def _refresh(self) -> None:
         """Let queries see what the tables have now. While that fails they see what they had, and
         the hot tier keeps the rest."""
+        if not self._has_queries:
+            return
         self._viewed_ns = self._clock.monotonic_ns()
         try:
             self.view.refresh()
