@@ -28,6 +28,7 @@ says so where they are missing; without them it can be imported all the same.
     view.py           LakeView: what queries see of the tables
     cold.py           a snapshot, its files, and what is known of them
     manifests.py      that, read from manifests
+    snapshot_facts.py what is known of snapshots
     topic_tables.py   TopicTables: other topics as tables, for queries
     topic_tails.py    their rows that are in the log only
 

@@ -21,11 +21,6 @@ The offsets of dead letters are their own, by topic. Their commit comes before t
 are missing from, so their table is looked up last: a view that holds a row's neighbours holds the
 dead letters among them, too.
 
-W(S) stands in the summary of S, or, when S only writes rows anew, in that of the nearest ancestor
-that has one. When expiry has taken those, the table's property has it: it is changed by commits of
-ours only, in the same step as the snapshot, and S is the current one. A snapshot of the past whose
-ancestors are gone has no W, and is good for itself only.
-
 A view that is old is still right: rows that came since are in the hot tier, which evicts by the
 view. So when the catalog does not answer, the last view is used, until its files are gone.
 
@@ -35,9 +30,8 @@ are in the log, which does not wait for views: see topic_tables.py.
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -47,10 +41,10 @@ import pyarrow as pa
 
 from frazil.errors import Unavailable, Unknown
 from frazil.lake.catalog import catalog_path, open_catalog, reached
-from frazil.lake.cold import SnapshotFacts, TableView, View, plain_location, root_of
-from frazil.lake.commit import NEXT_OFFSETS, OFFSETS, offsets_of_text
+from frazil.lake.cold import TableView, View, plain_location, root_of
 from frazil.lake.config import LakeConfig
 from frazil.lake.layout import TOPIC_PREFIX
+from frazil.lake.snapshot_facts import facts_of
 from frazil.lake.task import DEAD_LETTERS
 from frazil.lake.topics import columns_of
 from frazil.model.columns import TABLES
@@ -58,16 +52,13 @@ from frazil.model.columns import TABLES
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
-    from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
     from frazil.lake.manifests import Manifests
 
-logger = logging.getLogger(__name__)
 
 NAMES = (*(name for name in TABLES if name != DEAD_LETTERS), DEAD_LETTERS)
 """In the order in which they are looked up."""
-MAIN = "main"
 
 
 class LakeView:
@@ -193,7 +184,7 @@ class LakeView:
         if self._manifests is None:
             self._manifests = Manifests()
         root = root_of(table)
-        facts = tuple(_facts(table.metadata))
+        facts = tuple(facts_of(table.metadata))
         view = TableView(
             name=name,
             schema=_schema(name, table),
@@ -270,59 +261,3 @@ def _refusal(table: Table, deletes: int, foreign: tuple[str, ...]) -> str | None
             f"{foreign[0]}; have Spark write their rows anew: rewrite_data_files"
         )
     return None
-
-
-def _facts(metadata: TableMetadata) -> Iterator[SnapshotFacts]:
-    line = set(_line(metadata))
-    for snapshot in metadata.snapshots:
-        summary = snapshot.summary
-        yield SnapshotFacts(
-            snapshot_id=snapshot.snapshot_id,
-            parent_id=snapshot.parent_snapshot_id,
-            committed_ms=snapshot.timestamp_ms,
-            operation="" if summary is None else summary.operation.value,
-            added_rows=_number(snapshot, "added-records"),
-            total_rows=_number(snapshot, "total-records"),
-            total_files=_number(snapshot, "total-data-files"),
-            offsets=offsets_of_snapshot(metadata, snapshot),
-            is_first=_is_first(snapshot),
-            is_current_line=snapshot.snapshot_id in line,
-        )
-
-
-def _number(snapshot: Snapshot, key: str) -> int | None:
-    text = None if snapshot.summary is None else snapshot.summary.get(key)
-    return int(text) if text else None
-
-
-def _line(metadata: TableMetadata) -> Iterator[int]:
-    """The current snapshot, and those that it came from."""
-    at = metadata.current_snapshot_id
-    while at is not None:
-        yield at
-        found = metadata.snapshot_by_id(at)
-        at = None if found is None else found.parent_snapshot_id
-
-
-def offsets_of_snapshot(
-    metadata: TableMetadata, snapshot: Snapshot
-) -> Mapping[tuple[str, int], int] | None:
-    """The first offset of each partition that a snapshot does not hold; None when it is not known
-    any more."""
-    at: Snapshot | None = snapshot
-    while at is not None:
-        text = None if at.summary is None else at.summary.get(OFFSETS)
-        if text:
-            return offsets_of_text(text)
-        if _is_first(at):
-            return {}
-        parent = at.parent_snapshot_id
-        at = None if parent is None else metadata.snapshot_by_id(parent)
-    if snapshot.snapshot_id == metadata.current_snapshot_id:
-        return offsets_of_text(metadata.properties.get(NEXT_OFFSETS, "{}"))
-    return None
-
-
-def _is_first(snapshot: Snapshot) -> bool:
-    """By its number: that it has no parent may also mean that the parent has expired."""
-    return snapshot.sequence_number == 1
