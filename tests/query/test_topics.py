@@ -18,7 +18,7 @@ from frazil.lake import LakeView, TopicTables
 from frazil.lake import topic_tails as tails
 from frazil.lake.tail import Tail
 from frazil.lake.window_rows import Rows
-from frazil.log import Record, TopicConfig, append_of_records
+from frazil.log import Compression, Record, TopicConfig, append_of_records
 from frazil.model.columns import TABLES
 from frazil.query import Engine, QueryConfig
 from tests.lake.maintained import compact, expire
@@ -46,9 +46,9 @@ class Asked:
         compact(self.topic.table(), name)
         expire(self.topic.table())
 
-    def put(self, topic: str, *values: bytes) -> None:
+    def put(self, topic: str, *values: bytes, compression: Compression = Compression.NONE) -> None:
         records = [Record(offset=0, timestamp_ms=1, key=None, value=value) for value in values]
-        self.topic.log.append_durably(topic, append_of_records(records))
+        self.topic.log.append_durably(topic, append_of_records(records, compression=compression))
 
     def ask(self, text: str) -> list[tuple[Any, ...]]:
         return self.engine.sql(text).fetchall()
@@ -300,6 +300,10 @@ def test_too_much_is_in_the_log_only(world: Asked, stack: ExitStack) -> None:
     world.topic.add(200)
     with pytest.raises(TooLarge, match=r"more than 4000 bytes of orders.*query.topic_bytes_max"):
         engine.sql(COUNT)
+    world.topic.log.create_topic("tight", TopicConfig(awaits_lake=True))
+    world.put("tight", *[b"0" * 200] * 50, compression=Compression.ZSTD)
+    with pytest.raises(TooLarge, match=r"more than 4000 bytes of tight"):
+        engine.sql("SELECT * FROM topic_tight")
     version = "SELECT count(*) FROM topic_orders FOR SYSTEM_VERSION AS OF"
     assert engine.sql(f"{version} {first}").fetchall() == [(10,)]
     world.flush()
@@ -359,6 +363,36 @@ def test_a_record_becomes_a_row_once(world: Asked, monkeypatch: pytest.MonkeyPat
     world.flush()
     assert world.ask(COUNT) == whole(60)
     assert kept.size_bytes == 0
+
+
+def test_a_query_that_is_stopped_leaves_what_it_has_read(
+    world: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks again goes on from there, so that also a long tail is read some day."""
+    monkeypatch.setattr("frazil.lake.tail.READ_BYTES", 500)
+    world.topic.add(60)
+    seen: list[int] = []
+
+    def check() -> None:
+        seen.append(1)
+        if len(seen) == 3:
+            raise TooLarge("it took too long")
+
+    with pytest.raises(TooLarge, match="too long"):
+        world.tables.rows("topic_orders", check)
+    (kept,) = world.tables._tails._kept[TOPIC].rows.values()
+    assert 0 < kept[-1].end < 60
+    begin = kept[-1].end
+    asked: list[int] = []
+    read = Tail.read
+
+    def noting(tail: Tail, partition: int, offset: int) -> Rows | None:
+        asked.append(offset)
+        return read(tail, partition, offset)
+
+    monkeypatch.setattr(Tail, "read", noting)
+    assert world.ask(COUNT) == whole(60)
+    assert asked[0] == begin
 
 
 def test_little_is_kept(world: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,14 +101,7 @@ class LogFeed:
         return slices_of(view, source, self._folder, begin, end, bytes_max)
 
     def pending_bytes(self, source: Source, begin: int) -> int:
-        total = 0
-        for segment in self._log.partition(source.topic, source.partition).view.segments:
-            facts = segment.facts
-            count = facts.end_offset - facts.base_offset
-            wanted = facts.end_offset - max(begin, facts.base_offset)
-            if wanted > 0:
-                total += facts.size_bytes * wanted // count
-        return total
+        return bytes_behind(self._log.partition(source.topic, source.partition).view, begin)
 
     def publish(self, source: Source, end: int) -> None:
         self._log.publish(source.topic, source.partition, end)
@@ -139,6 +132,18 @@ def slices_of(
         )
         for stretch in plan_stretches(view, begin, end, bytes_max)
     ]
+
+
+def bytes_behind(view: View, begin: int) -> int:
+    """About how much a partition has from an offset on."""
+    total = 0
+    for segment in view.segments:
+        facts = segment.facts
+        count = facts.end_offset - facts.base_offset
+        wanted = facts.end_offset - max(begin, facts.base_offset)
+        if wanted > 0:
+            total += facts.size_bytes * wanted // count
+    return total
 
 
 def read_files(disk: Disk, stretch: Stretch) -> Iterator[list[Record]]:

@@ -16,7 +16,7 @@ A topic that does not await the lake may let go of records that no commit has. T
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -78,20 +78,20 @@ class TopicTables:
         """Those rows of a table that the lake holds."""
         return TopicRows(topic="", view=self._pinned(table))
 
-    def rows(self, table: str) -> TopicRows:
-        """The rows of one of them. `TooLarge` when too many are in the log only; `Unavailable` when
-        some cannot be had."""
+    def rows(self, table: str, check: Callable[[], None] = lambda: None) -> TopicRows:
+        """The rows of one of them. Calls `check` now and then, which may raise. `TooLarge` when too
+        many are in the log only; `Unavailable` when some cannot be had."""
         topic = self._topics().get(table)
         if topic is None:
             return self.cold_rows(table)
         for _ in range(TRIES):
             try:
-                return self._rows(table, topic)
+                return self._rows(table, topic, check)
             except OutOfRange as error:
                 reason = error
         raise Unavailable(f"the log lets go of {topic.name} faster than it is read: {reason}")
 
-    def _rows(self, table: str, topic: Topic) -> TopicRows:
+    def _rows(self, table: str, topic: Topic, check: Callable[[], None]) -> TopicRows:
         starts = {each.index: each.view.start_offset for each in topic.partitions}
         view = self._pinned(table)
         is_behind = any(_held(view, topic.name, p) < start for p, start in starts.items())
@@ -103,7 +103,7 @@ class TopicTables:
                 "here in which they are: set lake.enabled, and install frazil[lake]"
             )
         begins = {p: max(start, _held(view, topic.name, p)) for p, start in starts.items()}
-        tail = self._tails.read(topic, begins)
+        tail = self._tails.read(topic, begins, check)
         return TopicRows(topic=topic.name, view=view, tail=tail)
 
     def _pinned(self, table: str) -> TableView | None:

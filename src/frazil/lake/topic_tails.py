@@ -7,13 +7,15 @@ and so is what was asked for longest ago, when all of it is more than may be kep
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from frazil.errors import TooLarge
+from frazil.lake.feed import bytes_behind
 from frazil.lake.slices import RECORDS
 from frazil.lake.tail import Tail
 from frazil.lake.topics import table_of
@@ -50,45 +52,51 @@ class TopicTails:
         self._kept: dict[str, _Kept] = {}
         """What was asked for last is last."""
 
-    def read(self, topic: Topic, begins: Mapping[int, int]) -> tuple[Rows, ...]:
-        """Every row from these offsets on that is durable now.
+    def read(
+        self, topic: Topic, begins: Mapping[int, int], check: Callable[[], None]
+    ) -> tuple[Rows, ...]:
+        """Every row from these offsets on that is durable now. Calls `check` now and then, which
+        may raise; what was read by then is kept.
 
         `OutOfRange` when the log has let go of some; `TooLarge` when they are too many.
         """
         with self._lock:
             kept = self._kept.pop(topic.name, None) or _Kept()
             self._kept[topic.name] = kept
-        with kept.lock:
-            tail = Tail(self._log, topic.name, table_of(topic.name), RECORDS)
-            try:
-                rows = self._read(tail, topic, kept, begins)
-            finally:
-                tail.close()
-        self._forget()
-        return rows
+        try:
+            with (
+                kept.lock,
+                closing(Tail(self._log, topic.name, table_of(topic.name), RECORDS)) as tail,
+            ):
+                return self._read(tail, topic, kept, begins, check)
+        finally:
+            self._forget()
 
     def _read(
-        self, tail: Tail, topic: Topic, kept: _Kept, begins: Mapping[int, int]
+        self,
+        tail: Tail,
+        topic: Topic,
+        kept: _Kept,
+        begins: Mapping[int, int],
+        check: Callable[[], None],
     ) -> tuple[Rows, ...]:
-        ends = {each.index: each.view.durable_watermark for each in topic.partitions}
-        found: dict[int, tuple[Rows, ...]] = {}
-        size_bytes = 0
+        views = {each.index: each.view for each in topic.partitions}
+        self._check_size(topic, sum(bytes_behind(views[p], begin) for p, begin in begins.items()))
+        kept.rows = {p: _behind(kept.rows.get(p, ()), begin) for p, begin in begins.items()}
         for partition, begin in begins.items():
-            known = [rows for rows in kept.rows.get(partition, ()) if rows.end > begin]
-            if known and known[0].begin > begin:
-                known = []  # somebody asked with a later view
-            size_bytes += sum(rows.batch.nbytes for rows in known)
+            known = kept.rows[partition]
             at = known[-1].end if known else begin
-            while at < ends[partition] and (rows := tail.read(partition, at)) is not None:
+            while at < views[partition].durable_watermark:
+                rows = tail.read(partition, at)
+                assert rows is not None, "what is durable can be read"
                 at = rows.end
-                size_bytes += rows.batch.nbytes
-                self._check(topic, size_bytes)
-                _add(known, rows)
-            found[partition] = tuple(known)
-        kept.rows = found
-        return tuple(_from(rows, begins[p]) for p, known in found.items() for rows in known)
+                # A new one each time: others look at it meanwhile.
+                kept.rows = {**kept.rows, partition: _joined(kept.rows[partition], rows)}
+                self._check_size(topic, kept.size_bytes)
+                check()
+        return tuple(_from(rows, begins[p]) for p, known in kept.rows.items() for rows in known)
 
-    def _check(self, topic: Topic, size_bytes: int) -> None:
+    def _check_size(self, topic: Topic, size_bytes: int) -> None:
         if size_bytes > self._bytes_max:
             raise TooLarge(
                 f"more than {self._bytes_max} bytes of {topic.name} are not in the lake yet, which "
@@ -107,13 +115,19 @@ class TopicTails:
                 total -= size_bytes
 
 
-def _add(known: list[Rows], rows: Rows) -> None:
-    """Put rows behind others: as new ones, or with the last ones when these are few."""
-    if known and known[-1].batch.num_rows < JOINED_ROWS:
-        last = known.pop()
-        batch = pa.concat_batches([last.batch, rows.batch])
-        rows = replace(rows, begin=last.begin, batch=batch)
-    known.append(rows)
+def _behind(known: tuple[Rows, ...], begin: int) -> tuple[Rows, ...]:
+    """What is of use for one who wants everything from an offset on: nothing, when some are missing
+    before, because somebody asked with a later view."""
+    rest = tuple(rows for rows in known if rows.end > begin)
+    return rest if rest and rest[0].begin <= begin else ()
+
+
+def _joined(known: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
+    """Rows behind others: as new ones, or with the last ones when these are few."""
+    if not known or known[-1].batch.num_rows >= JOINED_ROWS:
+        return (*known, rows)
+    batch = pa.concat_batches([known[-1].batch, rows.batch])
+    return (*known[:-1], replace(rows, begin=known[-1].begin, batch=batch))
 
 
 def _from(rows: Rows, begin: int) -> Rows:

@@ -285,7 +285,7 @@ class Engine:
         return _Begun(run=run, plan=plan, kept=kept, place=f"in a process apart, as {reason}")
 
     def _prune(self, job: _Job, plan: Plan) -> dict[str, Kept]:
-        lots = self._tiers.lots(plan.scans, job.query.spelled)
+        lots = self._tiers.lots(plan.scans, job.query.spelled, job.leash.check)
         kept = {table: prune(lots[table], scans.conditions) for table, scans in plan.scans.items()}
         read = sum(len(found.parts) for found in kept.values())
         all_of = sum(found.piece_count + found.file_count for found in kept.values())

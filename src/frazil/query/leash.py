@@ -32,6 +32,11 @@ class Leash:
                 thing.stop(error)
             raise error
 
+    def check(self) -> None:
+        """Raises the error if it was pulled already."""
+        if self._error is not None:
+            raise self._error
+
     def pull(self, error: FrazilError) -> None:
         with self._lock:
             if self._error is not None:

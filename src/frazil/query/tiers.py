@@ -88,9 +88,11 @@ class Tiers:
         self._cut: WeakKeyDictionary[Piece, tuple[int, Piece]] = WeakKeyDictionary()
         """Pieces that the boundary lies in, so that what is known of the rest is kept with it."""
 
-    def lots(self, tables: Iterable[str], spelled: Spelled) -> dict[str, tuple[Lot, ...]]:
-        """The rows of these tables at this moment, or at another. `Unavailable` when some of them
-        cannot be read."""
+    def lots(
+        self, tables: Iterable[str], spelled: Spelled, check: Callable[[], None] = lambda: None
+    ) -> dict[str, tuple[Lot, ...]]:
+        """The rows of these tables at this moment, or at another. Calls `check` now and then where
+        it takes long. `Unavailable` when some of them cannot be read."""
         tables = list(tables)
         if not tables:
             return {}
@@ -105,7 +107,7 @@ class Tiers:
         for table in set(both.values()).intersection(spelled.topics):
             asked = [others.get(name) for name in tables if both[name] == table]
             is_cold = all(as_of is not None and as_of.version is not None for as_of in asked)
-            found[table] = self._of_topic(table, is_cold=is_cold)
+            found[table] = self._of_topic(table, check, is_cold=is_cold)
         return {
             name: (self._listed(),)
             if table == SNAPSHOTS
@@ -123,11 +125,13 @@ class Tiers:
         assert as_of.version is not None
         return (_cold(snapshot_named(self._lake, cold, as_of.version)),)
 
-    def _of_topic(self, table: str, *, is_cold: bool) -> tuple[tuple[Piece, ...], TableView | None]:
+    def _of_topic(
+        self, table: str, check: Callable[[], None], *, is_cold: bool
+    ) -> tuple[tuple[Piece, ...], TableView | None]:
         """The rows of a topic that are in the log only, unless only the lake is asked, and the
         lake's view of the others."""
         assert self._topics is not None, "who names topics has them"
-        rows = self._topics.cold_rows(table) if is_cold else self._topics.rows(table)
+        rows = self._topics.cold_rows(table) if is_cold else self._topics.rows(table, check)
         return tuple(_pieces(rows)), rows.view
 
     def _listed(self) -> Lot:
