@@ -19,7 +19,7 @@ from frazil.lake.follow import Followed, Follower
 from frazil.lake.reader import TableReader
 from frazil.lake.snapshots import added_files, files_now
 from frazil.lake.tail import Tail
-from frazil.log import AtTime, Start
+from frazil.log import AtTime, Start, TopicConfig
 from tests.lake.maintained import compact, expire, local
 from tests.lake.topic_world import LAKE, TABLE, TOPIC, TopicWorld, time_of
 
@@ -250,6 +250,15 @@ def test_names(world: TopicWorld) -> None:
         reader_progress.forget(disk, "nobody")
     with pytest.raises(Unknown):
         Tail.open(world.log, "nothing")
+
+
+def test_a_name_that_means_two_topics(world: TopicWorld) -> None:
+    """Nobody guesses which one; each has a name of its own."""
+    world.log.create_topic(TABLE, TopicConfig())
+    with pytest.raises(Malformed, match="the table of orders; say topic_topic_orders or orders"):
+        Tail.open(world.log, TABLE)
+    assert Tail.open(world.log, TOPIC).topic == TOPIC
+    assert Tail.open(world.log, f"topic_{TABLE}").topic == TABLE
 
 
 def test_a_damaged_place_is_not_guessed(world: TopicWorld) -> None:

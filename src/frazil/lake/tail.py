@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from frazil.errors import Malformed
 from frazil.lake.feed import SOURCES
 from frazil.lake.slices import RECORDS, request_of
 from frazil.lake.task import decode_all
@@ -31,14 +32,19 @@ class Tail:
 
     @classmethod
     def open(cls, log: Log, name: str) -> Tail:
-        """The topic of a table, by the name of either. `Unknown` when there is none."""
+        """The topic of a table, by the name of either. `Unknown` when there is none, `Malformed`
+        when one has it as its name and another as that of its table."""
         for topic, table, signal in SOURCES:
             if name in (topic, table):
                 return cls(log, topic, table, signal)
-        for known in log.topics():
-            if name in (known.name, table_of(known.name)):
-                return cls(log, known.name, table_of(known.name), RECORDS)
-        return cls(log, name, table_of(name), RECORDS)
+        known = [topic.name for topic in log.topics()]
+        found = [topic for topic in known if name in (topic, table_of(topic))] or [name]
+        if len(found) > 1:
+            (other,) = (topic for topic in found if topic != name)
+            raise Malformed(
+                f"{name} is a topic, and the table of {other}; say {table_of(name)} or {other}"
+            )
+        return cls(log, found[0], table_of(found[0]), RECORDS)
 
     @property
     def awaits_lake(self) -> bool:
