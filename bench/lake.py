@@ -49,7 +49,8 @@ from frazil.model import SystemClock
 from frazil.model.columns import TABLES, Request, decode
 
 ROWS = {"logs": 1_600_000, "spans": 800_000}
-WARM_ROWS = 40_000
+WARM_ROWS = 200_000
+"""Enough for a task on each core."""
 ROUNDS = 3
 CORES = 2
 BAR_STOCK = 4.5
@@ -57,9 +58,10 @@ BAR_STOCK = 4.5
 BAR_PLAIN = 0.6
 """Of what two processes do without Spark."""
 STOCK_FILES = 8
-SAMPLE_S = 0.05
+SAMPLE_S = 0.25
 GiB = 1 << 30
 MiB = 1 << 20
+WORKERS = b"-m\0frazil.lake.workers"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 CLOCK = SystemClock()
 
@@ -219,7 +221,7 @@ def watched(session: Session) -> Iterator[Memory]:
             root = session.pid
             if root is not None:
                 memory.jvm_bytes = max(memory.jvm_bytes, resident_bytes(root))
-                for pid in descendants(root):
+                for pid in filter(is_worker, descendants(root)):
                     memory.worker_bytes = max(memory.worker_bytes, resident_bytes(pid))
 
     thread = threading.Thread(target=watch)
@@ -229,6 +231,14 @@ def watched(session: Session) -> Iterator[Memory]:
     finally:
         stop.set()
         thread.join()
+
+
+def is_worker(pid: int) -> bool:
+    """Is it one of ours? A process that Java has just forked has Java's memory yet."""
+    try:
+        return WORKERS in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def resident_bytes(pid: int) -> int:
@@ -279,10 +289,14 @@ def bench(folder: Path, table: str, rows: int, rounds: int) -> Iterator[Case]:
         payload = fill(log, topic, rows)
         place.write_raw(folder / f"{table}-raw")
         counts = []
+        raw = folder / f"{table}-raw"
         for number in range(rounds):
+            # What others have written is on disk before the next one begins.
+            os.sync()
             counts.append(place.append(f"ours{number}", run_on(session), ours))
+            os.sync()
             counts.append(place.append(f"plain{number}", run_in(pool), plain))
-            raw = folder / f"{table}-raw"
+            os.sync()
             counts.append(place.append_stock(f"stock{number}", session, raw, stock))
         session.close()
     assert set(counts) == {rows + WARM_ROWS}, counts

@@ -75,12 +75,14 @@ class TableFiles:
         `size_bytes` is what they take if no number stands for a text.
         """
         rows = combined(batches, self._layout)
-        step = _group_rows(rows.num_rows, size_bytes)
+        fitting = _group_rows(rows.num_rows, size_bytes)
         for day, places in days_of(rows, self._layout.order):
+            # All groups of a file are about as large.
+            step = -(-len(places) // -(-len(places) // fitting))
             groups = (
                 picked(rows, places.slice(begin, step)) for begin in range(0, len(places), step)
             )
-            self.write_sorted(day, groups, min(len(places), step))
+            self.write_sorted(day, groups, step)
 
     def sync(self) -> list[WrittenFile]:
         """Make the names of all files durable, too. These are the files."""

@@ -23,6 +23,7 @@ from frazil.model.columns.decode_memory import (
     copy,
     get,
     inlined,
+    is_same,
     put,
     put_word,
     word_at,
@@ -234,7 +235,7 @@ def number_keys(heap: Words, nodes: Words) -> tuple[Offsets, Words]:
             if seen[place] == 0:
                 break
             known = firsts[seen[place] - 1] + KEY
-            if compare(address, length, get(words, known), get(words, known + 1)) == 0:
+            if get(words, known + 1) == length and is_same(address, get(words, known), length):
                 number = seen[place] - 1
                 break
             place = (place + 1) & KEYS_SEEN - 1

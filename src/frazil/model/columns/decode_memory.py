@@ -212,3 +212,15 @@ def compare(one: int, one_length: int, other: int, other_length: int) -> int:
                 return -1 if mine < theirs else 1
         at += 8
     return one_length - other_length
+
+
+@inlined
+def is_same(one: int, other: int, length: int) -> bool:
+    """Are two texts of this length the same?"""
+    at = 0
+    while at + 8 <= length:
+        if word_at(one + at) != word_at(other + at):
+            return False
+        at += 8
+    rest = length - at
+    return rest == 0 or (word_at(one + at) ^ word_at(other + at)) << 8 * (8 - rest) == 0
