@@ -11,6 +11,8 @@ PY      := $(VENV)/bin/python
 LOCK    := requirements/dev.lock
 STAMP   := $(VENV)/.frazil-setup
 SLOW    := tests/live tests/crash tests/torture
+# All tests of a file run in one process: some share a Spark, or a server.
+SPREAD   = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 TYPED   := src tests $(wildcard bench examples)
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 
@@ -46,13 +48,13 @@ $(STAMP): $(LOCK) pyproject.toml | $(PY)
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options on to pytest
-	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	$(PY) -m pytest $(SPREAD) $(ARGS)
 
 check: $(STAMP) ## Before every commit: lint, format, types, fast tests
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy $(TYPED)
-	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(SLOW:%=--ignore=%) $(ARGS)
+	$(PY) -m pytest $(SPREAD) $(SLOW:%=--ignore=%) $(ARGS)
 
 bench: $(STAMP) ## Run every script in bench/; fails at the end when one missed its bar
 	@missed=""; \

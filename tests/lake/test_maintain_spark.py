@@ -17,10 +17,7 @@ from tests.lake.test_maintain import files_of, load, offsets_of
 
 CLOCK = SystemClock()
 GiB = 1 << 30
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.xdist_group("maintain_spark"),  # one Spark for all of them
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
 @pytest.fixture(scope="module")

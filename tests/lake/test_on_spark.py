@@ -32,10 +32,7 @@ from frazil.query import Engine, QueryConfig
 from tests.lake.test_append import ROWS, SMALL, World, expected, run_here
 
 CLOCK = SystemClock()
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.xdist_group("on_spark"),  # one Spark for all of them
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,7 @@ from frazil.lake.jars import JARS
 from frazil.lake.session import Session, settings_of
 
 # PySpark leaves it to the collector to close the sockets over which results come.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.xdist_group("session"),  # one Spark for all of them
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 GONE_WITHIN_S = 60
 """How long a test waits for a process to end. It takes a second."""

@@ -24,10 +24,7 @@ from tests.conformance.cases import logs
 from tests.lake.rows import bodies
 
 CLOCK = SystemClock()
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.xdist_group("spark_sql"),  # one Spark for all of them
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 SETTINGS = "[lake]\ndriver_memory_bytes = 536870912\n[hot]\n"
 ROWS = 3
 COUNT = 40

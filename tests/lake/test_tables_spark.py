@@ -35,10 +35,7 @@ from frazil.model.columns import TABLES
 from tests.lake.tables_made import CONFIG, ensure_all, make, without
 
 # PySpark leaves it to the collector to close the sockets over which results come.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.xdist_group("tables_spark"),  # one Spark for all of them
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 BODY = FIELD_IDS["logs"]["body"]
 

@@ -42,7 +42,6 @@ from tests.live.rest_server import RestServer
 from tests.test_docs import blocks
 
 pytestmark = [
-    pytest.mark.xdist_group("rest_catalog"),  # one server for all of them
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # those of PySpark
 ]
 

@@ -13,6 +13,8 @@ from typing import Any
 QUIET_WAIT_S = 0.5
 """How long the end of the program waits for the engine's threads to leave Python."""
 QUIET_STEP_S = 0.005
+QUIET_STEPS = 4
+"""In so many steps one after the other none of them is there: one may be about to come back."""
 
 
 class Timer:
@@ -90,9 +92,10 @@ def _end() -> None:
     finish what they do in Python. One that came back later would find no interpreter and crash."""
     for loop in list(_OPEN):
         loop.close()
-    pause = threading.Event()
+    pause, quiet = threading.Event(), 0
     for _ in range(int(QUIET_WAIT_S / QUIET_STEP_S)):
-        if _thread_states() <= threading.active_count():
+        quiet = quiet + 1 if _thread_states() <= threading.active_count() else 0
+        if quiet == QUIET_STEPS:
             return
         pause.wait(QUIET_STEP_S)
 
