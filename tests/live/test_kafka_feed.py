@@ -32,7 +32,6 @@ from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.live.kafka_broker import ASK_SECONDS_MAX, KafkaBroker
 
-
 CLOCK = SystemClock()
 SMALL = LakeConfig(slice_bytes=2_000)
 """So that a round has several tasks."""
