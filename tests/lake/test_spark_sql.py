@@ -118,6 +118,16 @@ def test_people_have_a_session(opened: Embedded) -> None:
             source.schema(wrong).load().count()
 
 
+def test_people_may_have_several_sessions(opened: Embedded) -> None:
+    """Also when Spark has made one of them that of the thread."""
+    first = session(folder_of(opened))
+    assert first.createDataFrame([(7,)], "n int").count() == 1
+    second = session(folder_of(opened))
+    assert second is not first
+    for spark in (first, second):
+        assert spark.read.format("frazil").option("table", "logs").load().count() > 0
+
+
 def test_a_stream_goes_on_where_it_was(opened: Embedded, tmp_path: Path) -> None:
     """Every offset once, however often the query is started, some offsets at a time."""
     spark = session(folder_of(opened))

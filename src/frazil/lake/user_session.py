@@ -11,9 +11,10 @@ and where this process has a Spark already, that Spark is used, with a session o
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from frazil.errors import Unavailable, Unknown
 from frazil.lake.catalog import ensure_namespace, open_catalog, reached, spark_settings
@@ -58,8 +59,25 @@ def session(
         spark = builder.getOrCreate()
     else:
         spark = SparkProcess.open(settings).session
-    spark.dataSource.register(source_of(folder, config))
+    with _active(spark):
+        spark.dataSource.register(source_of(folder, config))
     return spark
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make a session that of this thread for the time being. Spark looks there, and not into the
+    session it was asked for, whether a name is taken."""
+    sessions: Any = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")  # noqa: SLF001
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def user_settings(data: Path, config: LakeConfig) -> dict[str, str]:
