@@ -24,7 +24,7 @@ from frazil.lake.commit import next_offsets
 from frazil.lake.config import LakeConfig
 from frazil.lake.feed import SOURCES
 from frazil.lake.history import History, Lakeside
-from frazil.lake.user_session import source_of
+from frazil.lake.user_session import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,7 +99,7 @@ def ask(lake: Lake, text: str, *, timeout_ms: int, rows_max: int) -> pa.Table:
         for name, value in SETTINGS.items():
             spark.conf.set(name, value)
         names = check_query(spark, text)
-        spark.dataSource.register(source_of(lake.data_folder, lake.config))
+        register(spark, lake.data_folder, lake.config)
         for table in names & {table for _, table, _ in SOURCES}:
             whole(spark, table, lake.data_folder, lake.config).createOrReplaceTempView(table)
         frame = spark.sql(text)

@@ -59,8 +59,7 @@ def session(
         spark = builder.getOrCreate()
     else:
         spark = SparkProcess.open(settings).session
-    with _active(spark):
-        spark.dataSource.register(source_of(folder, config))
+    register(spark, folder, config)
     return spark
 
 
@@ -94,6 +93,12 @@ def user_settings(data: Path, config: LakeConfig) -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "true",
         **config.spark,
     }
+
+
+def register(spark: SparkSession, data: Path, config: LakeConfig) -> None:
+    """Have a new session know the data source."""
+    with _active(spark):
+        spark.dataSource.register(source_of(data, config))
 
 
 def source_of(data: Path, config: LakeConfig) -> type[FrazilSource]:
