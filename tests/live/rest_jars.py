@@ -9,7 +9,6 @@ of the release before ours: the tests of that were not published.
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import pyspark
 
 from frazil.lake.jars import RESOLVE_TIMEOUT_S, default_folder, paths
+from tests.live.locked_jars import LockedJars
 
 WANTED = """\
 <ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
@@ -33,9 +33,11 @@ WANTED = """\
   </dependencies>
 </ivy-module>
 """
-LOCK = Path(__file__).with_suffix(".lock")
-"""Digest and name of every file: the server, and all it needs."""
-FOLDER = Path.home() / ".cache" / "frazil" / "rest-catalog"
+JARS = LockedJars(
+    lock=Path(__file__).with_suffix(".lock"),
+    folder=Path.home() / ".cache" / "frazil" / "rest-catalog",
+)
+"""The server, and all it needs."""
 SPARK = Path(pyspark.__file__).parent / "jars"
 FROM_SPARK = ("hadoop-client-api-", "hadoop-client-runtime-", "log4j-", "commons-logging-", "py4j-")
 """What the server reads settings with, says why it fails with, and is told with what to serve."""
@@ -44,20 +46,11 @@ SQLITE = "org.xerial_sqlite-jdbc-"
 OUTPUT_LINES_SHOWN = 20
 
 
-def locked() -> dict[str, str]:
-    """File name -> what its SHA-256 must be."""
-    lines = [line.split() for line in LOCK.read_text(encoding="utf-8").splitlines()]
-    return {name: digest for digest, name in lines}
-
-
 def class_path() -> str:
     """For Java. What is locked comes first."""
     found = [path for path in sorted(SPARK.glob("*.jar")) if path.name.startswith(FROM_SPARK)]
     sqlite = [path for path in paths(default_folder()) if path.name.startswith(SQLITE)]
-    jars = [FOLDER / "jars" / name for name in locked()]
-    missing = [path.name for path in jars if not path.is_file()]
-    assert not missing, f"run `make setup` while there is a network; missing: {missing}"
-    return ":".join(str(path) for path in [*jars, *sqlite, *found])
+    return ":".join(str(path) for path in [*JARS.paths(), *sqlite, *found])
 
 
 def gateway_jar() -> str:
@@ -66,26 +59,13 @@ def gateway_jar() -> str:
     return str(found)
 
 
-def resolve() -> None:
-    """Fetch what is missing. Nothing but the locked files is accepted."""
-    wrong = _wrong()
-    if not wrong:
-        return
-    for path in wrong:
-        path.unlink(missing_ok=True)
-    _fetch()
-    wrong = _wrong()
-    if wrong:
-        raise SystemExit(f"these are not the files of {LOCK}: {wrong}; remove {FOLDER}")
-
-
 def _fetch() -> None:
     (ivy,) = SPARK.glob("ivy-*.jar")
-    pattern = f"{FOLDER}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
+    pattern = f"{JARS.folder}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
     with tempfile.NamedTemporaryFile("w", suffix=".xml") as wanted:
         wanted.write(WANTED)
         wanted.flush()
-        command = ["java", "-jar", str(ivy), "-ivy", wanted.name, "-cache", f"{FOLDER}/cache"]
+        command = ["java", "-jar", str(ivy), "-ivy", wanted.name, "-cache", f"{JARS.folder}/cache"]
         command += ["-types", "jar", "bundle", "-confs", "default", "-retrieve", pattern]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False
@@ -95,13 +75,5 @@ def _fetch() -> None:
         raise SystemExit(f"the jars of the REST catalog were not fetched:\n{shown}")
 
 
-def _wrong() -> list[Path]:
-    def is_whole(path: Path, digest: str) -> bool:
-        return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
-
-    places = {FOLDER / "jars" / name: digest for name, digest in locked().items()}
-    return [path for path, digest in places.items() if not is_whole(path, digest)]
-
-
 if __name__ == "__main__":
-    resolve()
+    JARS.resolve(_fetch)
