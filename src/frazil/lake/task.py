@@ -146,9 +146,9 @@ class _Gathered:
 
     def add(self, batch: pa.RecordBatch, saved_bytes: int = 0) -> None:
         """Numbers count as the texts they stand for: Parquet may have to write those."""
-        bytes_of_row = (batch.nbytes + saved_bytes) / max(1, batch.num_rows)
-        for part in split(batch, batch.nbytes + saved_bytes, self._bytes_max):
-            size = int(part.num_rows * bytes_of_row)
+        whole = batch.nbytes + saved_bytes
+        for part in split(batch, whole, self._bytes_max):
+            size = whole * part.num_rows // batch.num_rows
             if self._batches and self._bytes + size > self._bytes_max:
                 self._write()
             self._batches.append(part)

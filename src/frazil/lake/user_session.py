@@ -63,22 +63,6 @@ def session(
     return spark
 
 
-@contextmanager
-def _active(spark: SparkSession) -> Iterator[None]:
-    """Make a session that of this thread for the time being. Spark looks there, and not into the
-    session it was asked for, whether a name is taken."""
-    sessions: Any = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")  # noqa: SLF001
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
-
-
 def user_settings(data: Path, config: LakeConfig) -> dict[str, str]:
     """The settings of such a session: also for `spark-submit --properties-file`."""
     folder = _checked(data)
@@ -99,6 +83,22 @@ def register(spark: SparkSession, data: Path, config: LakeConfig) -> None:
     """Have a new session know the data source."""
     with _active(spark):
         spark.dataSource.register(source_of(data, config))
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make a session that of this thread for the time being. Spark looks there, and not into the
+    session it was asked for, whether a name is taken."""
+    sessions: Any = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")  # noqa: SLF001
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def source_of(data: Path, config: LakeConfig) -> type[FrazilSource]:

@@ -249,7 +249,7 @@ class Engine:
         schemas = tables_of(self._schemas, job.query.spelled)
         if not found.parts or not found.is_plain or not tally.suits(schemas[tally.table]):
             return None
-        rows = self._counts.of(found.lots[0], tally.columns, lambda: job.leash.hold(None))
+        rows = self._counts.of(found.lots[0], tally.columns, job.leash.check)
         if rows is None:
             return None
         return self._here.start_tally(job.query, tally, {tally.table: TableRows(batches=rows)})
