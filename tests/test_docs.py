@@ -63,7 +63,7 @@ def test_every_flag_in_the_pages_exists() -> None:
     ]
     assert len(lines) >= 3
     for line in lines:
-        assert cli.parser().parse_args(line[1:]).verb
+        assert cli.parser().parse_args(line[1:]).run
 
 
 def test_every_make_target_exists() -> None:

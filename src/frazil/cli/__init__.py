@@ -1,0 +1,21 @@
+"""cli: the command `frazil`. One file per verb; what is heavy is imported where it is needed.
+
+    command.py     the command: its verbs, its exit codes
+    options.py     flags that several verbs have
+    logs.py        what the program says on standard error while it works
+
+    up.py          run a node
+    flush.py       bring what is durable into tables
+    maintain.py    join small files of the tables, and tidy up
+    appender.py    fill tables from a Kafka
+    pyspark.py     PySpark over a data folder
+    warm.py        compile and fetch ahead
+
+A verb is a module with `HELP`, `add_arguments(parser)` and `run(options)`, which returns the exit
+code: 0 is well, 1 is a failure, 2 is a wrong use or wrong settings. Results go to standard output,
+everything else to standard error.
+"""
+
+from frazil.cli.command import main, parser
+
+__all__ = ["main", "parser"]

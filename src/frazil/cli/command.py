@@ -1,0 +1,43 @@
+"""The command: which verbs there are, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from frazil import __version__
+from frazil.errors import FrazilError, Malformed
+
+FAILED = 1
+WRONG_USE = 2
+
+VERBS = ("up", "flush", "maintain", "appender", "pyspark", "warm")
+"""In the order of the help; each is a module here."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb. 0 is well, 1 is a failure, 2 is a wrong use or wrong settings."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except Malformed as error:
+        print(f"frazil: {error}", file=sys.stderr)
+        return WRONG_USE
+    except FrazilError as error:
+        print(f"frazil: {error}", file=sys.stderr)
+        return FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command understands."""
+    made = argparse.ArgumentParser(prog="frazil", description="Telemetry, durable at once.")
+    made.add_argument("--version", action="version", version=f"frazil {__version__}")
+    verbs = made.add_subparsers(required=True, metavar="VERB", dest="verb")
+    for name in VERBS:
+        module = importlib.import_module(f"frazil.cli.{name}")
+        verb = verbs.add_parser(name, help=module.HELP, description=module.__doc__)
+        module.add_arguments(verb)
+        verb.set_defaults(run=module.run)
+    return made

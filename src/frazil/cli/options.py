@@ -1,0 +1,28 @@
+"""Flags that several verbs have."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from frazil.config import Config
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE", help="settings in TOML; flags are stronger")
+
+
+def add_data(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--data", metavar="DIR", help=f"{what} (data)")
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def folder_config(options: argparse.Namespace) -> Config:
+    """The settings of a verb that has `--config` and `--data`."""
+    from frazil.config import load
+
+    return load(options.config, {} if options.data is None else {"data": options.data})

@@ -1,0 +1,40 @@
+"""PySpark over a data folder: a shell, or a script."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from frazil.cli.options import add_config, add_data, folder_config
+
+HELP = "PySpark over a data folder: a shell, or a script"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_config(parser)
+    add_data(parser, "the folder; a node may be using it")
+    add = parser.add_argument
+    add("--settings", action="store_true", help="print Spark's settings, for spark-submit")
+    add("script", nargs="?", metavar="SCRIPT", help="a program that has `spark`")
+    add("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open a shell with a session, or run a script in one."""
+    from frazil import lake
+
+    config = folder_config(options)
+    folder = Path(config.data)
+    if options.settings:
+        for name, value in sorted(lake.user_settings(folder, config.lake).items()):
+            print(f"{name} {value}")
+        return 0
+    spark = lake.session(folder, config.lake)
+    try:
+        if options.script is not None:
+            lake.run_script(spark, options.script, options.arguments)
+        else:
+            lake.open_shell(spark, folder.absolute(), config.lake)
+    finally:
+        spark.stop()
+    return 0
