@@ -13,6 +13,7 @@ from frazil.ingest import IngestConfig
 from frazil.lake import LakeConfig
 from frazil.log import LogConfig
 from frazil.query import QueryConfig
+from frazil.serve import ServeConfig
 
 BATCH_OVERHEAD_BYTES = 1024
 """What the log adds to a request: a batch header, a record's fields and its digest."""
@@ -27,6 +28,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     hot: HotConfig = msgspec.field(default_factory=HotConfig)
     lake: LakeConfig = msgspec.field(default_factory=LakeConfig)
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
+    serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
 
     def __post_init__(self) -> None:
         if self.ingest.body_bytes_max + BATCH_OVERHEAD_BYTES > self.log.batch_bytes_max:
@@ -34,6 +36,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 f"ingest.body_bytes_max ({self.ingest.body_bytes_max}) does not fit into "
                 f"log.batch_bytes_max ({self.log.batch_bytes_max}); lower it or raise the other"
             )
+        for name in ("grpc_port", "http_port"):
+            port = getattr(self.ingest, name)
+            if self.serve.enabled and self.serve.http_port == port != 0:
+                raise Malformed(f"serve.http_port and ingest.{name} are both {port}")
 
 
 def load(path: str | None, overrides: dict[str, Any]) -> Config:
