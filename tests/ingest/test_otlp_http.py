@@ -64,7 +64,7 @@ def fresh() -> bytes:
 
 def connections(served: Serving) -> int:
     """Connections that the server knows of."""
-    return served.on_loop(lambda: len(served.otlp._http._state.connections))
+    return served.on_loop(lambda: len(served.otlp._http._port._state.connections))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,7 +361,7 @@ def test_an_idle_connection_holds_no_body(client: RawClient, served: Serving) ->
     assert soon(lambda: connections(served) == 1)  # those of other tests are gone
 
     def held() -> list[int]:
-        known = served.otlp._http._state.connections
+        known = served.otlp._http._port._state.connections
         return [len(each.cycle.body) for each in known if isinstance(each, HttpConnection)]
 
     assert served.on_loop(held) == [0]

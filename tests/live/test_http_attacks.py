@@ -20,7 +20,8 @@ import zstandard
 from frazil.ingest import IngestConfig, Signal
 from frazil.ingest.access import PAUSED_MAX
 from frazil.ingest.http_connection import REFUSED
-from frazil.ingest.http_head import HEAD_BYTES_MAX, TARGET_BYTES_MAX
+from frazil.ingest.http_head import HEAD_BYTES_MAX
+from frazil.ingest.otlp_http import TARGET_BYTES_MAX
 from tests.conformance.cases import log, logs
 from tests.ingest.certificates import Certificates, make_certificates
 from tests.ingest.raw_http import JSON, RawClient, chunked, connected, head, post
@@ -218,9 +219,9 @@ def test_a_head_has_an_end(name: str, pieces: int, client: RawClient, served: Se
 def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
     """A server with little time for anybody."""
     monkeypatch.setattr("frazil.ingest.http_connection.HEAD_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("frazil.ingest.http_transport.FETCH_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("frazil.ingest.otlp_http.IDLE_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("frazil.ingest.otlp_http.HANDSHAKE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.ingest.otlp_http.FETCH_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.ingest.http_port.IDLE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.ingest.http_port.HANDSHAKE_TIMEOUT_S", 0.3)
     config = IngestConfig(grpc_port=0, http_port=0, body_timeout_ms=300)
     with serving(tmp_path, config) as both:
         yield both
@@ -284,9 +285,9 @@ def test_slow_bodies_are_cut_short(is_chunked: bool, impatient: Serving) -> None
 
 def test_an_answer_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who does not read what he is sent is cut off, and what he was sent is forgotten."""
-    monkeypatch.setattr("frazil.ingest.http_transport.FETCH_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("frazil.ingest.otlp_http.FETCH_TIMEOUT_S", 0.2)
     with serving(tmp_path, CONFIG) as both, connected(both.otlp.http_port) as client:
-        connections = both.otlp._http._state.connections
+        connections = both.otlp._http._port._state.connections
         client.send(post(fresh()))
         assert client.reply().status == 200
 
@@ -303,7 +304,7 @@ def test_a_refused_connection_is_not_kept_for_ever(impatient: Serving) -> None:
     with connected(impatient.otlp.http_port) as client:
         client.send(b"garbage\r\n\r\n")
         assert client.reply().status == 400
-        assert soon(lambda: not impatient.otlp._http._state.connections)
+        assert soon(lambda: not impatient.otlp._http._port._state.connections)
 
 
 def test_slow_bodies_make_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +351,7 @@ def test_too_many_connections_are_told_so(tmp_path: Path) -> None:
             client.send(post(fresh()))
             assert client.reply().status == 200
         stack.close()
-        assert soon(lambda: not both.otlp._http._state.connections)
+        assert soon(lambda: not both.otlp._http._port._state.connections)
         check_service(both)
 
 
@@ -362,7 +363,7 @@ def test_far_too_many_connections_are_cut(tmp_path: Path, monkeypatch: pytest.Mo
         for _ in range(4):
             stack.enter_context(connected(port)).send(post(b"")[:-1])
         crowd = [stack.enter_context(connected(port)) for _ in range(20)]
-        assert soon(lambda: len(both.otlp._http._state.connections) == 6)
+        assert soon(lambda: len(both.otlp._http._port._state.connections) == 6)
         assert [client.reply().status for client in crowd[:2]] == [503, 503]
         assert all(client.is_closed() for client in crowd[2:])
 
@@ -618,7 +619,7 @@ def test_a_handshake_has_an_end(
     tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who connects to a port with TLS and says nothing is cut off."""
-    monkeypatch.setattr("frazil.ingest.otlp_http.HANDSHAKE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("frazil.ingest.http_port.HANDSHAKE_TIMEOUT_S", 0.2)
     with (
         serving(tmp_path, tls_config(certificates)) as both,
         connected(both.otlp.http_port) as client,

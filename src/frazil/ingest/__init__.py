@@ -8,6 +8,7 @@
     grpc_calls.py       how every call is refused
     grpc_services.py    health and reflection
     otlp_http.py        OTLP/HTTP
+    http_port.py        HttpPort: a port for HTTP/1.1, and the application behind it
     http_exports.py     what becomes of a request
     http_request.py     what a request says about itself
     http_arrivals.py    bodies that must come in time
@@ -31,9 +32,31 @@ Everything here belongs to the event loop; the log's writer thread answers it by
 """
 
 from frazil.ingest.access import Access
-from frazil.ingest.config import IngestConfig
+from frazil.ingest.config import IngestConfig, is_loopback
+from frazil.ingest.http_answers import Answer, Refusal, cors_headers
+from frazil.ingest.http_connection import CUT, Manners
+from frazil.ingest.http_port import Address, App, HttpPort
+from frazil.ingest.http_request import Receive, Scope, Send
 from frazil.ingest.otlp import Otlp
 from frazil.ingest.signals import Signal
 from frazil.ingest.wire import warm
 
-__all__ = ["Access", "IngestConfig", "Otlp", "Signal", "warm"]
+__all__ = [
+    "CUT",
+    "Access",
+    "Address",
+    "Answer",
+    "App",
+    "HttpPort",
+    "IngestConfig",
+    "Manners",
+    "Otlp",
+    "Receive",
+    "Refusal",
+    "Scope",
+    "Send",
+    "Signal",
+    "cors_headers",
+    "is_loopback",
+    "warm",
+]

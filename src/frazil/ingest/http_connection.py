@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -22,7 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from frazil.errors import FrazilError, Malformed, Unavailable
-from frazil.ingest.http_answers import Refusal, answer_of_error, encode_answer, reason_of
+from frazil.ingest.http_answers import Answer, Refusal, encode_answer, reason_of
 from frazil.ingest.http_head import (
     HEADER_EXTRA_BYTES,
     check_head,
@@ -50,19 +51,38 @@ REFUSED = Counter(
 )
 
 
+CUT = "frazil.cut"
+"""What an application sends instead of the rest of an answer that it cannot finish: what is on its
+way is delivered, and then the connection ends, so that nobody takes a part for the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """How the clients of a port are treated."""
+
+    count_max: int
+    count_setting: str
+    target_bytes_max: int
+    """What stands between the method and the version."""
+    fetch_timeout_s: float
+    """How long a client may leave an answer unread, before and after the connection is closed."""
+    answer_of: Callable[[FrazilError | Refusal], Answer]
+    """What is answered to what cannot be read as a request."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Connections:
     """What the connections of a port share. Belongs to the event loop."""
 
     config: Config
     state: ServerState
-    count_max: int
+    manners: Manners
     waiting: dict[HttpConnection, float] = field(default_factory=dict)
     """Those that serve no request at the moment, and since when; longest first."""
 
     def make_room(self, now_s: float) -> None:
         """Have somebody go who only holds a place, if there is none left."""
-        if len(self.state.connections) < self.count_max or not self.waiting:
+        if len(self.state.connections) < self.manners.count_max or not self.waiting:
             return
         connection, since_s = next(iter(self.waiting.items()))
         if now_s - since_s >= PATIENCE_S:
@@ -92,16 +112,17 @@ class HttpConnection(HttpToolsProtocol):
     # What the transport says.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        manners = self._shared.manners
         self._shared.make_room(self.loop.time())
-        super().connection_made(PatientTransport(transport, self.loop))
+        super().connection_made(PatientTransport(transport, self.loop, manners.fetch_timeout_s))
         self._wait()
-        excess = len(self.connections) - self._shared.count_max
+        excess = len(self.connections) - manners.count_max
         if excess <= 0:
             self._begin_head()
         elif excess > TURNED_AWAY_MAX:
             self.cut()
         else:
-            limit = f"ingest.connections_max ({self._shared.count_max})"
+            limit = f"{manners.count_setting} ({manners.count_max})"
             self.refuse(Unavailable(f"as many connections are open as may be, by {limit}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -154,7 +175,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
-        check_target(self.url)
+        check_target(self.url, self._shared.manners.target_bytes_max)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_bytes += len(name) + len(value) + HEADER_EXTRA_BYTES
@@ -224,6 +245,10 @@ class HttpConnection(HttpToolsProtocol):
             if cycle.more_body:  # What is unread must not pass for the next request.
                 cycle.keep_alive = False
                 self._is_deaf = self.transport.is_unread = True
+            if message["type"] == CUT:
+                cycle.disconnected = True
+                self.transport.close()
+                return
             await send(message)
 
         await app(scope, receive, answer)
@@ -268,7 +293,7 @@ class HttpConnection(HttpToolsProtocol):
             self.cycle.disconnected = True  # Its task stops reading, and answers nobody.
             self.cycle.message_event.set()
             self._wait()
-        answer = answer_of_error(error, None)
+        answer = self._shared.manners.answer_of(error)
         self.transport.write(encode_answer(answer, self.server_state.default_headers))
         self.transport.close()
 

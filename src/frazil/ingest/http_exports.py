@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any
 
 from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.ingest.access import Access
@@ -35,6 +33,7 @@ from frazil.ingest.http_request import (
     HttpRequest,
     Receive,
     Scope,
+    Send,
     known_encoding,
     known_type,
 )
@@ -42,8 +41,6 @@ from frazil.ingest.receive import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
 from frazil.ingest.signals import Signal
 
 logger = logging.getLogger(__name__)
-
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 INLINE_BYTES_MAX = 1024 * 1024
 """Bodies that become larger are decompressed on another thread, so that nobody waits for them."""

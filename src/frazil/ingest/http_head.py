@@ -14,20 +14,18 @@ from frazil.ingest.http_answers import Headers, Refusal, encode_headers
 HEAD_BYTES_MAX = 32 * 1024
 """All headers of a request; those of an exporter, token included, take about one of these."""
 HEADERS_MAX = 100
-TARGET_BYTES_MAX = 4 * 1024
-"""What stands between the method and the version; ours are about ten letters."""
 HEADER_EXTRA_BYTES = len(b": \r\n")
 
 VERSIONS = ("1.0", "1.1")
 
 
-def check_target(target: bytes) -> None:
+def check_target(target: bytes, bytes_max: int) -> None:
     """Refuse what is far too long for a path, whether or not all of it has come."""
-    if len(target) > TARGET_BYTES_MAX:
+    if len(target) > bytes_max:
         raise Refusal(
             HTTPStatus.REQUEST_URI_TOO_LONG,
-            f"the path is above {TARGET_BYTES_MAX} bytes; send to /v1/logs, /v1/traces or "
-            "/v1/metrics",
+            f"what stands behind {target[:20].decode('latin-1')!r} makes the path longer than "
+            f"{bytes_max} bytes; send less there",
         )
 
 

@@ -14,6 +14,7 @@ from frazil.ingest.signals import Signal
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 PATHS = {signal.path: signal for signal in Signal}
 

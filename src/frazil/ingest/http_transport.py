@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-FETCH_TIMEOUT_S = 5.0
-"""How long a client may leave an answer unread, before and after the connection is closed."""
-
 
 class PatientTransport(asyncio.Transport):
     """A transport that, when closed, waits for the client to fetch his answer, but not forever.
@@ -17,8 +14,11 @@ class PatientTransport(asyncio.Transport):
     thrown away by whoever reads it, until he closes as well or time is up.
     """
 
-    def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop, fetch_timeout_s: float
+    ) -> None:
         super().__init__()
+        self._fetch_timeout_s = fetch_timeout_s
         self._inner = inner
         self._loop = loop
         self._is_closing = False
@@ -41,7 +41,7 @@ class PatientTransport(asyncio.Transport):
     def begin_deadline(self) -> None:
         """The client has something to fetch; cut him off if he does not."""
         if self._deadline is None:
-            self._deadline = self._loop.call_later(FETCH_TIMEOUT_S, self._inner.abort)
+            self._deadline = self._loop.call_later(self._fetch_timeout_s, self._inner.abort)
 
     def end_deadline(self) -> None:
         """He has fetched enough to go on."""

@@ -1,117 +1,55 @@
-"""OtlpHttp: the port for telemetry over HTTP/1.1. Opens it, and closes it again.
+"""OtlpHttp: the port for telemetry over HTTP/1.1.
 
 What a connection may do is in `http_connection`, what a request becomes in `http_exports`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from typing import Self
 
-import uvicorn
-from uvicorn.server import ServerState
-
-from frazil.errors import Unavailable
 from frazil.ingest.access import Access
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.http_connection import IDLE_TIMEOUT_S, Connections, HttpConnection
+from frazil.ingest.http_answers import answer_of_error
+from frazil.ingest.http_connection import Manners
 from frazil.ingest.http_exports import HttpExports
+from frazil.ingest.http_port import Address, HttpPort
 from frazil.ingest.receive import Receiver
 
-BACKLOG = 1024
-"""Connections that the system holds until they are accepted."""
-HANDSHAKE_TIMEOUT_S = 10.0
-"""A client that opens a connection and then does not speak TLS is gone after this."""
-DATE_INTERVAL_S = 1.0
-"""The answers carry the date, which has no parts of seconds."""
+TARGET_BYTES_MAX = 4 * 1024
+"""What stands between the method and the version; ours are about ten letters."""
+FETCH_TIMEOUT_S = 5.0
+"""How long a client may leave an answer unread; ours are some bytes."""
 
 
 class OtlpHttp:
     """An open port for OTLP/HTTP. Belongs to the event loop."""
 
-    def __init__(
-        self,
-        exports: HttpExports,
-        state: ServerState,
-        server: asyncio.Server,
-        dating: asyncio.Task[None],
-    ) -> None:
-        self.port: int = server.sockets[0].getsockname()[1]
+    def __init__(self, exports: HttpExports, port: HttpPort) -> None:
+        self.port = port.port
         self._exports = exports
-        self._state = state
-        self._server = server
-        self._dating = dating
+        self._port = port
 
     @classmethod
     async def open(cls, config: IngestConfig, access: Access, receiver: Receiver) -> Self:
         """Listen. `Unavailable` when the address cannot be had."""
-        listener = await _bind(config)
         exports = HttpExports(config, access, receiver)
-        shared = _uvicorn(exports)
-        connections = Connections(
-            config=shared.config, state=shared.server_state, count_max=config.connections_max
+        address = Address(
+            host=config.host,
+            port=config.http_port,
+            what="OTLP/HTTP",
+            host_setting="ingest.host",
+            port_setting="ingest.http_port",
         )
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: HttpConnection(connections),
-            sock=listener,
-            backlog=BACKLOG,
-            ssl=access.tls,
-            ssl_handshake_timeout=None if access.tls is None else HANDSHAKE_TIMEOUT_S,
+        manners = Manners(
+            count_max=config.connections_max,
+            count_setting="ingest.connections_max",
+            target_bytes_max=TARGET_BYTES_MAX,
+            fetch_timeout_s=FETCH_TIMEOUT_S,
+            answer_of=lambda error: answer_of_error(error, None),
         )
-        return cls(exports, shared.server_state, server, loop.create_task(_date(shared)))
+        return cls(exports, await HttpPort.open(exports.serve, address, access, manners))
 
     async def close(self, grace_s: float) -> None:
         """Accept no connections any more, let requests finish for `grace_s`, then cut them off."""
-        self._server.close()
-        connections = [c for c in self._state.connections if isinstance(c, HttpConnection)]
-        for connection in connections:
-            connection.shutdown()
-        in_hand = [*self._state.tasks, *(connection.gone for connection in connections)]
-        if in_hand:
-            await asyncio.wait(in_hand, timeout=grace_s)
-        for connection in connections:
-            connection.cut()
-        unfinished = [*self._state.tasks, self._dating]
-        for task in unfinished:
-            task.cancel()
-        await asyncio.wait(unfinished)
+        await self._port.close(grace_s)
         self._exports.close()
-
-
-def _uvicorn(exports: HttpExports) -> uvicorn.Server:
-    """What all connections share: settings, a list of them and of their tasks, the date."""
-    config = uvicorn.Config(
-        exports.serve,
-        interface="asgi3",
-        lifespan="off",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=IDLE_TIMEOUT_S,
-    )
-    config.load()
-    return uvicorn.Server(config)
-
-
-async def _date(shared: uvicorn.Server) -> None:
-    while True:
-        await shared.on_tick(0)
-        await asyncio.sleep(DATE_INTERVAL_S)
-
-
-async def _bind(config: IngestConfig) -> socket.socket:
-    host, port = config.host, config.http_port
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, _, _, _, address = found[0]
-        is_dual = host == "::" and socket.has_dualstack_ipv6()
-        return socket.create_server(address[:2], family=family, dualstack_ipv6=is_dual)
-    except OSError as error:
-        raise Unavailable(
-            f"OTLP/HTTP cannot listen on {host} port {port}: {error.strerror}; free the port, or "
-            "set ingest.host and ingest.http_port"
-        ) from None
