@@ -22,10 +22,13 @@ from frazil.ingest import Access, Otlp
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import Clock, Rand
+from frazil.serve import Api, Rooms
 
 logger = logging.getLogger(__name__)
 
 MAINTAIN_INTERVAL_S = 1.0
+API_DRAIN_S = 1.0
+"""Whoever reads can ask again; queries in hand may take this long."""
 DRAIN_S = 8.0
 """Requests in hand may take this long to be answered once a stop is asked for."""
 
@@ -36,6 +39,8 @@ class Ready:
 
     grpc_port: int
     http_port: int
+    api_port: int | None
+    """None when `serve.enabled` is false."""
     embedded: Embedded | None
     """From within this process; None when `hot.enabled` is false."""
     lake: Lake | None
@@ -63,6 +68,18 @@ async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Read
             embedded = Embedded.over(log, disk, config, clock=clock, lake=lake, fatal=_teller(died))
             rooms.enter_context(embedded)
         otlp = await Otlp.open(log, config.ingest, access, clock=clock, rand=rand)
+        rooms_shown = Rooms(
+            data=config.data,
+            log=log,
+            otlp=otlp,
+            tier=None if embedded is None else embedded.tier,
+            sql=None if embedded is None else embedded.sql,
+            lake=lake,
+            clock=clock,
+        )
+        api = None
+        if config.serve.enabled:
+            api = await Api.open(rooms_shown, config.serve, config.ingest, access)
         maintaining = asyncio.create_task(_maintain(log))
         stopping = asyncio.create_task(stop.wait())
         gc.freeze()  # what start-up has made stays; looking through it again and again took 8 %
@@ -71,6 +88,7 @@ async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Read
                 Ready(
                     grpc_port=otlp.grpc_port,
                     http_port=otlp.http_port,
+                    api_port=None if api is None else api.port,
                     embedded=embedded,
                     lake=lake,
                 )
@@ -80,6 +98,8 @@ async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Read
         finally:
             logger.info("stopping", extra={"requests_in_hand": otlp.gate.request_count})
             stopping.cancel()
+            if api is not None:
+                await api.close(API_DRAIN_S)
             await otlp.close(DRAIN_S)
             await _end(maintaining)
     if died.done():

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--host", help="address to listen on (127.0.0.1)")
     add("--otlp-grpc-port", type=int, metavar="N", help="0 is any free port (4317)")
     add("--otlp-http-port", type=int, metavar="N", help="0 is any free port (4318)")
+    add("--http-port", type=int, metavar="N", help="of SQL and the API; 0 is any free port (4320)")
     add("--tls-certificate", metavar="FILE", help="PEM; with --tls-key")
     add("--tls-key", metavar="FILE", help="PEM, without a password")
     add("--tls-client-ca", metavar="FILE", help="clients must show a certificate of these")
@@ -63,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
         where = {
             "otlp_grpc_port": ready.grpc_port,
             "otlp_http_port": ready.http_port,
+            "http_port": ready.api_port,
             "data": str(Path(config.data).absolute()),
         }
         if options.json:
@@ -74,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
             f"Frazil {__version__} is up.\n"
             f"  OTLP/gRPC  {scheme}://{host}:{ready.grpc_port}\n"
             f"  OTLP/HTTP  {scheme}://{host}:{ready.http_port}\n"
+            f"  API, SQL   {scheme}://{host}:{ready.api_port}\n"
             f"  data       {where['data']}, at most {config.log.disk_bytes_max / GiB:.1f} GiB\n"
             f"  Iceberg    {_lake_line(config, ready.lake is not None)}\n\n"
             "Point an application here:\n"
@@ -102,6 +105,8 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
     given = {setting: getattr(options, flag) for flag, setting in INGEST_FLAGS.items()}
     ingest = {setting: value for setting, value in given.items() if value is not None}
     overrides: dict[str, Any] = {"ingest": ingest} if ingest else {}
+    if options.http_port is not None:
+        overrides["serve"] = {"http_port": options.http_port}
     if options.data is not None:
         overrides["data"] = options.data
     return overrides

@@ -174,7 +174,11 @@ class Lake:
 
     def maintain(self) -> list[Maintained]:
         """Do to the tables all that can be done now, and tell what that was. Starts Spark."""
-        return self.run(self._maintenance.all)
+        return self.ask_maintain().result()
+
+    def ask_maintain(self) -> Future[list[Maintained]]:
+        """As `maintain`, without waiting."""
+        return self.ask(self._maintenance.all)
 
     def run(self, job: Callable[[], T]) -> T:
         """Have the thread do something with the tables, between two rounds, and wait for it."""

@@ -5,6 +5,7 @@
     given.py        rows that somebody else has worked out, as a result
     result.py       Result: rows as they come, as Arrow and as other things
     rendering.py    rows as HTML
+    written.py      rows as JSON and CSV
 
     tokens.py       the words of SQL
     dialect.py      how our words are spelled for the engine
@@ -72,6 +73,7 @@ from frazil.query.services import (
     latencies,
 )
 from frazil.query.traces import SpanNode, Trace, TraceSummary, find_traces, trace
+from frazil.query.written import columns_of, csv_head, csv_of, json_of, json_rows
 
 __all__ = [
     "Ask",
@@ -88,11 +90,16 @@ __all__ = [
     "SpanNode",
     "Trace",
     "TraceSummary",
+    "columns_of",
+    "csv_head",
+    "csv_of",
     "dependencies",
     "facets",
     "failures",
     "find_traces",
     "histogram",
+    "json_of",
+    "json_rows",
     "latencies",
     "result_of",
     "trace",

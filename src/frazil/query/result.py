@@ -44,7 +44,7 @@ class Result:
         self.is_cut = False
         self._run = run
         self._leash = leash
-        self._rows_max = rows_max
+        self.rows_max = rows_max
         self._row_count = 0
         self._ahead: deque[pa.RecordBatch] = deque([preface] if preface is not None else [])
         self._on_close = on_close
@@ -73,7 +73,7 @@ class Result:
         return None
 
     def _cut(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        left = self._rows_max - self._row_count
+        left = self.rows_max - self._row_count
         self._row_count += batch.num_rows
         if batch.num_rows > left:
             self.is_cut = True
@@ -88,7 +88,7 @@ class Result:
         yield from self
         if self.is_cut:
             raise TooLarge(
-                f"the result has more than query.rows_max ({self._rows_max}) rows; add a LIMIT, "
+                f"the result has more than query.rows_max ({self.rows_max}) rows; add a LIMIT, "
                 "aggregate, or read it batch by batch"
             )
 

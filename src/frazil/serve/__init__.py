@@ -1,12 +1,24 @@
 """serve: what a node shows over HTTP: SQL, questions, how it does.
 
+    api.py         Api: the port, open
+    app.py         App: what becomes of a request
     config.py      ServeConfig
     rooms.py       Rooms: what there is to show
+    desk.py        Desk: what an endpoint works with; Asking: queries that end when nobody waits
+    endpoints.py   Endpoint, Routes: one thing that can be asked for, and how it is found
+    listing.py     all of them
+    openapi.py     all of them, described for programs
+    request.py     Request: what somebody asks, and the values in it
+    answers.py     answers, and errors by number
+    streams.py     rows on their way: Arrow and CSV
+    sql.py         SQL
+    lake_work.py   flush, maintenance, snapshots
 
 Everything here belongs to the event loop; whatever takes long runs in threads of its own.
 """
 
+from frazil.serve.api import Api
 from frazil.serve.config import ServeConfig
 from frazil.serve.rooms import Rooms
 
-__all__ = ["Rooms", "ServeConfig"]
+__all__ = ["Api", "Rooms", "ServeConfig"]

@@ -1,0 +1,89 @@
+"""What the API answers with: JSON, and for every error a number and a sentence."""
+
+from __future__ import annotations
+
+import math
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from frazil.errors import (
+    Conflict,
+    Corrupt,
+    FrazilError,
+    Overloaded,
+    Rejected,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+    Unresolved,
+)
+from frazil.ingest import Answer, Refusal
+
+JSON = b"application/json"
+TEXT = b"text/plain; charset=utf-8"
+
+STATUSES: dict[type[FrazilError], HTTPStatus] = {
+    Rejected: HTTPStatus.BAD_REQUEST,
+    TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Unauthenticated: HTTPStatus.UNAUTHORIZED,
+    Overloaded: HTTPStatus.TOO_MANY_REQUESTS,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    Conflict: HTTPStatus.CONFLICT,
+    Corrupt: HTTPStatus.SERVICE_UNAVAILABLE,
+    Unresolved: HTTPStatus.GATEWAY_TIMEOUT,
+}
+"""Error to HTTP status. A leaf that is not here has its parent's. A test walks the tree."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong, in one word for programs and one sentence for people."""
+
+    kind: str
+    message: str
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of every answer that is no success."""
+
+    error: Failure
+
+
+def status_of(error: FrazilError | Refusal) -> HTTPStatus:
+    """The number an error is answered with."""
+    if isinstance(error, Refusal):
+        return error.status
+    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+
+
+def failure_of(error: FrazilError | Refusal) -> Failure:
+    name = error.status.name if isinstance(error, Refusal) else _spelled(type(error).__name__)
+    return Failure(kind=name.lower(), message=str(error))
+
+
+def answer_of_error(error: FrazilError | Refusal) -> Answer:
+    """The answer to a request that could not be served."""
+    headers = [(b"content-type", JSON)]
+    if isinstance(error, Refusal):
+        headers += error.headers
+    elif isinstance(error, Overloaded):
+        headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.retry_after_ms / 1000))))
+    elif isinstance(error, Unauthenticated):
+        headers.append((b"www-authenticate", b"Bearer"))
+    body = msgspec.json.encode(ErrorAnswer(error=failure_of(error)))
+    return Answer(status=status_of(error), headers=headers, body=body)
+
+
+def answer_of(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    """A value as JSON."""
+    return answer_of_body(msgspec.json.encode(value), JSON, status)
+
+
+def answer_of_body(body: bytes, content_type: bytes, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    return Answer(status=status, headers=[(b"content-type", content_type)], body=body)
+
+
+def _spelled(name: str) -> str:
+    """`TooLarge` is `too_large`."""
+    return "".join(f"_{c}" if c.isupper() else c for c in name).lstrip("_")

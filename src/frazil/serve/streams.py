@@ -1,0 +1,122 @@
+"""Rows on their way to a client, piece by piece: Arrow and CSV.
+
+A stream that cannot be finished is cut off, so that nobody takes a part for the whole. For those
+who read Arrow as we write it, the last batch of such a stream is empty and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from frazil.errors import FrazilError, TooLarge
+from frazil.query import Result, csv_head, csv_of
+from frazil.serve.answers import failure_of
+
+ARROW = b"application/vnd.apache.arrow.stream"
+CSV = b"text/csv; charset=utf-8"
+
+ERROR_KEY = b"frazil.error"
+"""In the metadata of the last batch: the failure, in JSON."""
+CUT_KEY = b"frazil.is_cut"
+"""In the metadata of the last batch: there were more rows than the limit allows."""
+PIECE_ROWS = 8192
+"""Of CSV; larger batches are written in several pieces, so that no piece is large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An answer that is sent while it is made."""
+
+    content_type: bytes
+    pieces: Iterator[bytes]
+    """Read in a thread, one after the other."""
+    stop: Callable[[], None]
+    """End what is being worked on for the next piece, from any thread."""
+    close: Callable[[], None]
+    """Let go of what the pieces come from."""
+    farewell: Callable[[FrazilError], bytes]
+    """What is sent before the stream is cut off because of an error."""
+
+
+def arrow_stream(result: Result, *, may_cut: bool) -> Stream:
+    """Rows as an Arrow IPC stream."""
+    sink = _Pieces()
+    writer = pa.ipc.new_stream(sink, result.schema)
+
+    def pieces() -> Iterator[bytes]:
+        for batch in result:
+            writer.write_batch(batch)
+            yield sink.take()
+        if result.is_cut:
+            if not may_cut:
+                raise _cut(result)
+            writer.write_batch(_empty(result.schema), custom_metadata={CUT_KEY: b"true"})
+        writer.close()
+        yield sink.take()
+
+    def farewell(error: FrazilError) -> bytes:
+        why = msgspec.json.encode(failure_of(error))
+        writer.write_batch(_empty(result.schema), custom_metadata={ERROR_KEY: why})
+        return sink.take()
+
+    return Stream(
+        content_type=ARROW,
+        pieces=pieces(),
+        stop=result.cancel,
+        close=result.close,
+        farewell=farewell,
+    )
+
+
+def csv_stream(result: Result) -> Stream:
+    """Rows as CSV, with a line of names first."""
+
+    def pieces() -> Iterator[bytes]:
+        yield csv_head(result.schema)
+        for batch in result:
+            for start in range(0, batch.num_rows, PIECE_ROWS):
+                yield csv_of(batch.slice(start, PIECE_ROWS))
+        if result.is_cut:
+            raise _cut(result)
+
+    return Stream(
+        content_type=CSV,
+        pieces=pieces(),
+        stop=result.cancel,
+        close=result.close,
+        farewell=lambda _: b"",
+    )
+
+
+def _cut(result: Result) -> TooLarge:
+    return TooLarge(
+        f"the result has more than {result.rows_max} rows, the limit of this query or "
+        "query.rows_max; add a LIMIT, or aggregate"
+    )
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+class _Pieces:
+    """Where Arrow writes to, and pieces are taken from."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """There is nothing behind it."""
+
+    def take(self) -> bytes:
+        taken, self._parts = b"".join(self._parts), []
+        return taken
