@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from frazil.embedded import Embedded
+    from frazil.remote import Remote
 
 __version__ = "0.1.0"
 
@@ -20,3 +21,16 @@ def open(path: str | os.PathLike[str], *, config: str | os.PathLike[str] | None 
     from frazil.embedded import open_folder
 
     return open_folder(path, config)
+
+
+def connect(
+    url: str = "http://127.0.0.1:4320", *, token: str | None = None, ca_file: str | None = None
+) -> Remote:
+    """Ask a running node: `frazil.connect("http://127.0.0.1:4320").sql("SELECT …")`.
+
+    Gives what `open` gives, with the same results. `token` is one of those the node knows, and
+    `ca_file` the certificates to trust, where it has TLS with one of its own.
+    """
+    from frazil.remote import Remote
+
+    return Remote(url, token=token, ca_file=ca_file)

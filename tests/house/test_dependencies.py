@@ -13,7 +13,7 @@ from tests.house.sources import ROOT, Source, house, imports_of, report
 OWNERS: dict[str, set[str] | None] = {
     "google_crc32c": {"disk", "log", "hot"},
     "cramjam": {"log"},
-    "msgspec": {"log", "ingest", "hot", "lake", "query", "serve", "config"},
+    "msgspec": {"log", "ingest", "hot", "lake", "query", "serve", "config", "remote"},
     "blake3": {"ingest"},
     "google": {"ingest"},
     "grpc": {"ingest"},

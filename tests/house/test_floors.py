@@ -12,7 +12,16 @@ FLOORS = [{"model"}, {"disk"}, {"log"}, {"kafka", "ingest", "hot", "lake"}, {"qu
 CELLAR = [{"errors"}, {"metrics"}]
 """Loose files everybody may import."""
 
-ROOF = [{"config"}, {"embedded"}, {"appender"}, {"node"}, {"frazil"}, {"cli"}, {"__main__"}]
+ROOF = [
+    {"config"},
+    {"embedded"},
+    {"remote"},
+    {"appender"},
+    {"node"},
+    {"frazil"},
+    {"cli"},
+    {"__main__"},
+]
 """Loose files that wire the rooms together; `frazil` is the door of the library itself."""
 
 LEVELS = [*CELLAR, *FLOORS, *ROOF]

@@ -2,6 +2,7 @@
 
     command.py     the command: its verbs, its exit codes
     options.py     flags that several verbs have
+    where.py       which node to ask, or which folder
     logs.py        what the program says on standard error while it works
 
     up.py          run a node

@@ -1,4 +1,4 @@
-"""Bring all that a data folder holds into its tables."""
+"""Bring all that is acknowledged by now into the Iceberg tables. Returns when it is there."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from frazil.cli.options import add_config, add_data, add_json, folder_config
+from frazil.cli.options import add_json, folder_config
+from frazil.cli.where import add_where, connected, is_folder
 
 if TYPE_CHECKING:
     from frazil.lake import Appended
 
-HELP = "bring all that a data folder holds into its tables"
+HELP = "bring all that is acknowledged by now into the tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_config(parser)
-    add_data(parser, "the folder, which no node may use now")
+    add_where(parser)
     add_json(parser, "one line of JSON per commit")
 
 
 def run(options: argparse.Namespace) -> int:
     """Bring all that is in the log into the tables, and say what was new."""
-    from frazil.embedded import flush_folder
-
-    done = flush_folder(folder_config(options))
+    done = _flush_folder(options) if is_folder(options) else connected(options).flush()
     for each in done:
         say_appended(each, options.json)
     if not done and not options.json:
         print("nothing new")
     return 0
+
+
+def _flush_folder(options: argparse.Namespace) -> list[Appended]:
+    from frazil.embedded import flush_folder
+
+    return flush_folder(folder_config(options))
 
 
 def say_appended(done: Appended, is_json: bool) -> None:

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from frazil.cli.options import add_config, add_data, add_json, folder_config
+from frazil.cli.options import add_json, folder_config
+from frazil.cli.where import add_where, connected, is_folder
 
 if TYPE_CHECKING:
     from frazil.lake import Maintained
@@ -19,22 +20,25 @@ MB = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_config(parser)
-    add_data(parser, "the folder, which no node may use now")
+    add_where(parser)
     add_json(parser, "one line of JSON per table")
 
 
 def run(options: argparse.Namespace) -> int:
     """Do to the tables all that can be done, and say what that was. 1 when something could not."""
-    from frazil.embedded import maintain_folder
-
-    done = maintain_folder(folder_config(options))
+    done = _maintain_folder(options) if is_folder(options) else connected(options).maintain()
     if options.json:
         for each in done:
             print(json.dumps(each.to_dict()))
     else:
         _print_maintained(done)
     return FAILED if any(each.trouble for each in done) else 0
+
+
+def _maintain_folder(options: argparse.Namespace) -> list[Maintained]:
+    from frazil.embedded import maintain_folder
+
+    return maintain_folder(folder_config(options))
 
 
 def _print_maintained(done: Sequence[Maintained]) -> None:

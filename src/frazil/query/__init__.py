@@ -61,7 +61,7 @@ from frazil.query.ask import Ask, Range
 from frazil.query.config import Limits, QueryConfig
 from frazil.query.engine import Engine
 from frazil.query.functions import warm
-from frazil.query.given import result_of
+from frazil.query.given import result_of, result_of_run
 from frazil.query.logs import Bar, Facet, facets, histogram
 from frazil.query.result import Result
 from frazil.query.services import (
@@ -102,6 +102,7 @@ __all__ = [
     "json_rows",
     "latencies",
     "result_of",
+    "result_of_run",
     "trace",
     "warm",
 ]

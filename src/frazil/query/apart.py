@@ -317,6 +317,8 @@ class _Watch:
 class ApartRun:
     """A query in a process apart. The process is given back when it has finished."""
 
+    is_cut = False
+
     def __init__(self, workers: Workers, worker: Worker, started: Started) -> None:
         self.schema = pa.ipc.read_schema(pa.py_buffer(started.schema))
         self._workers = workers

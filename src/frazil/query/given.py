@@ -5,19 +5,27 @@ from __future__ import annotations
 import pyarrow as pa
 
 from frazil.errors import FrazilError
+from frazil.query.here import Run
 from frazil.query.leash import Leash
 from frazil.query.result import Result
 
 
 def result_of(table: pa.Table, rows_max: int) -> Result:
     """A result with these rows, of which at most `rows_max` are shown."""
-    leash, run = Leash(), Given(table)
+    return result_of_run(Given(table), rows_max)
+
+
+def result_of_run(run: Run, rows_max: int) -> Result:
+    """A result of a query that runs somewhere else."""
+    leash = Leash()
     leash.hold(run)
     return Result(run, leash, rows_max=rows_max, preface=None, on_close=lambda _: None)
 
 
 class Given:
     """Rows that are there already, read batch by batch."""
+
+    is_cut = False
 
     def __init__(self, table: pa.Table) -> None:
         self.schema = table.schema

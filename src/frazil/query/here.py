@@ -35,6 +35,8 @@ class Run(Protocol):
     """A query that is running, wherever that is. Read by one thread, stopped by any."""
 
     schema: pa.Schema
+    is_cut: bool
+    """Were there more rows than it has given?"""
 
     def next(self) -> pa.RecordBatch | None:
         """The next rows; None at the end. Raises what the run was stopped with."""
@@ -115,6 +117,8 @@ def frame_of(
 
 class HereRun:
     """A query in this process. What begins with an underscore happens in the loop's thread."""
+
+    is_cut = False
 
     def __init__(
         self, here: Here, query: Query, scene: OneScene, schema: pa.Schema, stream: Any

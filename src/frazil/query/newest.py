@@ -46,6 +46,8 @@ def is_worthwhile(newest: Newest, kept: Kept) -> bool:
 class NewestRun:
     """A run over as few pieces as will do."""
 
+    is_cut = False
+
     def __init__(
         self,
         newest: Newest,

@@ -67,6 +67,7 @@ class Result:
                 self._close("error")
                 raise
             if batch is None:
+                self.is_cut = self._run.is_cut
                 self._close("done")
             elif batch.num_rows:
                 return self._cut(batch)
@@ -88,9 +89,14 @@ class Result:
         yield from self
         if self.is_cut:
             raise TooLarge(
-                f"the result has more than query.rows_max ({self.rows_max}) rows; add a LIMIT, "
-                "aggregate, or read it batch by batch"
+                f"the result has more than {self.given_count} rows, the limit of this query or "
+                "query.rows_max; add a LIMIT, aggregate, or read it batch by batch"
             )
+
+    @property
+    def given_count(self) -> int:
+        """Rows that it has given."""
+        return min(self._row_count, self.rows_max)
 
     def arrow(self) -> pa.Table:
         """All rows as one table."""

@@ -17,8 +17,19 @@
 Everything here belongs to the event loop; whatever takes long runs in threads of its own.
 """
 
+from frazil.serve.answers import ErrorAnswer, Failure
 from frazil.serve.api import Api
 from frazil.serve.config import ServeConfig
 from frazil.serve.rooms import Rooms
+from frazil.serve.streams import ARROW, CUT_KEY, ERROR_KEY
 
-__all__ = ["Api", "Rooms", "ServeConfig"]
+__all__ = [
+    "ARROW",
+    "CUT_KEY",
+    "ERROR_KEY",
+    "Api",
+    "ErrorAnswer",
+    "Failure",
+    "Rooms",
+    "ServeConfig",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Self
 
 from frazil.ingest import Access, Address, HttpPort, IngestConfig, Manners, is_loopback
@@ -55,11 +56,11 @@ class Api:
             fetch_timeout_s=FETCH_TIMEOUT_S,
             answer_of=answer_of_error,
         )
-        try:
-            return cls(desk, await HttpPort.open(app.serve, address, access, manners))
-        except BaseException:
-            desk.close()
-            raise
+        with ExitStack() as undo:
+            undo.callback(desk.close)
+            port = await HttpPort.open(app.serve, address, access, manners)
+            undo.pop_all()
+        return cls(desk, port)
 
     async def close(self, grace_s: float) -> None:
         """Take no more requests, let those in hand finish for `grace_s`, then cut them off."""

@@ -87,7 +87,7 @@ def json_answer(result: Result, bytes_max: int, has_details: bool) -> bytes:
                 rows.append(row)
     if result.is_cut and not has_details:
         raise TooLarge(
-            f"the result has more than {result.rows_max} rows, the limit of this query or "
+            f"the result has more than {result.given_count} rows, the limit of this query or "
             "query.rows_max; add a LIMIT, aggregate, or ask with details, which says so in is_cut"
         )
     columns = columns_of(result.schema)

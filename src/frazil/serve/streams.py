@@ -94,7 +94,7 @@ def csv_stream(result: Result) -> Stream:
 
 def _cut(result: Result) -> TooLarge:
     return TooLarge(
-        f"the result has more than {result.rows_max} rows, the limit of this query or "
+        f"the result has more than {result.given_count} rows, the limit of this query or "
         "query.rows_max; add a LIMIT, or aggregate"
     )
 
