@@ -155,7 +155,7 @@ def serve(folder: str) -> None:
         print(json.dumps({"port": at.grpc_port}), flush=True)
 
     settings = {"ingest": {"grpc_port": 0, "http_port": 0}, "lake": {"enabled": False}}
-    config = load(None, {"data": folder, **settings})
+    config = load(None, {"serve": {"http_port": 0}, "data": folder, **settings})
     asyncio.run(run(config, clock=SystemClock(), rand=SystemRand(), ready=ready))
 
 

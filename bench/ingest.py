@@ -247,7 +247,7 @@ def measure_case(transport: str, records: int, *, has_rows: bool = False) -> Cas
         settings = folder / "frazil.toml"
         settings.write_text(SETTINGS.format(has_rows=str(has_rows).lower()))
         node = ("-m", "frazil", "up", "--config", str(settings), "--data", str(folder / "data"))
-        ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--json")
+        ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0", "--json")
         with (
             running(*node, *ports) as ours,
             running(__file__, "bare", str(folder / "bare")) as bare,

@@ -32,6 +32,7 @@ class Node:
         self.folder = folder
         self.grpc_port = 0
         self.http_port = 0
+        self.api_port = 0
         self._command = command
         self._options = options
         self._errors = folder.with_name(f"{folder.name}.stderr")
@@ -45,6 +46,7 @@ class Node:
             *("--data", str(self.folder)),
             *("--otlp-grpc-port", str(self.grpc_port)),
             *("--otlp-http-port", str(self.http_port)),
+            *("--http-port", str(self.api_port)),
             "--json",
             *self._options,
         ]
@@ -59,6 +61,12 @@ class Node:
             raise
         self.grpc_port = ready["otlp_grpc_port"]
         self.http_port = ready["otlp_http_port"]
+        self.api_port = ready["http_port"]
+
+    @property
+    def url(self) -> str:
+        """Of its API."""
+        return f"http://127.0.0.1:{self.api_port}"
 
     def _first_line(self) -> bytes:
         assert self.process.stdout is not None

@@ -31,7 +31,7 @@ def up(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 def ports() -> tuple[str, ...]:
-    return ("--otlp-grpc-port", "0", "--otlp-http-port", "0")
+    return ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0")
 
 
 def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
@@ -203,5 +203,6 @@ def test_one_line_of_json_for_scripts(tmp_path: Path) -> None:
         assert node.wait(30) == 0
     assert ready["otlp_grpc_port"] > 0
     assert ready["otlp_http_port"] > 0
+    assert ready["http_port"] > 0
     assert ready["data"] == str(tmp_path / "data")
     assert rest == ""
