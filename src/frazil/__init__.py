@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from frazil.version import __version__
+
 if TYPE_CHECKING:
     from frazil.embedded import Embedded
     from frazil.remote import Remote
 
-__version__ = "0.1.0"
+__all__ = ["__version__", "open"]
 
 
 def open(path: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> Embedded:

@@ -41,6 +41,11 @@ class Counter:
     def value(self, **labels: str) -> float:
         return self._values.get(tuple(sorted(labels.items())), 0)
 
+    def total(self, **labels: str) -> float:
+        """The sum over all sets of labels that have these."""
+        wanted = labels.items()
+        return sum(each.value for each in self.samples() if wanted <= dict(each.labels).items())
+
     def samples(self) -> Iterator[Sample]:
         with self._lock:
             values = list(self._values.items())

@@ -50,6 +50,13 @@ class Budget:
         self._is_disk_full = True
 
     @property
+    def is_full(self) -> bool:
+        """Was the last one who came refused, and is there still no room for him?"""
+        return self._is_disk_full or self.used_bytes + max(self._wanted_bytes, 1) > (
+            self.hard_bytes_max
+        )
+
+    @property
     def is_tight(self) -> bool:
         """Should everything that may go, go now?"""
         return (

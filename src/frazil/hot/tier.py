@@ -72,6 +72,10 @@ class HotTier:
         self._stalled_ns: dict[HotPartition, int] = {}
         self.trouble: str | None = None
         """Why the log could not be read, the last time it could not."""
+        self.died: BaseException | None = None
+        """What the thread died of that showed rows; nothing new is shown since."""
+        self.memory_bytes = 0
+        """Rows that no file holds yet, as of the last step."""
 
     @classmethod
     def open(
@@ -130,7 +134,8 @@ class HotTier:
             frozen = sum(p.freeze(self._is_due) for p in self._shown.partitions) + self._relieve()
             if taken or frozen:
                 self._show()
-        UNSEALED.set(self._shown.unsealed_bytes)
+        self.memory_bytes = self._shown.unsealed_bytes
+        UNSEALED.set(self.memory_bytes)
         return taken
 
     def _read(self, partition: HotPartition, now_ns: int) -> int:
@@ -201,6 +206,18 @@ class HotTier:
         """Wait until there is something new. False on time-out."""
         places = [(p.log, p.watermark) for p in self._shown.partitions]
         return self._log.wait_for_any(places, timeout_s)
+
+    def reach(self, topic: str, partition: int) -> int | None:
+        """As `watermark`; None for one that is not followed, or not yet."""
+        for each in self._shown.partitions:
+            if (each.source.topic, each.log.index) == (topic, partition):
+                return each.watermark
+        return None
+
+    @property
+    def disk_bytes(self) -> int:
+        """What its files take."""
+        return self._shown.sealed_bytes
 
     @property
     def lag(self) -> int:

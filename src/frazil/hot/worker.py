@@ -21,8 +21,8 @@ STEP_MS = Histogram("frazil.hot.step.ms", "Time one step of the hot tier takes."
 
 
 class HotWorker:
-    """Started once, closed once. A thread that dies calls `fatal`, which must not return to
-    service: nobody would notice that nothing new becomes visible."""
+    """Started once, closed once. A thread that dies says so in the tier and calls `fatal`: nobody
+    may take what is shown for recent any more."""
 
     def __init__(
         self, tier: HotTier, *, clock: Clock, fatal: Callable[[BaseException], None]
@@ -52,7 +52,8 @@ class HotWorker:
     def _guard(self, loop: Callable[[], None]) -> None:
         try:
             loop()
-        except BaseException as error:  # noqa: BLE001 # top of loop: never serve without it
+        except BaseException as error:  # noqa: BLE001 # top of loop: nobody shall miss it
+            self._tier.died = error
             self._fatal(error)
 
     def _read(self) -> None:

@@ -25,6 +25,7 @@
     wire_tables.py      what the scanner knows of OTLP's messages
     wire_walk.py        the scanner's compiled part
     receive.py          Receiver: the path of a request to the log and back
+    totals.py           what was taken in and refused since the start
     answers.py          what each error is called on the wire
     config.py           IngestConfig
 
@@ -39,6 +40,7 @@ from frazil.ingest.http_port import Address, App, HttpPort
 from frazil.ingest.http_request import Receive, Scope, Send
 from frazil.ingest.otlp import Otlp
 from frazil.ingest.signals import Signal
+from frazil.ingest.totals import Totals, totals_of
 from frazil.ingest.wire import warm
 
 __all__ = [
@@ -56,7 +58,9 @@ __all__ = [
     "Scope",
     "Send",
     "Signal",
+    "Totals",
     "cors_headers",
     "is_loopback",
+    "totals_of",
     "warm",
 ]

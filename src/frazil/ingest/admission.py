@@ -65,8 +65,24 @@ class Gate:
         return not self._closures and not self._is_draining
 
     @property
+    def why_closed(self) -> str | None:
+        """Why nobody may enter, in words; None when somebody may. Looks, and changes nothing."""
+        if self._is_draining:
+            return "this node is stopping"
+        reasons = [c.reason for c in self._closures.values() if not c.is_over()]
+        return "; ".join(reasons) or None
+
+    @property
+    def is_draining(self) -> bool:
+        return self._is_draining
+
+    @property
     def request_count(self) -> int:
         return self._request_count
+
+    @property
+    def in_flight_bytes(self) -> int:
+        return self._in_flight_bytes
 
     def enter(self) -> Passage:
         """Let one request in, before its body is read. `Overloaded` or `Unavailable` if not."""

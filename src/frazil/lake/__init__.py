@@ -87,6 +87,7 @@ from frazil.lake.ahead import ReadLimits
 from frazil.lake.append import Appended, Appender, Covered
 from frazil.lake.cold import ColdFile, SnapshotFacts, TableView, View
 from frazil.lake.config import LakeConfig
+from frazil.lake.feed import bytes_behind
 from frazil.lake.follow import Followed, Follower
 from frazil.lake.followers import Followers
 from frazil.lake.jars import warm
@@ -96,7 +97,7 @@ from frazil.lake.lake import Lake
 from frazil.lake.maintain import Maintained
 from frazil.lake.questions import ask as ask_spark
 from frazil.lake.questions import whole
-from frazil.lake.session import Session
+from frazil.lake.session import OnSpark, Session
 from frazil.lake.shell import open_shell, run_script
 from frazil.lake.topic_tables import TopicRows, TopicTables
 from frazil.lake.user_session import session, user_settings
@@ -116,6 +117,7 @@ __all__ = [
     "LakeConfig",
     "LakeView",
     "Maintained",
+    "OnSpark",
     "ReadLimits",
     "Session",
     "SnapshotFacts",
@@ -124,6 +126,7 @@ __all__ = [
     "TopicTables",
     "View",
     "ask_spark",
+    "bytes_behind",
     "open_shell",
     "run_script",
     "session",

@@ -28,7 +28,7 @@ from frazil.lake.feed import Feed, LogFeed
 from frazil.lake.maintain import Maintained, Maintenance
 from frazil.lake.on_spark import do_on, run_on
 from frazil.lake.schedule import Schedule
-from frazil.lake.session import Session
+from frazil.lake.session import OnSpark, Session
 from frazil.lake.view import LakeView
 from frazil.log import Log
 from frazil.metrics import Counter, Gauge
@@ -79,7 +79,7 @@ class Lake:
         self._clock = clock
         self._rand = rand
         self.session = Session(
-            config, spark_settings(config, data_folder), data_folder / "lake" / "scratch"
+            config, spark_settings(config, data_folder), data_folder / "lake" / "scratch", clock
         )
         self.view = LakeView(config, data_folder)
         """What queries see of the tables."""
@@ -104,7 +104,9 @@ class Lake:
         self._pending_since_ns: int | None = None
         self._retry_s = RETRY_S
         self._retry_ns = 0
-        self._thread = threading.Thread(target=self._work, name="frazil-lake", daemon=True)
+        self.died: BaseException | None = None
+        """What the thread died of; nobody fills the tables since."""
+        self._thread = threading.Thread(target=self._guard, name="frazil-lake", daemon=True)
         self.trouble: str | None = None
         """Why the last round failed; None when it did not."""
 
@@ -118,9 +120,11 @@ class Lake:
         clock: Clock,
         rand: Rand,
         is_steady: bool,
+        on_spark: OnSpark = lambda _, __: None,
     ) -> Lake:
         """Start the thread; nobody waits for a catalog or for Spark. With `is_steady` rounds come
-        by themselves, without only when asked for. `Unavailable` when something is not installed.
+        by themselves, without only when asked for. `on_spark` hears of every start of Spark, in
+        the thread. `Unavailable` when something is not installed.
         """
         return cls.over(
             LogFeed(log, data_folder, config.topics),
@@ -129,6 +133,7 @@ class Lake:
             clock=clock,
             rand=rand,
             is_steady=is_steady,
+            on_spark=on_spark,
         )
 
     @classmethod
@@ -145,6 +150,7 @@ class Lake:
         hopeless: tuple[type[FrazilError], ...] = (Fenced,),
         has_last_round: bool = True,
         has_queries: bool = True,
+        on_spark: OnSpark = lambda _, __: None,
     ) -> Lake:
         """As `open`, and filled from anywhere. `tell` hears of every commit, in the thread. What is
         `hopeless` is not tried again. Without `has_last_round` a stop ends with the round in hand.
@@ -161,6 +167,7 @@ class Lake:
         lake._hopeless = hopeless
         lake._has_last_round = has_last_round
         lake._has_queries = has_queries
+        lake.session.on_start = on_spark
         lake._thread.start()
         return lake
 
@@ -206,7 +213,9 @@ class Lake:
 
         with self._door:
             if self._is_closing.is_set():
-                raise Unavailable("the lake is closed")
+                raise Unavailable(
+                    "the lake is closed" if self.died is None else f"its thread died: {self.died}"
+                )
             try:
                 self._jobs.put_nowait(do)
             except queue.Full:
@@ -253,6 +262,17 @@ class Lake:
                 self._refresh()
                 yield new
             failing.pop_all()
+
+    def _guard(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # top of loop: whoever waits is answered
+            logger.critical("the thread of the lake has died", exc_info=error)
+            self.died = error
+            with self._door:
+                self._is_closing.set()
+            while not self._jobs.empty():
+                self._jobs.get()()
 
     def _work(self) -> None:
         look_ns = 0

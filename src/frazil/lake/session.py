@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from frazil.errors import Unavailable
 from frazil.lake.config import LakeConfig, MiB
 from frazil.lake.jars import default_folder, paths
 from frazil.lake.spark_process import SparkProcess
 from frazil.metrics import Counter
+from frazil.model import NS_PER_MS, Clock, SystemClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +40,10 @@ JAVA_OPTIONS = " ".join(
     ]
 )
 
+SparkState = Literal["not_started", "starting", "running", "failed"]
+OnSpark = Callable[[int, float], None]
+"""Spark is up: its process, and the seconds that the start took."""
+
 STARTED = Counter("frazil.lake.spark.started", "Starts of Spark's process, by reason.")
 
 
@@ -46,7 +51,11 @@ class Session:
     """Spark, once it is needed. Belongs to one thread; the SparkSession may be used by any."""
 
     def __init__(
-        self, config: LakeConfig, catalog: Mapping[str, str], scratch: Path | None = None
+        self,
+        config: LakeConfig,
+        catalog: Mapping[str, str],
+        scratch: Path | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`catalog` holds the settings by which Spark sees the catalog. `scratch` is a folder for
         its temporary files, of this session alone: it is emptied before each start, as a Spark
@@ -55,6 +64,21 @@ class Session:
         self._catalog = dict(catalog)
         self._scratch = None if scratch is None else scratch.absolute()
         self._process: SparkProcess | None = None
+        self._clock = clock or SystemClock()
+        self.on_start: OnSpark = lambda _, __: None
+        self.trouble: str | None = None
+        """Why the last start failed; None when it did not."""
+        self._is_starting = False
+
+    @property
+    def state(self) -> SparkState:
+        """How Spark does, as far as this process knows; any thread may look, and none waits."""
+        if self._is_starting:
+            return "starting"
+        process = self._process
+        if process is not None:
+            return "failed" if process.has_ended else "running"
+        return "not_started" if self.trouble is None else "failed"
 
     @property
     def pid(self) -> int | None:
@@ -70,12 +94,26 @@ class Session:
             logger.warning("spark ended and is started again", extra={"pid": self._process.pid})
             reason = "death"
             self.close()
+        begin_ns = self._clock.monotonic_ns()
+        self._is_starting = True
+        try:
+            self._process = self._started()
+        except Unavailable as error:
+            self.trouble = str(error)
+            raise
+        finally:
+            self._is_starting = False
+        self.trouble = None
+        STARTED.add(reason=reason)
+        took_s = (self._clock.monotonic_ns() - begin_ns) / (1000 * NS_PER_MS)
+        self.on_start(self._process.pid, took_s)
+        return self._process.session
+
+    def _started(self) -> SparkProcess:
         settings = settings_of(self._config, self._catalog, self._scratch)
         if self._scratch is not None:
             _empty(self._scratch)
-        self._process = SparkProcess.open(settings)
-        STARTED.add(reason=reason)
-        return self._process.session
+        return SparkProcess.open(settings)
 
     @contextmanager
     def use(self) -> Iterator[SparkSession]:

@@ -98,6 +98,11 @@ class SparkProcess:
     def pid(self) -> int:
         return self._child.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Is the process gone? Asks nobody but the system."""
+        return self._child.poll() is not None
+
     def last_lines(self) -> str:
         """The end of what it said."""
         return self._output.last_lines()

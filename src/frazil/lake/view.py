@@ -87,6 +87,12 @@ class LakeView:
             return self.refresh(topics)
         return view
 
+    @property
+    def latest(self) -> View | None:
+        """The tables as they were looked up last. Asks nobody and waits for nobody; None while
+        they were never looked up."""
+        return self._view
+
     def held(self, table: str, topic: str, partition: int) -> int:
         """The first offset that queries do not get from the lake; 0 while they get nothing."""
         view = self._view

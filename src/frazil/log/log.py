@@ -263,6 +263,10 @@ class Log:
             )
         self._retention.publish(topic, partition, lake_watermark)
 
+    def lake_watermark(self, topic: str, partition: int = 0) -> int | None:
+        """The first offset that the lake does not hold; None while nobody has told."""
+        return self._retention.known(topic, partition)
+
     def subscribe(
         self, name: str, topic: str, start: Start, config: SubscriberConfig | None = None
     ) -> Subscriber:

@@ -91,6 +91,10 @@ class Retention:
     def published(self, topic: str, partition: int) -> int:
         return self._published.get((topic, partition), 0)
 
+    def known(self, topic: str, partition: int) -> int | None:
+        """As `published`, and None when the lake has not said a word."""
+        return self._published.get((topic, partition))
+
     def step(self) -> tuple[int, int]:
         """Remove what may go; drop the oldest when told to. (Bytes expired, offsets dropped)"""
         expired = 0

@@ -336,6 +336,20 @@ class Writer:
     def has_failed(self) -> bool:
         return self._failure is not None
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why nothing is written any more; None while it is."""
+        return self._failure
+
+    @property
+    def queue_count(self) -> int:
+        """Batches that wait to be written."""
+        return len(self._queue)
+
+    @property
+    def queue_bytes(self) -> int:
+        return self._queue_bytes
+
     def start(self) -> None:
         assert self._thread is None
         self._thread = threading.Thread(target=self._loop, name="frazil-log-writer", daemon=True)

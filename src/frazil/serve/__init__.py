@@ -13,6 +13,9 @@
     streams.py     rows on their way: Arrow and CSV
     sql.py         SQL
     lake_work.py   flush, maintenance, snapshots
+    life.py        Life: since when a node runs, and how fast data comes
+    status.py      Status: how it does, as one answer
+    looking.py     that, looked up
 
 Everything here belongs to the event loop; whatever takes long runs in threads of its own.
 """
@@ -20,7 +23,10 @@ Everything here belongs to the event loop; whatever takes long runs in threads o
 from frazil.serve.answers import ErrorAnswer, Failure
 from frazil.serve.api import Api
 from frazil.serve.config import ServeConfig
+from frazil.serve.life import Life
+from frazil.serve.looking import status_of
 from frazil.serve.rooms import Rooms
+from frazil.serve.status import Status
 from frazil.serve.streams import ARROW, CUT_KEY, ERROR_KEY
 
 __all__ = [
@@ -30,6 +36,9 @@ __all__ = [
     "Api",
     "ErrorAnswer",
     "Failure",
+    "Life",
     "Rooms",
     "ServeConfig",
+    "Status",
+    "status_of",
 ]

@@ -1,0 +1,57 @@
+"""The rooms of a node, opened in this process, without its threads and without Spark."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from frazil.disk import RealDisk
+from frazil.hot import HotTier
+from frazil.lake import Lake, LakeConfig
+from frazil.log import LogConfig
+from frazil.model import SystemClock, columns
+from frazil.serve import Rooms
+from tests.ingest.serving import serving
+
+
+@contextmanager
+def open_rooms(
+    folder: Path, *, log_config: LogConfig | None = None, has_lake: bool = False
+) -> Iterator[Rooms]:
+    """A log, both OTLP ports, a hot tier whose steps are the test's; a lake that starts nothing
+    by itself."""
+    clock = SystemClock()
+    with serving(folder, log_config=log_config) as served:
+        tier = HotTier.open(
+            RealDisk(folder),
+            served.log,
+            decode=columns.decode,
+            schemas=columns.TABLES,
+            clock=clock,
+        )
+        lake = None
+        try:
+            if has_lake:
+                lake = Lake.open(
+                    served.log,
+                    folder,
+                    LakeConfig(),
+                    clock=clock,
+                    rand=random.SystemRandom(),
+                    is_steady=False,
+                )
+            yield Rooms(
+                data=str(folder),
+                log=served.log,
+                otlp=served.otlp,
+                tier=tier,
+                sql=None,
+                lake=lake,
+                clock=clock,
+            )
+        finally:
+            if lake is not None:
+                lake.close()
+            tier.close()

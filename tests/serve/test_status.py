@@ -1,0 +1,133 @@
+"""How a node does: every number is true, and none of them waits for anybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from frazil.ingest import Signal
+from frazil.lake.append import Appender
+from frazil.lake.feed import LogFeed
+from frazil.model import SystemClock
+from frazil.serve import Life, Rooms, Status, status_of
+from frazil.serve.life import WINDOW_S, Rates
+from frazil.serve.status import PartitionStatus
+from tests.conformance.cases import log, logs
+from tests.conformance.clients import PROTOBUF, send_http
+from tests.lake.topic_world import run_here
+from tests.serve.open_rooms import open_rooms
+from tests.sim.clock import SimClock
+
+
+def send(rooms: Rooms, *names: str) -> None:
+    """One request per name."""
+    for name in names:
+        answer = send_http(
+            rooms.otlp.http_port,
+            "/v1/logs",
+            logs(log(1, event_name=name), log(2, event_name=name)),
+            {"Content-Type": PROTOBUF},
+        )
+        assert answer.status == 200
+
+
+def logs_part(status: Status) -> PartitionStatus:
+    (topic,) = (t for t in status.log.topics if t.topic == Signal.LOGS.topic)
+    (part,) = topic.partitions
+    return part
+
+
+def test_each_stage_tells_how_far_it_has_come(tmp_path: Path) -> None:
+    """Durable first, visible after a step; the lake has not been asked yet, so nobody knows."""
+    with open_rooms(tmp_path) as rooms:
+        life = Life(rooms.clock)
+        send(rooms, "a", "b", "c")
+        part = logs_part(status_of(rooms, life))
+        assert (part.start_offset, part.durable_watermark) == (0, 3)
+        assert (part.hot_watermark, part.hot_lag_offsets) == (0, 3)
+        assert (part.lake_watermark, part.lake_lag_offsets, part.lake_lag_bytes) == (None,) * 3
+        assert rooms.tier is not None
+        rooms.tier.step()
+        rooms.log.publish(Signal.LOGS.topic, 0, 1)
+        status = status_of(rooms, life)
+        part = logs_part(status)
+        assert (part.hot_watermark, part.hot_lag_offsets) == (3, 0)
+        assert (part.lake_watermark, part.lake_lag_offsets) == (1, 2)
+        assert part.lake_lag_bytes is not None
+        assert 0 < part.lake_lag_bytes < part.log_bytes <= status.log.used_bytes
+        assert status.hot is not None
+        assert status.hot.rows["logs"] == 6
+        assert status.hot.memory_bytes > 0
+        assert status.hot.is_whole
+        assert status.lake is None
+        assert {each.subscriber for each in status.subscribers} >= {"hot_logs"}
+
+
+def test_it_is_json_and_back(tmp_path: Path) -> None:
+    """Whoever reads it as JSON gets what was there."""
+    with open_rooms(tmp_path, has_lake=True) as rooms:
+        status = status_of(rooms, Life(rooms.clock))
+        assert msgspec.json.decode(msgspec.json.encode(status), type=Status) == status
+        assert status.data == str(tmp_path)
+        assert status.lake is not None
+        assert status.lake.spark.state == "not_started"
+        assert status.ingest.grpc_port == rooms.otlp.grpc_port
+
+
+def test_the_last_commit_is_told(tmp_path: Path) -> None:
+    """As the tables were looked up last: which table, how many rows, when."""
+    with open_rooms(tmp_path, has_lake=True) as rooms:
+        lake = rooms.lake
+        assert lake is not None
+        send(rooms, "a", "b")
+
+        def append() -> None:
+            appender = Appender.open(
+                LogFeed(rooms.log, tmp_path),
+                lake.catalog,
+                lake.config,
+                run=run_here,
+                clock=SystemClock(),
+                rand=lake._rand,
+            )
+            appender.append()
+
+        lake.run(append)
+        status = status_of(rooms, Life(rooms.clock)).lake
+        assert status is not None
+        assert status.last_commit is not None
+        assert (status.last_commit.table, status.last_commit.added_rows) == ("logs", 4)
+        assert status.last_commit.age_s < 600
+        (table,) = (each for each in status.tables if each.table == "logs")
+        assert (table.rows, table.files) == (4, 1)
+        assert table.bytes > 0
+        assert status.lag_bytes == 0
+
+
+def test_a_closed_gate_says_why(tmp_path: Path) -> None:
+    """Nobody has to guess why nothing comes in."""
+    with open_rooms(tmp_path) as rooms:
+        assert status_of(rooms, Life(rooms.clock)).ingest.is_open
+        rooms.otlp.gate.drain()
+        ingest = status_of(rooms, Life(rooms.clock)).ingest
+        assert not ingest.is_open
+        assert ingest.why_closed == "this node is stopping"
+
+
+def test_rates_are_of_the_last_seconds(tmp_path: Path) -> None:
+    """What came before the window does not count, and nothing is nothing."""
+    clock = SimClock()
+    with open_rooms(tmp_path) as rooms:
+        rates = Rates(clock)
+        assert {rate.records_per_s for rate in rates.now()} == {0.0}
+        send(rooms, "a", "b", "c", "d", "e")
+        clock.advance(1000)
+        rates.step()
+        (found,) = (rate for rate in rates.now() if rate.signal == "logs")
+        assert (found.requests_per_s, found.records_per_s) == (5.0, 10.0)
+        assert found.bytes_per_s > 100
+        for _ in range(WINDOW_S + 1):
+            clock.advance(1000)
+            rates.step()
+        assert {rate.records_per_s for rate in rates.now()} == {0.0}
