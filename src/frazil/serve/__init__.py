@@ -16,6 +16,7 @@
     life.py        Life: since when a node runs, and how fast data comes
     status.py      Status: how it does, as one answer
     looking.py     that, looked up
+    health.py      is each room well, why not, and what next
 
 Everything here belongs to the event loop; whatever takes long runs in threads of its own.
 """
@@ -23,6 +24,7 @@ Everything here belongs to the event loop; whatever takes long runs in threads o
 from frazil.serve.answers import ErrorAnswer, Failure
 from frazil.serve.api import Api
 from frazil.serve.config import ServeConfig
+from frazil.serve.health import Check, checks_of, is_ready, readiness_text
 from frazil.serve.life import Life
 from frazil.serve.looking import status_of
 from frazil.serve.rooms import Rooms
@@ -34,11 +36,15 @@ __all__ = [
     "CUT_KEY",
     "ERROR_KEY",
     "Api",
+    "Check",
     "ErrorAnswer",
     "Failure",
     "Life",
     "Rooms",
     "ServeConfig",
     "Status",
+    "checks_of",
+    "is_ready",
+    "readiness_text",
     "status_of",
 ]
