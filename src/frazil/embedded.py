@@ -36,7 +36,7 @@ from frazil.lake import (
 )
 from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
-from frazil.query import Engine, Limits, Result, result_of
+from frazil.query import Engine, Leash, Limits, Result, result_of
 
 logger = logging.getLogger(__name__)
 
@@ -145,18 +145,24 @@ class Embedded:
             self._clock.sleep(LOOK_S)
 
     def sql(
-        self, text: str, *, limits: Limits | None = None, engine: Literal["spark"] | None = None
+        self,
+        text: str,
+        *,
+        limits: Limits | None = None,
+        engine: Literal["spark"] | None = None,
+        leash: Leash | None = None,
     ) -> Result:
         """Run one query over the rows of this moment; they are worked out while they are read.
 
         With `engine="spark"` it runs on Spark, in its dialect: for questions that are too large
         for this process. Spark is started if need be, and the answer is there when this returns.
+        A `leash` that is pulled stops the query, also before there is a result to cancel.
         """
         if engine == "spark":
             return self._ask_spark(text, limits or Limits())
         if self._error is not None:
             raise Unavailable(f"recent rows are not read any more: {self._error}")
-        return self.engine.sql(text, limits=limits)
+        return self.engine.sql(text, limits=limits, leash=leash)
 
     def ask(self, text: str) -> pa.Table:
         """All rows of one query at once. What the questions in `frazil.query` are asked with."""

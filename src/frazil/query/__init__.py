@@ -62,6 +62,7 @@ from frazil.query.config import Limits, QueryConfig
 from frazil.query.engine import Engine
 from frazil.query.functions import warm
 from frazil.query.given import result_of, result_of_run
+from frazil.query.leash import Leash
 from frazil.query.logs import Bar, Facet, facets, histogram
 from frazil.query.result import Result
 from frazil.query.services import (
@@ -83,6 +84,7 @@ __all__ = [
     "Facet",
     "Failure",
     "Latency",
+    "Leash",
     "Limits",
     "QueryConfig",
     "Range",

@@ -118,8 +118,9 @@ class Engine:
         `topics` come and go while it is open."""
         return cls(snapshot, schemas, config, clock, lake, topics)
 
-    def sql(self, text: str, *, limits: Limits | None = None) -> Result:
+    def sql(self, text: str, *, limits: Limits | None = None, leash: Leash | None = None) -> Result:
         """Run one query. Returns once it is planned; rows are worked out while they are read.
+        Whoever may want to stop it before that gives a `leash` of his own.
 
         `Malformed` and `Unknown` say what is wrong with the text and where, `TooLarge` which limit
         it went over, `Overloaded` that too many run already.
@@ -129,7 +130,7 @@ class Engine:
         with ExitStack() as stack:
             self._take_turn(config)
             stack.callback(self._turns.release)
-            job = self._job(text, config, stack)
+            job = self._job(text, config, leash or Leash(), stack)
             try:
                 begun = self._begin(job)
             except FrazilError as error:
@@ -166,8 +167,7 @@ class Engine:
                 retry_after_ms=RETRY_AFTER_MS,
             )
 
-    def _job(self, text: str, config: QueryConfig, stack: ExitStack) -> _Job:
-        leash = Leash()
+    def _job(self, text: str, config: QueryConfig, leash: Leash, stack: ExitStack) -> _Job:
         self._leashes.add(leash)
         late = TooLarge(
             f"the query took longer than query.timeout_ms ({config.timeout_ms} ms); narrow the "

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from frazil.errors import Overloaded, Unavailable
-from frazil.query import Ask, Limits, Result
+from frazil.query import Ask, Leash, Limits, Result
 from frazil.serve.config import ServeConfig
 from frazil.serve.request import Gone, Request
 from frazil.serve.rooms import Rooms, Sql
@@ -82,21 +82,19 @@ class Asking:
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
         self._lock = threading.Lock()
-        self._result: Result | None = None
-        self._is_cancelled = False
+        self._leash = Leash()
+        self._error: Unavailable | None = None
 
     def begin(
         self, text: str, *, limits: Limits | None = None, is_on_spark: bool = False
     ) -> Result:
         """Run a query; its rows are worked out while they are read."""
-        self._check()
-        result = self._sql(text, limits=limits, engine="spark" if is_on_spark else None)
+        leash = Leash()
         with self._lock:
-            self._result = result
-        if self._is_cancelled:
-            result.close()
-        self._check()
-        return result
+            if self._error is not None:
+                raise self._error
+            self._leash = leash
+        return self._sql(text, limits=limits, engine="spark" if is_on_spark else None, leash=leash)
 
     def ask(self, text: str) -> pa.Table:
         """All rows of a query."""
@@ -106,14 +104,9 @@ class Asking:
     def cancel(self) -> None:
         """End the query that runs, and let no other begin."""
         with self._lock:
-            self._is_cancelled = True
-            result = self._result
-        if result is not None:
-            result.cancel()
-
-    def _check(self) -> None:
-        if self._is_cancelled:
-            raise Unavailable("whoever has asked is gone")
+            self._error = Unavailable("whoever has asked is gone")
+            leash = self._leash
+        leash.pull(self._error)
 
 
 @contextlib.asynccontextmanager

@@ -24,6 +24,8 @@ BODY_TIMEOUT_S = 30.0
 FIELDS_MAX = 200
 """Of a query string."""
 
+UNIONS = (types.UnionType, typing.Union)
+
 _AGO = re.compile(r"(\d{1,9})(s|m|h|d|w)")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -130,8 +132,21 @@ def _converted(kind: type[T], given: dict[str, Any], *, strict: bool) -> T:
 
 
 def _words(kind: type[msgspec.Struct], message: str) -> str:
-    known = ", ".join(kind.__struct_fields__) or "nothing"
-    return f"{message[:1].lower()}{message[1:]}; known here: {known}"
+    """What msgspec says, and what would be right."""
+    said = f"{message[:1].lower()}{message[1:]}"
+    named = re.search(r"at `\$\.(\w+)`", message)
+    if named is not None and "enum" in message:
+        choices = ", ".join(map(str, _choices(typing.get_type_hints(kind)[named[1]])))
+        return f"{said}; it is one of: {choices}"
+    if "field" in message:
+        return f"{said}; known here: {', '.join(kind.__struct_fields__) or 'nothing'}"
+    return said
+
+
+def _choices(hint: Any) -> list[Any]:
+    if typing.get_origin(hint) in UNIONS:
+        return [choice for each in typing.get_args(hint) for choice in _choices(each)]
+    return list(typing.get_args(hint)) if typing.get_origin(hint) is typing.Literal else []
 
 
 def _lists(kind: type[msgspec.Struct]) -> frozenset[str]:
@@ -140,7 +155,7 @@ def _lists(kind: type[msgspec.Struct]) -> frozenset[str]:
 
 
 def _is_list(hint: Any) -> bool:
-    if isinstance(hint, types.UnionType):
+    if typing.get_origin(hint) in UNIONS:
         return any(_is_list(each) for each in typing.get_args(hint))
     return typing.get_origin(hint) in (list, tuple)
 

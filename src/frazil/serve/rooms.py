@@ -10,14 +10,19 @@ from frazil.ingest import Otlp
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import Clock
-from frazil.query import Limits, Result
+from frazil.query import Leash, Limits, Result
 
 
 class Sql(Protocol):
     """Runs one query over hot tier and lake; any thread may ask."""
 
     def __call__(
-        self, text: str, *, limits: Limits | None = None, engine: Literal["spark"] | None = None
+        self,
+        text: str,
+        *,
+        limits: Limits | None = None,
+        engine: Literal["spark"] | None = None,
+        leash: Leash | None = None,
     ) -> Result: ...
 
 

@@ -1,0 +1,154 @@
+"""A real API on a real port, over a log and a hot tier in this process, without Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from frazil.config import Config, load
+from frazil.disk import RealDisk
+from frazil.embedded import Embedded
+from frazil.ingest import Access, Otlp
+from frazil.log import Log
+from frazil.model import SystemClock, SystemRand
+from frazil.serve import Api, Rooms
+from tests.conformance.cases import log as log_record
+from tests.conformance.cases import logs
+
+START_S = 120
+ANSWER_S = 60
+LOOKS_MAX = 2000
+NO_LAKE = {"lake": {"enabled": False}}
+PORTS = {"ingest": {"grpc_port": 0, "http_port": 0}, "serve": {"http_port": 0}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def message(self) -> str:
+        return str(self.json["error"]["message"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """An open API, and what is behind it."""
+
+    api: Api
+    rooms: Rooms
+    embedded: Embedded
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.api.port}"
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> Said:
+        """One request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.api.port, timeout=ANSWER_S)
+        sent = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, body, sent)
+            response = connection.getresponse()
+            content = response.read()
+        finally:
+            connection.close()
+        given = {name.lower(): value for name, value in response.getheaders()}
+        return Said(status=response.status, headers=given, body=content)
+
+    def sql(self, text: str, **more: Any) -> Said:
+        return self.ask("POST", "/api/v1/sql", {"sql": text, **more})
+
+
+def settings(folder: Path, **changed: dict[str, Any]) -> Config:
+    rooms = {**NO_LAKE, **PORTS, "data": str(folder)}
+    for room, values in changed.items():
+        rooms[room] = {**rooms.get(room, {}), **values}  # type: ignore[dict-item]
+    return load(None, rooms)
+
+
+@contextmanager
+def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
+    """Open a log, the hot tier over it, and both kinds of port on an event loop of their own."""
+    config = settings(folder, **changed)
+    clock, rand, disk = SystemClock(), SystemRand(), RealDisk(folder)
+    access = Access.load(config.ingest)
+    loop = uvloop.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="served")
+    thread.start()
+
+    def on_loop(work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(START_S)
+
+    async def open_api(rooms: Rooms) -> Api:
+        return await Api.open(rooms, config.serve, config.ingest, access)
+
+    try:
+        with (
+            Log.open(disk, config.log, clock=clock, rand=rand) as log,
+            Embedded.over(log, disk, config, clock=clock) as embedded,
+        ):
+            otlp = on_loop(Otlp.open(log, config.ingest, access, clock=clock, rand=rand))
+            rooms = Rooms(
+                data=str(folder),
+                log=log,
+                otlp=otlp,
+                tier=embedded.tier,
+                sql=embedded.sql,
+                lake=None,
+                clock=clock,
+            )
+            api = on_loop(open_api(rooms))
+            try:
+                yield Served(api=api, rooms=rooms, embedded=embedded, loop=loop)
+            finally:
+                on_loop(api.close(5))
+                on_loop(otlp.close(5))
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def fill(served: Served, count: int, *, size: int = 100) -> None:
+    """Store logs over OTLP, and wait until they are visible."""
+    port = served.rooms.otlp.http_port
+    for begin in range(0, count, 1000):
+        records = [
+            log_record(number, event_name=f"{number}".zfill(size))
+            for number in range(begin, min(count, begin + 1000))
+        ]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)
+        connection.request(
+            "POST", "/v1/logs", logs(*records), {"Content-Type": "application/x-protobuf"}
+        )
+        assert connection.getresponse().status == 200
+        connection.close()
+    for _ in range(LOOKS_MAX):
+        if served.embedded.sql("SELECT count(*) FROM logs").fetchall() == [(count,)]:
+            return
+        served.rooms.clock.sleep(0.01)
+    raise AssertionError(f"{count} logs did not become visible")

@@ -1,0 +1,168 @@
+"""SQL over HTTP: rows as JSON, CSV and Arrow; a part never passes for the whole."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import io
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from frazil.query.engine import QUERIES
+from tests.serve.api import Served, fill, served
+
+ROWS = 3000
+SLOW = "SELECT sum(length(a.body || b.body)) FROM logs a CROSS JOIN logs b CROSS JOIN logs c"
+"""Takes minutes."""
+LOOKS_MAX = 1000
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("sql") / "data") as opened:
+        fill(opened, ROWS)
+        yield opened
+
+
+def test_json_is_columns_and_rows_and_nothing_else(there: Served) -> None:
+    """The fixed words of scripts."""
+    said = there.sql(
+        "SELECT body, time_unix_nano % 10 AS n FROM logs ORDER BY time_unix_nano LIMIT 2"
+    )
+    assert said.status == 200
+    assert said.headers["content-type"] == "application/json"
+    assert said.json.keys() == {"columns", "rows"}
+    assert said.json["columns"] == ["body", "n"]
+    assert [row[0] for row in said.json["rows"]] == ["case 0", "case 1"]
+
+
+def test_no_rows_have_columns_all_the_same(there: Served) -> None:
+    said = there.sql("SELECT body FROM logs WHERE false")
+    assert said.json == {"columns": ["body"], "rows": []}
+
+
+def test_details_say_types_and_whether_it_was_cut(there: Served) -> None:
+    said = there.sql("SELECT body FROM logs", details=True, rows_max=5)
+    assert said.json["is_cut"] is True
+    assert said.json["types"] == ["string"]
+    assert len(said.json["rows"]) == 5
+
+
+@pytest.mark.parametrize("how", ["json", "csv", "arrow"])
+def test_a_cut_result_is_no_success(there: Served, how: str) -> None:
+    """Whoever cannot see that rows are missing gets an error instead."""
+    if how == "json":
+        said = there.sql("SELECT body FROM logs", rows_max=5)
+        assert (said.status, said.json["error"]["kind"]) == (413, "too_large")
+        assert "more than 5 rows" in said.message
+    else:
+        with pytest.raises(http.client.IncompleteRead):
+            there.sql("SELECT body FROM logs", rows_max=5, format=how)
+
+
+def test_csv_reads_back(there: Served) -> None:
+    said = there.ask("POST", "/api/v1/sql", {"sql": "SELECT * FROM logs"}, {"Accept": "text/csv"})
+    assert said.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(said.body.decode())))
+    assert len(rows) == ROWS
+    assert {row["body"] for row in rows} == {f"case {number}" for number in range(ROWS)}
+
+
+def test_arrow_reads_back_with_any_reader(there: Served) -> None:
+    said = there.ask(
+        "POST",
+        "/api/v1/sql",
+        {"sql": "SELECT * FROM logs"},
+        {"Accept": "application/vnd.apache.arrow.stream"},
+    )
+    table = pa.ipc.open_stream(said.body).read_all()
+    assert table.num_rows == ROWS
+    assert pa.types.is_map(table.schema.field("attributes").type)
+
+
+def test_a_query_that_fails_later_is_cut_off(there: Served) -> None:
+    """The first rows are on their way when the division fails: no reader may end well."""
+    text = "SELECT body, 1 / (time_unix_nano - max(time_unix_nano) OVER ()) FROM logs ORDER BY time"
+    said = there.sql(text)
+    assert said.status == 400
+    assert "divi" in said.message.lower()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({"sql": "SELEC 1"}, 400, "this is not SQL at line 1, column 1"),
+        ({"sql": "SELECT nope FROM logs"}, 400, "no column nope"),
+        ({"sql": "DROP TABLE logs"}, 400, "SQL only reads here"),
+        ({"sq": "SELECT 1"}, 400, "known here: sql"),
+        ({}, 400, "missing required field `sql`"),
+        ({"sql": 5}, 400, "expected `str`"),
+        ({"sql": "SELECT 1", "rows_max": 0}, 400, ">= 1"),
+        ({"sql": "SELECT 1", "engine": "flink"}, 400, "spark"),
+        ({"sql": "SELECT 1", "engine": "spark"}, 503, "there is no lake"),
+        (b"{", 400, "not JSON"),
+        (b"\xff", 400, "not JSON"),
+        ([1], 400, "expected `object`"),
+    ],
+)
+def test_a_wrong_request_is_told_what_is_wrong(
+    there: Served, body: object, status: int, words: str
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    said = there.ask("POST", "/api/v1/sql", body, headers)
+    assert said.status == status
+    assert words in said.message
+
+
+def test_the_type_must_be_said(there: Served) -> None:
+    """A page of a stranger can send plain text without asking; JSON it cannot."""
+    said = there.ask("POST", "/api/v1/sql", b'{"sql": "SELECT 1"}', {"Content-Type": "text/plain"})
+    assert said.status == 415
+    said = there.ask("POST", "/api/v1/sql", {"sql": "SELECT 1"}, {"Accept": "application/x-what"})
+    assert (said.status, "rows come as" in said.message) == (400, True)
+
+
+def test_a_time_limit_is_kept(there: Served) -> None:
+    said = there.sql(SLOW, timeout_ms=300)
+    assert said.status == 413
+    assert "300 ms" in said.message
+
+
+def test_who_leaves_takes_his_query_with_him(there: Served) -> None:
+    """Otherwise impatient people would fill all places with queries that nobody waits for."""
+    before = ended()
+    body = json.dumps({"sql": SLOW}).encode()
+    head = (
+        f"POST /api/v1/sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    for _ in range(12):  # more than may run at a time
+        with socket.create_connection(("127.0.0.1", there.api.port)) as client:
+            client.sendall(head + body)
+            there.rooms.clock.sleep(0.2)
+    assert there.sql("SELECT 1").status == 200
+    for _ in range(LOOKS_MAX):
+        if ended() == before + 13:
+            return
+        there.rooms.clock.sleep(0.01)
+    raise AssertionError(f"only {ended() - before} of 13 queries have ended")
+
+
+def ended() -> float:
+    return sum(sample.value for sample in QUERIES.samples())
+
+
+def test_json_is_bounded(tmp_path: Path) -> None:
+    """What is too much for one document is a stream's business."""
+    with served(tmp_path / "data", serve={"answer_bytes_max": 2000}) as opened:
+        fill(opened, 100)
+        said = opened.sql("SELECT * FROM logs")
+        assert said.status == 413
+        assert "serve.answer_bytes_max" in said.message
+        streamed = opened.sql("SELECT * FROM logs", format="arrow")
+        assert pa.ipc.open_stream(streamed.body).read_all().num_rows == 100
