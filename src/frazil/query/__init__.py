@@ -48,63 +48,122 @@
     compiling.py    compiled loops
 
     ask.py          how a question becomes SQL
+    place.py        where a row stands, for pages
     traces.py       which traces there were, and one as a tree
+    waterfall.py    a trace line by line, and where its time went
     services.py     how services do, and who calls whom
     logs.py         logs over time, and their facets
+    metrics.py      which metrics there are, their labels and exemplars
+    series.py       a metric over time
+    growth.py       what counters and histograms counted in each step
+    increments.py   how much counters grew from point to point
+    buckets.py      quantiles of histograms
+    volume.py       how much each service sends
+    tail.py         rows as they come
 
 A query is planned against the tables' schemas, pieces that cannot match are left out, and the rest
 is run. Work that the engine can be stopped in runs in this process, on the engine's threads;
 whatever may multiply rows or text runs apart. Any thread may ask; a result belongs to one reader.
 """
 
-from frazil.query.ask import Ask, Range
+from frazil.query.ask import Ask, Filters, Range
 from frazil.query.config import Limits, QueryConfig
 from frazil.query.engine import Engine
 from frazil.query.functions import warm
 from frazil.query.given import result_of, result_of_run
 from frazil.query.leash import Leash
-from frazil.query.logs import Bar, Facet, facets, histogram
+from frazil.query.logs import COLUMNS as LOG_COLUMNS
+from frazil.query.logs import (
+    Around,
+    Bar,
+    Facet,
+    LogRow,
+    facets,
+    find_logs,
+    histogram,
+    log_rows,
+    logs_around,
+    logs_of_trace,
+)
+from frazil.query.logs import Which as WhichLogs
+from frazil.query.logs import conditions_of as log_conditions
+from frazil.query.metrics import Exemplar, Label, Metric, exemplars, metric_labels, metric_names
+from frazil.query.place import Place
 from frazil.query.result import Result
+from frazil.query.series import Series, SeriesAnswer, metric_series
 from frazil.query.services import (
     Dependency,
     Failure,
     Latency,
+    Service,
     dependencies,
     failures,
     latencies,
+    services,
 )
+from frazil.query.tail import Caught, Tail
 from frazil.query.traces import SpanNode, Trace, TraceSummary, find_traces, trace
+from frazil.query.volume import Volume, volumes
+from frazil.query.waterfall import Line, waterfall
 from frazil.query.written import columns_of, csv_head, csv_of, json_of, json_rows
 
 __all__ = [
+    "LOG_COLUMNS",
+    "Around",
     "Ask",
     "Bar",
+    "Caught",
     "Dependency",
     "Engine",
+    "Exemplar",
     "Facet",
     "Failure",
+    "Filters",
+    "Label",
     "Latency",
     "Leash",
     "Limits",
+    "Line",
+    "LogRow",
+    "Metric",
+    "Place",
     "QueryConfig",
     "Range",
     "Result",
+    "Series",
+    "SeriesAnswer",
+    "Service",
     "SpanNode",
+    "Tail",
     "Trace",
     "TraceSummary",
+    "Volume",
+    "WhichLogs",
     "columns_of",
     "csv_head",
     "csv_of",
     "dependencies",
+    "exemplars",
     "facets",
     "failures",
+    "find_logs",
     "find_traces",
     "histogram",
     "json_of",
     "json_rows",
     "latencies",
+    "log_conditions",
+    "log_rows",
+    "logs_around",
+    "logs_of_trace",
+    "metric_labels",
+    "metric_names",
+    "metric_series",
     "result_of",
     "result_of_run",
+    "services",
     "trace",
+    "volumes",
     "warm",
+    "waterfall",
 ]

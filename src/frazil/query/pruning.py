@@ -22,6 +22,7 @@ TIMES = frozenset({"time", "ingest_time"})
 
 OUTSIDE_TIME = "outside the time range"
 OTHER_SERVICE = "without the service"
+OUTSIDE_LOG = "from elsewhere in the log"
 NOTHING = "no row can match"
 
 
@@ -99,6 +100,8 @@ def _reason_to_skip(piece: Piece, conditions: Conditions, window: Condition) -> 
         return NOTHING
     if _is_outside(piece, window):
         return OUTSIDE_TIME
+    if _is_elsewhere(piece, conditions):
+        return OUTSIDE_LOG
     services = conditions.get("service_name", Condition()).values
     if services is not None and piece.services is not None and not services & piece.services:
         return OTHER_SERVICE
@@ -107,6 +110,18 @@ def _reason_to_skip(piece: Piece, conditions: Conditions, window: Condition) -> 
         if wanted is not None and not any(map(known.may_hold, wanted)):
             return f"without the {column}"
     return None
+
+
+def _is_elsewhere(piece: Piece, conditions: Conditions) -> bool:
+    """Do all rows come from other offsets, or from another partition, than is asked for?"""
+    if piece.offset_begin >= piece.offset_end:
+        return False
+    offsets = (piece.offset_begin, piece.offset_end - 1)
+    partition = conditions.get("_log_partition", Condition())
+    return not (
+        _may_fulfil(offsets, conditions.get("_offset", Condition()), "_offset")
+        and _may_fulfil((piece.partition, piece.partition), partition, "_log_partition")
+    )
 
 
 def _reason_to_skip_file(file: ColdFile, conditions: Conditions, window: Condition) -> str | None:

@@ -1,10 +1,12 @@
-"""Questions about services: how fast, how broken, and who calls whom."""
+"""Questions about services: which there are, how fast, how broken, and who calls whom."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime
+from dataclasses import dataclass, replace
 
 from frazil.query.ask import ALWAYS, Ask, Range, text, where, whole
+from frazil.query.logs import least_number
 
 LIMIT_MAX = 1000
 
@@ -14,6 +16,48 @@ ERRORS = "sum(CASE WHEN {0}status_code = 'ERROR' THEN 1 ELSE 0 END)"
 
 def _percentile(share: float, column: str = "duration_nano") -> str:
     return f"CAST(approx_percentile_cont({share}) WITHIN GROUP (ORDER BY {column}) AS BIGINT)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """How one service does, by all of its signals. Without spans it has no durations."""
+
+    name: str
+    span_count: int = 0
+    error_count: int = 0
+    """Of its spans."""
+    p50_nano: int | None = None
+    p95_nano: int | None = None
+    p99_nano: int | None = None
+    log_count: int = 0
+    error_log_count: int = 0
+    point_count: int = 0
+    last_seen: datetime.datetime
+
+
+def services(ask: Ask, *, within: Range = ALWAYS, limit: int = LIMIT_MAX) -> list[Service]:
+    """Every service that sent something, by name; the busiest ones of each signal where there are
+    more than `limit`. Durations are estimates, about a percent off."""
+    selected = {
+        "spans": f"count(*) AS span_count, {ERRORS.format('')} AS error_count, "
+        f"{_percentile(0.5)} AS p50_nano, {_percentile(0.95)} AS p95_nano, "
+        f"{_percentile(0.99)} AS p99_nano",
+        "logs": "count(*) AS log_count, sum(CASE WHEN severity_number >= "
+        f"{least_number('ERROR')} THEN 1 ELSE 0 END) AS error_log_count",
+        "metrics": "count(*) AS point_count",
+    }
+    found: dict[str, Service] = {}
+    for table, columns in selected.items():
+        rows = ask(
+            f"SELECT service_name AS name, max(time) AS last_seen, {columns} FROM {table} "
+            f"{where(within.conditions())} GROUP BY 1 ORDER BY 3 DESC, 1 "
+            f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+        )
+        for row in rows.to_pylist():
+            known = found.get(row["name"]) or Service(name=row["name"], last_seen=row["last_seen"])
+            row["last_seen"] = max(row["last_seen"], known.last_seen)
+            found[row["name"]] = replace(known, **row)
+    return [found[name] for name in sorted(found)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from frazil.errors import Malformed
 from frazil.model.columns import SPANS
-from frazil.query.ask import ALWAYS, Ask, Range, equals, text, texts, where, whole
+from frazil.query.ask import (
+    ALWAYS,
+    EPOCH,
+    MICROSECOND,
+    Ask,
+    Filters,
+    Range,
+    differs,
+    equals,
+    text,
+    texts,
+    where,
+    whole,
+)
 
 LIMIT_MAX = 1000
 SPANS_MAX = 100_000
@@ -26,6 +41,8 @@ class TraceSummary:
     span_count: int
     error_count: int
     services: tuple[str, ...]
+    cursor: str
+    """For `find_traces(after=...)`, to go on behind this one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,13 +78,21 @@ def find_traces(
     operation: str | None = None,
     min_duration_nano: int | None = None,
     max_duration_nano: int | None = None,
-    tags: Mapping[str, str] | None = None,
+    tags: Filters | None = None,
+    exclude: Filters | None = None,
     only_errors: bool = False,
+    only_roots: bool = False,
     within: Range = ALWAYS,
     limit: int = 20,
+    after: str | None = None,
 ) -> list[TraceSummary]:
-    """The newest traces with a span that fits all of these, newest first."""
-    conditions = within.conditions() + equals(tags or {}, SPANS.names)
+    """The newest traces with a span that fits all of these, newest first.
+
+    With `only_roots` that span has no parent. With `after`, the cursor of the last one of a page,
+    those that come behind it; a trace that got another span in between may have moved away.
+    """
+    conditions = within.conditions()
+    conditions += equals(tags or {}, SPANS) + differs(exclude or {}, SPANS)
     if service is not None:
         conditions.append(f"service_name = {text(service)}")
     if operation is not None:
@@ -78,15 +103,36 @@ def find_traces(
         conditions.append(f"duration_nano <= {int(max_duration_nano)}")
     if only_errors:
         conditions.append("status_code = 'ERROR'")
+    if only_roots:
+        conditions.append("parent_span_id IS NULL")
     found = ask(
-        f"SELECT trace_id FROM spans {where(conditions)} GROUP BY trace_id "
-        f"ORDER BY max(time) DESC, trace_id LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
-    )
-    trace_ids = found["trace_id"].to_pylist()
-    return _summaries(ask, trace_ids) if trace_ids else []
+        "SELECT trace_id, max(time) AS newest "
+        f"FROM spans {where(conditions)} GROUP BY trace_id {_behind(after)}"
+        f"ORDER BY newest DESC, trace_id LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+    ).to_pylist()
+    cursors = {
+        row["trace_id"]: f"{(row['newest'] - EPOCH) // MICROSECOND}-{row['trace_id']}"
+        for row in found
+    }
+    return _summaries(ask, cursors) if cursors else []
 
 
-def _summaries(ask: Ask, trace_ids: list[str]) -> list[TraceSummary]:
+_CURSOR = re.compile(r"(-?\d{1,18})-([0-9a-f]{0,64})", re.ASCII)
+
+
+def _behind(after: str | None) -> str:
+    """Which groups come behind a cursor. It says nothing of single spans: a trace may have some
+    that are newer, and must not be taken for an older one."""
+    if after is None:
+        return ""
+    found = _CURSOR.fullmatch(after)
+    if found is None:
+        raise Malformed(f"{after[:100]!r} is no cursor; take one from an answer as it is")
+    newest = f"to_timestamp_micros({int(found[1])})"
+    return f"HAVING max(time) < {newest} OR (max(time) = {newest} AND trace_id > {text(found[2])}) "
+
+
+def _summaries(ask: Ask, cursors: Mapping[str, str]) -> list[TraceSummary]:
     first = "ORDER BY parent_span_id IS NULL DESC, time_unix_nano"
     rows = ask(
         "SELECT trace_id, min(time_unix_nano) AS start_unix_nano, "
@@ -95,13 +141,16 @@ def _summaries(ask: Ask, trace_ids: list[str]) -> list[TraceSummary]:
         "array_agg(DISTINCT service_name) AS services, "
         f"first_value(name {first}) AS root_name, "
         f"first_value(service_name {first}) AS root_service "
-        f"FROM spans WHERE trace_id IN ({texts(trace_ids)}) GROUP BY trace_id"
+        f"FROM spans WHERE trace_id IN ({texts(list(cursors))}) GROUP BY trace_id"
     ).to_pylist()
     summaries = {
-        row["trace_id"]: TraceSummary(**{**row, "services": tuple(sorted(row["services"]))})
+        row["trace_id"]: TraceSummary(
+            **{**row, "services": tuple(sorted(row["services"]))},
+            cursor=cursors[row["trace_id"]],
+        )
         for row in rows
     }
-    return [summaries[trace_id] for trace_id in trace_ids if trace_id in summaries]
+    return [summaries[trace_id] for trace_id in cursors if trace_id in summaries]
 
 
 def trace(ask: Ask, trace_id: str) -> Trace | None:
@@ -109,7 +158,7 @@ def trace(ask: Ask, trace_id: str) -> Trace | None:
     rows = ask(
         f"SELECT * FROM spans WHERE trace_id = {text(trace_id.lower())} "
         f"ORDER BY time_unix_nano, span_id LIMIT {SPANS_MAX + 1}"
-    ).to_pylist()
+    ).to_pylist(maps_as_pydicts="lossy")
     if not rows:
         return None
     spans = rows[:SPANS_MAX]
