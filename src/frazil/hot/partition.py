@@ -93,6 +93,9 @@ class HotPartition:
         self._decode = decode
         self._tail = Stretch(shelf.end_offset)
         self._gaps = [Stretch(begin, end) for begin, end in shelf.gaps()]
+        self.watermark = self._tail.offset
+        """The first offset whose rows are not visible yet."""
+        self._is_gapless = not self._gaps
         self._reopen()
 
     def _reopen(self) -> None:
@@ -107,16 +110,9 @@ class HotPartition:
             self.subscriber.finish(index, sealed.begin_offset, sealed.end_offset)
 
     @property
-    def watermark(self) -> int:
-        """The first offset whose rows are not visible yet."""
-        return self._tail.offset
-
-    @property
     def is_whole(self) -> bool:
         """Is every row visible that the log has?"""
-        return self.watermark >= self.log.view.durable_watermark and all(
-            gap.is_read for gap in self._gaps
-        )
+        return self.watermark >= self.log.view.durable_watermark and self._is_gapless
 
     @property
     def stretches(self) -> list[Stretch]:
@@ -227,6 +223,11 @@ class HotPartition:
         self.open_pieces = [
             self._pieces(s.segment) for s in self.stretches if s.segment is not None
         ]
+
+    def tell(self) -> None:
+        """Tell others how far they can see, once they can."""
+        self.watermark = self._tail.offset
+        self._is_gapless = all(gap.is_read for gap in self._gaps)
 
     def pieces(self, table: str) -> Iterator[Piece]:
         """The rows of a table: of files, then of memory."""

@@ -122,6 +122,11 @@ class HotTier:
         """The first offset of a partition whose rows are not visible yet."""
         return self._find(topic, partition).watermark
 
+    def watermarks(self, topic: str) -> dict[int, int]:
+        """The same for each partition of a topic; none while it is not followed yet."""
+        found = (p for p in self._shown.partitions if p.source.topic == topic)
+        return {partition.log.index: partition.watermark for partition in found}
+
     def step(self) -> int:
         """Show what is new. Returns how many requests that were.
 
@@ -178,6 +183,8 @@ class HotTier:
         for partition in self._shown.partitions:
             partition.look()
         self._shown.publish()
+        for partition in self._shown.partitions:
+            partition.tell()
 
     def seal(self) -> int:
         """Make what is frozen durable, tell the log, tidy up. Returns how many files were made.

@@ -66,7 +66,7 @@ is run. Work that the engine can be stopped in runs in this process, on the engi
 whatever may multiply rows or text runs apart. Any thread may ask; a result belongs to one reader.
 """
 
-from frazil.query.ask import Ask, Filters, Range
+from frazil.query.ask import Ask, Filters, Range, row_conditions
 from frazil.query.config import Limits, QueryConfig
 from frazil.query.engine import Engine
 from frazil.query.functions import warm
@@ -161,6 +161,7 @@ __all__ = [
     "metric_series",
     "result_of",
     "result_of_run",
+    "row_conditions",
     "services",
     "trace",
     "volumes",

@@ -158,3 +158,8 @@ def micros_of(step: datetime.timedelta, name: str = "step") -> int:
     if micros < 1:
         raise Malformed(f"a {name} of {step} is too short; use at least a microsecond")
     return micros
+
+
+def row_conditions(filters: Filters, exclude: Filters, schema: pa.Schema) -> list[str]:
+    """What SQL demands of rows that have some texts, and do not have others."""
+    return equals(filters, schema) + differs(exclude, schema)

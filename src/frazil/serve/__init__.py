@@ -12,6 +12,11 @@
     answers.py     answers, and errors by number
     streams.py     rows on their way: Arrow and CSV
     sql.py         SQL
+    logs.py        questions about logs
+    traces.py      questions about traces and services
+    metric_questions.py  questions about metrics
+    tail.py        rows as they come
+    operating.py   status, health and probes
     lake_work.py   flush, maintenance, snapshots
     life.py        Life: since when a node runs, and how fast data comes
     status.py      Status: how it does, as one answer

@@ -27,9 +27,9 @@ from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS
 from frazil.serve.answers import answer_of_error, failure_of
 from frazil.serve.desk import Desk
-from frazil.serve.endpoints import Endpoint, Routes
+from frazil.serve.endpoints import Endpoint, Reply, Routes
 from frazil.serve.request import Gone, Request, struct_of_json, struct_of_query
-from frazil.serve.streams import Stream
+from frazil.serve.streams import Live, Stream
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,8 @@ class App:
             answer = await self._answer(request, cors)
             if isinstance(answer, Stream):
                 await self._send_stream(answer, request, send, cors)
+            elif isinstance(answer, Live):
+                await self._send_live(answer, request, send, cors)
             else:
                 await _send_answer(answer, send, cors)
         except (Gone, asyncio.CancelledError):
@@ -82,7 +84,7 @@ class App:
         finally:
             DURATION.record((clock.monotonic_ns() - begin_ns) / NS_PER_MS)
 
-    async def _answer(self, request: Request, cors: list[tuple[bytes, bytes]]) -> Answer | Stream:
+    async def _answer(self, request: Request, cors: list[tuple[bytes, bytes]]) -> Reply:
         try:
             self._check_page(request, cors)
             if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
@@ -104,7 +106,7 @@ class App:
 
     async def _serve(
         self, endpoint: Endpoint[Any], named: dict[str, str], request: Request
-    ) -> Answer | Stream:
+    ) -> Reply:
         body = await request.body(self._desk.config.body_bytes_max)
         if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
             asked = struct_of_json(endpoint.takes, body, request.headers.get("content-type", ""))
@@ -166,6 +168,37 @@ class App:
         finally:
             leaving.cancel()
             await desk.run(stream.close)
+
+
+    async def _send_live(
+        self, live: Live, request: Request, send: Send, cors: list[tuple[bytes, bytes]]
+    ) -> None:
+        """Send pieces until the client leaves, or the node stops."""
+        leaving = asyncio.create_task(request.gone())
+        stopping = asyncio.create_task(self._desk.is_stopping.wait())
+        sending = asyncio.create_task(_send_pieces(live, send, cors))
+        try:
+            await asyncio.wait(
+                {leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            live.close()
+            for task in (leaving, stopping, sending):
+                task.cancel()
+            await asyncio.wait({leaving, stopping, sending})
+        if sending.cancelled() or sending.exception() is None:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            logger.info("live tail ended", extra={"reason": str(sending.exception())})
+            await send({"type": CUT})
+
+
+async def _send_pieces(live: Live, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
+    headers = [(b"content-type", live.content_type), *SECURITY, *cors]
+    REQUESTS.add(status="200")
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async for piece in live.pieces:
+        await _send_piece(piece, send)
 
 
 async def _piece(desk: Desk, stream: Stream, leaving: asyncio.Task[None]) -> bytes | None:

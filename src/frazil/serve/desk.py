@@ -33,6 +33,7 @@ class Desk:
         self.config = config
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="frazil-serve")
         self._request_count = 0
+        self._tail_count = 0
         self.is_stopping = asyncio.Event()
 
     @property
@@ -66,6 +67,21 @@ class Desk:
             yield
         finally:
             self._request_count -= 1
+
+    def take_tail(self) -> contextlib.ExitStack:
+        """A place among the live tails, until it is closed. `Overloaded` when there is none."""
+        if self._tail_count >= self.config.tails_max:
+            raise Overloaded(
+                f"{self._tail_count} live tails are open, which is serve.tails_max; close one",
+                retry_after_ms=RETRY_AFTER_MS,
+            )
+        self._tail_count += 1
+        place = contextlib.ExitStack()
+        place.callback(self._give_back_tail)
+        return place
+
+    def _give_back_tail(self) -> None:
+        self._tail_count -= 1
 
     def stop(self) -> None:
         """End what never ends by itself: live tails, and streams between two pieces."""

@@ -12,9 +12,11 @@ import msgspec
 from frazil.ingest import Answer, Refusal
 from frazil.serve.desk import Desk
 from frazil.serve.request import Request
-from frazil.serve.streams import Stream
+from frazil.serve.streams import Live, Stream
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+Reply = Answer | Stream | Live
 
 SEGMENT_MAX = 256
 """Letters of a name in a path."""
@@ -38,7 +40,7 @@ class Endpoint(Generic[T]):
     """What the answer may be."""
     statuses: tuple[HTTPStatus, ...] = ()
     """Answers that only this one has."""
-    serve: Callable[[Desk, T, Request], Awaitable[Answer | Stream]]
+    serve: Callable[[Desk, T, Request], Awaitable[Reply]]
     is_open: bool = False
     """Does it need no token? As those for probes, which say nothing about the data."""
 

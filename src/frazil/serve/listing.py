@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 
 from frazil.ingest import Answer
+from frazil.query import Around, SeriesAnswer
+from frazil.serve import logs, operating, tail, traces
+from frazil.serve import metric_questions as metrics
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Endpoint, Nothing
@@ -23,6 +26,7 @@ from frazil.serve.lake_work import (
 )
 from frazil.serve.openapi import describe
 from frazil.serve.request import Request
+from frazil.serve.status import Status
 from frazil.serve.sql import FORMATS, SqlAnswer, SqlRequest, sql
 
 VERSION = "1"
@@ -40,33 +44,72 @@ def _description() -> bytes:
 
 def endpoints_of() -> tuple[Endpoint[Any], ...]:
     """All endpoints, in the order in which they are described."""
-    return (
-        Endpoint(
-            method="POST",
-            path="/api/v1/sql",
-            takes=SqlRequest,
-            gives=SqlAnswer,
-            types=tuple(FORMATS),
-            statuses=(HTTPStatus.CONFLICT,),
-            serve=sql,
-        ),
-        Endpoint(method="POST", path="/api/v1/flush", takes=Nothing, gives=Flushed, serve=flush),
-        Endpoint(
-            method="POST", path="/api/v1/maintain", takes=Nothing, gives=Tidied, serve=maintain
-        ),
-        Endpoint(
-            method="GET",
-            path="/api/v1/snapshots",
-            takes=SnapshotsRequest,
-            gives=Snapshots,
-            serve=snapshots,
-        ),
-        Endpoint(
-            method="GET",
-            path="/openapi.json",
-            takes=Nothing,
-            gives=None,
-            serve=openapi,
-            is_open=True,
-        ),
-    )
+    return (*_SQL, *_LOGS, *_TRACES, *_METRICS, *_LAKE, *_OPERATING)
+
+
+def _get(path: str, takes: Any, gives: Any, serve: Any, **more: Any) -> Endpoint[Any]:
+    return Endpoint(method="GET", path=path, takes=takes, gives=gives, serve=serve, **more)
+
+
+_MISSING = (HTTPStatus.NOT_FOUND,)
+_PROBE: dict[str, Any] = {"types": ("text/plain",), "is_open": True}
+
+_SQL: tuple[Endpoint[Any], ...] = (
+    Endpoint(
+        method="POST",
+        path="/api/v1/sql",
+        takes=SqlRequest,
+        gives=SqlAnswer,
+        types=tuple(FORMATS),
+        statuses=(HTTPStatus.CONFLICT,),
+        serve=sql,
+    ),
+    _get(
+        "/api/v1/tail", tail.TailRequest, None, tail.tail, types=("text/event-stream",)
+    ),
+)
+_LOGS = (
+    _get("/api/v1/logs", logs.FindLogsRequest, logs.LogsAnswer, logs.find),
+    _get("/api/v1/logs/histogram", logs.HistogramRequest, logs.HistogramAnswer, logs.bars),
+    _get("/api/v1/logs/facets", logs.FacetsRequest, logs.FacetsAnswer, logs.values),
+    _get("/api/v1/logs/around", logs.AroundRequest, Around, logs.around, statuses=_MISSING),
+)
+_TRACES = (
+    _get("/api/v1/traces", traces.TracesRequest, traces.TracesAnswer, traces.find),
+    _get(
+        "/api/v1/traces/{trace_id}",
+        traces.TraceRequest,
+        traces.TraceAnswer,
+        traces.one,
+        statuses=_MISSING,
+    ),
+    _get("/api/v1/services", traces.StretchRequest, traces.ServicesAnswer, traces.all_services),
+    _get("/api/v1/operations", traces.ServiceRequest, traces.OperationsAnswer, traces.operations),
+    _get("/api/v1/failures", traces.ServiceRequest, traces.FailuresAnswer, traces.failed),
+    _get("/api/v1/dependencies", traces.StretchRequest, traces.DependenciesAnswer, traces.calls),
+    _get("/api/v1/volumes", traces.VolumesRequest, traces.VolumesAnswer, traces.amounts),
+)
+_METRICS = (
+    _get("/api/v1/metrics", metrics.MetricsRequest, metrics.MetricsAnswer, metrics.names),
+    _get("/api/v1/metrics/query", metrics.MetricQueryRequest, SeriesAnswer, metrics.query),
+    _get("/api/v1/metrics/labels", metrics.OneMetricRequest, metrics.LabelsAnswer, metrics.labels),
+    _get(
+        "/api/v1/metrics/exemplars",
+        metrics.OneMetricRequest,
+        metrics.ExemplarsAnswer,
+        metrics.examples,
+    ),
+)
+_LAKE: tuple[Endpoint[Any], ...] = (
+    Endpoint(method="POST", path="/api/v1/flush", takes=Nothing, gives=Flushed, serve=flush),
+    Endpoint(method="POST", path="/api/v1/maintain", takes=Nothing, gives=Tidied, serve=maintain),
+    _get("/api/v1/snapshots", SnapshotsRequest, Snapshots, snapshots),
+)
+_OPERATING = (
+    _get("/api/v1/status", Nothing, Status, operating.status),
+    _get("/api/v1/health", Nothing, operating.HealthAnswer, operating.health),
+    _get("/openapi.json", Nothing, None, openapi, is_open=True),
+    _get("/livez", operating.ProbeRequest, None, operating.livez, **_PROBE),
+    _get("/healthz", operating.ProbeRequest, None, operating.livez, **_PROBE),
+    _get("/readyz", operating.ProbeRequest, None, operating.readyz, **_PROBE),
+)

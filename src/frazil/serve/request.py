@@ -162,11 +162,15 @@ def _is_list(hint: Any) -> bool:
 
 def range_of(since: str | None, until: str | None, clock: Clock) -> Range:
     """A stretch of time, as requests name it."""
-    now = datetime.datetime.fromtimestamp(clock.wall_ms() / 1000, datetime.UTC)
+    now = moment_now(clock)
     return Range(
         since=None if since is None else moment_of(since, "since", now),
         until=None if until is None else moment_of(until, "until", now),
     )
+
+
+def moment_now(clock: Clock) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(clock.wall_ms() / 1000, datetime.UTC)
 
 
 def moment_of(text: str, name: str, now: datetime.datetime) -> datetime.datetime:
@@ -186,15 +190,24 @@ def moment_of(text: str, name: str, now: datetime.datetime) -> datetime.datetime
     )
 
 
-def pairs_of(texts: tuple[str, ...], name: str) -> dict[str, str]:
-    """Filters, each written as `name=value`."""
-    pairs: dict[str, str] = {}
+def pairs_of(texts: tuple[str, ...], name: str) -> dict[str, list[str]]:
+    """Filters, each written as `name=value`. A name that comes several times may have any of its
+    values."""
+    pairs: dict[str, list[str]] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise Malformed(f"{name} is {text!r}; write name=value, as in service_name=checkout")
-        if pairs.setdefault(key, value) != value:
-            raise Malformed(
-                f"{name} wants {key} to be {pairs[key]!r} and {value!r}; nothing is both"
-            )
+        pairs.setdefault(key, []).append(value)
     return pairs
+
+
+def seconds_of(text: str, name: str) -> datetime.timedelta:
+    """A stretch of time: 90s, 15m, 6h, 7d, 2w."""
+    found = _AGO.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise Malformed(f"{name} is {text!r}; write 10s, 5m, 1h or 1d")
+    try:
+        return datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})
+    except OverflowError:
+        raise Malformed(f"{name} is {text!r}, which is too long") from None

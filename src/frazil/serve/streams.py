@@ -6,7 +6,7 @@ who read Arrow as we write it, the last batch of such a stream is empty and says
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -40,6 +40,16 @@ class Stream:
     """Let go of what the pieces come from."""
     farewell: Callable[[FrazilError], bytes]
     """What is sent before the stream is cut off because of an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """An answer that has no end of its own."""
+
+    content_type: bytes
+    pieces: AsyncIterator[bytes]
+    close: Callable[[], None]
+    """Let go of what the pieces come from."""
 
 
 def arrow_stream(result: Result, *, may_cut: bool) -> Stream:

@@ -1,0 +1,168 @@
+"""Questions about logs, over HTTP."""
+
+from __future__ import annotations
+
+import datetime
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+import msgspec
+
+from frazil.errors import Malformed
+from frazil.ingest import Answer, Refusal
+from frazil.model import Clock
+from frazil.query import (
+    Around,
+    Bar,
+    Facet,
+    LogRow,
+    Place,
+    WhichLogs,
+    facets,
+    find_logs,
+    histogram,
+    json_of,
+    logs_around,
+)
+from frazil.serve.answers import JSON, answer_of_body
+from frazil.serve.desk import Desk
+from frazil.serve.request import Request, moment_now, pairs_of, range_of, seconds_of
+
+Texts = Annotated[tuple[str, ...], msgspec.Meta(max_length=32)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+FACETS = ("service_name", "severity", "event_name", "scope_name", "host_name", "k8s_pod_name")
+"""When nobody says which."""
+BARS = 60
+"""Into so many the time is cut, when nobody says how long a bar is."""
+
+
+class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which log records. All that is given must fit."""
+
+    since: str | None = None
+    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
+    until: str | None = None
+    filter: Texts = ()
+    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
+    exclude: Texts = ()
+    """The same, for what must not be."""
+    search: str | None = None
+    """Words of the body."""
+    severity: str | None = None
+    """That and worse: TRACE, DEBUG, INFO, WARN, ERROR, FATAL."""
+    trace_id: str | None = None
+    span_id: str | None = None
+
+    def which(self, clock: Clock) -> WhichLogs:
+        return WhichLogs(
+            within=range_of(self.since, self.until, clock),
+            filters=pairs_of(self.filter, "filter"),
+            exclude=pairs_of(self.exclude, "exclude"),
+            search=self.search,
+            min_severity=self.severity,
+            trace_id=self.trace_id,
+            span_id=self.span_id,
+        )
+
+
+class FindLogsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which log records, and how many."""
+
+    limit: Limit = 100
+    order: Literal["newest", "oldest"] = "newest"
+    after: str | None = None
+    """The cursor of the last row of a page, to turn it."""
+
+
+class LogsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Log records; `cursor` turns the page, and is null on the last one."""
+
+    logs: list[LogRow]
+    cursor: str | None
+
+
+class HistogramRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which log records, and how long a bar is."""
+
+    step: str | None = None
+    """As 10s, 5m, 1h; without it the time between since and until is cut into 60."""
+
+
+class HistogramAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How many there were when, by severity."""
+
+    step_s: float
+    bars: list[Bar]
+
+
+class FacetsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which log records, and which columns or attributes of them."""
+
+    name: Texts = FACETS
+    limit: Limit = 10
+
+
+class FacetsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The most frequent values."""
+
+    facets: list[Facet]
+
+
+class AroundRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happened right before and after a log record."""
+
+    at: str
+    """Its cursor."""
+    filter: Texts = ()
+    count: Limit = 10
+
+
+async def find(desk: Desk, asked: FindLogsRequest, request: Request) -> Answer:
+    """Log records, newest or oldest first, page by page."""
+    which = asked.which(desk.rooms.clock)
+    after = None if asked.after is None else Place.parse(asked.after)
+    rows = await desk.ask(
+        request,
+        lambda ask: find_logs(ask, limit=asked.limit, order=asked.order, after=after, **which),
+    )
+    cursor = str(rows[-1].place) if len(rows) == asked.limit else None
+    return answer_of_body(json_of(LogsAnswer(logs=rows, cursor=cursor)), JSON)
+
+
+async def bars(desk: Desk, asked: HistogramRequest, request: Request) -> Answer:
+    """How many log records there were when, by severity."""
+    which = asked.which(desk.rooms.clock)
+    step = _step(asked, which, desk.rooms.clock)
+    found = await desk.ask(request, lambda ask: histogram(ask, step, **which))
+    answer = HistogramAnswer(step_s=step.total_seconds(), bars=found)
+    return answer_of_body(json_of(answer), JSON)
+
+
+def _step(asked: HistogramRequest, which: WhichLogs, clock: Clock) -> datetime.timedelta:
+    if asked.step is not None:
+        return seconds_of(asked.step, "step")
+    since = which["within"].since
+    if since is None:
+        raise Malformed("say since when, or how long a bar is: since=1h, or step=1m")
+    whole = ((which["within"].until or moment_now(clock)) - since).total_seconds()
+    return datetime.timedelta(seconds=max(1, round(whole / BARS)))
+
+
+async def values(desk: Desk, asked: FacetsRequest, request: Request) -> Answer:
+    """The most frequent values of columns and attributes."""
+    which = asked.which(desk.rooms.clock)
+    found = await desk.ask(
+        request, lambda ask: facets(ask, asked.name, limit=asked.limit, **which)
+    )
+    return answer_of_body(json_of(FacetsAnswer(facets=found)), JSON)
+
+
+async def around(desk: Desk, asked: AroundRequest, request: Request) -> Answer:
+    """A log record, and those right before and after it."""
+    place, filters = Place.parse(asked.at), pairs_of(asked.filter, "filter")
+    found: Around | None = await desk.ask(
+        request, lambda ask: logs_around(ask, place, count=asked.count, filters=filters)
+    )
+    if found is None:
+        raise Refusal(HTTPStatus.NOT_FOUND, f"no log record is at {asked.at}")
+    return answer_of_body(json_of(found), JSON)
