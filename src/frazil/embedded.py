@@ -30,6 +30,7 @@ from frazil.lake import (
     Followers,
     Lake,
     Maintained,
+    OnSpark,
     ReadLimits,
     TopicTables,
     ask_spark,
@@ -269,14 +270,26 @@ def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
 
 
 def open_lake(
-    log: Log, config: Config, *, clock: Clock, rand: Rand, is_steady: bool
+    log: Log,
+    config: Config,
+    *,
+    clock: Clock,
+    rand: Rand,
+    is_steady: bool,
+    on_spark: OnSpark = lambda _, __: None,
 ) -> Lake | None:
     """The tables beside a log, unless they are not wanted, or something for them is missing."""
     if not config.lake.enabled:
         return None
     try:
         return Lake.open(
-            log, Path(config.data), config.lake, clock=clock, rand=rand, is_steady=is_steady
+            log,
+            Path(config.data),
+            config.lake,
+            clock=clock,
+            rand=rand,
+            is_steady=is_steady,
+            on_spark=on_spark,
         )
     except Unavailable as error:
         logger.warning("there is no lake", extra={"reason": str(error)})

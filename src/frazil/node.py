@@ -1,6 +1,9 @@
-"""A node: rooms start in the order of the river and stop in reverse.
+"""A node: rooms start in the order of the river and stop in exact reverse.
 
-log ─> tables ─> hot tier and SQL ─> OTLP ─> ready ... stop asked ─> OTLP drained ─> all closed
+log ─> tables ─> hot tier and SQL ─> OTLP ─> API ─> ready ... stop asked ─> API ─> ... ─> log
+
+What guards durability ends the node when it dies: the log's writer and its maintenance. The others
+make it unready: acknowledgements go on, and `/readyz` says what is wrong.
 """
 
 from __future__ import annotations
@@ -9,28 +12,39 @@ import asyncio
 import gc
 import logging
 import signal
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 from frazil.config import Config
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded, open_lake
-from frazil.errors import Unavailable
 from frazil.ingest import Access, Otlp
 from frazil.lake import Lake
 from frazil.log import Log
-from frazil.model import Clock, Rand
-from frazil.serve import Api, Rooms
+from frazil.model import NS_PER_MS, Clock, Rand
+from frazil.serve import Api, Life, Rooms
+from frazil.stopping import Stop
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+Facts = Mapping[str, object]
+OnRoom = Callable[[str, Facts], None]
+"""A room is ready: its name, and facts about it. Spark's comes later, in another thread."""
+
 MAINTAIN_INTERVAL_S = 1.0
-API_DRAIN_S = 1.0
-"""Whoever reads can ask again; queries in hand may take this long."""
-DRAIN_S = 8.0
-"""Requests in hand may take this long to be answered once a stop is asked for."""
+LOOK_INTERVAL_S = 1.0
+"""How often the counters are looked at, for rates."""
+API_S = 1.0
+"""Of a stop. Whoever reads can ask again."""
+DRAIN_S = 5.0
+"""Of a stop. Requests in hand may take this long to be answered."""
+LAKE_S = 8.0
+"""Of a stop, at most: rounds of the lake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,29 +61,84 @@ class Ready:
     """None when `lake.enabled` is false, or when something for it is not installed."""
 
 
-async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Ready], None]) -> None:
+def log_room(name: str, facts: Facts) -> None:
+    """What is said of a room that is ready, unless somebody wants to say it otherwise."""
+    logger.info("room is ready", extra={"room": name, **facts})
+
+
+async def run(
+    config: Config,
+    *,
+    clock: Clock,
+    rand: Rand,
+    ready: Callable[[Ready], None],
+    on_room: OnRoom = log_room,
+) -> None:
     """Run a node until SIGTERM or SIGINT. Calls `ready` once it accepts requests.
 
-    A worker that dies ends the node: it never serves without its maintenance, nor pretends that
-    what it shows is recent.
+    A stop takes ten seconds at most; what is not done by then is left as by a kill, which loses
+    nothing that was acknowledged.
     """
-    stop = _stop_asked()
+    asked = _stop_asked()
     access = Access.load(config.ingest)  # before anything is made: a wrong setting leaves no trace
-    disk = RealDisk(config.data)
-    died: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-    with ExitStack() as rooms:
-        log = Log.open(disk, config.log, clock=clock, rand=rand, holder="frazil up")
-        rooms.enter_context(log)
-        lake = open_lake(log, config, clock=clock, rand=rand, is_steady=True)
-        if lake is not None:
-            rooms.enter_context(lake)
+    stop = Stop(clock)
+    async with AsyncExitStack() as opened:
+        opened.callback(stop.done)
+        starting = Starting(config, clock, rand, on_room, opened, stop)
+        rooms, up = await starting.open_all(access)
+        workers = [asyncio.create_task(_maintain(rooms.log)), asyncio.create_task(_look(rooms))]
+        opened.push_async_callback(_end, workers)
+        gc.freeze()  # what start-up has made stays; looking through it again and again took 8 %
+        rooms.life.state = "running"
+        ready(up)
+        asking = asyncio.create_task(asked.wait())
+        await asyncio.wait({asking, *workers}, return_when=asyncio.FIRST_COMPLETED)
+        asking.cancel()
+        rooms.life.state = "stopping"
+        logger.info("stopping", extra={"requests_in_hand": rooms.otlp.gate.request_count})
+        stop.begin()
+        stop.note(**_hot_rows(rooms))
+    logger.info("stopped", extra=stop.facts())
+
+
+class Starting:
+    """Opens room after room, says so, and sees to it that they are closed in reverse."""
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        rand: Rand,
+        on_room: OnRoom,
+        opened: AsyncExitStack,
+        stop: Stop,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._rand = rand
+        self._on_room = on_room
+        self._opened = opened
+        self._stop = stop
+        self._folder = Path(config.data).absolute()
+
+    async def open_all(self, access: Access) -> tuple[Rooms, Ready]:
+        """In the order of the river. Whatever takes long is done in a thread, so that a second
+        signal is heard."""
+        config, clock, rand = self._config, self._clock, self._rand
+        life = Life(clock)
+        log = await self._open("log", self._open_log, _log_facts)
+        lake = await self._open("lake", partial(self._open_lake, log), _lake_facts)
         embedded = None
         if config.hot.enabled:
-            embedded = Embedded.over(log, disk, config, clock=clock, lake=lake, fatal=_teller(died))
-            rooms.enter_context(embedded)
+            embedded = await self._open("hot", partial(self._open_hot, log, lake), _hot_facts)
+        begin_ns = clock.monotonic_ns()
         otlp = await Otlp.open(log, config.ingest, access, clock=clock, rand=rand)
-        rooms_shown = Rooms(
-            data=config.data,
+        self._opened.push_async_callback(_close_otlp, otlp, self._stop)
+        ports = {"grpc_port": otlp.grpc_port, "http_port": otlp.http_port}
+        self._say("ingest", ports, begin_ns)
+        rooms = Rooms(
+            data=str(self._folder),
+            life=life,
             log=log,
             otlp=otlp,
             tier=None if embedded is None else embedded.tier,
@@ -79,46 +148,97 @@ async def run(config: Config, *, clock: Clock, rand: Rand, ready: Callable[[Read
         )
         api = None
         if config.serve.enabled:
-            api = await Api.open(rooms_shown, config.serve, config.ingest, access)
-        maintaining = asyncio.create_task(_maintain(log))
-        stopping = asyncio.create_task(stop.wait())
-        gc.freeze()  # what start-up has made stays; looking through it again and again took 8 %
-        try:
-            ready(
-                Ready(
-                    grpc_port=otlp.grpc_port,
-                    http_port=otlp.http_port,
-                    api_port=None if api is None else api.port,
-                    embedded=embedded,
-                    lake=lake,
-                )
-            )
-            ends: set[asyncio.Future[Any]] = {maintaining, stopping, died}
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            logger.info("stopping", extra={"requests_in_hand": otlp.gate.request_count})
-            stopping.cancel()
-            if api is not None:
-                await api.close(API_DRAIN_S)
-            await otlp.close(DRAIN_S)
-            await _end(maintaining)
-    if died.done():
-        raise Unavailable(f"the hot tier has stopped: {died.result()}")
-    logger.info("stopped")
+            begin_ns = clock.monotonic_ns()
+            api = await Api.open(rooms, config.serve, config.ingest, access)
+            self._opened.push_async_callback(_close_api, api, self._stop)
+            self._say("serve", {"http_port": api.port}, begin_ns)
+        return rooms, Ready(
+            grpc_port=otlp.grpc_port,
+            http_port=otlp.http_port,
+            api_port=None if api is None else api.port,
+            embedded=embedded,
+            lake=lake,
+        )
+
+    async def _open(self, name: str, work: Callable[[], T], facts: Callable[[T], Facts]) -> T:
+        begin_ns = self._clock.monotonic_ns()
+        room = await asyncio.to_thread(work)
+        self._say(name, facts(room), begin_ns)
+        return room
+
+    def _say(self, name: str, facts: Facts, begin_ns: int) -> None:
+        took_ms = (self._clock.monotonic_ns() - begin_ns) // NS_PER_MS
+        self._on_room(name, {**facts, "took_ms": took_ms})
+
+    def _open_log(self) -> Log:
+        config = self._config
+        disk = RealDisk(config.data)
+        log = Log.open(disk, config.log, clock=self._clock, rand=self._rand, holder="frazil up")
+        self._opened.callback(log.close)
+        return log
+
+    def _open_lake(self, log: Log) -> Lake | None:
+        def say(pid: int, seconds: float) -> None:
+            self._on_room("spark", {"pid": pid, "took_ms": int(seconds * 1000)})
+
+        lake = open_lake(
+            log, self._config, clock=self._clock, rand=self._rand, is_steady=True, on_spark=say
+        )
+        if lake is not None:
+            self._opened.callback(_close_lake, lake, self._stop)
+        return lake
+
+    def _open_hot(self, log: Log, lake: Lake | None) -> Embedded:
+        config = self._config
+        disk = RealDisk(config.data)
+        embedded = Embedded.over(log, disk, config, clock=self._clock, lake=lake)
+        self._opened.callback(embedded.close)
+        return embedded
 
 
-def _teller(died: asyncio.Future[BaseException]) -> Callable[[BaseException], None]:
-    """Tells the loop from another thread what a worker died of."""
-    loop = died.get_loop()
+def _log_facts(log: Log) -> Facts:
+    partitions = [partition for topic in log.topics() for partition in topic.partitions]
+    return {
+        "topics": len(log.topics()),
+        "offsets": sum(p.view.durable_watermark - p.view.start_offset for p in partitions),
+        "bytes": log.budget.used_bytes,
+        "bytes_max": log.budget.hard_bytes_max,
+    }
 
-    def set_result(error: BaseException) -> None:
-        if not died.done():
-            died.set_result(error)
 
-    def tell(error: BaseException) -> None:
-        loop.call_soon_threadsafe(set_result, error)
+def _lake_facts(lake: Lake | None) -> Facts:
+    if lake is None:
+        return {"state": "off, or not installed"}
+    return {"state": "Spark starts when there is something to freeze"}
 
-    return tell
+
+def _hot_facts(embedded: Embedded) -> Facts:
+    rows = sum(p.row_count for pieces in embedded.tier.snapshot().values() for p in pieces)
+    return {"rows": rows, "bytes": embedded.tier.disk_bytes, "lag_offsets": embedded.tier.lag}
+
+
+def _hot_rows(rooms: Rooms) -> Facts:
+    if rooms.tier is None:
+        return {}
+    shown = rooms.tier.snapshot().values()
+    rows = sum(piece.row_count for pieces in shown for piece in pieces)
+    return {"hot_rows": rows, "hot_lag_offsets": rooms.tier.lag}
+
+
+async def _close_api(api: Api, stop: Stop) -> None:
+    await api.close(stop.left_s(API_S))
+
+
+async def _close_otlp(otlp: Otlp, stop: Stop) -> None:
+    await otlp.close(stop.left_s(DRAIN_S))
+    stop.note(requests_answered=otlp.gate.answered_count, requests_cut=otlp.gate.cut_count)
+
+
+def _close_lake(lake: Lake, stop: Stop) -> None:
+    """With the round in hand, and a last one, if there is time for them."""
+    before = lake.round_count
+    lake.close(stop.left_s(LAKE_S))
+    stop.note(lake_rounds=lake.round_count - before, lake_round_cut=lake.was_cut)
 
 
 async def _maintain(log: Log) -> None:
@@ -127,25 +247,35 @@ async def _maintain(log: Log) -> None:
         await asyncio.sleep(MAINTAIN_INTERVAL_S)
 
 
-async def _end(task: asyncio.Task[None]) -> None:
-    """Stop a worker; raises what it died of, if it did."""
-    task.cancel()
-    try:
-        await task
-    except asyncio.CancelledError:
-        return
+async def _look(rooms: Rooms) -> None:
+    while True:
+        rooms.life.rates.step()
+        await asyncio.sleep(LOOK_INTERVAL_S)
+
+
+async def _end(workers: list[asyncio.Task[None]]) -> None:
+    """Stop workers; raises what one died of, if it did."""
+    for task in workers:
+        task.cancel()
+    for task in workers:
+        try:
+            await task
+        except asyncio.CancelledError:
+            continue
 
 
 def _stop_asked() -> asyncio.Event:
     """Set by the first SIGTERM or SIGINT. The second one ends the process where it stands."""
-    stop = asyncio.Event()
+    asked = asyncio.Event()
     loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
 
-    def ask(number: signal.Signals) -> None:
-        stop.set()
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
+    def ask() -> None:
+        asked.set()
+        for number in numbers:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ask, number)
-    return stop
+    for number in numbers:
+        loop.add_signal_handler(number, ask)
+    return asked

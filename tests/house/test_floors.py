@@ -17,6 +17,7 @@ ROOF = [
     {"embedded"},
     {"remote"},
     {"appender"},
+    {"stopping"},
     {"node"},
     {"frazil"},
     {"cli"},

@@ -12,7 +12,7 @@ from frazil.hot import HotTier
 from frazil.lake import Lake, LakeConfig
 from frazil.log import LogConfig
 from frazil.model import SystemClock, columns
-from frazil.serve import Rooms
+from frazil.serve import Life, Rooms
 from tests.ingest.serving import serving
 
 
@@ -42,8 +42,11 @@ def open_rooms(
                     rand=random.SystemRandom(),
                     is_steady=False,
                 )
+            life = Life(clock)
+            life.state = "running"
             yield Rooms(
                 data=str(folder),
+                life=life,
                 log=served.log,
                 otlp=served.otlp,
                 tier=tier,

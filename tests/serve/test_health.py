@@ -10,7 +10,8 @@ import pytest
 from frazil.errors import Fenced, Overloaded
 from frazil.lake import Lake
 from frazil.log import LogConfig, Record, append_of_records
-from frazil.serve import Check, Life, Rooms, checks_of, is_ready, readiness_text
+from frazil.serve import Check, Rooms, checks_of, is_ready, readiness_text
+from frazil.serve.life import State
 from tests.serve.open_rooms import open_rooms
 
 MiB = 1024 * 1024
@@ -19,21 +20,15 @@ SMALL = LogConfig(
 )
 
 
-def running(rooms: Rooms) -> Life:
-    life = Life(rooms.clock)
-    life.state = "running"
-    return life
-
-
 def check(rooms: Rooms, room: str) -> Check:
-    (found,) = (each for each in checks_of(rooms, running(rooms)) if each.room == room)
+    (found,) = (each for each in checks_of(rooms) if each.room == room)
     return found
 
 
 def test_a_well_node_is_ready(tmp_path: Path) -> None:
     """What is off or not started yet is no fault."""
     with open_rooms(tmp_path, has_lake=True) as rooms:
-        checks = checks_of(rooms, running(rooms))
+        checks = checks_of(rooms)
         assert [each.state for each in checks] == ["ok"] * 6
         assert is_ready(checks)
         assert readiness_text(checks).splitlines() == [
@@ -51,12 +46,11 @@ def test_a_well_node_is_ready(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["starting", "stopping"])
-def test_only_a_running_node_is_ready(state: str, tmp_path: Path) -> None:
+def test_only_a_running_node_is_ready(state: State, tmp_path: Path) -> None:
     """Whoever sends requests is told to wait, or to go elsewhere."""
     with open_rooms(tmp_path) as rooms:
-        life = Life(rooms.clock)
-        life.state = state  # type: ignore[assignment]
-        assert not is_ready(checks_of(rooms, life))
+        rooms.life.state = state
+        assert not is_ready(checks_of(rooms))
 
 
 def test_a_full_log_is_not_ready(tmp_path: Path) -> None:
@@ -72,7 +66,7 @@ def test_a_full_log_is_not_ready(tmp_path: Path) -> None:
         assert found.state == "failed"
         assert "the log is full" in (found.why or "")
         assert "there is none" in (found.next_step or "")
-        assert not is_ready(checks_of(rooms, running(rooms)))
+        assert not is_ready(checks_of(rooms))
 
 
 def test_a_dead_hot_worker_is_not_ready(tmp_path: Path) -> None:
@@ -82,7 +76,7 @@ def test_a_dead_hot_worker_is_not_ready(tmp_path: Path) -> None:
         rooms.tier.trouble = "the log cannot be read"
         assert check(rooms, "hot").state == "degraded"
         rooms.tier.died = MemoryError("no more")
-        checks = checks_of(rooms, running(rooms))
+        checks = checks_of(rooms)
         assert not is_ready(checks)
         text = readiness_text(checks)
         assert "[-]hot failed: nothing new becomes visible: MemoryError('no more'); " in text
@@ -96,8 +90,8 @@ def test_a_lake_in_trouble_is_ready(tmp_path: Path) -> None:
         assert lake is not None
         lake.trouble = "the catalog\ndoes not answer"
         assert check(rooms, "lake").state == "degraded"
-        assert is_ready(checks_of(rooms, running(rooms)))
-        assert "the catalog does not answer" in readiness_text(checks_of(rooms, running(rooms)))
+        assert is_ready(checks_of(rooms))
+        assert "the catalog does not answer" in readiness_text(checks_of(rooms))
         lake.given_up = Fenced("somebody else fills them")
         assert check(rooms, "lake").state == "degraded"
         lake.died = SystemError("gone")

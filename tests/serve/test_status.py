@@ -10,7 +10,7 @@ from frazil.ingest import Signal
 from frazil.lake.append import Appender
 from frazil.lake.feed import LogFeed
 from frazil.model import SystemClock
-from frazil.serve import Life, Rooms, Status, status_of
+from frazil.serve import Rooms, Status, status_of
 from frazil.serve.life import WINDOW_S, Rates
 from frazil.serve.status import PartitionStatus
 from tests.conformance.cases import log, logs
@@ -41,16 +41,15 @@ def logs_part(status: Status) -> PartitionStatus:
 def test_each_stage_tells_how_far_it_has_come(tmp_path: Path) -> None:
     """Durable first, visible after a step; the lake has not been asked yet, so nobody knows."""
     with open_rooms(tmp_path) as rooms:
-        life = Life(rooms.clock)
         send(rooms, "a", "b", "c")
-        part = logs_part(status_of(rooms, life))
+        part = logs_part(status_of(rooms))
         assert (part.start_offset, part.durable_watermark) == (0, 3)
         assert (part.hot_watermark, part.hot_lag_offsets) == (0, 3)
         assert (part.lake_watermark, part.lake_lag_offsets, part.lake_lag_bytes) == (None,) * 3
         assert rooms.tier is not None
         rooms.tier.step()
         rooms.log.publish(Signal.LOGS.topic, 0, 1)
-        status = status_of(rooms, life)
+        status = status_of(rooms)
         part = logs_part(status)
         assert (part.hot_watermark, part.hot_lag_offsets) == (3, 0)
         assert (part.lake_watermark, part.lake_lag_offsets) == (1, 2)
@@ -67,7 +66,7 @@ def test_each_stage_tells_how_far_it_has_come(tmp_path: Path) -> None:
 def test_it_is_json_and_back(tmp_path: Path) -> None:
     """Whoever reads it as JSON gets what was there."""
     with open_rooms(tmp_path, has_lake=True) as rooms:
-        status = status_of(rooms, Life(rooms.clock))
+        status = status_of(rooms)
         assert msgspec.json.decode(msgspec.json.encode(status), type=Status) == status
         assert status.data == str(tmp_path)
         assert status.lake is not None
@@ -94,7 +93,7 @@ def test_the_last_commit_is_told(tmp_path: Path) -> None:
             appender.append()
 
         lake.run(append)
-        status = status_of(rooms, Life(rooms.clock)).lake
+        status = status_of(rooms).lake
         assert status is not None
         assert status.last_commit is not None
         assert (status.last_commit.table, status.last_commit.added_rows) == ("logs", 4)
@@ -108,9 +107,9 @@ def test_the_last_commit_is_told(tmp_path: Path) -> None:
 def test_a_closed_gate_says_why(tmp_path: Path) -> None:
     """Nobody has to guess why nothing comes in."""
     with open_rooms(tmp_path) as rooms:
-        assert status_of(rooms, Life(rooms.clock)).ingest.is_open
+        assert status_of(rooms).ingest.is_open
         rooms.otlp.gate.drain()
-        ingest = status_of(rooms, Life(rooms.clock)).ingest
+        ingest = status_of(rooms).ingest
         assert not ingest.is_open
         assert ingest.why_closed == "this node is stopping"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from frazil.disk import Budget
-from frazil.errors import Overloaded, TooLarge, Unavailable
+from frazil.errors import FrazilError, Overloaded, TooLarge, Unavailable
 from frazil.ingest.config import IngestConfig
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock, Rand
@@ -52,6 +52,10 @@ class Gate:
         self._in_flight_bytes = 0
         self._request_count = 0
         self._is_draining = False
+        self.answered_count = 0
+        """Requests that were inside when the gate was drained, and got their answer."""
+        self.cut_count = 0
+        """Those that got none: they were cut off, or gone."""
         self._closures: dict[str, _Closure] = {}
         IS_OPEN.set(1)
 
@@ -114,7 +118,10 @@ class Gate:
         self._in_flight_bytes += length
         IN_FLIGHT.set(self._in_flight_bytes)
 
-    def leave(self, length: int) -> None:
+    def leave(self, length: int, *, is_answered: bool = True) -> None:
+        if self._is_draining:
+            self.answered_count += is_answered
+            self.cut_count += not is_answered
         self._in_flight_bytes -= length
         self._request_count -= 1
         assert self._in_flight_bytes >= 0
@@ -171,5 +178,7 @@ class Passage:
     def __enter__(self) -> Passage:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._gate.leave(self._held_bytes)
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        """A refusal is an answer, too."""
+        is_answered = kind is None or issubclass(kind, FrazilError)
+        self._gate.leave(self._held_bytes, is_answered=is_answered)

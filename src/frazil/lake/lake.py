@@ -53,6 +53,9 @@ CLOSE_S = 15.0
 """A stop waits so long for whatever is under way: a catalog that does not answer is asked for
 minutes. What is left then is left as by a kill, which the tables survive."""
 
+LEAVE_S = 1.0
+"""What the thread gets to notice that Spark was taken from it."""
+
 FAILED = Counter("frazil.lake.failures", "Rounds that failed and are tried again.")
 UNMAINTAINED = Counter("frazil.lake.maintenance.failures", "Steps of maintenance that failed.")
 PENDING = Gauge("frazil.lake.pending.bytes", "Bytes of the log that are not in tables yet.")
@@ -104,6 +107,10 @@ class Lake:
         self._pending_since_ns: int | None = None
         self._retry_s = RETRY_S
         self._retry_ns = 0
+        self.round_count = 0
+        """Rounds that have committed something."""
+        self.was_cut = False
+        """Did the close not wait for what was under way?"""
         self.died: BaseException | None = None
         """What the thread died of; nobody fills the tables since."""
         self._thread = threading.Thread(target=self._guard, name="frazil-lake", daemon=True)
@@ -257,6 +264,7 @@ class Lake:
         with ExitStack() as failing:
             failing.callback(self._refresh)  # some tables may have new rows all the same
             for new in self.appender.append_all():
+                self.round_count += 1
                 for each in new:
                     self._tell(each)
                 self._refresh()
@@ -382,18 +390,24 @@ class Lake:
         except Exception as error:  # noqa: BLE001 # top of loop: the log keeps everything
             logger.warning("the lake was not filled at the stop", extra={"reason": str(error)})
 
-    def close(self) -> None:
-        """End rounds, then Spark. What is not in tables stays in the log."""
+    def close(self, within_s: float | None = None) -> None:
+        """End rounds, then Spark. What is not in tables stays in the log.
+
+        Returns within `within_s`, or a second later; what is under way then is left as by a kill.
+        """
+        waits_s = CLOSE_S if within_s is None else max(0.0, within_s - LEAVE_S)
         with self._door:
             self._is_closing.set()
-        self._thread.join(CLOSE_S)
-        if self._thread.is_alive():
-            logger.warning("the round in hand is given up", extra={"waited_s": CLOSE_S})
-        self.session.close()  # which also ends a job that nobody waits for any more
-        self.view.close()
-        self._thread.join(CLOSE_S)
+        self._thread.join(waits_s)
+        self.was_cut = self._thread.is_alive()
+        if self.was_cut:
+            logger.warning("the round in hand is given up", extra={"waited_s": waits_s})
+        # Which also ends a job that nobody waits for any more.
+        self.session.end(is_hurried=self.was_cut)
+        is_left = not self.view.close(LEAVE_S)
+        self._thread.join(LEAVE_S)
         # A catalog that is still being asked is left as it is.
-        if self._catalog is not None and not self._thread.is_alive():
+        if self._catalog is not None and not (is_left or self._thread.is_alive()):
             self._catalog.close()
 
     def __enter__(self) -> Lake:

@@ -69,6 +69,7 @@ class Session:
         self.trouble: str | None = None
         """Why the last start failed; None when it did not."""
         self._is_starting = False
+        self._is_ended = False
 
     @property
     def state(self) -> SparkState:
@@ -87,6 +88,7 @@ class Session:
 
     def spark(self) -> SparkSession:
         """A living session: the one at hand, or a new one. Starting takes seconds."""
+        self._check_open()
         reason = "first"
         if self._process is not None:
             if self._process.is_alive():
@@ -103,11 +105,18 @@ class Session:
             raise
         finally:
             self._is_starting = False
+        self._check_open()
         self.trouble = None
         STARTED.add(reason=reason)
         took_s = (self._clock.monotonic_ns() - begin_ns) / (1000 * NS_PER_MS)
         self.on_start(self._process.pid, took_s)
         return self._process.session
+
+    def _check_open(self) -> None:
+        """Nobody shall start another behind the back of whoever has ended it."""
+        if self._is_ended:
+            self.close()
+            raise Unavailable("Spark is being stopped, and is not started again")
 
     def _started(self) -> SparkProcess:
         settings = settings_of(self._config, self._catalog, self._scratch)
@@ -138,6 +147,14 @@ class Session:
         process, self._process = self._process, None
         if process is not None:
             process.close()
+
+    def end(self, *, is_hurried: bool) -> None:
+        """As `close`, and for good. In a hurry its process is killed, with what it was doing."""
+        self._is_ended = True
+        process = self._process
+        if is_hurried and process is not None:
+            process.kill()
+        self.close()
 
 
 def _empty(folder: Path) -> None:

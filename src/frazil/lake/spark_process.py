@@ -119,6 +119,10 @@ class SparkProcess:
         except (Py4JError, OSError):
             return False
 
+    def kill(self) -> None:
+        """End the process where it stands. It must still be closed."""
+        self._child.kill()
+
     def close(self) -> None:
         """Stop the context, end the process, and clear PySpark's variables for the next one."""
         from py4j.protocol import Py4JError

@@ -129,11 +129,17 @@ class LakeView:
                 raise Unknown(f"{name} has no snapshot {snapshot_id} any more")
             return self._pinned(name, table, found)
 
-    def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
+    def close(self, within_s: float = -1) -> bool:
+        """Let the catalog go. False when somebody was asking it all the time: it is left then."""
+        self._is_closed = True
+        if not self._lock.acquire(timeout=within_s):
+            return False
+        try:
             if self._catalog is not None:
                 self._catalog.close()
+        finally:
+            self._lock.release()
+        return True
 
     @contextmanager
     def _opened(self) -> Iterator[Catalog | None]:

@@ -29,10 +29,10 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """What a human can do; None where nothing has to be done."""
 
 
-def checks_of(rooms: Rooms, life: Life) -> list[Check]:
+def checks_of(rooms: Rooms) -> list[Check]:
     """Every room, in the order of the river. Looks at memory only; call it from the event loop."""
     return [
-        _node(life),
+        _node(rooms.life),
         _log(rooms),
         _ingest(rooms),
         _hot(rooms),

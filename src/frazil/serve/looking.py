@@ -10,7 +10,7 @@ import os
 from frazil.ingest import Signal, totals_of
 from frazil.lake import Lake, SnapshotFacts, TableView, bytes_behind
 from frazil.log import Partition, Topic
-from frazil.serve.life import WINDOW_S, Life
+from frazil.serve.life import WINDOW_S
 from frazil.serve.rooms import Rooms
 from frazil.serve.status import (
     CommitStatus,
@@ -29,19 +29,19 @@ from frazil.serve.status import (
 from frazil.version import __version__
 
 
-def status_of(rooms: Rooms, life: Life) -> Status:
+def status_of(rooms: Rooms) -> Status:
     """How a node does now. Takes about a millisecond; call it from the event loop."""
     log = _log_status(rooms)
     return Status(
         version=__version__,
         pid=os.getpid(),
-        state=life.state,
-        started_ms=life.started_ms,
-        uptime_s=round(life.uptime_s, 3),
+        state=rooms.life.state,
+        started_ms=rooms.life.started_ms,
+        uptime_s=round(rooms.life.uptime_s, 3),
         data=rooms.data,
         ingest=_ingest_status(rooms),
         rates_window_s=WINDOW_S,
-        rates=life.rates.now(),
+        rates=rooms.life.rates.now(),
         log=log,
         hot=_hot_status(rooms),
         lake=None if rooms.lake is None else _lake_status(rooms.lake, log, rooms.clock.wall_ms()),

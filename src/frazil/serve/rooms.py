@@ -11,6 +11,7 @@ from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import Clock
 from frazil.query import Leash, Limits, Result
+from frazil.serve.life import Life
 
 
 class Sql(Protocol):
@@ -31,6 +32,7 @@ class Rooms:
     """The open rooms of one node. None is one that is switched off, or not installed."""
 
     data: str
+    life: Life
     log: Log
     otlp: Otlp
     tier: HotTier | None
