@@ -20,7 +20,7 @@ from frazil.embedded import Embedded
 from frazil.ingest import Access, Otlp
 from frazil.log import Log
 from frazil.model import SystemClock, SystemRand
-from frazil.serve import Api, Rooms
+from frazil.serve import Api, Life, Rooms
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 
@@ -114,6 +114,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
             otlp = on_loop(Otlp.open(log, config.ingest, access, clock=clock, rand=rand))
             rooms = Rooms(
                 data=str(folder),
+                life=Life(clock),
                 log=log,
                 otlp=otlp,
                 tier=embedded.tier,

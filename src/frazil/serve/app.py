@@ -169,7 +169,6 @@ class App:
             leaving.cancel()
             await desk.run(stream.close)
 
-
     async def _send_live(
         self, live: Live, request: Request, send: Send, cors: list[tuple[bytes, bytes]]
     ) -> None:
@@ -178,9 +177,7 @@ class App:
         stopping = asyncio.create_task(self._desk.is_stopping.wait())
         sending = asyncio.create_task(_send_pieces(live, send, cors))
         try:
-            await asyncio.wait(
-                {leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             live.close()
             for task in (leaving, stopping, sending):

@@ -26,8 +26,8 @@ from frazil.serve.lake_work import (
 )
 from frazil.serve.openapi import describe
 from frazil.serve.request import Request
-from frazil.serve.status import Status
 from frazil.serve.sql import FORMATS, SqlAnswer, SqlRequest, sql
+from frazil.serve.status import Status
 
 VERSION = "1"
 
@@ -64,9 +64,7 @@ _SQL: tuple[Endpoint[Any], ...] = (
         statuses=(HTTPStatus.CONFLICT,),
         serve=sql,
     ),
-    _get(
-        "/api/v1/tail", tail.TailRequest, None, tail.tail, types=("text/event-stream",)
-    ),
+    _get("/api/v1/tail", tail.TailRequest, None, tail.tail, types=("text/event-stream",)),
 )
 _LOGS = (
     _get("/api/v1/logs", logs.FindLogsRequest, logs.LogsAnswer, logs.find),

@@ -151,9 +151,7 @@ def _step(asked: HistogramRequest, which: WhichLogs, clock: Clock) -> datetime.t
 async def values(desk: Desk, asked: FacetsRequest, request: Request) -> Answer:
     """The most frequent values of columns and attributes."""
     which = asked.which(desk.rooms.clock)
-    found = await desk.ask(
-        request, lambda ask: facets(ask, asked.name, limit=asked.limit, **which)
-    )
+    found = await desk.ask(request, lambda ask: facets(ask, asked.name, limit=asked.limit, **which))
     return answer_of_body(json_of(FacetsAnswer(facets=found)), JSON)
 
 

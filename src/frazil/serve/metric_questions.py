@@ -26,8 +26,19 @@ from frazil.serve.logs import Limit, Texts
 from frazil.serve.request import Request, moment_now, pairs_of, range_of, seconds_of
 
 Aggregate = Literal[
-    "avg", "sum", "min", "max", "count", "last", "rate", "increase", "quantile",
-    "p50", "p90", "p95", "p99",
+    "avg",
+    "sum",
+    "min",
+    "max",
+    "count",
+    "last",
+    "rate",
+    "increase",
+    "quantile",
+    "p50",
+    "p90",
+    "p95",
+    "p99",
 ]
 STEPS = 120
 """Into so many the time is cut, when nobody says how long a step is."""

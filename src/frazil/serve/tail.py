@@ -1,8 +1,8 @@
 """A live tail: rows as they come, as server-sent events.
 
-    data: one row in JSON, with the place to go on from as its id
-    event: skipped, with how many rows came too fast to be shown
-    a comment now and then, so that nobody in between takes the silence for death
+data: one row in JSON, with the place to go on from as its id
+event: skipped, with how many rows came too fast to be shown
+a comment now and then, so that nobody in between takes the silence for death
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -81,10 +82,10 @@ async def _events(
         watermarks = _watermarks(tier, table)
         caught = None
         if following.next_sql(watermarks) is not None:
-            caught = await desk.run(lambda: following.poll(asking.ask, watermarks))
+            caught = await desk.run(partial(following.poll, asking.ask, watermarks))
         if caught is not None and (caught.rows.num_rows or caught.skipped_count):
             silent_s = 0.0
-            yield await desk.run(lambda: _written(caught, table, following.watermarks))
+            yield await desk.run(partial(_written, caught, table, following.watermarks))
         elif silent_s >= SILENCE_S:
             silent_s = 0.0
             yield b": nothing new\n\n"
