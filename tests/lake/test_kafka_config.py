@@ -36,8 +36,11 @@ def test_what_the_promise_hangs_on_cannot_be_set(name: str) -> None:
         ('group = ""\nbrokers = "b:1"', "group is empty"),
         ('brokers = "b:1"\ntopics = {nothing = "t"}', "the tables are logs, spans, metrics"),
         ('brokers = "b:1"\ntopics = {logs = "otlp_spans"}', "two tables the same topic"),
-        ('brokers = "b:1"\nbroker = "c:1"', "unknown field"),
-        ("skip_lost = true", "missing required field `brokers`"),
+        (
+            'brokers = "b:1"\nbroker = "c:1"',
+            "line 3: lake.kafka.broker is not a setting; did you mean lake.kafka.brokers",
+        ),
+        ("skip_lost = true", "lake.kafka is set, and it needs lake.kafka.brokers"),
     ],
 )
 def test_what_cannot_work_is_refused(tmp_path: Path, text: str, wanted: str) -> None:

@@ -11,6 +11,8 @@
     appender.py    fill tables from a Kafka
     pyspark.py     PySpark over a data folder
     warm.py        compile and fetch ahead
+    init.py        write a commented frazil.toml
+    config.py      what is set, and where
 
 A verb is a module with `HELP`, `add_arguments(parser)` and `run(options)`, which returns the exit
 code: 0 is well, 1 is a failure, 2 is a wrong use or wrong settings. Results go to standard output,

@@ -7,6 +7,7 @@ from typing import Any
 
 from frazil.cli.flush import say_appended
 from frazil.cli.logs import log_to_stderr
+from frazil.cli.options import add_set
 
 HELP = "bring what a Kafka holds into tables"
 
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--skip-lost", action="store_true", help="go on without offsets Kafka has removed already")
     add("--once", action="store_true", help="end when all that is there now is in the tables")
     add("--json", action="store_true", help="one line of JSON per commit")
+    add_set(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from frazil.config import load
     from frazil.model import SystemClock, SystemRand
 
-    config = load(options.config, _overrides(options))
+    config = load(options.config, _overrides(options), assignments=options.assignments)
     log_to_stderr()
     run_appender(
         config,

@@ -13,7 +13,7 @@ from frazil.errors import FrazilError, Malformed
 FAILED = 1
 WRONG_USE = 2
 
-VERBS = ("up", "flush", "maintain", "appender", "pyspark", "warm")
+VERBS = ("up", "flush", "maintain", "appender", "pyspark", "warm", "init", "config")
 """In the order of the help; each is a module here."""
 
 

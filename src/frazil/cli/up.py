@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     from frazil.node import Ready
     from frazil.node import run as run_node
 
-    config = load(options.config, _overrides(options))
+    config = load(options.config, _overrides(options), assignments=options.assignments)
     log_to_stderr()
 
     def say(ready: Ready) -> None:

@@ -14,9 +14,11 @@ class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Settings of the hot tier."""
 
     enabled: bool = True
-    """A node that only receives, for others to read its log, can do without."""
+    """Rows are visible to SQL at once. A node that only receives can do without."""
     seal_bytes: int = 32 * MiB
+    """Rows of a table become a file, and leave the memory, when they take this much."""
     seal_age_ms: int = 60_000
+    """They also become a file when the first of them is so old."""
     memory_bytes_max: int = 256 * MiB
     """Rows that are not sealed yet, of all tables. At this much nothing more is read."""
     disk_bytes_max: int = 8 * GiB
@@ -26,7 +28,7 @@ class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     refresh_ms: int = 40
     """While requests keep coming, they become visible this often."""
     retry_ms: int = 1000
-    """After a failed seal, or when the log cannot be read."""
+    """How long to wait after a failed seal, or when the log cannot be read."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

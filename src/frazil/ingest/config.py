@@ -15,11 +15,14 @@ PORT_MAX = 65535
 
 
 class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the OTLP receivers. Closed by default: see `check_reach`."""
+    """Settings of the OTLP receivers. By default only this machine can connect."""
 
     host: str = "127.0.0.1"
+    """Address to listen on, also for the API. One that other machines reach needs protection."""
     grpc_port: int = 4317
+    """OTLP over gRPC. 0 is any free port."""
     http_port: int = 4318
+    """OTLP over HTTP. 0 is any free port."""
     body_bytes_max: int = 20 * MiB
     """A request's body, as it arrives and again once it is decompressed."""
     json_bytes_max: int = 4 * MiB
@@ -35,7 +38,9 @@ class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     deduplicate: bool = True
     """Is a body that comes again within log.digest_window_ms the same request?"""
     tls_certificate_file: str | None = None
+    """The certificate of this server, in PEM, with what leads to its authority. Turns TLS on."""
     tls_key_file: str | None = None
+    """Its key, in PEM, without a password."""
     tls_client_ca_file: str | None = None
     """Clients must show a certificate that one of these authorities has signed."""
     token_file: str | None = None

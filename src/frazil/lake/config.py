@@ -42,16 +42,18 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     enabled: bool = True
     """A node fills the tables by itself. Without, its log keeps everything."""
     flush_bytes: int = 128 * MiB
+    """Rows are committed when the log holds so many bytes that are not."""
     flush_age_ms: int = 60_000
-    """Rows are committed when the log holds so many bytes that are not, or when the first of them
-    has waited so long."""
+    """They are also committed when the first of them has waited so long."""
     catalog: dict[str, str] = msgspec.field(default_factory=dict)
     """Properties of the catalog, as PyIceberg names them. Without any it is an SQLite file in the
     data folder."""
     catalog_name: str = "frazil"
+    """What Spark calls the catalog: the first part of a table's name there."""
     namespace: str = "frazil"
+    """Where in the catalog the tables are. It is made when it is not there."""
     warehouse: str | None = None
-    """Where the tables' files are: a folder or a URI. None is a folder in the data folder."""
+    """Where the tables' files are: a folder or a URI. Without, it is one in the data folder."""
     master: str = "local[2]"
     """Where Spark runs its tasks: threads of one process here, or a cluster."""
     driver_memory_bytes: int = GiB
@@ -60,7 +62,7 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     worker_memory_bytes: int = 4 * GiB
     """Addresses that one Python process of a task may use."""
     slice_bytes: int = 64 * MiB
-    """Of the log, for one task."""
+    """How much of the log one task of Spark takes, about."""
     topics: list[str] = msgspec.field(default_factory=lambda: ["*"])
     """Which topics besides telemetry become tables: their names, in which `*` stands for any text.
     """
@@ -79,7 +81,7 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     maintain_orphan_hours: int = 72
     """Files that no snapshot names are removed when they are older than this."""
     jars: str | None = None
-    """The folder of the jars. None is a folder in the user's cache."""
+    """The folder of the jars. Without, it is one in the user's cache."""
     spark: dict[str, str] = msgspec.field(default_factory=dict)
     """Any other setting of Spark; stronger than ours."""
 

@@ -21,17 +21,29 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Settings of the whole log."""
 
     segment_bytes_max: int = 64 * MiB
+    """A partition goes on in a new file when the last one has this size. Only whole files go."""
     segment_age_ms_max: int = 3_600_000
+    """A file is also ended at this age, so that a quiet partition lets go of old records, too."""
     batch_bytes_max: int = 32 * MiB
+    """The largest batch that can be appended. A request of OTLP must fit into one."""
     group_bytes_max: int = 16 * MiB
+    """About as much as is written with one sync, when many wait for the disk at the same time."""
     queue_bytes_max: int = 128 * MiB
+    """Batches that wait for the disk. Above it, senders are told to come back later."""
     queue_count_max: int = 20_000
+    """The same, as a number of batches."""
     disk_bytes_max: int = 10 * GiB
+    """What the log may take of the disk, all topics together."""
     when_full: Literal["backpressure", "drop_oldest"] = "backpressure"
+    """At that limit: refuse what comes, or lose the oldest records, which are counted."""
     digest_window_ms: int = 600_000
+    """For so long a request that comes again is known, and not stored twice."""
     digest_count_max: int = 1_000_000
+    """So many requests of a partition are known at most, the latest ones. They are in memory."""
     producer_expiry_ms: int = 7 * 86_400_000
+    """A producer that was silent for so long is forgotten: what it sends again is stored again."""
     index_interval_bytes: int = 64 * KiB
+    """A read begins at most so many bytes before what it looks for. Less takes more memory."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

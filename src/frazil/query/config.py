@@ -21,14 +21,14 @@ class QueryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Settings of the query engine."""
 
     timeout_ms: int = 30_000
-    """From the call to the last row that is read."""
+    """How long a query may take, from the call to the last row that is read."""
     memory_bytes_max: int = 512 * MiB
     """What a query may hold in tables of groups, sorted rows and joined sides. With what it keeps
     on top of that for a moment, the process may grow by three times as much."""
     rows_max: int = 1_000_000
-    """Rows of a result."""
+    """How many rows a result may have."""
     text_bytes_max: int = 256 * 1024
-    """Length of the SQL."""
+    """How long the text of a query may be."""
     concurrency_max: int = 8
     """Queries that run at the same time, each until its result is read or closed."""
     queue_timeout_ms: int = 5_000

@@ -17,7 +17,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     certificate and for the same pages."""
 
     enabled: bool = True
+    """Without, nobody can ask a running node, or see how it is."""
     http_port: int = 4320
+    """The port of the API. 0 is any free port."""
     token_file: str | None = None
     """Tokens of those who may read, one per line. Without it, those of `ingest.token_file`."""
     answer_bytes_max: int = 64 * MiB

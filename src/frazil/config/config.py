@@ -1,9 +1,6 @@
-"""Config: one frozen struct per room, read from one TOML file. Unknown keys are refused."""
+"""Config: the settings of a node, one frozen struct per room, and the rules between rooms."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,6 +20,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Settings of a node."""
 
     data: str = "data"
+    """The folder in which everything is kept."""
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
     hot: HotConfig = msgspec.field(default_factory=HotConfig)
@@ -31,6 +29,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
 
     def __post_init__(self) -> None:
+        if not self.data:
+            raise Malformed("data is empty; it must name a folder")
         if self.ingest.body_bytes_max + BATCH_OVERHEAD_BYTES > self.log.batch_bytes_max:
             raise Malformed(
                 f"ingest.body_bytes_max ({self.ingest.body_bytes_max}) does not fit into "
@@ -40,29 +40,3 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             port = getattr(self.ingest, name)
             if self.serve.enabled and self.serve.http_port == port != 0:
                 raise Malformed(f"serve.http_port and ingest.{name} are both {port}")
-
-
-def load(path: str | None, overrides: dict[str, Any]) -> Config:
-    """Settings from a file, if one is named, with `overrides` on top of it."""
-    settings: dict[str, Any] = {}
-    if path is not None:
-        try:
-            settings = msgspec.toml.decode(Path(path).read_bytes())
-        except OSError as error:
-            raise Malformed(f"{path} cannot be read: {error.strerror}") from None
-        except msgspec.DecodeError as error:
-            raise Malformed(f"{path} is not TOML: {error}") from None
-    try:
-        return msgspec.convert(_merged(settings, overrides), Config)
-    except msgspec.ValidationError as error:
-        raise Malformed(str(error)) from None
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for name, value in above.items():
-        under = merged.get(name)
-        merged[name] = (
-            _merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
-        )
-    return merged

@@ -1,0 +1,40 @@
+"""config: what an operator may set, from where, and what is refused.
+
+A flag is stronger than the environment, that than the file, that than the default. A room gets its
+own frozen struct and knows no other; nothing below this reads the environment.
+
+    config.py        the settings of a node, one struct per room, and rules between rooms
+    settings.py      the list of all settings, made from the structs
+    kinds.py         what a setting holds, and how a text becomes that
+    reading.py       from file, environment and flags to a `Config`
+    given.py         what was set, and where; what is wrong with it
+    toml_lines.py    on which line of a TOML file each key stands
+    secrets.py       values that are not shown, and references to them
+    showing.py       what is in force, and where it comes from
+    texts.py         the comments of the settings, from the source
+    template.py      a commented frazil.toml
+    reference.py     the page docs/configuration.md
+"""
+
+from frazil.config.config import Config
+from frazil.config.given import Origin
+from frazil.config.reading import Loaded, load, read
+from frazil.config.reference import reference
+from frazil.config.settings import Setting, settings
+from frazil.config.showing import Shown, shown, toml_line
+from frazil.config.template import template
+
+__all__ = [
+    "Config",
+    "Loaded",
+    "Origin",
+    "Setting",
+    "Shown",
+    "load",
+    "read",
+    "reference",
+    "settings",
+    "shown",
+    "template",
+    "toml_line",
+]
