@@ -7,6 +7,7 @@ own frozen struct and knows no other; nothing below this reads the environment.
     settings.py      the list of all settings, made from the structs
     kinds.py         what a setting holds, and how a text becomes that
     reading.py       from file, environment and flags to a `Config`
+    environment.py   which variables are settings, and which are slips
     given.py         what was set, and where; what is wrong with it
     toml_lines.py    on which line of a TOML file each key stands
     secrets.py       values that are not shown, and references to them

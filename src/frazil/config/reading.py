@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -14,25 +13,15 @@ from typing import Any
 import msgspec
 
 from frazil.config.config import Config
-from frazil.config.given import FLAG, Given, Origin, Value, nearest
+from frazil.config.environment import FILE_VARIABLE, take_environment
+from frazil.config.given import FLAG, Given, Origin, Value
 from frazil.config.secrets import resolved
-from frazil.config.settings import BETWEEN, PREFIX, Keys, by_keys, settings, tables
+from frazil.config.settings import Keys, by_keys, settings, tables
 from frazil.config.toml_lines import key_lines
 from frazil.errors import Malformed
 
 FILE = "frazil.toml"
 """Read when it is in the current folder and no other is named."""
-FILE_VARIABLE = "FRAZIL_CONFIG"
-OTHER_VARIABLES = frozenset({FILE_VARIABLE, "FRAZIL_TOKEN", "FRAZIL_URL"})
-"""Variables of ours that are no settings: clients read the last two."""
-OF_KUBERNETES = re.compile(
-    r"FRAZIL_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)=.*"
-    r"|FRAZIL_(\w+_)?PORT=(tcp|udp|sctp)://.*",
-    re.DOTALL,
-)
-"""What a container finds in its environment when a service is called frazil."""
-SLIP = 0.85
-"""A variable that is so much like one of ours, of 1, is a slip, and not somebody else's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +65,7 @@ def read(
     file = _file(path, environ)
     if file is not None:
         _take_file(given, file)
-    _take_environment(given, environ)
+    take_environment(given, environ)
     _take_assignments(given, assignments)
     given.take_tree(overrides, lambda _: FLAG)
     if given.findings:
@@ -102,50 +91,6 @@ def _take_file(given: Given, path: str) -> None:
         raise Malformed(f"{path} is not TOML: {error}") from None
     lines = key_lines(text)
     given.take_tree(tree, lambda keys: Origin(source="file", name=path, line=lines.get(keys)))
-
-
-def _take_environment(given: Given, environ: Mapping[str, str]) -> None:
-    """`FRAZIL_LOG__DISK_BYTES_MAX` is log.disk_bytes_max. In the name of a map's entry `__` is a
-    dot and `_` a hyphen, as PyIceberg has it; names that cannot be written so come as JSON."""
-    known = {setting.variable: setting.keys for setting in settings()}
-    maps = {setting.variable + BETWEEN: setting for setting in settings()}
-    maps = {name: setting for name, setting in maps.items() if setting.kind.base == "map"}
-    for variable in sorted(name for name in environ if name.startswith(PREFIX)):
-        text, origin = environ[variable], Origin(source="environment", name=variable)
-        above = next((name for name in maps if variable.startswith(name)), None)
-        if variable in known:
-            given.take_text(known[variable], text, origin)
-        elif above is not None:
-            entry = variable.removeprefix(above).lower().replace(BETWEEN, ".").replace("_", "-")
-            given.take_text((*maps[above].keys, entry), text, origin)
-        elif variable not in OTHER_VARIABLES:
-            _refuse_variable(given, variable, text, [*known, *sorted(OTHER_VARIABLES)])
-
-
-def _refuse_variable(given: Given, variable: str, text: str, known: list[str]) -> None:
-    """Others may have variables that begin with our name, but none with `__` in it."""
-    is_ours = BETWEEN in variable
-    if not is_ours and OF_KUBERNETES.fullmatch(f"{variable}={text}"):
-        return
-    near = _near_variable(variable, known) if is_ours else _slip_of(variable, known)
-    advice = f"; did you mean {near}?" if near else ""
-    if is_ours or near:
-        given.findings.append(f"environment variable {variable} is not a setting{advice}")
-
-
-def _near_variable(variable: str, known: list[str]) -> str | None:
-    """As for names in a file. Of a table the first setting: it shows how the name goes on."""
-    inside = [name for name in known if name.startswith(variable + BETWEEN)]
-    if inside:
-        return inside[0]
-    near = nearest(variable.removeprefix(PREFIX).lower().replace(BETWEEN, "."))
-    return PREFIX + near.replace(".", BETWEEN).upper() if near else None
-
-
-def _slip_of(variable: str, known: list[str]) -> str | None:
-    names = [name.removeprefix(PREFIX) for name in known]
-    close = difflib.get_close_matches(variable.removeprefix(PREFIX), names, n=1, cutoff=SLIP)
-    return PREFIX + close[0] if close else None
 
 
 def _take_assignments(given: Given, assignments: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.config.reading import OTHER_VARIABLES
+from frazil.config.environment import OTHER_VARIABLES
 from frazil.config.settings import Setting, Table, settings, tables
 from frazil.config.texts import comment_of, purpose_of, spoken, toml_value
 
@@ -19,6 +19,8 @@ A node needs no settings. What you set may come from four places; the first that
 3. a TOML file: `--config FILE`, else the one that `FRAZIL_CONFIG` names, else `frazil.toml` in the
    current folder, if it is there;
 4. the default.
+
+All verbs read them, and so does `frazil.open` in Python. Paths are relative to the current folder.
 
 ```sh
 frazil init                            # writes frazil.toml: every setting, and what it is for
@@ -48,8 +50,8 @@ table has two underscores more. Values are texts:
 
 An entry of a table of texts can also be set alone. In the name of a variable `__` is then a dot and
 `_` a hyphen, so that `FRAZIL_LAKE__CATALOG__S3__ACCESS_KEY_ID` is `s3.access-key-id`; in `--set` a
-name is as it is: `--set lake.catalog.s3.region=eu-west-1`. Entries from several places are joined,
-and the stronger place wins for each.
+name is as it is: `--set lake.catalog.s3.region=eu-west-1`. Names with capitals or underscores can
+be set as JSON only. Entries from several places are joined, and the stronger place wins for each.
 
 `none` takes back what the file sets, where the default is none: `FRAZIL_LAKE__WAREHOUSE=none`. An
 empty variable is an empty text, and not as if it were absent: a protection that is set to nothing
