@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -422,6 +424,26 @@ def test_secrets_are_not_shown() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("uri", "wanted"),
+    [
+        ("postgresql://db.example:5432/x", "postgresql://db.example:5432/x"),
+        ("postgresql://me@db.example/x", "postgresql://me@db.example/x"),
+        ("postgresql://me:hu/s@h@db.example/x", "postgresql://me:***@db.example/x"),
+        (
+            "postgresql://db/x?user=me&password=hush&ssl=1",
+            "postgresql://db/x?user=me&password=***&ssl=1",
+        ),
+        ("s3://bucket/folder", "s3://bucket/folder"),
+        ("/var/lib/tables", "/var/lib/tables"),
+    ],
+)
+def test_passwords_in_uris_are_not_shown(uri: str, wanted: str) -> None:
+    loaded = read(None, {"lake": {"warehouse": uri}}, environ={})
+    (row,) = [each for each in shown(loaded) if each.name == "lake.warehouse"]
+    assert row.value == wanted
+
+
 def test_references_to_secrets_are_followed() -> None:
     """Only of secrets: elsewhere such a text may be what it says."""
     write(SECRETS + '[lake.spark]\n"spark.jars" = "file:/opt/a.jar"\n')
@@ -527,3 +549,17 @@ def test_flags_of_up_reach_the_settings(capsys: pytest.CaptureFixture[str]) -> N
         capsys.readouterr().err == "frazil: flag --set log.nothing: log.nothing is not a setting\n"
     )
     assert not Path("d").exists()
+
+
+def test_who_reads_may_stop_early() -> None:
+    """`frazil config show | head -1` says nothing on standard error."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "frazil", "config", "reference"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

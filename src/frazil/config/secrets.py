@@ -19,8 +19,10 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 """Names of entries that hold secrets, of PyIceberg, librdkafka and Spark."""
-IN_URI = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
-"""User and password in front of a host."""
+IN_URI = re.compile(r"(?<=://)([^/@:\s]*):\S*@")
+"""User and password in front of a host. The last @ ends it: a password may hold others."""
+IN_QUERY = re.compile(r"([?&;][^=&;]*(?:password|secret|token|key)[^=&;]*=)[^&;\s]*", re.IGNORECASE)
+"""The same behind it."""
 REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
 
 HIDDEN = "***"
@@ -37,7 +39,7 @@ def hidden(keys: Keys, value: object) -> object:
         return value
     if is_secret(keys):
         return value if REFERENCE.fullmatch(value) else HIDDEN
-    return IN_URI.sub(rf"\1:{HIDDEN}@", value)
+    return IN_QUERY.sub(rf"\1{HIDDEN}", IN_URI.sub(rf"\1:{HIDDEN}@", value))
 
 
 def resolved(keys: Keys, value: object, environ: Mapping[str, str]) -> object:
