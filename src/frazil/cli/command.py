@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from frazil import __version__
 from frazil.errors import FrazilError, Malformed
@@ -21,13 +23,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb. 0 is well, 1 is a failure, 2 is a wrong use or wrong settings."""
     options = parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except Malformed as error:
         print(f"frazil: {error}", file=sys.stderr)
         return WRONG_USE
     except FrazilError as error:
         print(f"frazil: {error}", file=sys.stderr)
         return FAILED
+    except BrokenPipeError:
+        if not _output_is_broken():
+            raise
+        return FAILED
+
+
+def _output_is_broken() -> bool:
+    """Has whoever reads enough, as `head` has? Then forget what is left: Python would complain
+    about it once more when it ends."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
+        return True
+    return False
 
 
 def parser() -> argparse.ArgumentParser:
