@@ -551,6 +551,15 @@ def test_flags_of_up_reach_the_settings(capsys: pytest.CaptureFixture[str]) -> N
     assert not Path("d").exists()
 
 
+@pytest.mark.parametrize("flag", [["--config", "x.toml"], ["--set", "hot.enabled=false"]])
+def test_settings_of_a_folder_are_not_those_of_a_node(
+    flag: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever asks a node cannot set it: that is said, and not forgotten."""
+    assert cli.main(["flush", "--url", "http://127.0.0.1:1", *flag]) == 2
+    assert "settings of a folder; name it with --data" in capsys.readouterr().err
+
+
 def test_who_reads_may_stop_early() -> None:
     """`frazil config show | head -1` says nothing on standard error."""
     with subprocess.Popen(

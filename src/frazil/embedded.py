@@ -225,9 +225,15 @@ class Embedded:
         self.close()
 
 
-def open_folder(path: str | os.PathLike[str], config: str | os.PathLike[str] | None) -> Embedded:
-    """Everything that a data folder holds, visible when this returns."""
-    settings = load(None if config is None else os.fspath(config), {"data": os.fspath(path)})
+def open_folder(
+    path: str | os.PathLike[str],
+    config: str | os.PathLike[str] | None,
+    assignments: Iterable[str] = (),
+) -> Embedded:
+    """Everything that a data folder holds, visible when this returns. `assignments` are settings
+    that are stronger than the file, as in `query.rows_max=10`."""
+    file = None if config is None else os.fspath(config)
+    settings = load(file, {"data": os.fspath(path)}, assignments=assignments)
     _check_folder(Path(path))
     disk, clock = RealDisk(settings.data), SystemClock()
     log = Log.open(disk, settings.log, clock=clock, rand=SystemRand(), holder="frazil.open")

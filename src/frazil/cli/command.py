@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,13 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _output_is_broken() -> bool:
     """Has whoever reads enough, as `head` has? Then forget what is left: Python would complain
     about it once more when it ends."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
+    asked = select.poll()
+    asked.register(sys.stdout, 0)
+    is_broken = any(event & select.POLLERR for _, event in asked.poll(0))
+    if is_broken:
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
-        return True
-    return False
+    return is_broken
 
 
 def parser() -> argparse.ArgumentParser:

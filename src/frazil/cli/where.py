@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from frazil.cli.options import add_config
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def add_where(parser: argparse.ArgumentParser, *, has_data: bool = True) -> None
     add("--url", help=f"the node to ask, also by FRAZIL_URL ({URL})")
     if has_data:
         add("--data", metavar="DIR", help="ask this folder instead, which no node may use now")
-        add("--config", metavar="FILE", help="its settings in TOML")
+        add_config(parser)
     add("--token-file", metavar="FILE", help="its first line is the token; also by FRAZIL_TOKEN")
     add("--ca-file", metavar="FILE", help="trust the certificates of these authorities (PEM)")
 
@@ -33,6 +34,8 @@ def is_folder(options: argparse.Namespace) -> bool:
     """Is a folder asked, and no node?"""
     if options.data is not None and options.url is not None:
         raise Malformed("--url asks a node and --data a folder; give one of them")
+    if options.data is None and (options.config is not None or options.assignments):
+        raise Malformed("--config and --set are settings of a folder; name it with --data")
     return options.data is not None
 
 
@@ -46,10 +49,10 @@ def connected(options: argparse.Namespace) -> Remote:
 
 def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Remote]:
     """The node or the folder that the flags name; both are asked in the same way."""
-    import frazil
+    from frazil.embedded import open_folder
 
     if is_folder(options):
-        return frazil.open(options.data, config=options.config)
+        return open_folder(options.data, options.config, options.assignments)
     return connected(options)
 
 
