@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.model.columns import LOGS, SPANS
+from frazil.model.columns import LOGS, METRICS, SPANS
 from frazil.query.ask import Ask, Range, moment, text
 from frazil.query.logs import facets, histogram
-from frazil.query.services import dependencies, failures, latencies
+from frazil.query.services import dependencies, failures, latencies, services
 from frazil.query.traces import find_traces, trace, tree_of
+from frazil.query.volume import volumes
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 BEGIN_NS = int(BEGIN.timestamp()) * 1_000_000_000
@@ -83,6 +84,12 @@ LINES = [
 ]
 
 
+POINTS = [
+    {"time": BEGIN + datetime.timedelta(seconds=at), "service_name": service, "metric_name": "m"}
+    for at, service in ((0, "web"), (3, "web"), (3, "clock"))
+]
+
+
 def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     loose = pa.schema([field.with_nullable(True) for field in schema])
     return pa.Table.from_pylist(rows, loose)
@@ -91,7 +98,8 @@ def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 @pytest.fixture(scope="module")
 def ask() -> Ask:
     context = datafusion.SessionContext()
-    for name, rows, schema in (("spans", SHOP, SPANS), ("logs", LINES, LOGS)):
+    tables = (("spans", SHOP, SPANS), ("logs", LINES, LOGS), ("metrics", POINTS, METRICS))
+    for name, rows, schema in tables:
         table = table_of(rows, schema)
         context.register_record_batches(name, [table.to_batches()])
 
@@ -118,6 +126,9 @@ def ids(found: list[Any]) -> list[int]:
         ({"tags": {"user": "ann"}}, [1]),
         ({"tags": {"status_code": "ERROR"}}, [2]),
         ({"only_errors": True}, [2]),
+        ({"only_roots": True, "operation": "load"}, []),
+        ({"only_roots": True, "min_duration_nano": 100 * MS}, [2, 1]),
+        ({"exclude": {"service_name": ["web", "db"]}, "max_duration_nano": 20 * MS}, [1]),
         ({"service": "nobody"}, []),
         ({"service": "x' OR '1'='1"}, []),
         ({"within": Range(since=BEGIN + datetime.timedelta(seconds=1))}, [3, 2]),
@@ -127,6 +138,26 @@ def ids(found: list[Any]) -> list[int]:
 def test_traces_are_found_by(question: Mapping[str, Any], wanted: list[int], ask: Ask) -> None:
     """By service, operation, duration, tags and time; a quote in a value is only a quote."""
     assert ids(find_traces(ask, **question)) == wanted
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_traces_page_by_page(size: int, ask: Ask) -> None:
+    """Each is on one page, also of those that are as new as another."""
+    same = [span(n, 50, 1, "web", "tick", of=n) for n in range(20, 25)]
+    context = datafusion.SessionContext()
+    context.register_record_batches("spans", [table_of([*SHOP, *same], SPANS).to_batches()])
+
+    def run(sql: str) -> pa.Table:
+        return context.sql(sql).to_arrow_table()
+
+    seen: list[int] = []
+    after = None
+    while page := find_traces(run, limit=size, after=after):
+        seen += ids(page)
+        after = page[-1].cursor
+    assert seen == ids(find_traces(run, limit=100)) == [3, 2, 1, 20, 21, 22, 23, 24]
+    with pytest.raises(Malformed, match="no cursor"):
+        find_traces(ask, after="1-' OR 1=1")
 
 
 def test_a_summary_tells_the_whole_trace(ask: Ask) -> None:
@@ -174,6 +205,35 @@ def test_latencies_by_operation(ask: Ask) -> None:
     assert (found[0].error_count, found[0].max_nano) == (1, 250 * MS)
     assert found[0].p50_nano <= found[0].p90_nano <= found[0].p99_nano <= 250 * MS
     assert {one.service for one in latencies(ask, service="web")} == {"web"}
+
+
+def test_services_by_all_signals(ask: Ask) -> None:
+    """One line each, also of those that send one signal only."""
+    found = {one.name: one for one in services(ask)}
+    assert sorted(found) == ["cart", "clock", "db", "web"]
+    cart = found["cart"]
+    assert (cart.span_count, cart.error_count, cart.log_count, cart.error_log_count) == (3, 1, 2, 1)
+    assert cart.p50_nano is not None and cart.p50_nano <= (cart.p99_nano or 0) <= 250 * MS
+    assert cart.last_seen == BEGIN + datetime.timedelta(milliseconds=1100)
+    clock = found["clock"]
+    assert (clock.span_count, clock.p99_nano, clock.log_count, clock.point_count) == (0, None, 0, 1)
+    early = services(ask, within=Range(until=BEGIN + datetime.timedelta(seconds=1)))
+    assert [one.name for one in early] == ["cart", "db", "web"]
+
+
+def test_how_much_each_service_sends(ask: Ask) -> None:
+    """In all, and over time."""
+    found = volumes(ask)
+    assert (found[0].service, found[0].signal, found[0].row_count) == ("cart", "spans", 3)
+    assert sum(one.row_count for one in found) == len(SHOP) + len(LINES) + len(POINTS)
+    steps = volumes(ask, step=datetime.timedelta(seconds=2))
+    assert sum(one.row_count for one in steps) == sum(one.row_count for one in found)
+    shown = [
+        ((one.time - BEGIN).seconds, one.service, one.row_count)
+        for one in steps
+        if one.signal == "metrics" and one.time is not None
+    ]
+    assert shown == [(0, "web", 1), (2, "clock", 1), (2, "web", 1)]
 
 
 def test_failures_by_message(ask: Ask) -> None:

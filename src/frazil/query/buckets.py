@@ -71,7 +71,8 @@ def _overlapping(low: Floats, high: Floats, count: Floats) -> tuple[Floats, Floa
     is_point = high <= low
     known = []
     for some in np.array_split(edges, len(edges) // EDGES_AT_ONCE + 1):
-        inside = np.clip((some[:, None] - low) / width, 0.0, 1.0)
+        with np.errstate(over="ignore"):  # very narrow buckets
+            inside = np.clip((some[:, None] - low) / width, 0.0, 1.0)
         below = np.where(is_point, some[:, None] > low, inside) @ count
         upto = np.where(is_point, some[:, None] >= low, inside) @ count
         known.append(np.column_stack([below, upto]).ravel())
@@ -90,8 +91,13 @@ def explicit_buckets(
     place = begins[stream[point]] + bucket
     known = bucket < np.diff(begins)[stream[point]]
     key = place[known]
+    low, high = np.concatenate(lows), np.concatenate(highs)
     return _summed(
-        cell[owner[known]], key, number[known], np.concatenate(lows), np.concatenate(highs)
+        cell[owner[known]],
+        key,
+        number[known],
+        np.where(np.isinf(low), high, low),
+        np.where(np.isinf(high), low, high),
     )
 
 
@@ -127,7 +133,7 @@ def _summed(cell: Integers, key: Integers, number: Floats, low: Floats, high: Fl
     count = np.bincount(inverse, weights=number, minlength=len(both))
     # A bucket can fall while the count of all does not, if a sender is wrong; never below nothing.
     cells, keys = both // size, both % size
-    kept = (count > 0) & ~np.isnan(low[keys])
+    kept = (count > 0) & np.isfinite(low[keys]) & np.isfinite(high[keys])
     return Buckets(cell=cells[kept], low=low[keys][kept], high=high[keys][kept], count=count[kept])
 
 

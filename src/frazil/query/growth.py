@@ -242,7 +242,9 @@ def _quantiles(buckets: Buckets, share: float, size: int) -> Floats:
             f"{len(cells)} quantiles are more than {QUANTILES_MAX}; take a longer step, or fewer "
             "labels"
         )
-    for cell, some in zip(cells, np.split(order, begins[1:]), strict=True):
+    ends = [*begins[1:], len(order)][: len(begins)]
+    for cell, begin, end in zip(cells, begins, ends, strict=True):
+        some = order[begin:end]
         value = quantile_of(buckets.low[some], buckets.high[some], buckets.count[some], share)
         values[cell] = np.nan if value is None else value
     return values

@@ -95,7 +95,7 @@ class Tail:
         shown = rows.slice(0, self._limit)
         self._begin = {**self._begin, **self._end}
         return Caught(
-            rows=shown.take(list(range(shown.num_rows - 1, -1, -1))),
+            rows=shown.take(pa.array(range(shown.num_rows - 1, -1, -1), pa.int64())),
             skipped_count=0 if count is None else count - shown.num_rows,
         )
 
