@@ -20,6 +20,7 @@ ROOF = [
     {"appender"},
     {"stopping"},
     {"node"},
+    {"doctor"},
     {"frazil"},
     {"cli"},
     {"__main__"},

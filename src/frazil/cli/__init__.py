@@ -6,6 +6,7 @@
     logs.py        what the program says on standard error while it works
 
     up.py          run a node
+    doctor.py      look at all that a node needs
     flush.py       bring what is durable into tables
     maintain.py    join small files of the tables, and tidy up
     appender.py    fill tables from a Kafka

@@ -16,7 +16,17 @@ from frazil.errors import FrazilError, Malformed
 FAILED = 1
 WRONG_USE = 2
 
-VERBS = ("up", "flush", "maintain", "appender", "pyspark", "warm", "init", "config")
+VERBS = (
+    "up",
+    "doctor",
+    "flush",
+    "maintain",
+    "appender",
+    "pyspark",
+    "init",
+    "config",
+    "warm",
+)
 """In the order of the help; each is a module here."""
 
 

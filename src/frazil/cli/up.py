@@ -32,6 +32,12 @@ INGEST_FLAGS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_node_flags(parser)
+    add_json(parser, "one line of JSON once the node accepts")
+
+
+def add_node_flags(parser: argparse.ArgumentParser) -> None:
+    """The settings of a node that have a flag."""
     add_config(parser)
     add_data(parser, "where everything is kept")
     add = parser.add_argument
@@ -45,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--token-file", metavar="FILE", help="clients must send one of these tokens, one a line")
     add("--insecure", action="store_true", default=None, help="any address without TLS or token")
     add("--cors-origin", action="append", metavar="ORIGIN", help="pages that may send; repeatable")
-    add_json(parser, "one line of JSON once the node accepts")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     from frazil.node import Ready
     from frazil.node import run as run_node
 
-    config = load(options.config, _overrides(options), assignments=options.assignments)
+    config = load(options.config, overrides_of(options), assignments=options.assignments)
     log_to_stderr()
 
     def say(ready: Ready) -> None:
@@ -101,7 +106,8 @@ def _lake_line(config: Config, is_there: bool) -> str:
     return f"{where}, at least every {config.lake.flush_age_ms / 1000:g} s"
 
 
-def _overrides(options: argparse.Namespace) -> dict[str, Any]:
+def overrides_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The flags that were given, as settings."""
     given = {setting: getattr(options, flag) for flag, setting in INGEST_FLAGS.items()}
     ingest = {setting: value for setting, value in given.items() if value is not None}
     overrides: dict[str, Any] = {"ingest": ingest} if ingest else {}

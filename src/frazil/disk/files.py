@@ -250,6 +250,22 @@ class RealDisk:
         stats = os.statvfs(self.root)
         return stats.f_bavail * stats.f_frsize
 
+    def files_left(self) -> int | None:
+        """Files that may still be made; None where the file system sets no bound."""
+        stats = os.statvfs(self.root)
+        return stats.f_favail if stats.f_files else None
+
+    def is_locked(self, path: str) -> bool:
+        """Does a process hold this lock now? It is looked at by sharing it for a moment."""
+        descriptor = os.open(self.root / path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
     def lock(self, path: str, holder: str) -> RealLock:
         descriptor = os.open(self.root / path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:

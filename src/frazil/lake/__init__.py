@@ -85,12 +85,14 @@ One thread fills the tables and does whatever else is done to them. Tasks are ot
 
 from frazil.lake.ahead import ReadLimits
 from frazil.lake.append import Appended, Appender, Covered
+from frazil.lake.catalog import catalog_path, catalog_properties, open_catalog
 from frazil.lake.cold import ColdFile, SnapshotFacts, TableView, View
 from frazil.lake.config import LakeConfig
 from frazil.lake.feed import bytes_behind
 from frazil.lake.follow import Followed, Follower
 from frazil.lake.followers import Followers
-from frazil.lake.jars import warm
+from frazil.lake.jars import default_folder as jars_folder
+from frazil.lake.jars import warm, wrong_jars
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.lake.kafka_feed import KafkaFeed
 from frazil.lake.lake import Lake
@@ -127,10 +129,15 @@ __all__ = [
     "View",
     "ask_spark",
     "bytes_behind",
+    "catalog_path",
+    "catalog_properties",
+    "jars_folder",
+    "open_catalog",
     "open_shell",
     "run_script",
     "session",
     "user_settings",
     "warm",
     "whole",
+    "wrong_jars",
 ]

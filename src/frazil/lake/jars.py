@@ -75,6 +75,20 @@ def paths(folder: Path) -> list[Path]:
     return found
 
 
+def wrong_jars(folder: Path) -> list[tuple[Path, str]]:
+    """The jars that could not be used, and what is wrong with each. Reads them from end to end."""
+    found = []
+    for jar in JARS:
+        path = _place(folder, jar)
+        if not path.is_file():
+            found.append((path, "is not there"))
+        elif path.stat().st_size != jar.length_bytes:
+            found.append((path, f"has {path.stat().st_size} of {jar.length_bytes} bytes"))
+        elif not _is_whole(path, jar):
+            found.append((path, f"has other bytes: its SHA-256 is not {jar.sha256}"))
+    return found
+
+
 def resolve(folder: Path, *, options: Sequence[str] = ()) -> list[Path]:
     """Fetch what is missing, and check all of it. `options` are handed to Spark's resolution."""
     for jar in JARS:
