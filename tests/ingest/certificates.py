@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cryptography import x509
@@ -30,12 +31,16 @@ class Certificates:
     locked_key: str
 
 
-def make_certificates(folder: Path) -> Certificates:
-    authority_key, authority = _issue("authority", None)
-    _, unknown_authority = other = _issue("another authority", None)
-    server_key, server = _issue("127.0.0.1", (authority_key, authority))
-    client_key, client = _issue("client", (authority_key, authority))
-    stranger_key, stranger = _issue("stranger", other)
+def make_certificates(
+    folder: Path, begin: datetime.datetime = NOW, length: datetime.timedelta = YEARS
+) -> Certificates:
+    """Files in a folder, valid from `begin` on, for as long as `length`."""
+    issue = partial(_issue, begin=begin, length=length)
+    authority_key, authority = issue("authority", None)
+    _, unknown_authority = other = issue("another authority", None)
+    server_key, server = issue("127.0.0.1", (authority_key, authority))
+    client_key, client = issue("client", (authority_key, authority))
+    stranger_key, stranger = issue("stranger", other)
     assert unknown_authority.issuer == stranger.issuer
     return Certificates(
         authority=_write(folder / "ca.pem", _pem(authority)),
@@ -52,7 +57,13 @@ def make_certificates(folder: Path) -> Certificates:
 Issuer = tuple[ec.EllipticCurvePrivateKey, x509.Certificate]
 
 
-def _issue(name: str, issuer: Issuer | None) -> Issuer:
+def _issue(
+    name: str,
+    issuer: Issuer | None,
+    *,
+    begin: datetime.datetime,
+    length: datetime.timedelta,
+) -> Issuer:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
@@ -61,8 +72,8 @@ def _issue(name: str, issuer: Issuer | None) -> Issuer:
         .issuer_name(issuer[1].subject if issuer else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(NOW)
-        .not_valid_after(NOW + YEARS)
+        .not_valid_before(begin)
+        .not_valid_after(begin + length)
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
     )
     if issuer:

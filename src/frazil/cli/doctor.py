@@ -30,14 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what is found as it is found. 1 when something fails."""
+    from frazil.config import load
     from frazil.doctor import examine
     from frazil.model import SystemClock
 
     counts = dict.fromkeys(COLORS, 0)
     is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for finding in examine(
-        options.config,
-        overrides_of(options),
+        lambda: load(options.config, overrides_of(options)),
         clock=SystemClock(),
         environment=os.environ,
         with_spark=options.spark,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
-from frazil.config import Config, load
+from frazil.config import Config
 from frazil.doctor.access import check_access
 from frazil.doctor.case import Case, Check
 from frazil.doctor.catalog import check_catalog
 from frazil.doctor.clock import check_clock
-from frazil.doctor.finding import Finding, do, failure, warning, well
+from frazil.doctor.finding import Finding, do, warning, well
 from frazil.doctor.folder import check_folder, check_space, check_sync
 from frazil.doctor.java import check_java
 from frazil.doctor.limits import check_memory, check_open_files
@@ -18,7 +17,7 @@ from frazil.doctor.node import check_exporters, check_node
 from frazil.doctor.ports import check_ports
 from frazil.doctor.program import check_compiled, check_libraries, check_python
 from frazil.doctor.records import check_log
-from frazil.doctor.settings import mend_settings
+from frazil.doctor.settings import settings_findings
 from frazil.doctor.spark import check_jars, check_spark
 from frazil.errors import Malformed
 from frazil.model import Clock
@@ -45,9 +44,17 @@ CHECKS: tuple[Check, ...] = (
 """From what everything needs to what only the lake does."""
 
 
+WITHOUT_SETTINGS: tuple[Check, ...] = (
+    check_python,
+    check_libraries,
+    check_compiled,
+    check_java,
+)
+"""What can be looked at all the same when the settings are refused."""
+
+
 def examine(
-    config_file: str | None,
-    overrides: dict[str, Any],
+    load: Callable[[], Config],
     *,
     clock: Clock,
     environment: Mapping[str, str],
@@ -55,17 +62,15 @@ def examine(
 ) -> Iterator[Finding]:
     """What there is to say about a node with these settings, as it is found."""
     try:
-        config = load(config_file, overrides)
-    except Malformed as error:
-        yield failure("settings", str(error), mend_settings(config_file, str(error)))
-        # What does not depend on them is looked at all the same.
-        case = Case(config=Config(), clock=clock, environment=environment)
-        for check in (check_python, check_libraries, check_compiled, check_java):
-            yield from findings_of(check, case)
-        return
-    yield well("settings", config_file or "no file; defaults, environment and flags")
+        config = load()
+    except Malformed as refusal:
+        yield from settings_findings(str(refusal))
+        config, checks = Config(), WITHOUT_SETTINGS
+    else:
+        yield well("settings", "all are known, and fit together")
+        checks = (*CHECKS, check_spark) if with_spark else CHECKS
     case = Case(config=config, clock=clock, environment=environment)
-    for check in (*CHECKS, *((check_spark,) if with_spark else ())):
+    for check in checks:
         yield from findings_of(check, case)
 
 

@@ -54,17 +54,18 @@ def check_memory(case: Case) -> Iterator[Finding]:
     if own + lake <= memory:
         yield well("memory", found)
     else:
-        yield warning("memory", found, _lower(memory - own, is_lake=bool(lake)))
+        yield warning("memory", found, _lower(case, memory - own))
 
 
-def _lower(rest: int, *, is_lake: bool) -> Fix:
+def _lower(case: Case, rest: int) -> Fix:
     """The setting that makes it fit: Spark's heap, or no Spark, or less in memory."""
+    is_lake = case.config.lake.enabled
     heap = (rest - JAVA_BESIDE_BYTES) // MiB * MiB
     if is_lake and heap >= DRIVER_LEAST_BYTES:
         return set_to("lake.driver_memory_bytes", heap)
     if is_lake and rest >= 0:
         return set_to("lake.enabled", False)
-    return set_to("hot.memory_bytes_max", 64 * MiB)
+    return set_to("hot.memory_bytes_max", 2 * case.config.hot.seal_bytes)
 
 
 def memory_bytes(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int:

@@ -1,0 +1,159 @@
+"""The catalog: damaged, incomplete, of another user; or a server that is silent, or says no."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from frazil.doctor.catalog import check_catalog
+from frazil.lake.catalog import open_catalog
+from frazil.lake.config import LakeConfig
+from frazil.lake.tables import ensure_table
+from tests.doctor.patient import Patient, as_nobody, is_well, public_folder, trouble
+
+
+def make_table(patient: Patient) -> Path:
+    """The logs, without rows; returns the file that describes them."""
+    patient.data.mkdir(exist_ok=True)
+    with closing(open_catalog(LakeConfig(), patient.data)) as catalog:
+        table = ensure_table(catalog, LakeConfig(), "logs")
+    return Path(table.metadata_location.removeprefix("file://"))
+
+
+def test_a_catalog_that_is_whole(tmp_path: Path) -> None:
+    patient = Patient(tmp_path)
+    assert patient.look(check_catalog) == []
+    patient.data.mkdir()
+    assert "made at the first start" in patient.look(check_catalog)[0].found
+    make_table(patient)
+    (found,) = patient.look(check_catalog)
+    assert found.level == "ok" and found.found.endswith("is whole, with 1 tables")
+
+
+def test_a_damaged_catalog(tmp_path: Path) -> None:
+    """Overwritten with garbage, or cut short; a copy can be restored."""
+    patient = Patient(tmp_path)
+    make_table(patient)
+    catalog = patient.data / "lake/catalog.db"
+    copy = Path(shutil.copy(catalog, tmp_path))
+    for content in (b"garbage" * 1000, copy.read_bytes()[:5000]):
+        catalog.write_bytes(content)
+        found = trouble(patient.look(check_catalog))
+        assert found.level == "failure" and "is damaged" in found.found
+        assert found.fix and f"restore {catalog} from a copy" in found.fix.text
+        for name in ("catalog.db-wal", "catalog.db-shm"):
+            (catalog.parent / name).unlink(missing_ok=True)
+        shutil.copy(copy, catalog)
+        assert is_well(patient.look(check_catalog))
+
+
+def test_a_table_without_its_metadata(tmp_path: Path) -> None:
+    patient = Patient(tmp_path)
+    metadata = make_table(patient)
+    copy = Path(shutil.move(metadata, tmp_path))
+    found = trouble(patient.look(check_catalog))
+    assert found.level == "failure" and "frazil.logs" in found.found
+    assert found.fix and found.fix.text == f"restore {metadata} from a copy"
+    shutil.move(copy, metadata)
+    assert is_well(patient.look(check_catalog))
+
+
+def test_a_catalog_of_somebody_else() -> None:
+    """File and warehouse, each with a line of its own."""
+    with public_folder() as folder:
+        patient = Patient(folder)
+        make_table(patient)
+        patient.data.chmod(0o777)
+        (patient.data / "lake").chmod(0o777)
+        (patient.data / "lake/catalog.db").chmod(0o600)
+        with as_nobody():
+            found = patient.look(check_catalog)
+        assert [each.level for each in found] == ["failure", "failure"]
+        for each in found:
+            patient.mend(each)
+        with as_nobody():
+            assert is_well(patient.look(check_catalog))
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """As much of a REST catalog as is asked."""
+
+    status: ClassVar[int] = 200
+
+    def do_GET(self) -> None:
+        answers = {
+            "/v1/config": {"defaults": {}, "overrides": {}},
+            "/v1/namespaces": {"namespaces": []},
+        }
+        body = answers.get(self.path.partition("?")[0], {})
+        if self.status != 200:
+            body = {"error": {"message": "who are you?", "type": "x", "code": self.status}}
+        self.send_response(self.status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def serving(port: int, answer: int) -> Iterator[None]:
+    kind = type("Answering", (Server,), {"status": answer})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), kind)
+    thread = threading.Thread(target=server.serve_forever, args=[0.02])
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def test_a_server_that_does_not_run(tmp_path: Path) -> None:
+    port = free_port()
+    uri = f"http://127.0.0.1:{port}"
+    patient = Patient(tmp_path, f"lake.catalog.uri = '{uri}'", "lake.catalog.type = 'rest'")
+    found = trouble(patient.look(check_catalog))
+    assert found.level == "failure" and "refused" in found.found
+    assert found.fix and found.fix.text.startswith(f"start the catalog at {uri}")
+    with serving(port, 200):
+        assert is_well(patient.look(check_catalog))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_server_that_says_no(tmp_path: Path, status: int) -> None:
+    port = free_port()
+    uri = f"http://127.0.0.1:{port}"
+    patient = Patient(tmp_path, f"lake.catalog.uri = '{uri}'", "lake.catalog.type = 'rest'")
+    with serving(port, status):
+        found = trouble(patient.look(check_catalog))
+    assert found.level == "failure" and "says no" in found.found
+    assert found.fix and "token or credential in lake.catalog" in found.fix.text
+    with serving(port, 200):
+        assert is_well(patient.look(check_catalog))
+
+
+def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for without end."""
+    monkeypatch.setattr("frazil.doctor.catalog.ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        patient = Patient(tmp_path, f"lake.catalog.uri = '{uri}'", "lake.catalog.type = 'rest'")
+        found = trouble(patient.look(check_catalog))
+    assert found.level == "failure" and "timed out" in found.found
