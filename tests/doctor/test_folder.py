@@ -171,7 +171,7 @@ def test_a_disk_without_names(tmp_path: Path) -> None:
     with mounted(patient.data, "tmpfs", "size=1g,nr_inodes=100"):
         found = trouble(patient.look(check_space))
         assert found.level == "failure" and "more files can be made" in found.found
-        remount = ["mount", "-o", "remount,nr_inodes=20000", patient.data]
+        remount = ["mount", "-o", "remount,nr_inodes=20000", str(patient.data)]
         subprocess.run(remount, check=True)
         assert is_well(patient.look(check_space))
 
