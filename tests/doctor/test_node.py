@@ -65,18 +65,25 @@ def test_no_node(tmp_path: Path) -> None:
     assert is_well(patient.look(check_node)), "a lock that nobody holds is only a file"
 
 
+SAID = (
+    "[+]node ok\n[-]log failed: full; and more; free room\n[+]lake degraded: no Java; install it\n"
+)
+
+
 def test_a_node_that_is_not_ready(tmp_path: Path) -> None:
-    """What it says of itself is said; once it is ready, that is."""
+    """What it says of its rooms is said, with what to do next; once it is ready, that is."""
     patient = Patient(tmp_path)
     with holding(patient, "frazil up") as (process, answer):
         assert is_well(patient.look(check_node))
-        answer.write_text("503 [-] hot: behind\nby 5 requests")
-        found = trouble(patient.look(check_node))
-        assert found.level == "failure"
-        assert f"process {process.pid} (frazil up) runs, and is not ready" in found.found
-        assert "hot: behind by 5 requests" in found.found
-        assert found.fix and "mend what it names" in found.fix.text
-        answer.write_text("200 ok")
+        answer.write_text(f"503 {SAID}readyz check failed\n")
+        log, lake = patient.look(check_node)
+        assert (log.level, lake.level) == ("failure", "warning")
+        assert (
+            log.found == f"process {process.pid} (frazil up) says that log failed: full; and more"
+        )
+        assert log.fix and log.fix.text == "free room"
+        assert lake.fix and lake.fix.text == "install it"
+        answer.write_text("200 [+]log ok\nreadyz check passed\n")
         assert is_well(patient.look(check_node))
         patient.set("serve.enabled = false")
         assert "cannot be asked" in patient.look(check_node)[0].found
@@ -106,15 +113,16 @@ def test_somebody_else_has_the_folder(tmp_path: Path) -> None:
 
 def test_a_real_node_has_its_ports(tmp_path: Path) -> None:
     """What the node of this folder has taken is not in its own way."""
-    patient = Patient(tmp_path, "serve.enabled = false")
+    patient = Patient(tmp_path)
     with Node(patient.data) as node:
         patient.set(f"ingest.grpc_port = {node.grpc_port}")
         patient.set(f"ingest.http_port = {node.http_port}")
+        patient.set(f"serve.http_port = {node.api_port}")
         found = patient.look(check_ports)
         assert is_well(found)
         assert all(f"runs here (process {node.process.pid})" in each.found for each in found)
         patient.set(f"data = '{tmp_path / 'other'}'")
-        assert [each.level for each in patient.look(check_ports)] == ["failure", "failure"]
+        assert [each.level for each in patient.look(check_ports)] == ["failure"] * 3
 
 
 @pytest.mark.parametrize(

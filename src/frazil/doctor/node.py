@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import urllib.error
@@ -14,7 +15,12 @@ from frazil.doctor.finding import Finding, do, failure, note, run, warning, well
 
 ANSWER_S = 2.0
 """It has the answer at hand."""
-TEXT_BYTES_MAX = 4096
+TEXT_BYTES_MAX = 16_384
+NOT_READY = 503
+ROOM = re.compile(
+    r"^\[[+-]\](?P<name>\w+) (?P<state>ok|degraded|failed)(: (?P<why>.*))?$", re.MULTILINE
+)
+"""A line of the answer."""
 NODE = "frazil up"
 ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Where a node that listens everywhere can be reached from here."""
@@ -33,29 +39,46 @@ def check_node(case: Case) -> Iterator[Finding]:
     elif not case.config.serve.enabled:
         yield well("node", f"{holder} runs; serve.enabled is false, so it cannot be asked")
     else:
-        yield _asked(case, holder)
+        yield from _asked(case, holder)
 
 
-def _asked(case: Case, holder: Holder) -> Finding:
+def _asked(case: Case, holder: Holder) -> Iterator[Finding]:
+    """What it says of each of its rooms."""
     url = f"{_base_url(case)}/readyz?verbose"
+    try:
+        said = _answer(url)
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        fix = run(f"kill {holder.pid}")
+        yield failure("node", f"{holder} runs, but {url} does not answer: {reason}", fix)
+        return
+    troubles = [match for match in ROOM.finditer(said) if match["state"] != "ok"]
+    for room in troubles:
+        why, _, next_step = (room["why"] or "").rpartition("; ")
+        fix = do(next_step or f"look at what {url} says, and start the node again")
+        tell = failure if room["state"] == "failed" else warning
+        found = f"{holder} says that {room['name']} {room['state']}: {why or next_step}"
+        yield tell("node", found, fix)
+    if not troubles:
+        yield well("node", f"{holder} runs: {' '.join(said.split())}")
+
+
+def _answer(url: str) -> str:
+    """The text, whatever the status. The certificate may be for another name: it is ourselves."""
     unchecked = ssl.create_default_context()
-    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE  # it is ourselves
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=unchecked)
     )
     try:
-        with opener.open(url, timeout=ANSWER_S) as answer:
-            answer.read(TEXT_BYTES_MAX)
+        answer = opener.open(url, timeout=ANSWER_S)
     except urllib.error.HTTPError as refusal:
-        with refusal:
-            said = refusal.read(TEXT_BYTES_MAX).decode("utf-8", "replace")
-        found = f"{holder} runs, and is not ready: {' '.join(said.split())}"
-        return failure("node", found, do(f"mend what it names; it is ready when {url} answers 200"))
-    except OSError as error:
-        reason = getattr(error, "reason", error)
-        fix = run(f"kill {holder.pid}")
-        return failure("node", f"{holder} runs, but {url} does not answer: {reason}", fix)
-    return well("node", f"{holder} runs, and is ready")
+        if refusal.status != NOT_READY:
+            raise
+        answer = refusal
+    with answer:
+        text: bytes = answer.read(TEXT_BYTES_MAX)
+    return text.decode("utf-8", "replace")
 
 
 def _base_url(case: Case) -> str:
