@@ -22,6 +22,8 @@ ROOF = [
     {"node"},
     {"doctor"},
     {"frazil"},
+    {"sender"},
+    {"demo"},
     {"cli"},
     {"__main__"},
 ]

@@ -3,9 +3,11 @@
     command.py     the command: its verbs, its exit codes
     options.py     flags that several verbs have
     where.py       which node to ask, or which folder
+    progress.py    how far long work has come, on standard error
     logs.py        what the program says on standard error while it works
 
     up.py          run a node
+    demo.py        send the telemetry of a small shop
     doctor.py      look at all that a node needs
     flush.py       bring what is durable into tables
     maintain.py    join small files of the tables, and tidy up

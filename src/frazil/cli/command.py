@@ -18,6 +18,7 @@ WRONG_USE = 2
 
 VERBS = (
     "up",
+    "demo",
     "doctor",
     "flush",
     "maintain",

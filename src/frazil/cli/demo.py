@@ -1,0 +1,162 @@
+"""Send the telemetry of a small shop to a node: nine services, with errors, slow paths and an
+incident, as logs, traces and metrics that agree with each other."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from frazil.cli.options import add_json, add_target, target_of
+
+if TYPE_CHECKING:
+    from frazil.cli.progress import Progress
+    from frazil.demo import Demo, Summary
+    from frazil.model import Clock
+
+HELP = "send the telemetry of a small shop to a node"
+RATE = 20.0
+BACKFILL_MINUTES = 15.0
+"""A bit more than the story takes, so that all of it can be seen at once."""
+WORDS = {"traces": "spans", "logs": "logs", "metrics": "points"}
+"""Signal -> what its records are called here."""
+FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_target(parser)
+    add = parser.add_argument
+    add("--rate", type=_above_zero, default=RATE, metavar="N", help="requests a second (20)")
+    add("--seconds", type=_above_zero, metavar="N", help="how long; until Ctrl-C without")
+    add("--count", type=int, metavar="N", help="requests in all, also those of the past")
+    add(
+        "--backfill",
+        type=_not_negative,
+        metavar="MINUTES",
+        help="first send so much of the past, at once (15; with --count 0)",
+    )
+    add("--seed", type=int, metavar="N", help="the same shop again; any without")
+    add_json(parser, "one line of JSON at the end: what was sent, acknowledged, refused")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Send until the time is over or somebody says stop; then say what was acknowledged."""
+    from frazil.cli.progress import Progress
+    from frazil.demo import Demo, Plan
+    from frazil.model import Rand, SystemClock, SystemRand
+    from frazil.sender import Sender
+
+    clock = SystemClock()
+    seed = SystemRand().getrandbits(32) if options.seed is None else options.seed
+    backfill = options.backfill
+    if backfill is None:
+        backfill = BACKFILL_MINUTES if options.count is None else 0.0
+    plan = Plan(
+        rate=options.rate,
+        seconds=options.seconds,
+        count=options.count,
+        backfill_minutes=backfill,
+    )
+    target = target_of(options)
+    sender = Sender(target, clock=clock)
+    demo = Demo(plan, sender, clock=clock, rand=Rand(seed))
+    begun_ns = clock.monotonic_ns()
+    with Progress("demo", clock=clock, is_quiet=options.json) as progress:
+        progress.say(f"A shop sends to {target.url} (--seed {seed}). Ctrl-C ends it.")
+        try:
+            with _stopped_politely(demo):
+                demo.run(Telling(progress, clock))
+        finally:
+            sender.close()
+            progress.close()
+            if demo.summary.visits:
+                _conclude(demo.summary, (clock.monotonic_ns() - begun_ns) / 1e9, options.json)
+    return FAILED if any(tally.refused for tally in demo.summary.tallies.values()) else 0
+
+
+@contextmanager
+def _stopped_politely(demo: Demo) -> Iterator[None]:
+    """The first signal ends the visits, the second one everything."""
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(number, signal.default_int_handler)
+        demo.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Telling:
+    """Shows a summary as a line with rates, of the time since the last one."""
+
+    def __init__(self, progress: Progress, clock: Clock) -> None:
+        self._progress = progress
+        self._clock = clock
+        self._before: dict[str, int] = {}
+        self._before_ns = clock.monotonic_ns()
+        self._rates = ""
+
+    def __call__(self, summary: Summary) -> None:
+        now_ns = self._clock.monotonic_ns()
+        seconds = (now_ns - self._before_ns) / 1e9
+        if seconds >= 1:
+            now = {name: tally.acknowledged for name, tally in summary.tallies.items()}
+            self._rates = ", ".join(
+                f"{(now[name] - self._before.get(name, 0)) / seconds:,.0f} {word}/s"
+                for name, word in WORDS.items()
+            )
+            self._before, self._before_ns = now, now_ns
+        parts = [f"{summary.visits:,} requests", self._rates]
+        if summary.is_past:
+            parts.insert(0, "the past")
+        refused = sum(tally.refused for tally in summary.tallies.values())
+        if refused:
+            parts.append(f"{refused:,} refused ({summary.refusal})")
+        if summary.retries:
+            parts.append(f"{summary.retries:,} retries")
+        self._progress.update(summary.visits, "  ".join(filter(None, parts)))
+
+
+def _conclude(summary: Summary, seconds: float, is_json: bool) -> None:
+    if is_json:
+        facts: dict[str, object] = {"requests": summary.visits}
+        for name, word in WORDS.items():
+            tally = summary.tallies[name]
+            facts[word] = {
+                "sent": tally.sent,
+                "acknowledged": tally.acknowledged,
+                "refused": tally.refused,
+            }
+        print(json.dumps({**facts, "retries": summary.retries, "seconds": round(seconds, 3)}))
+        return
+    acknowledged = ", ".join(
+        f"{summary.tallies[name].acknowledged:,} {word}" for name, word in WORDS.items()
+    )
+    print(
+        f"{summary.visits:,} requests of the shop in {seconds:.1f} s. Acknowledged: {acknowledged}."
+    )
+    missing = sum(tally.sent - tally.acknowledged for tally in summary.tallies.values())
+    if missing:
+        print(f"Not acknowledged: {missing:,} ({summary.refusal})", file=sys.stderr)
+
+
+def _above_zero(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def _not_negative(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return number

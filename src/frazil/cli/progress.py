@@ -1,0 +1,156 @@
+"""Progress: how far long work has come, on standard error.
+
+On a terminal it is one line that is drawn again and again: a bar, the rate, and how long it will
+still take. Elsewhere it is a plain line every few seconds. Quiet, it says nothing at all.
+
+    with Progress("import", total=size, unit="B", clock=clock, is_quiet=options.json) as progress:
+        progress.update(done, note="3 refused")
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import TextIO
+
+from frazil.model import NS_PER_MS, Clock
+
+DRAW_MS, LINE_MS = 100, 5_000
+"""Between two drawings on a terminal, and two lines elsewhere."""
+BAR_CHARS = 24
+WIDTH_DEFAULT = 80
+PREFIXES = ("", "k", "M", "G", "T")
+THOUSAND = 1000
+
+
+class Progress:
+    """What one piece of work says about itself. Owned by one thread."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        total: int | None = None,
+        unit: str = "",
+        clock: Clock,
+        is_quiet: bool = False,
+        stream: TextIO | None = None,
+    ) -> None:
+        """Without a `total` there is no bar: just what was done, and how fast. Without a `unit`
+        there is just the note."""
+        self._what = what
+        self._total = total
+        self._unit = unit
+        self._clock = clock
+        self._stream = sys.stderr if stream is None else stream
+        self._is_quiet = is_quiet
+        self._is_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._begun_ns = clock.monotonic_ns()
+        self._shown_ns: int | None = None
+        self._done = 0
+        self._note = ""
+        self._is_drawn = False
+
+    def update(self, done: int, note: str = "", *, total: int | None = None) -> None:
+        """So much is done. Shown now and then."""
+        self._done, self._note = done, note
+        self._total = self._total if total is None else total
+        now_ns = self._clock.monotonic_ns()
+        pause_ms = DRAW_MS if self._is_terminal else LINE_MS
+        last_ns = self._shown_ns if self._shown_ns is not None else self._first_ns()
+        if now_ns - last_ns >= pause_ms * NS_PER_MS:
+            self._show(now_ns)
+
+    def say(self, line: str) -> None:
+        """Something else for standard error, which does not get into the way of the bar."""
+        if not self._is_quiet:
+            self._wipe()
+            print(line, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Show how far it came in the end, if anything was shown."""
+        if self._shown_ns is not None:
+            self._show(self._clock.monotonic_ns())
+            if self._is_drawn:
+                print(file=self._stream, flush=True)
+                self._is_drawn = False
+
+    def _first_ns(self) -> int:
+        """A bar is there at once; a plain line only of work that takes long."""
+        return 0 if self._is_terminal else self._begun_ns
+
+    def _show(self, now_ns: int) -> None:
+        self._shown_ns = now_ns
+        if self._is_quiet:
+            return
+        line = self.line(now_ns)
+        if self._is_terminal:
+            self._wipe()
+            print(line[: self._width() - 1], end="", file=self._stream, flush=True)
+            self._is_drawn = True
+        else:
+            print(line, file=self._stream, flush=True)
+
+    def line(self, now_ns: int) -> str:
+        """All there is to say now."""
+        parts = [self._what]
+        seconds = max((now_ns - self._begun_ns) / (1000 * NS_PER_MS), 1e-9)
+        rate = self._done / seconds
+        if self._total:
+            share = min(1.0, self._done / self._total)
+            filled = round(share * BAR_CHARS)
+            bar = "█" * filled + "░" * (BAR_CHARS - filled)
+            parts.append(f"{bar} {share:4.0%}" if self._is_terminal else f"{share:.0%}")
+        if self._unit:
+            of = f" of {amount(self._total, self._unit)}" if self._total else ""
+            parts.append(f"{amount(self._done, self._unit)}{of}, {amount(rate, self._unit)}/s")
+        if self._total and 0 < self._done < self._total and rate > 0:
+            parts.append(f"{duration((self._total - self._done) / rate)} left")
+        if self._note:
+            parts.append(self._note)
+        return "  ".join(parts)
+
+    def _wipe(self) -> None:
+        if self._is_drawn:
+            print("\r\x1b[K", end="", file=self._stream, flush=True)
+            self._is_drawn = False
+
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or WIDTH_DEFAULT
+        except OSError:
+            return WIDTH_DEFAULT
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def amount(number: float, unit: str) -> str:
+    """A number as people say it: `1.2 MB`, `310 k rows`, `12 files`."""
+    place = 0
+    while abs(number) >= THOUSAND and place + 1 < len(PREFIXES):
+        number /= THOUSAND
+        place += 1
+    digits = f"{number:.0f}" if place == 0 or number >= 100 else f"{number:.1f}"
+    space = "" if unit == "B" or not PREFIXES[place] else " "
+    return f"{digits} {PREFIXES[place]}{space}{unit}".rstrip()
+
+
+def duration(seconds: float) -> str:
+    """`8 s`, `3:05`, `1:02:09`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02d}"
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -1,0 +1,247 @@
+"""What customers do before they buy: look around, search, fill a cart."""
+
+from __future__ import annotations
+
+from frazil.demo.calls import (
+    OK,
+    Done,
+    Method,
+    Query,
+    Route,
+    ask_database,
+    call_http,
+    call_rpc,
+    raise_in,
+)
+from frazil.demo.exceptions import TEMPLATE_ERROR
+from frazil.demo.measures import CARTS_OPEN
+from frazil.demo.shop import CART, CATALOGUE, GATEWAY, RECOMMENDATION, STOREFRONT
+from frazil.demo.trip import DEBUG, ERROR, INFO, INTERNAL, NS_PER_S, TRACE, WARN, Facts, Span, Trip
+
+PRODUCT_COUNT = 400
+WORDS = ("lamp", "chair", "red shoes", "kettle", "rain coat", "desk", "tea", "notebook")
+CACHE_HIT_SHARE, COLD_HIT_SHARE = 0.85, 0.05
+NO_INDEX_SHARE = 0.06
+"""Searches that the database answers by reading all of the table."""
+SLOW_QUERY_MS = 500
+OUT_OF_STOCK_SHARE = 0.04
+TEMPLATE_ERROR_SHARE = 0.004
+CONFLICT, NOT_FOUND, FAILED, FOUND, CREATED = 409, 404, 500, 200, 201
+
+POSTGRES = ("postgresql", "postgres.shop", 5432)
+REDIS = ("redis", "redis.shop", 6379)
+
+
+def _query(server: tuple[str, str, int], operation: str, collection: str, text: str) -> Query:
+    system, host, port = server
+    return Query(
+        system=system,
+        server=host,
+        port=port,
+        operation=operation,
+        collection=collection,
+        text=text,
+    )
+
+
+LIST_PRODUCTS = _query(
+    POSTGRES,
+    "SELECT",
+    "products",
+    "SELECT id, name, price FROM products WHERE featured ORDER BY rank LIMIT ?",
+)
+ONE_PRODUCT = _query(POSTGRES, "SELECT", "products", "SELECT * FROM products WHERE id = ?")
+SEARCH_PRODUCTS = _query(
+    POSTGRES,
+    "SELECT",
+    "products",
+    "SELECT id, name, price FROM products WHERE name ILIKE ? OR description ILIKE ? LIMIT ?",
+)
+STOCK = _query(POSTGRES, "SELECT", "stock", "SELECT amount FROM stock WHERE product_id = ?")
+CACHED_PRODUCT = _query(REDIS, "GET", "product", "GET ?")
+CART_ADD = _query(REDIS, "HINCRBY", "cart", "HINCRBY ? ? ?")
+CART_GET = _query(REDIS, "HGETALL", "cart", "HGETALL ?")
+
+
+# Catalogue.
+
+
+def _list_products(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns = trip.after(at_ns, span.pod, 1.0)
+    at_ns = ask_database(trip, span, LIST_PRODUCTS, at_ns, 4.0, returned_rows=24)
+    return trip.after(at_ns, span.pod, 1.0), FOUND
+
+
+def _one_product(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns = ask_database(trip, span, CACHED_PRODUCT, at_ns, 0.6)
+    share = COLD_HIT_SHARE if trip.scene.is_cache_cold else CACHE_HIT_SHARE
+    is_hit = trip.chance(share)
+    span.say({"cache.hit": is_hit})
+    if not is_hit:
+        trip.log(span, at_ns, DEBUG, "cache miss, asking the database")
+        at_ns = ask_database(trip, span, ONE_PRODUCT, at_ns, 9.0, returned_rows=1)
+    return trip.after(at_ns, span.pod, 0.8), FOUND
+
+
+def _search(trip: Trip, span: Span, at_ns: int) -> Done:
+    is_slow = trip.chance(NO_INDEX_SHARE)
+    word = trip.rand.choice(WORDS)
+    begun_ns = at_ns
+    row_count = trip.rand.randrange(0, 40)
+    median_ms = 1300.0 if is_slow else 14.0
+    at_ns = ask_database(trip, span, SEARCH_PRODUCTS, at_ns, median_ms, returned_rows=row_count)
+    took_ms = (at_ns - begun_ns) * 1000 // NS_PER_S
+    if took_ms > SLOW_QUERY_MS:
+        facts: Facts = {
+            "db.query.text": SEARCH_PRODUCTS.text,
+            "duration_ms": took_ms,
+            "plan": "Seq Scan",
+        }
+        trip.log(span, at_ns, WARN, f"slow query: {took_ms} ms, no index was used", facts)
+    found: dict[str, str | int] = {"event": "search", "word": word, "found": row_count}
+    trip.log(span, at_ns, INFO, found)
+    return trip.after(at_ns, span.pod, 1.2), FOUND
+
+
+def _stock(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns = ask_database(trip, span, STOCK, at_ns, 2.0, returned_rows=1)
+    if trip.chance(OUT_OF_STOCK_SHARE):
+        trip.log(span, at_ns, WARN, "out of stock", {"product.stock": 0})
+        return at_ns, CONFLICT
+    return at_ns, FOUND
+
+
+LIST = Route(service=CATALOGUE, method="GET", route="/products", handle=_list_products)
+ONE = Route(
+    service=CATALOGUE, method="GET", route="/products/{id}", handle=_one_product, timeout_ms=800
+)
+SEARCH = Route(service=CATALOGUE, method="GET", route="/search", handle=_search)
+CHECK_STOCK = Route(service=CATALOGUE, method="GET", route="/stock/{id}", handle=_stock)
+
+
+# Recommendation, which talks too much.
+
+
+def _recommend(trip: Trip, span: Span, at_ns: int) -> Done:
+    model = trip.begin(span.pod, "rank candidates", INTERNAL, at_ns, span)
+    candidate_count = trip.rand.randrange(2, 5)
+    for _ in range(candidate_count):
+        at_ns = trip.after(at_ns, span.pod, 1.5)
+        score = round(trip.rand.random(), 3)
+        sku = f"sku-{trip.rand.randrange(PRODUCT_COUNT):04d}"
+        severity = TRACE if score < 0.3 else DEBUG
+        trip.log(model, at_ns, severity, f"scored {sku}: {score}")
+    model.say({"shop.candidates": candidate_count})
+    trip.end(model, at_ns)
+    return trip.after(at_ns, span.pod, 0.5), OK
+
+
+RECOMMEND = Method(
+    service=RECOMMENDATION, rpc="shop.Recommendation", name="List", handle=_recommend
+)
+
+
+# Cart.
+
+
+def _add_item(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns = ask_database(trip, span, CART_ADD, at_ns, 0.7)
+    if trip.chance(0.5):
+        trip.measure(CARTS_OPEN, span, at_ns, 1)
+    trip.log(span, at_ns, INFO, "item added to cart", {"cart.items": trip.rand.randrange(1, 6)})
+    return at_ns, OK
+
+
+def _get_cart(trip: Trip, span: Span, at_ns: int) -> Done:
+    return ask_database(trip, span, CART_GET, at_ns, 0.8), OK
+
+
+ADD_ITEM = Method(service=CART, rpc="shop.Cart", name="AddItem", handle=_add_item)
+GET_CART = Method(service=CART, rpc="shop.Cart", name="GetCart", handle=_get_cart)
+
+
+# Gateway.
+
+
+def _api_home(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns, status = call_http(trip, span, LIST, "/products", at_ns, tries=2)
+    at_ns, _ = call_rpc(trip, span, RECOMMEND, at_ns)
+    return at_ns, status
+
+
+def _api_product(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns, status = call_http(trip, span, ONE, f"/products/{_product(trip)}", at_ns, tries=2)
+    if status < FAILED:
+        at_ns, _ = call_rpc(trip, span, RECOMMEND, at_ns)
+    return at_ns, status
+
+
+def _api_search(trip: Trip, span: Span, at_ns: int) -> Done:
+    return call_http(trip, span, SEARCH, "/search", at_ns)
+
+
+def _api_add(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns, status = call_http(trip, span, CHECK_STOCK, f"/stock/{_product(trip)}", at_ns)
+    if status != FOUND:
+        return at_ns, status
+    at_ns, _ = call_rpc(trip, span, ADD_ITEM, at_ns)
+    return at_ns, CREATED
+
+
+API_HOME = Route(service=GATEWAY, method="GET", route="/api/home", handle=_api_home)
+API_PRODUCT = Route(service=GATEWAY, method="GET", route="/api/products/{id}", handle=_api_product)
+API_SEARCH = Route(service=GATEWAY, method="GET", route="/api/search", handle=_api_search)
+API_ADD = Route(service=GATEWAY, method="POST", route="/api/cart/items", handle=_api_add)
+
+
+# Storefront.
+
+
+def _page(trip: Trip, span: Span, at_ns: int, api: Route, path: str) -> Done:
+    """Ask the gateway, then make a page of the answer."""
+    at_ns, status = call_http(trip, span, api, path, trip.after(at_ns, span.pod, 0.8))
+    if status >= FAILED:
+        trip.log(span, at_ns, ERROR, f"no page: {path} answered {status}")
+        return at_ns, status
+    render = trip.begin(span.pod, "render", INTERNAL, at_ns, span)
+    at_ns = trip.after(at_ns, span.pod, 3.0)
+    if trip.chance(TEMPLATE_ERROR_SHARE):
+        kind, message, trace = TEMPLATE_ERROR
+        raise_in(render, at_ns, kind, message, trace)
+        render.fail(message)
+        trip.log(span, at_ns, ERROR, f"{message}\n{trace}", {"exception.type": kind})
+        status = FAILED
+    trip.end(render, at_ns)
+    return at_ns, status
+
+
+def _home(trip: Trip, span: Span, at_ns: int) -> Done:
+    return _page(trip, span, at_ns, API_HOME, "/api/home")
+
+
+def _product_page(trip: Trip, span: Span, at_ns: int) -> Done:
+    return _page(trip, span, at_ns, API_PRODUCT, f"/api/products/{_product(trip)}")
+
+
+def _search_page(trip: Trip, span: Span, at_ns: int) -> Done:
+    return _page(trip, span, at_ns, API_SEARCH, "/api/search")
+
+
+def _add_page(trip: Trip, span: Span, at_ns: int) -> Done:
+    return _page(trip, span, at_ns, API_ADD, "/api/cart/items")
+
+
+def _nothing(trip: Trip, span: Span, at_ns: int) -> Done:
+    trip.log(span, at_ns, WARN, "no such page")
+    return trip.after(at_ns, span.pod, 0.4), NOT_FOUND
+
+
+HOME = Route(service=STOREFRONT, method="GET", route="/", handle=_home)
+PRODUCT_PAGE = Route(service=STOREFRONT, method="GET", route="/products/{id}", handle=_product_page)
+SEARCH_PAGE = Route(service=STOREFRONT, method="GET", route="/search", handle=_search_page)
+ADD_PAGE = Route(service=STOREFRONT, method="POST", route="/cart", handle=_add_page)
+NO_PAGE = Route(service=STOREFRONT, method="GET", route="/*", handle=_nothing)
+
+
+def _product(trip: Trip) -> str:
+    return f"sku-{trip.rand.randrange(PRODUCT_COUNT):04d}"

@@ -1,0 +1,48 @@
+"""Customers: which page somebody asks for, and with what."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from frazil.demo.browsing import ADD_PAGE, HOME, NO_PAGE, PRODUCT_COUNT, PRODUCT_PAGE, SEARCH_PAGE
+from frazil.demo.buying import ORDER_PAGE
+from frazil.demo.calls import Route, serve_http
+from frazil.demo.shop import Fleet
+from frazil.demo.story import Scene
+from frazil.demo.trip import Trip
+from frazil.model import Rand
+
+PAGES: tuple[tuple[Route, float], ...] = (
+    (HOME, 0.27),
+    (PRODUCT_PAGE, 0.37),
+    (SEARCH_PAGE, 0.14),
+    (ADD_PAGE, 0.13),
+    (ORDER_PAGE, 0.07),
+    (NO_PAGE, 0.02),
+)
+"""Page -> its share of all."""
+ROUTES = [page for page, _ in PAGES]
+SHARES = list(accumulate(share for _, share in PAGES))
+BROWSERS = (
+    "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/138.0.0.0 Safari/537.36",
+)
+BAD_PATHS = ("/wp-login.php", "/.env", "/admin.php", "/favicon-old.ico")
+
+
+def visit(fleet: Fleet, scene: Scene, rand: Rand, at_ns: int) -> Trip:
+    """One customer asks for one page."""
+    trip = Trip(fleet, scene, rand, at_ns)
+    page = rand.choices(ROUTES, cum_weights=SHARES)[0]
+    path = page.route
+    if page is NO_PAGE:
+        path = rand.choice(BAD_PATHS)
+    elif page is PRODUCT_PAGE:
+        path = f"/products/sku-{rand.randrange(PRODUCT_COUNT):04d}"
+    more = {
+        "client.address": f"203.0.113.{rand.randrange(1, 255)}",
+        "user_agent.original": rand.choice(BROWSERS),
+    }
+    serve_http(trip, page, path, at_ns, None, **more)
+    return trip

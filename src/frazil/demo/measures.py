@@ -1,0 +1,167 @@
+"""The metrics of the shop, and all series there are of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from frazil.demo import wire
+from frazil.demo.series import (
+    AmountSum,
+    DeltaSum,
+    Exponential,
+    Gauge,
+    Histogram,
+    Measurement,
+    Series,
+    Summary,
+    WholeSum,
+)
+from frazil.demo.shop import Pod
+
+DELTA, CUMULATIVE = wire.whole(2, 1), wire.whole(2, 2)
+MONOTONIC = wire.whole(3, 1)
+
+Labels = tuple[tuple[str, str | bool | int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Metric:
+    """One instrument."""
+
+    name: str
+    unit: str
+    description: str
+    series: Callable[[], Series]
+    number: int
+    """The field of a Metric that holds its points."""
+    ending: bytes
+    """What is said beside the points: temporality, and whether it only rises."""
+    attributes: int
+    """The field of a point that holds attributes."""
+    is_delta: bool = False
+
+
+def _histogram(name: str, description: str) -> Metric:
+    return Metric(
+        name=name,
+        unit="s",
+        description=description,
+        series=Histogram,
+        number=9,
+        ending=CUMULATIVE,
+        attributes=9,
+    )
+
+
+def _sum(name: str, unit: str, description: str, series: type[Series], ending: bytes) -> Metric:
+    return Metric(
+        name=name,
+        unit=unit,
+        description=description,
+        series=series,
+        number=7,
+        ending=ending,
+        attributes=7,
+        is_delta=series is DeltaSum,
+    )
+
+
+def _gauge(name: str, unit: str, description: str) -> Metric:
+    return Metric(
+        name=name,
+        unit=unit,
+        description=description,
+        series=Gauge,
+        number=5,
+        ending=b"",
+        attributes=7,
+    )
+
+
+HTTP_DURATION = _histogram("http.server.request.duration", "Duration of HTTP server requests.")
+RPC_DURATION = _histogram("rpc.server.call.duration", "Duration of inbound calls.")
+DB_DURATION = Metric(
+    name="db.client.operation.duration",
+    unit="s",
+    description="Duration of database client operations.",
+    series=Exponential,
+    number=10,
+    ending=CUMULATIVE,
+    attributes=1,
+)
+PROVIDER_LATENCY = Metric(
+    name="payment_provider_latency_seconds",
+    unit="s",
+    description="Calls of the payment provider, as a Prometheus client sees them.",
+    series=Summary,
+    number=11,
+    ending=b"",
+    attributes=7,
+)
+RISING = CUMULATIVE + MONOTONIC
+ORDERS = _sum("shop.orders", "{order}", "Orders placed.", WholeSum, RISING)
+REVENUE = _sum("shop.revenue", "EUR", "What orders are worth.", AmountSum, RISING)
+MAILS = _sum("shop.mails.sent", "{mail}", "Mails sent.", DeltaSum, DELTA + MONOTONIC)
+CARTS_OPEN = _sum("shop.carts.open", "{cart}", "Carts with something in.", WholeSum, CUMULATIVE)
+QUEUE_LENGTH = _sum("shop.mail.queue.length", "{message}", "Mails to send.", WholeSum, CUMULATIVE)
+CPU = _gauge("process.cpu.utilization", "1", "Share of a core in use.")
+MEMORY = _gauge("process.memory.usage", "By", "Memory in use.")
+
+
+class Measured(NamedTuple):
+    """A measurement, and which series it belongs to."""
+
+    pod: Pod
+    metric: Metric
+    labels: Labels
+    measurement: Measurement
+
+
+class Measures:
+    """All series of all pods. Owned by the traffic."""
+
+    def __init__(self) -> None:
+        self._series: dict[Pod, dict[tuple[Metric, Labels], Series]] = {}
+        self._collected_ns: dict[Pod, int] = {}
+
+    def add(self, measured: Measured) -> None:
+        of_pod = self._series.setdefault(measured.pod, {})
+        key = measured.metric, measured.labels
+        series = of_pod.get(key)
+        if series is None:
+            series = of_pod[key] = measured.metric.series()
+        series.add(measured.measurement)
+
+    def collect(self, at_ns: int) -> Iterator[tuple[Pod, bytes, int]]:
+        """The metrics of each pod as a field of its scope, and how many points they have."""
+        for pod, of_pod in self._series.items():
+            points: dict[Metric, list[bytes]] = {}
+            begin_ns = self._collected_ns.get(pod, pod.started_ns)
+            for (metric, labels), series in of_pod.items():
+                start_ns = begin_ns if metric.is_delta else pod.started_ns
+                content = (
+                    wire.attributes(metric.attributes, dict(labels))
+                    + wire.fixed64(2, start_ns)
+                    + series.point(at_ns)
+                )
+                points.setdefault(metric, []).append(wire.field(1, content))
+            metrics = b"".join(_metric(metric, found) for metric, found in points.items())
+            yield pod, metrics, len(of_pod)
+            self._collected_ns[pod] = at_ns
+
+    def forget(self, pod: Pod) -> None:
+        """Nothing more is told of a pod that is gone."""
+        self._series.pop(pod, None)
+        self._collected_ns.pop(pod, None)
+
+
+def _metric(metric: Metric, points: list[bytes]) -> bytes:
+    content = (
+        wire.text(1, metric.name)
+        + wire.text(2, metric.description)
+        + wire.text(3, metric.unit)
+        + wire.field(metric.number, b"".join(points) + metric.ending)
+    )
+    return wire.field(2, content)

@@ -1,0 +1,57 @@
+"""Outbox: what is to be sent, by signal and pod, until it is made a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from frazil.demo import wire
+from frazil.demo.shop import Pod
+from frazil.demo.trip import Row
+
+BYTES_MAX = 1 << 20
+"""Of one request, about: large enough to be worth its way, small enough for any node."""
+SCHEMA_URL = wire.text(3, "https://opentelemetry.io/schemas/1.37.0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """One request of OTLP."""
+
+    signal: str
+    body: bytes
+    record_count: int
+
+
+class Outbox:
+    """Rows of one signal, not sent yet. Owned by the traffic."""
+
+    def __init__(self, signal: str) -> None:
+        self._signal = signal
+        self._rows: dict[Pod, list[bytes]] = {}
+        self._bytes = 0
+        self._count = 0
+
+    def put(self, rows: Iterable[Row]) -> None:
+        for pod, content in rows:
+            self.put_one(pod, content, 1)
+
+    def put_one(self, pod: Pod, content: bytes, count: int) -> None:
+        found = self._rows.get(pod)
+        if found is None:
+            found = self._rows[pod] = []
+        found.append(content)
+        self._bytes += len(content)
+        self._count += count
+
+    def take(self, *, at_least: int = 1) -> Iterator[Export]:
+        """A request of all that is there, if that is worth it."""
+        if self._bytes < at_least:
+            return
+        body = []
+        for pod, rows in self._rows.items():
+            scope = wire.field(2, pod.scope + b"".join(rows))
+            body.append(wire.field(1, pod.resource + scope + SCHEMA_URL))
+        made = Export(signal=self._signal, body=b"".join(body), record_count=self._count)
+        self._rows, self._bytes, self._count = {}, 0, 0
+        yield made

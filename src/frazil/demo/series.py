@@ -1,0 +1,207 @@
+"""Series: what one instrument of one pod knows, and how it becomes a data point of OTLP."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import NamedTuple, Protocol
+
+from frazil.demo import wire
+
+SECONDS_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""What the semantic conventions want for durations."""
+SCALE = 4
+"""Of exponential histograms: sixteen buckets from one power of two to the next."""
+QUANTILES = (0.0, 0.5, 0.9, 0.99, 1.0)
+WINDOW_COUNT_MAX = 512
+"""Values that a summary remembers for its quantiles."""
+
+
+class Measurement(NamedTuple):
+    """A value, and the span in which it was measured."""
+
+    value: float
+    at_ns: int
+    trace_id: bytes
+    span_id: bytes
+
+    def exemplar(self, number: int) -> bytes:
+        content = (
+            wire.fixed64(2, self.at_ns)
+            + wire.double(3, self.value)
+            + wire.field(4, self.span_id)
+            + wire.field(5, self.trace_id)
+        )
+        return wire.field(number, content)
+
+
+class Series(Protocol):
+    """Takes measurements, and gives a data point: its fields but for attributes and start."""
+
+    def add(self, measured: Measurement) -> None:
+        """Take one measurement in."""
+
+    def point(self, at_ns: int) -> bytes:
+        """All that was taken in, or since the last point if there only differences are told."""
+
+
+class Histogram:
+    """Fixed buckets. The newest measurement of each bucket is its exemplar, until the point."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(SECONDS_BOUNDS) + 1)
+        self._sum = 0.0
+        self._min, self._max = math.inf, -math.inf
+        self._exemplars: dict[int, Measurement] = {}
+
+    def add(self, measured: Measurement) -> None:
+        value = measured.value
+        bucket = bisect_left(SECONDS_BOUNDS, value)
+        self._counts[bucket] += 1
+        self._sum += value
+        self._min, self._max = min(self._min, value), max(self._max, value)
+        self._exemplars[bucket] = measured
+
+    def point(self, at_ns: int) -> bytes:
+        exemplars = [self._exemplars[bucket].exemplar(8) for bucket in sorted(self._exemplars)]
+        self._exemplars.clear()
+        return b"".join(
+            (
+                wire.fixed64(3, at_ns),
+                wire.fixed64(4, sum(self._counts)),
+                wire.double(5, self._sum),
+                wire.packed_fixed64(6, self._counts),
+                wire.packed_doubles(7, SECONDS_BOUNDS),
+                *exemplars,
+                wire.double(11, self._min),
+                wire.double(12, self._max),
+            )
+        )
+
+
+class Exponential:
+    """Buckets that grow. The newest measurement is the exemplar."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._zero_count = 0
+        self._sum = 0.0
+        self._min, self._max = math.inf, -math.inf
+        self._newest: Measurement | None = None
+
+    def add(self, measured: Measurement) -> None:
+        value = measured.value
+        if value > 0:
+            bucket = math.ceil(math.log2(value) * 2**SCALE) - 1
+            self._counts[bucket] = self._counts.get(bucket, 0) + 1
+        else:
+            self._zero_count += 1
+        self._sum += value
+        self._min, self._max = min(self._min, value), max(self._max, value)
+        self._newest = measured
+
+    def point(self, at_ns: int) -> bytes:
+        exemplar = b"" if self._newest is None else self._newest.exemplar(11)
+        self._newest = None
+        positive = b""
+        if self._counts:
+            first, last = min(self._counts), max(self._counts)
+            counts = [self._counts.get(bucket, 0) for bucket in range(first, last + 1)]
+            positive = wire.signed(1, first) + wire.packed_varints(2, counts)
+        return b"".join(
+            (
+                wire.fixed64(3, at_ns),
+                wire.fixed64(4, sum(self._counts.values()) + self._zero_count),
+                wire.double(5, self._sum),
+                wire.signed(6, SCALE),
+                wire.fixed64(7, self._zero_count),
+                wire.field(8, positive),
+                exemplar,
+                wire.double(12, self._min),
+                wire.double(13, self._max),
+            )
+        )
+
+
+class WholeSum:
+    """Counts things."""
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    def add(self, measured: Measurement) -> None:
+        self._value += int(measured.value)
+
+    def point(self, at_ns: int) -> bytes:
+        return wire.fixed64(3, at_ns) + wire.fixed64(6, self._value)
+
+
+class DeltaSum(WholeSum):
+    """Counts things since the last point."""
+
+    def point(self, at_ns: int) -> bytes:
+        found = super().point(at_ns)
+        self._value = 0
+        return found
+
+
+class AmountSum:
+    """Adds amounts. The newest one is the exemplar."""
+
+    def __init__(self) -> None:
+        self._value = 0.0
+        self._newest: Measurement | None = None
+
+    def add(self, measured: Measurement) -> None:
+        self._value += measured.value
+        self._newest = measured
+
+    def point(self, at_ns: int) -> bytes:
+        exemplar = b"" if self._newest is None else self._newest.exemplar(5)
+        self._newest = None
+        return wire.fixed64(3, at_ns) + wire.double(4, round(self._value, 2)) + exemplar
+
+
+class Gauge:
+    """The last value."""
+
+    def __init__(self) -> None:
+        self._value = 0.0
+
+    def add(self, measured: Measurement) -> None:
+        self._value = measured.value
+
+    def point(self, at_ns: int) -> bytes:
+        return wire.fixed64(3, at_ns) + wire.double(4, self._value)
+
+
+class Summary:
+    """Count, sum, and quantiles of the newest values, as Prometheus' clients have them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._sum = 0.0
+        self._window: list[float] = []
+
+    def add(self, measured: Measurement) -> None:
+        if len(self._window) == WINDOW_COUNT_MAX:
+            self._window[self._count % WINDOW_COUNT_MAX] = measured.value
+        else:
+            self._window.append(measured.value)
+        self._count += 1
+        self._sum += measured.value
+
+    def point(self, at_ns: int) -> bytes:
+        values = sorted(self._window)
+        quantiles = [
+            wire.double(1, each) + wire.double(2, values[round(each * (len(values) - 1))])
+            for each in QUANTILES
+        ]
+        return b"".join(
+            (
+                wire.fixed64(3, at_ns),
+                wire.fixed64(4, self._count),
+                wire.double(5, self._sum),
+                *(wire.field(6, each) for each in quantiles),
+            )
+        )

@@ -1,0 +1,194 @@
+"""The shop: its services, and the pods they run in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from frazil.demo import wire
+from frazil.model import Rand
+
+NAMESPACE, ENVIRONMENT, SDK_VERSION = "shop", "demo", "1.41.0"
+NODES = ("node-a", "node-b", "node-c")
+RESOURCE_ATTRIBUTES = 1
+"""The field of a Resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Service:
+    """One program of the shop."""
+
+    name: str
+    language: str
+    version: tuple[int, int, int]
+    """The first one; each deploy makes the next."""
+    pod_count: int
+    scope: str
+    """Who records its spans."""
+    port: int = 8080
+    memory_mb: int = 256
+
+
+STOREFRONT = Service(
+    name="storefront",
+    language="nodejs",
+    version=(5, 12, 0),
+    pod_count=2,
+    scope="@opentelemetry/instrumentation-http",
+    port=3000,
+    memory_mb=310,
+)
+GATEWAY = Service(
+    name="gateway", language="go", version=(2, 3, 1), pod_count=2, scope="otelhttp", memory_mb=90
+)
+CATALOGUE = Service(
+    name="catalogue",
+    language="java",
+    version=(3, 8, 2),
+    pod_count=3,
+    scope="io.opentelemetry.spring-webmvc-6.0",
+    memory_mb=720,
+)
+CART = Service(
+    name="cart",
+    language="dotnet",
+    version=(1, 9, 0),
+    pod_count=2,
+    scope="OpenTelemetry.Instrumentation.GrpcNetClient",
+    port=7070,
+    memory_mb=180,
+)
+CHECKOUT = Service(
+    name="checkout",
+    language="go",
+    version=(1, 7, 4),
+    pod_count=2,
+    scope="otelgrpc",
+    port=5050,
+    memory_mb=110,
+)
+PAYMENT = Service(
+    name="payment",
+    language="java",
+    version=(4, 1, 0),
+    pod_count=2,
+    scope="io.opentelemetry.grpc-1.6",
+    port=50051,
+    memory_mb=640,
+)
+SHIPPING = Service(
+    name="shipping",
+    language="python",
+    version=(0, 14, 3),
+    pod_count=1,
+    scope="opentelemetry.instrumentation.fastapi",
+    memory_mb=150,
+)
+RECOMMENDATION = Service(
+    name="recommendation",
+    language="python",
+    version=(2, 0, 5),
+    pod_count=2,
+    scope="opentelemetry.instrumentation.grpc",
+    port=9001,
+    memory_mb=480,
+)
+MAILER = Service(
+    name="mailer",
+    language="python",
+    version=(1, 2, 0),
+    pod_count=1,
+    scope="opentelemetry.instrumentation.aiokafka",
+    memory_mb=130,
+)
+SERVICES = (
+    STOREFRONT,
+    GATEWAY,
+    CATALOGUE,
+    CART,
+    CHECKOUT,
+    PAYMENT,
+    SHIPPING,
+    RECOMMENDATION,
+    MAILER,
+)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Pod:
+    """A service that runs: a process with a start, and with a resource that names it."""
+
+    service: Service
+    index: int
+    version: tuple[int, int, int]
+    name: str
+    started_ns: int
+    resource: bytes = field(repr=False)
+    scope: bytes = field(repr=False)
+    slowness: float = 1.0
+    """How much longer everything takes in here."""
+    served_count: int = 0
+    """Since its gauges were read."""
+
+
+class Fleet:
+    """All pods that run now. Owned by the traffic."""
+
+    def __init__(self, rand: Rand, started_ns: int) -> None:
+        self._rand = rand
+        self._pods = {
+            service.name: [
+                self._start(service, index, service.version, started_ns)
+                for index in range(service.pod_count)
+            ]
+            for service in SERVICES
+        }
+
+    def pods(self) -> Iterator[Pod]:
+        for service in SERVICES:
+            yield from self._pods[service.name]
+
+    def of(self, service: Service) -> list[Pod]:
+        return self._pods[service.name]
+
+    def pick(self, service: Service) -> Pod:
+        """Any pod of a service, as its load balancer does."""
+        pods = self._pods[service.name]
+        return pods[int(self._rand.random() * len(pods))]
+
+    def restart(self, pod: Pod, version: tuple[int, int, int], at_ns: int) -> Pod:
+        """Another pod takes the place of one, which is gone."""
+        made = self._start(pod.service, pod.index, version, at_ns)
+        self._pods[pod.service.name][pod.index] = made
+        return made
+
+    def _start(
+        self, service: Service, index: int, version: tuple[int, int, int], at_ns: int
+    ) -> Pod:
+        chance = self._rand.getrandbits(60)
+        name = f"{service.name}-{chance >> 20 & 0xFFFFFFFFF:09x}-{chance & 0xFFFFF:05x}"
+        resource: dict[str, str | int] = {
+            "service.name": service.name,
+            "service.namespace": NAMESPACE,
+            "service.version": ".".join(map(str, version)),
+            "service.instance.id": name,
+            "deployment.environment.name": ENVIRONMENT,
+            "host.name": NODES[index % len(NODES)],
+            "k8s.namespace.name": NAMESPACE,
+            "k8s.deployment.name": service.name,
+            "k8s.pod.name": name,
+            "k8s.container.name": service.name,
+            "process.pid": 1,
+            "telemetry.sdk.name": "opentelemetry",
+            "telemetry.sdk.language": service.language,
+            "telemetry.sdk.version": SDK_VERSION,
+        }
+        return Pod(
+            service=service,
+            index=index,
+            version=version,
+            name=name,
+            started_ns=at_ns,
+            resource=wire.field(1, wire.attributes(RESOURCE_ATTRIBUTES, resource)),
+            scope=wire.field(1, wire.text(1, service.scope) + wire.text(2, SDK_VERSION)),
+        )

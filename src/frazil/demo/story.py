@@ -1,0 +1,89 @@
+"""The story: what goes well and what does not, by the time since it began. It repeats.
+
+ 3:00  checkout is deployed, with a fault in it    4:30  a repaired one follows
+ 5:00  the payment provider is slow                6:30  it is well again
+ 7:00  the mail server is away: the queue grows    7:40  it is back
+ 8:00  catalogue is deployed: its caches are cold  8:30  they are warm
+ 9:00  one pod of catalogue is slow                10:00 it is well again
+11:00  a pod of recommendation runs out of memory
+12:00  from the beginning
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from frazil.demo.shop import CATALOGUE, CHECKOUT, RECOMMENDATION, Service
+
+CYCLE_S = 720
+PAYMENT_SLOW_S = (300, 390)
+MAIL_AWAY_S = (420, 460)
+CACHE_COLD_S = (480, 510)
+POD_SLOW_S = (540, 600)
+FAULT_S = (180, 270)
+WAVE_S, RIPPLE_S = 360.0, 47.0
+"""How long customers take to come and go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happens to pods at one moment."""
+
+    at_s: int
+    service: Service
+    kind: Literal["deploy", "patch", "crash"]
+
+
+EVENTS = (
+    Event(at_s=180, service=CHECKOUT, kind="deploy"),
+    Event(at_s=270, service=CHECKOUT, kind="patch"),
+    Event(at_s=480, service=CATALOGUE, kind="deploy"),
+    Event(at_s=660, service=RECOMMENDATION, kind="crash"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What is the matter at one moment."""
+
+    is_checkout_faulty: bool
+    is_payment_slow: bool
+    mail_away_s: float
+    """How long until the mail server is back."""
+    is_cache_cold: bool
+    is_pod_slow: bool
+
+
+def scene_at(story_s: float) -> Scene:
+    """What is the matter so many seconds after the beginning."""
+    at_s = story_s % CYCLE_S
+    return Scene(
+        is_checkout_faulty=_is_within(at_s, FAULT_S),
+        is_payment_slow=_is_within(at_s, PAYMENT_SLOW_S),
+        mail_away_s=MAIL_AWAY_S[1] - at_s if _is_within(at_s, MAIL_AWAY_S) else 0.0,
+        is_cache_cold=_is_within(at_s, CACHE_COLD_S),
+        is_pod_slow=_is_within(at_s, POD_SLOW_S),
+    )
+
+
+def load_at(story_s: float) -> float:
+    """How many customers there are, where 1 is the average."""
+    wave = 0.4 * math.sin(2 * math.pi * story_s / WAVE_S)
+    return 1 + wave + 0.12 * math.sin(2 * math.pi * story_s / RIPPLE_S)
+
+
+def events_between(begin_s: float, end_s: float) -> list[Event]:
+    """What happens from one moment on until before another; they are less than a cycle apart."""
+    base_s = begin_s // CYCLE_S * CYCLE_S
+    return [
+        event
+        for base in (base_s, base_s + CYCLE_S)
+        for event in EVENTS
+        if begin_s <= base + event.at_s < end_s
+    ]
+
+
+def _is_within(at_s: float, span_s: tuple[int, int]) -> bool:
+    return span_s[0] <= at_s < span_s[1]

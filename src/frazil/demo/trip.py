@@ -1,0 +1,185 @@
+"""Trip: all that one customer's request leaves behind, in all services it passes through.
+
+It is worked out at once, and shown when it has ended: spans, log records and measurements come
+from the same few calls, so they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from frazil.demo import wire
+from frazil.demo.measures import Labels, Measured, Metric
+from frazil.demo.series import Measurement
+from frazil.demo.shop import Fleet, Pod
+from frazil.demo.story import Scene
+from frazil.model import NS_PER_MS, Rand
+
+INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER = 1, 2, 3, 4, 5
+"""Kinds of spans."""
+TRACE, DEBUG, INFO, WARN, ERROR, FATAL = 1, 5, 9, 13, 17, 21
+"""Severities."""
+SEVERITY_TEXTS = {1: "TRACE", 5: "DEBUG", 9: "INFO", 13: "WARN", 17: "ERROR", 21: "FATAL"}
+NS_PER_S = 1000 * NS_PER_MS
+SPREAD = 0.35
+"""How much times of the same work differ: sigma of the logarithm."""
+
+SAMPLED = 1
+SPAN_FLAGS = wire.fixed32(16, 0x100 | SAMPLED)
+REMOTE_SPAN_FLAGS = wire.fixed32(16, 0x300 | SAMPLED)
+LINK_FLAGS = wire.fixed32(6, 0x300 | SAMPLED)
+LOG_FLAGS = wire.fixed32(8, SAMPLED)
+ATTRIBUTES = 9
+"""The field of a span; log records have theirs in the sixth."""
+LOG_ATTRIBUTES = 6
+ERROR_STATUS = wire.whole(3, 2)
+
+Facts = Mapping[str, str | bool | int | float]
+
+
+class Row(NamedTuple):
+    """A span or a log record as a field of its scope, and whose it is."""
+
+    pod: Pod
+    content: bytes
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Span:
+    """A span that has not ended."""
+
+    pod: Pod
+    trace_id: bytes
+    span_id: bytes
+    begin: bytes
+    start_ns: int
+    parts: list[bytes] = field(default_factory=list)
+
+    def say(self, facts: Facts) -> None:
+        """Add attributes."""
+        self.parts.append(wire.attributes(ATTRIBUTES, facts))
+
+    def happen(self, name: str, at_ns: int, facts: Facts) -> None:
+        """Add an event."""
+        content = [wire.fixed64(1, at_ns), wire.text(2, name)]
+        content += [wire.pair(3, key, value) for key, value in facts.items()]
+        self.parts.append(wire.field(11, b"".join(content)))
+
+    def fail(self, message: str) -> None:
+        self.parts.append(wire.field(15, wire.text(2, message) + ERROR_STATUS))
+
+    def link(self, other: Span, facts: Facts) -> None:
+        content = wire.field(1, other.trace_id) + wire.field(2, other.span_id)
+        content += wire.attributes(4, facts) + LINK_FLAGS
+        self.parts.append(wire.field(13, content))
+
+
+class Trip:
+    """Spans, log records and measurements of one request. Owned by the traffic."""
+
+    def __init__(
+        self, fleet: Fleet, scene: Scene, rand: Rand, start_ns: int, *, is_later: bool = False
+    ) -> None:
+        self.fleet = fleet
+        self.scene = scene
+        self.rand = rand
+        self.end_ns = start_ns
+        self.spans: list[Row] = []
+        self.logs: list[Row] = []
+        self.measured: list[Measured] = []
+        self.later: list[Trip] = []
+        """What follows from this, as mails, and ends at its own time."""
+        self.is_later = is_later
+
+    def begin(
+        self,
+        pod: Pod,
+        name: str,
+        kind: int,
+        at_ns: int,
+        parent: Span | None = None,
+    ) -> Span:
+        """Begin a span; without a parent, also a trace."""
+        rand, span_id = self.rand, self.rand.randbytes(8)
+        is_remote = parent is not None and parent.pod is not pod
+        flags = REMOTE_SPAN_FLAGS if is_remote else SPAN_FLAGS
+        if parent is None:
+            trace_id = rand.randbytes(16)
+            begin = b"\x0a\x10%b\x12\x08%b%b%b" % (trace_id, span_id, _head(name, kind), flags)
+        else:
+            trace_id = parent.trace_id
+            begin = b"\x0a\x10%b\x12\x08%b\x22\x08%b%b%b" % (
+                trace_id,
+                span_id,
+                parent.span_id,
+                _head(name, kind),
+                flags,
+            )
+        return Span(pod=pod, trace_id=trace_id, span_id=span_id, begin=begin, start_ns=at_ns)
+
+    def end(self, span: Span, at_ns: int) -> None:
+        times = b"\x39%b\x41%b" % (wire.pack_fixed64(span.start_ns), wire.pack_fixed64(at_ns))
+        content = b"".join((span.begin, times, *span.parts))
+        self.spans.append(Row(span.pod, wire.field(2, content)))
+        if at_ns > self.end_ns:
+            self.end_ns = at_ns
+
+    def log(
+        self, span: Span, at_ns: int, severity: int, body: wire.Value, facts: Facts | None = None
+    ) -> None:
+        """Write a log record inside a span."""
+        place = b"%b\x4a\x10%b\x52\x08%b" % (LOG_FLAGS, span.trace_id, span.span_id)
+        self.logs.append(Row(span.pod, log_record(at_ns, severity, body, facts or {}, place)))
+
+    def measure(
+        self, metric: Metric, span: Span, at_ns: int, value: float, labels: Labels = ()
+    ) -> None:
+        self.measure_in(span.pod, metric, span, at_ns, value, labels)
+
+    def measure_in(
+        self,
+        pod: Pod,
+        metric: Metric,
+        span: Span,
+        at_ns: int,
+        value: float,
+        labels: Labels = (),
+    ) -> None:
+        """Measure something that another pod tells of."""
+        measurement = Measurement(value, at_ns, span.trace_id, span.span_id)
+        self.measured.append(Measured(pod, metric, labels, measurement))
+
+    def after(self, at_ns: int, pod: Pod, median_ms: float) -> int:
+        """When something is done that usually takes so long."""
+        spread = self.rand.lognormvariate(0, SPREAD)
+        return at_ns + int(median_ms * NS_PER_MS * pod.slowness * spread)
+
+    def chance(self, share: float) -> bool:
+        return self.rand.random() < share
+
+
+def log_record(
+    at_ns: int, severity: int, body: wire.Value, facts: Facts, place: bytes = b""
+) -> bytes:
+    """A log record as a field of its scope. It is observed a moment later."""
+    content = [
+        b"\x09%b\x59%b" % (wire.pack_fixed64(at_ns), wire.pack_fixed64(at_ns + NS_PER_MS)),
+        _severity(severity),
+        wire.field(5, wire.any_value(body)),
+        *[wire.pair(LOG_ATTRIBUTES, key, value) for key, value in facts.items()],
+        place,
+    ]
+    return wire.field(2, b"".join(content))
+
+
+@cache
+def _head(name: str, kind: int) -> bytes:
+    return wire.text(5, name) + wire.whole(6, kind)
+
+
+@cache
+def _severity(severity: int) -> bytes:
+    return wire.whole(2, severity) + wire.text(3, SEVERITY_TEXTS[severity])
