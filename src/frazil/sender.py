@@ -50,6 +50,8 @@ class Answer:
     """Records of it that the node did not take."""
     refused: str | None = None
     """Why the node took none of it, and never will."""
+    is_too_large: bool = False
+    """Would it take a part of it?"""
 
 
 class Sender:
@@ -135,7 +137,8 @@ class Sender:
                 f"{self._target.url} wants a token that it knows ({message}); "
                 "give it with --token or --token-file"
             )
-        return Answer(refused=f"HTTP {status}: {message}")
+        is_too_large = status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        return Answer(refused=f"HTTP {status}: {message}", is_too_large=is_too_large)
 
     def _about_absence(self, reason: str) -> str:
         return (

@@ -23,7 +23,7 @@ ROOF = [
     {"doctor"},
     {"frazil"},
     {"sender"},
-    {"demo"},
+    {"demo", "exchange"},
     {"cli"},
     {"__main__"},
 ]

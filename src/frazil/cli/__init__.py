@@ -4,10 +4,13 @@
     options.py     flags that several verbs have
     where.py       which node to ask, or which folder
     progress.py    how far long work has come, on standard error
+    times.py       times on the command line
     logs.py        what the program says on standard error while it works
 
     up.py          run a node
     demo.py        send the telemetry of a small shop
+    export.py      write telemetry as lines of OTLP/JSON
+    importing.py   import: send such lines to a node
     doctor.py      look at all that a node needs
     flush.py       bring what is durable into tables
     maintain.py    join small files of the tables, and tidy up

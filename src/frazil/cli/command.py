@@ -22,6 +22,8 @@ VERBS = (
     "doctor",
     "flush",
     "maintain",
+    "export",
+    "import",
     "appender",
     "pyspark",
     "init",
@@ -29,6 +31,9 @@ VERBS = (
     "warm",
 )
 """In the order of the help; each is a module here."""
+
+MODULES = {"import": "importing"}
+"""Verbs that no module can be called after."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--version", action="version", version=f"frazil {__version__}")
     verbs = made.add_subparsers(required=True, metavar="VERB", dest="verb")
     for name in VERBS:
-        module = importlib.import_module(f"frazil.cli.{name}")
+        module = importlib.import_module(f"frazil.cli.{MODULES.get(name, name)}")
         verb = verbs.add_parser(name, help=module.HELP, description=module.__doc__)
         module.add_arguments(verb)
         verb.set_defaults(run=module.run)

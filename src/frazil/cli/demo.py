@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         finally:
             sender.close()
             progress.close()
-            if demo.summary.visits:
+            if any(tally.acknowledged for tally in demo.summary.tallies.values()):
                 _conclude(demo.summary, (clock.monotonic_ns() - begun_ns) / 1e9, options.json)
     return FAILED if any(tally.refused for tally in demo.summary.tallies.values()) else 0
 

@@ -65,7 +65,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Something else for standard error, which does not get into the way of the bar."""
         if not self._is_quiet:
-            self._wipe()
+            self.wipe()
             print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Progress:
             return
         line = self.line(now_ns)
         if self._is_terminal:
-            self._wipe()
+            self.wipe()
             print(line[: self._width() - 1], end="", file=self._stream, flush=True)
             self._is_drawn = True
         else:
@@ -111,7 +111,8 @@ class Progress:
             parts.append(self._note)
         return "  ".join(parts)
 
-    def _wipe(self) -> None:
+    def wipe(self) -> None:
+        """Make room on the terminal for something else."""
         if self._is_drawn:
             print("\r\x1b[K", end="", file=self._stream, flush=True)
             self._is_drawn = False

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from frazil.demo.outbox import Export
-from frazil.demo.traffic import Traffic
+from frazil.demo.traffic import SLICE_NS, Traffic
 from frazil.demo.trip import NS_PER_S
 from frazil.model import NS_PER_MS, Clock, Rand, SteadyTime
 from frazil.sender import Sender
 
 TICK_S = 0.5
 """How often there is something to send."""
-BEHIND_S_MAX = 10
+BEHIND_S_MAX = 3
 """Whoever is further behind gives up what is missing."""
 BACKFILL_VISITS_MAX = 25_000
 """Of the past: enough for pictures, and sent in some seconds at any rate."""
@@ -108,19 +108,26 @@ class Demo:
             tell(self.summary)
 
     def _send_rest(self, tell: Callable[[Summary], None]) -> None:
-        """Nobody comes any more; those who wait for a page still get it."""
+        """Nobody comes any more. Those who wait for a page still get it, unless we have to stop:
+        then it is as if they never came."""
         latest_ns = self._now_ns() + FINISH_S * NS_PER_S
         visit_count = self._traffic.visit_count
         while self._traffic.visits_under_way() and self._now_ns() < latest_ns:
+            if self._is_stopped:
+                break
             self._send_until(self._now_ns(), visit_count)
             tell(self.summary)
             self._clock.sleep(TICK_S)
         self._send(self._traffic.end())
 
     def _send_until(self, now_ns: int, visits_max: int | None) -> None:
-        self._send(self._traffic.advance(now_ns, visits_max=visits_max))
-        self._send(self._traffic.flush())
-        self.summary.visits = self._traffic.visit_count
+        """What was said until then. A second at a time: somebody may say stop."""
+        traffic = self._traffic
+        while traffic.now_ns + SLICE_NS <= now_ns and not self._is_stopped:
+            until_ns = min(now_ns, traffic.now_ns + NS_PER_S)
+            self._send(traffic.advance(until_ns, visits_max=visits_max))
+            self.summary.visits = traffic.visit_count
+        self._send(traffic.flush())
 
     def _send(self, exports: Iterable[Export]) -> None:
         for export in exports:

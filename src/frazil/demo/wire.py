@@ -37,7 +37,9 @@ def varint(number: int) -> bytes:
 
 def field(number: int, content: bytes) -> bytes:
     """Bytes, text or a message."""
-    return b"%b%b%b" % (_tag(number, LENGTH), varint(len(content)), content)
+    length = len(content)
+    size = LENGTHS[length] if length < SHORT_COUNT else varint(length)
+    return LENGTH_TAGS[number] + size + content
 
 
 def text(number: int, content: str) -> bytes:
@@ -114,3 +116,10 @@ def any_value(value: Value) -> bytes:
 @cache
 def _tag(number: int, wire_type: int) -> bytes:
     return varint(number << 3 | wire_type)
+
+
+SHORT_COUNT = 2048
+LENGTHS = [varint(length) for length in range(SHORT_COUNT)]
+"""Most lengths are below; their varints are made once."""
+LENGTH_TAGS = [varint(number << 3 | LENGTH) for number in range(20)]
+"""No message here has more fields."""
