@@ -81,6 +81,7 @@ class Sender:
         begun_ns = self._clock.monotonic_ns()
         while True:
             wait_s = RETRY_AFTER_S
+            was_open = self._connection is not None
             try:
                 status, headers, found = self._post(f"/v1/{signal}", packed, content_type)
                 self._was_there = True
@@ -91,6 +92,9 @@ class Sender:
                 reason = str(error) or type(error).__name__
                 if not self._was_there:
                     raise Unavailable(self._about_absence(reason)) from None
+                if was_open:
+                    # The node may end a connection that was idle: a new one is worth a try.
+                    wait_s = 0.0
             else:
                 if status not in RETRYABLE:
                     return self._judge(signal, status, found, content_type)

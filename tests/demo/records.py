@@ -27,14 +27,11 @@ class Told:
     resource: dict[str, Any]
     record: Any
     metric: Any = None
+    attributes: dict[str, Any]
 
     @property
     def service(self) -> str:
         return str(self.resource["service.name"])
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        return plain(self.record.attributes)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +48,7 @@ def traffic(seed: int, rate: float) -> Traffic:
     return Traffic(random.Random(seed), start_ns=START_NS, rate=rate)
 
 
-def sent_in(seconds: int, *, seed: int = 7, rate: float = 5) -> Sent:
+def sent_in(seconds: int, *, seed: int = 7, rate: float = 4) -> Sent:
     """What the shop says in so many seconds."""
     shop = traffic(seed, rate)
     exports = [*shop.advance(START_NS + seconds * NS_PER_S), *shop.end()]
@@ -77,12 +74,12 @@ def _records(export: Export) -> Iterator[Told]:
         for spans in ExportTraceServiceRequest.FromString(export.body).resource_spans:
             resource = plain(spans.resource.attributes)
             for span_scope in spans.scope_spans:
-                yield from (Told(resource=resource, record=span) for span in span_scope.spans)
+                yield from (_told(resource, span) for span in span_scope.spans)
     elif export.signal == "logs":
         for logs in ExportLogsServiceRequest.FromString(export.body).resource_logs:
             resource = plain(logs.resource.attributes)
             for log_scope in logs.scope_logs:
-                yield from (Told(resource=resource, record=log) for log in log_scope.log_records)
+                yield from (_told(resource, log) for log in log_scope.log_records)
     else:
         for metrics in ExportMetricsServiceRequest.FromString(export.body).resource_metrics:
             resource = plain(metrics.resource.attributes)
@@ -90,7 +87,12 @@ def _records(export: Export) -> Iterator[Told]:
                 for metric in metric_scope.metrics:
                     data = getattr(metric, str(metric.WhichOneof("data")))
                     for point in data.data_points:
-                        yield Told(resource=resource, record=point, metric=metric)
+                        yield _told(resource, point, metric)
+
+
+def _told(resource: dict[str, Any], record: Any, metric: Any = None) -> Told:
+    attributes = plain(record.attributes)
+    return Told(resource=resource, record=record, metric=metric, attributes=attributes)
 
 
 def plain(attributes: Iterable[KeyValue]) -> dict[str, Any]:
