@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import zstandard
 from google.protobuf import json_format
 
+import frazil
 from frazil import cli
 from frazil.demo import Demo, Plan, Summary
 from frazil.exchange.otlp_json import REQUESTS
@@ -23,6 +25,7 @@ from tests.clients.node import Node
 from tests.sim.clock import SimClock
 
 SETTINGS = "[lake]\nenabled = false\n\n[ingest]\njson_bytes_max = {json_bytes_max}\n"
+LOOK_S, LOOKS_MAX = 0.05, 600
 SMALL, USUAL = 100_000, 4_194_304
 
 
@@ -114,6 +117,9 @@ def test_there_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixtur
         assert cli.main(["import", str(first), str(second), *flags]) == 0
         said = json.loads(capsys.readouterr().out)
         assert cli.main(["import", str(first), *flags]) == 0
+        asked = tmp_path / "asked.jsonl"
+        _wait_for(node, made.summary)
+        assert cli.main(["export", "--url", node.url, "--output", str(asked)]) == 0
         assert node.stop() == 0
     assert said["lines"] == len(lines)
     assert said["bad_lines"] == said["refused"] == 0
@@ -122,7 +128,19 @@ def test_there_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixtur
     }
     again = tmp_path / "again.jsonl"
     assert made.export("--output", str(again), data=tmp_path / "data") == 0
-    assert records(again) == records(made.file)
+    assert records(again) == records(asked) == records(made.file)
+
+
+def _wait_for(node: Node, summary: Summary) -> None:
+    """Rows are visible a moment after they are acknowledged."""
+    wanted = sum(tally.acknowledged for tally in summary.tallies.values())
+    tables = " UNION ALL ".join(f"SELECT _row FROM {name}" for name in ("logs", "spans", "metrics"))
+    for _ in range(LOOKS_MAX):
+        with frazil.connect(node.url) as asked:
+            if asked.sql(f"SELECT count(*) FROM ({tables})").fetchall() == [(wanted,)]:
+                return
+        time.sleep(LOOK_S)
+    raise AssertionError(f"{wanted} rows were not visible")
 
 
 def test_choices(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

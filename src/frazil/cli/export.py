@@ -10,11 +10,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from frazil.cli.options import add_config, add_json
+from frazil.cli.options import add_json
+from frazil.cli.where import add_where, opened
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
-    from frazil.exchange import Asked, Choice
+    from frazil.exchange import Choice
     from frazil.model import Clock
 
 HELP = "write telemetry as lines of OTLP/JSON"
@@ -22,10 +23,8 @@ SIGNALS = ("logs", "traces", "metrics")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_config(parser)
+    add_where(parser)
     add = parser.add_argument
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--data", metavar="DIR", help="a data folder, which no node may use now")
     add("--signal", choices=SIGNALS, help="just this one")
     add("--since", metavar="TIME", help="from then on: 15m, 2h, 3d ago, or 2026-11-16T10:00Z")
     add("--until", metavar="TIME", help="before then")
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     choice = _choice(options, clock)
     counts = dict.fromkeys(choice.signals, 0)
     with ExitStack() as stack:
-        asked = stack.enter_context(_asked(options))
+        asked = stack.enter_context(opened(options))
         total = row_count(asked, choice)
         output = stack.enter_context(_output(options.output))
         # A bar would be in the way of lines that go to the same terminal.
@@ -79,14 +78,6 @@ def _choice(options: argparse.Namespace, clock: Clock) -> Choice:
         where=options.where,
         signals=signals if options.signal is None else (options.signal,),
     )
-
-
-@contextmanager
-def _asked(options: argparse.Namespace) -> Iterator[Asked]:
-    import frazil
-
-    with frazil.open(options.data, config=options.config) as opened:
-        yield opened
 
 
 @contextmanager

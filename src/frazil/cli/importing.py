@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frazil.cli.options import add_json, add_target, target_of
+from frazil.cli.options import add_json
+from frazil.cli.target import add_target, target_of
 
 if TYPE_CHECKING:
     from frazil.exchange import Imported, Outcome, Read

@@ -44,7 +44,7 @@ def connected(options: argparse.Namespace) -> Remote:
     import frazil
 
     url = options.url or os.environ.get("FRAZIL_URL") or URL
-    return frazil.connect(url, token=_token(options), ca_file=options.ca_file)
+    return frazil.connect(url, token=token_of(options), ca_file=options.ca_file)
 
 
 def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Remote]:
@@ -56,7 +56,8 @@ def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Rem
     return connected(options)
 
 
-def _token(options: argparse.Namespace) -> str | None:
+def token_of(options: argparse.Namespace) -> str | None:
+    """What the node lets us in with, if it wants to know."""
     if options.token_file is None:
         return os.environ.get("FRAZIL_TOKEN") or None
     try:
