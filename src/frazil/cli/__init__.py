@@ -3,7 +3,7 @@
     command.py     the command: its verbs, its exit codes
     options.py     flags that several verbs have
     where.py       which node to ask, or which folder
-    target.py      where telemetry is sent
+    endpoint.py    where telemetry is sent
     progress.py    how far long work has come, on standard error
     times.py       times on the command line
     logs.py        what the program says on standard error while it works

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from frazil.cli.options import add_json
-from frazil.cli.target import add_target, target_of
+from frazil.cli.endpoint import add_target, target_of
 
 if TYPE_CHECKING:
     from frazil.cli.progress import Progress

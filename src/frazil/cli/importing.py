@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frazil.cli.options import add_json
-from frazil.cli.target import add_target, target_of
+from frazil.cli.endpoint import add_target, target_of
 
 if TYPE_CHECKING:
     from frazil.exchange import Imported, Outcome, Read
