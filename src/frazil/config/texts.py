@@ -19,7 +19,7 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 def comment_of(setting: Setting) -> str:
     """What the setting is for: the text below its field, in one line."""
-    return _comments(setting.table.struct)[setting.keys[-1]]
+    return comments(setting.table.struct)[setting.keys[-1]]
 
 
 def purpose_of(table: Table) -> str:
@@ -28,7 +28,7 @@ def purpose_of(table: Table) -> str:
 
 
 @functools.cache
-def _comments(struct: type[msgspec.Struct]) -> dict[str, str]:
+def comments(struct: type[msgspec.Struct]) -> dict[str, str]:
     """Text below each field of a struct; Python keeps them in the source only."""
     (tree,) = ast.parse(inspect.getsource(struct)).body
     assert isinstance(tree, ast.ClassDef)
