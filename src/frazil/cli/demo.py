@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from frazil.cli.options import add_json
 from frazil.cli.endpoint import add_target, target_of
+from frazil.cli.options import add_json
 
 if TYPE_CHECKING:
     from frazil.cli.progress import Progress
