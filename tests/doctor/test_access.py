@@ -86,12 +86,12 @@ def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("room", ["ingest", "serve"])
 def test_a_token_that_is_not_there(tmp_path: Path, room: str) -> None:
     """The line makes one by chance, long enough, and for this user alone."""
-    patient = Patient(tmp_path, f"{room}.token_file = '{tmp_path / 'my tokens'}'")
+    patient = Patient(tmp_path, f"{room}.token_file = '{tmp_path / 'a b' / 'tokens'}'")
     found = trouble(patient.look(check_access))
     assert found.level == "failure"
     patient.mend(found)
     assert all(each.level == "ok" for each in patient.look(check_access))
-    assert len((tmp_path / "my tokens").read_text().strip()) == 32
+    assert len((tmp_path / "a b" / "tokens").read_text().strip()) == 32
 
 
 def test_a_token_that_can_be_guessed(tmp_path: Path) -> None:

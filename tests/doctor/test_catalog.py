@@ -40,12 +40,14 @@ def test_a_catalog_that_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_damaged_catalog(tmp_path: Path) -> None:
-    """Overwritten with garbage, or cut short; a copy can be restored."""
+    """Overwritten with garbage, cut short, or with an empty page; a copy can be restored."""
     patient = Patient(tmp_path)
     make_table(patient)
     catalog = patient.data / "lake/catalog.db"
     copy = Path(shutil.copy(catalog, tmp_path))
-    for content in (b"garbage" * 1000, copy.read_bytes()[:5000]):
+    whole = copy.read_bytes()
+    page = whole[:4096] + bytes(4096) + whole[8192:]
+    for content in (b"garbage" * 1000, whole[:5000], page):
         catalog.write_bytes(content)
         found = trouble(patient.look(check_catalog))
         assert found.level == "failure" and "is damaged" in found.found
@@ -56,14 +58,18 @@ def test_a_damaged_catalog(tmp_path: Path) -> None:
         assert is_well(patient.look(check_catalog))
 
 
-def test_a_table_without_its_metadata(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("content", "words"), [(None, "is gone"), (b"{", "is damaged")])
+def test_a_table_without_its_metadata(tmp_path: Path, content: bytes | None, words: str) -> None:
     patient = Patient(tmp_path)
     metadata = make_table(patient)
-    copy = Path(shutil.move(metadata, tmp_path))
+    copy = Path(shutil.copy(metadata, tmp_path))
+    metadata.unlink()
+    if content is not None:
+        metadata.write_bytes(content)
     found = trouble(patient.look(check_catalog))
-    assert found.level == "failure" and "frazil.logs" in found.found
+    assert found.level == "failure" and "frazil.logs" in found.found and words in found.found
     assert found.fix and found.fix.text == f"restore {metadata} from a copy"
-    shutil.move(copy, metadata)
+    shutil.copy(copy, metadata)
     assert is_well(patient.look(check_catalog))
 
 

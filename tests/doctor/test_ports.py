@@ -67,7 +67,7 @@ def test_a_port_of_root() -> None:
         patient = Patient(folder, *ANY, "ingest.http_port = 81")
         with as_nobody():
             found = trouble(patient.look(check_ports))
-        assert found.level == "failure" and "a right that this user has not" in found.found
+        assert found.level == "failure" and "cannot listen there: Permission denied" in found.found
         patient.mend(found)
         with as_nobody():
             assert is_well(patient.look(check_ports))

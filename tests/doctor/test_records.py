@@ -117,7 +117,7 @@ def check_mends_clock(patient: Patient) -> None:
     found = trouble(patient.look(check_clock))
     assert found.fix is not None
     if found.fix.kind == "run":
-        assert found.fix.text == "sudo timedatectl set-ntp true"
+        assert found.fix.text.endswith("timedatectl set-ntp true")
         assert shutil.which("timedatectl")
     patient.clock = SystemClock()
     (again,) = patient.look(check_clock)

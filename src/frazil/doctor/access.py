@@ -10,7 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from frazil.doctor.case import Case
-from frazil.doctor.finding import Finding, do, failure, note, run, set_to, warning, well
+from frazil.doctor.finding import (
+    Finding,
+    do,
+    failure,
+    note,
+    run,
+    run_as_root,
+    set_to,
+    warning,
+    well,
+)
 from frazil.errors import Malformed
 from frazil.ingest import Access, is_loopback
 
@@ -38,7 +48,8 @@ def check_access(case: Case) -> Iterator[Finding]:
     if not unreadable:
         yield from _contents(case)
     for name, path in named.items():
-        if name.endswith(SECRETS) and path.exists() and path.stat().st_mode & OTHERS:
+        is_there = os.access(path, os.F_OK, effective_ids=True)
+        if name.endswith(SECRETS) and is_there and path.stat().st_mode & OTHERS:
             found = f"{name} {path} is open to every user of this machine"
             yield warning("secrets", found, run(f"chmod o-rwx {shlex.quote(str(path))}"))
     if ingest.insecure and not is_loopback(ingest.host):
@@ -50,14 +61,15 @@ def check_access(case: Case) -> Iterator[Finding]:
 
 def _unreadable(name: str, path: Path) -> Iterator[Finding]:
     quoted = shlex.quote(str(path))
-    if not path.exists():
+    if not os.access(path, os.F_OK, effective_ids=True):
         fix = do(f"put the file there, or name another in {name}")
         if name.endswith("token_file"):
-            made = f"(umask 077; head -c 24 /dev/urandom | base64 > {quoted})"
-            fix = run(made)
+            folder = shlex.quote(str(path.parent))
+            token = "head -c 24 /dev/urandom | base64"
+            fix = run(f"mkdir -p {folder} && (umask 077; {token} > {quoted})")
         yield failure("access", f"{name} is {path}, which is not there", fix)
     elif not os.access(path, os.R_OK, effective_ids=True):
-        fix = run(f"sudo chown {os.geteuid()} {quoted}")
+        fix = run_as_root(f"chown {os.geteuid()} {quoted}")
         yield failure("access", f"{name} is {path}, which this user cannot read", fix)
 
 

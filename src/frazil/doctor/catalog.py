@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sqlite3
@@ -12,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from frazil.doctor.case import Case
-from frazil.doctor.finding import Finding, do, failure, run, well
+from frazil.doctor.finding import Finding, do, failure, run_as_root, well
 from frazil.doctor.spark import has_lake
 from frazil.errors import FrazilError
 from frazil.lake import catalog_path, catalog_properties, open_catalog
@@ -49,22 +50,33 @@ def _file(path: Path) -> Iterator[Finding]:
         if isinstance(error, sqlite3.OperationalError) and not os.access(
             path, os.R_OK | os.W_OK, effective_ids=True
         ):
-            fix = run(f"sudo chown {os.geteuid()} {shlex.quote(str(path))}")
+            fix = run_as_root(f"chown {os.geteuid()} {shlex.quote(str(path))}")
             yield failure("catalog", f"{path} cannot be written by this user", fix)
             return
         fix = do(f"stop the node, restore {path} from a copy, and remove {path.name}-wal and -shm")
         yield failure("catalog", f"{path} is damaged: {error}", fix)
         return
-    missing = [
-        (name, file)
-        for name, location in tables
-        if location.startswith(LOCAL) and not (file := Path(location.removeprefix(LOCAL))).exists()
-    ]
-    for name, file in missing:
+    local = [each for each in tables if each[1].startswith(LOCAL)]
+    described = [(name, Path(location.removeprefix(LOCAL))) for name, location in local]
+    wrong = [(name, file, why) for name, file in described if (why := _wrong(file)) is not None]
+    for name, file, why in wrong:
         fix = do(f"restore {file} from a copy")
-        yield failure("catalog", f"the table {name} is described by {file}, which is gone", fix)
-    if not missing:
+        yield failure("catalog", f"the table {name} is described by {file}, which {why}", fix)
+    if not wrong:
         yield well("catalog", f"{path} is whole, with {len(tables)} tables")
+
+
+def _wrong(metadata: Path) -> str | None:
+    """What is wrong with a table's metadata file, if it can be seen at a glance."""
+    try:
+        json.loads(metadata.read_bytes())
+    except FileNotFoundError:
+        return "is gone"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    except ValueError:
+        return "is damaged"
+    return None
 
 
 def _tables(path: Path) -> list[tuple[str, str]]:
@@ -87,7 +99,7 @@ def _warehouse(uri: str) -> Iterator[Finding]:
         return
     folder = Path(uri.removeprefix(LOCAL))
     if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-        fix = run(f"sudo chown -R {os.geteuid()} {shlex.quote(str(folder))}")
+        fix = run_as_root(f"chown -R {os.geteuid()} {shlex.quote(str(folder))}")
         yield failure("warehouse", f"{folder} cannot be written by this user", fix)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from frazil.doctor.case import Case
-from frazil.doctor.finding import Finding, Fix, do, failure, note, run, well
+from frazil.doctor.finding import Finding, Fix, do, failure, note, run_as_root, well
 from frazil.doctor.programs import find_program
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,5 +68,5 @@ def _text(moment: datetime) -> str:
 
 def _mend() -> Fix:
     if find_program("timedatectl", os.environ) is not None:
-        return run("sudo timedatectl set-ntp true")
+        return run_as_root("timedatectl set-ntp true")
     return do("set the clock, and have it follow a time server")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +27,11 @@ class Fix:
 def run(command: str) -> Fix:
     """A command for the shell."""
     return Fix(kind="run", text=command)
+
+
+def run_as_root(command: str) -> Fix:
+    """A command that needs the rights of root, whoever looks. In containers there is no sudo."""
+    return run(command if os.geteuid() == 0 else f"sudo {command}")
 
 
 def set_to(name: str, value: str | float, flag: str = "") -> Fix:

@@ -11,7 +11,17 @@ from pathlib import Path
 
 from frazil.disk import RealDisk
 from frazil.doctor.case import Case, MiB, holder_of, size_text
-from frazil.doctor.finding import Finding, Fix, do, failure, note, run, set_to, warning, well
+from frazil.doctor.finding import (
+    Finding,
+    Fix,
+    do,
+    failure,
+    note,
+    run_as_root,
+    set_to,
+    warning,
+    well,
+)
 from frazil.doctor.mounts import LAYERED, MEMORY, Mount, lasting_folder, mount_of
 from frazil.log import LOCK_NAME
 
@@ -33,7 +43,7 @@ def check_folder(case: Case) -> Iterator[Finding]:
     place, data = case.existing, case.data
     mount = mount_of(place)
     if mount.is_read_only:
-        fix = run(f"sudo mount -o remount,rw {shlex.quote(mount.point)}")
+        fix = run_as_root(f"mount -o remount,rw {shlex.quote(mount.point)}")
         yield failure("data folder", f"{mount.point} is mounted read-only", fix)
         return
     if not place.is_dir():
@@ -42,10 +52,12 @@ def check_folder(case: Case) -> Iterator[Finding]:
     blocked = next(_not_writable(case), None)
     if blocked is not None:
         owner, folder = os.geteuid(), shlex.quote(str(data))
-        command = f"sudo chown -R {owner} {folder}"
+        command = f"chown -R {owner} {folder}"
         if place != data:
-            command = f"sudo install -d -o {owner} {folder}"
-        yield failure("data folder", f"{blocked} cannot be written by this user", run(command))
+            command = f"install -d -o {owner} {folder}"
+        yield failure(
+            "data folder", f"{blocked} cannot be written by this user", run_as_root(command)
+        )
         return
     holder = holder_of(case)
     state = "" if place == data else ", made at the first start"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from frazil.doctor.case import Case
-from frazil.doctor.finding import Finding, Fix, do, failure, run, well
+from frazil.doctor.finding import Finding, Fix, do, failure, run, run_as_root, well
 from frazil.doctor.programs import find_program
 
 VERSION_LEAST = 17
@@ -18,14 +18,14 @@ ANSWER_S = 20
 VERSION = re.compile(r'version "(?:1\.)?(\d+)[^"]*"')
 
 INSTALL = {
-    "debian": "sudo apt-get install -y openjdk-17-jre-headless",
-    "ubuntu": "sudo apt-get install -y openjdk-21-jre-headless",
-    "fedora": "sudo dnf install -y java-21-openjdk-headless",
-    "rhel": "sudo dnf install -y java-21-openjdk-headless",
-    "amzn": "sudo dnf install -y java-21-amazon-corretto-headless",
-    "alpine": "sudo apk add openjdk21-jre-headless",
-    "arch": "sudo pacman -S --noconfirm jre21-openjdk-headless",
-    "suse": "sudo zypper install -y java-21-openjdk-headless",
+    "debian": "apt-get install -y openjdk-17-jre-headless",
+    "ubuntu": "apt-get install -y openjdk-21-jre-headless",
+    "fedora": "dnf install -y java-21-openjdk-headless",
+    "rhel": "dnf install -y java-21-openjdk-headless",
+    "amzn": "dnf install -y java-21-amazon-corretto-headless",
+    "alpine": "apk add openjdk21-jre-headless",
+    "arch": "pacman -S --noconfirm jre21-openjdk-headless",
+    "suse": "zypper install -y java-21-openjdk-headless",
 }
 """Distribution to the command that installs one."""
 DEBIAN_WITHOUT_17 = 13
@@ -102,5 +102,5 @@ def install(release: Path = Path("/etc/os-release")) -> Fix:
         number = facts.get("VERSION_ID", "").partition(".")[0]
         if name == facts.get("ID") == "debian" and int(number or 99) >= DEBIAN_WITHOUT_17:
             command = INSTALL["ubuntu"]
-        return run(command)
+        return run_as_root(command)
     return do(f"install a Java of version {VERSION_LEAST} or newer, so that `java` is on the path")

@@ -58,13 +58,10 @@ def _look(port: Port, host: str, ours: int | None) -> Finding:
     refused = _refusal(host, port.number)
     if refused is None:
         return well(check, f"free for {port.what}" if port.number else f"any, for {port.what}")
-    if refused.errno == errno.EACCES:
-        found = f"{port.what} needs a right that this user has not, below port 1024"
-        return failure(check, found, _another(port, host))
     if refused.errno != errno.EADDRINUSE:
-        return failure(
-            check, f"{port.what} cannot listen: {refused.strerror}", _another(port, host)
-        )
+        # Ports below 1024 need a right that most users have not.
+        found = f"{port.what} cannot listen there: {refused.strerror}"
+        return failure(check, found, _another(port, host))
     pids = listeners(port.number)
     if ours is not None and ours in pids:
         return well(check, f"{port.what}, by the node that runs here (process {ours})")

@@ -109,7 +109,7 @@ def check_compiled(_: Case) -> Iterator[Finding]:
     wanted = list(_kept_functions(ingest, columns))
     cold = [name for name, file, source in wanted if not _is_fresh(file, source)]
     if cold:
-        found = f"{len(cold)} of {len(wanted)} functions are not compiled; the first start will"
+        found = f"{len(cold)} of {len(wanted)} functions are not compiled: the first start has to"
         yield note("compiled code", found, run("frazil warm"))
     else:
         yield well("compiled code", f"{len(wanted)} functions, in {wanted[0][1].parent}")
