@@ -65,7 +65,7 @@ class Patient:
     def run(self, fix: Fix) -> None:
         """Run a fix in a shell; what that does to the variables stays."""
         done = subprocess.run(
-            ["sh", "-c", f"set -e\n{fix.text}\nenv -0 > {self.folder / 'variables'}"],
+            ["sh", "-c", f"set -e\n{fix.text}\nenv -0 > variables"],
             env=self.environment,
             cwd=self.folder,
             capture_output=True,
@@ -77,12 +77,11 @@ class Patient:
         self.environment = dict(pair.split("=", 1) for pair in pairs)
 
     def _programs(self) -> None:
-        """`frazil` and `python` as an installed Frazil has them, and a `sudo` for who is root."""
+        """`frazil` as it is when it is installed, and a `sudo` for who is root."""
         programs = self.folder / "programs"
         programs.mkdir()
         for name, command in {
             "frazil": f"{sys.executable} -m frazil",
-            "python": sys.executable,
             "sudo": "env",
         }.items():
             path = programs / name

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from frazil import cli
-from frazil.doctor import Case, Finding
-from frazil.doctor.settings import mend
-from tests.doctor.patient import Patient
+from frazil.config import load
+from frazil.doctor import Case, Finding, examine
+from tests.doctor.patient import Patient, is_well, trouble
 
 PORTS = ("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0")
 
@@ -96,39 +97,81 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert cli.main(["doctor", "--config", str(file)]) == 0
 
 
+def settings_of(patient: Patient) -> list[Finding]:
+    """What is said of the settings, with the patient's file and variables."""
+    found = examine(
+        lambda: load(str(patient.file), {}, environ=patient.environment),
+        clock=patient.clock,
+        environment=patient.environment,
+    )
+    return [finding for finding in islice(found, 3) if finding.check == "settings"]
+
+
 @pytest.mark.parametrize(
-    ("refusal", "before", "after"),
+    ("line", "mended"),
     [
-        (
-            "{file}, line 2: log.disk_byte_max is not a setting; did you mean log.disk_bytes_max?",
-            "[log]\ndisk_byte_max = 1\n",
-            "[log]\ndisk_bytes_max = 1\n",
-        ),
-        (
-            "{file}, line 2: log.host is not a setting; did you mean ingest.host?",
-            "[log]\nhost = 1\n",
-            "[log]\n",
-        ),
-        ("{file}, line 1: nothing is not a setting", "nothing = 1\ndata = 'x'\n", "data = 'x'\n"),
+        ("log.disk_byte_max = 1000000000", "log.disk_bytes_max = 1000000000"),
+        ("log.cors_origins = []", None),
+        ("nothing = 1", None),
     ],
 )
-def test_a_line_with_a_slip(tmp_path: Path, refusal: str, before: str, after: str) -> None:
+def test_a_line_with_a_slip(tmp_path: Path, line: str, mended: str | None) -> None:
     """The name is put right in its place, or the line goes."""
-    patient = Patient(tmp_path)
-    file = tmp_path / "my settings.toml"
-    file.write_text(before)
-    patient.run(mend(refusal.format(file=file)))
-    assert file.read_text() == after
+    (tmp_path / "a b").mkdir()
+    patient = Patient(tmp_path / "a b", line, "hot.enabled = true")
+    found = trouble(settings_of(patient))
+    assert found.level == "failure" and "is not a setting" in found.found
+    patient.mend(found)
+    assert is_well(settings_of(patient))
+    lines = patient.file.read_text().splitlines()
+    assert lines[1:] == ["hot.enabled = true"] if mended is None else lines[1] == mended
 
 
-def test_a_variable_with_a_slip(tmp_path: Path) -> None:
+def test_several_slips_have_a_line_each(tmp_path: Path) -> None:
+    """Of the file, of the environment; mended from below they do not move each other."""
+    patient = Patient(tmp_path, "log.nothing_at_all = 1", "hot.nothing_at_all = 1")
+    patient.environment["FRAZIL_LOG__DISK_BYTE_MAX"] = "1"
+    found = settings_of(patient)
+    assert [each.level for each in found] == ["failure"] * 3
+    for each in reversed(found):
+        patient.mend(each)
+    assert is_well(settings_of(patient))
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"), [("FRAZIL_HOT__ENABLED", "perhaps"), ("FRAZIL_LOG__QUEUE_COUNT_MAX", "0")]
+)
+def test_a_variable_with_a_wrong_value(tmp_path: Path, variable: str, text: str) -> None:
     patient = Patient(tmp_path)
-    patient.environment["FRAZIL_LOG__X"] = "1"
-    patient.run(mend("environment variable FRAZIL_LOG__X is not a setting"))
-    assert "FRAZIL_LOG__X" not in patient.environment
-    assert mend("frazil.toml, line 7: log.x is 'a'; it must be a number").text == (
-        "correct line 7 of frazil.toml"
-    )
+    patient.environment[variable] = text
+    found = trouble(settings_of(patient))
+    assert found.fix and found.fix.text == f"unset {variable}"
+    patient.mend(found)
+    assert is_well(settings_of(patient))
+
+
+def test_a_line_with_a_wrong_value(tmp_path: Path) -> None:
+    """Only its author knows what it should be."""
+    patient = Patient(tmp_path, "hot.enabled = 'perhaps'")
+    found = trouble(settings_of(patient))
+    assert found.fix and found.fix.text == f"correct line 2 of {patient.file}"
+    patient.set("hot.enabled = true")
+    assert is_well(settings_of(patient))
+
+
+def test_a_setting_can_be_a_flag(quiet: Patient, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside a line for the file there is one for the command, and it does the same."""
+    quiet.set("ingest.host = '203.0.113.7'")
+    quiet.set("ingest.insecure = true")
+    quiet.set(f"hot.memory_bytes_max = {10**15}")
+    command = ["doctor", "--config", str(quiet.file), "--json"]
+    assert cli.main(command) == 1
+    findings = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    flags = {each["fix"]["flag"] for each in findings if each["fix"] and each["fix"]["flag"]}
+    assert flags == {"--host 127.0.0.1", "--set hot.memory_bytes_max=67108864"}
+    assert cli.main([*command, *(word for flag in flags for word in flag.split())]) == 0
+    levels = [json.loads(line)["level"] for line in capsys.readouterr().out.splitlines()]
+    assert "warning" not in levels
 
 
 def check_that_breaks(case: Case) -> Iterator[Finding]:

@@ -111,8 +111,8 @@ def test_somebody_else_has_the_folder(tmp_path: Path) -> None:
     assert is_well(patient.look(check_node))
 
 
-def test_a_real_node_has_its_ports(tmp_path: Path) -> None:
-    """What the node of this folder has taken is not in its own way."""
+def test_a_real_node(tmp_path: Path) -> None:
+    """The ports that the node of this folder has are as they should be; and it is ready."""
     patient = Patient(tmp_path)
     with Node(patient.data) as node:
         patient.set(f"ingest.grpc_port = {node.grpc_port}")
@@ -121,6 +121,8 @@ def test_a_real_node_has_its_ports(tmp_path: Path) -> None:
         found = patient.look(check_ports)
         assert is_well(found)
         assert all(f"runs here (process {node.process.pid})" in each.found for each in found)
+        (ready,) = patient.look(check_node)
+        assert ready.level == "ok" and "readyz check passed" in ready.found
         patient.set(f"data = '{tmp_path / 'other'}'")
         assert [each.level for each in patient.look(check_ports)] == ["failure"] * 3
 

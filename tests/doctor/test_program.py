@@ -206,7 +206,7 @@ def test_set_up_that_was_interrupted(tmp_path: Path) -> None:
     assert found["compiled code"]["level"] == "note"
     assert found["compiled code"]["found"].startswith("1 of ")
     assert found["jars"]["fix"] == found["compiled code"]["fix"]
-    assert found["jars"]["fix"] == {"kind": "run", "text": "frazil warm"}
+    assert found["jars"]["fix"] == {"kind": "run", "text": "frazil warm", "flag": ""}
     patient.mend(Finding(check="", level="failure", found="", fix=Fix(**found["jars"]["fix"])))
     code, found = doctor(patient)
     assert code == 0, found

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     counts = dict.fromkeys(COLORS, 0)
     is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for finding in examine(
-        lambda: load(options.config, overrides_of(options)),
+        lambda: load(options.config, overrides_of(options), assignments=options.assignments),
         clock=SystemClock(),
         environment=os.environ,
         with_spark=options.spark,

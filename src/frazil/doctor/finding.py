@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import shlex
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Level = Literal["ok", "note", "warning", "failure"]
@@ -36,7 +37,11 @@ def run_as_root(command: str) -> Fix:
 
 def set_to(name: str, value: str | float, flag: str = "") -> Fix:
     """A line of TOML, good at the top of any file of settings."""
-    return Fix(kind="set", text=f"{name} = {json.dumps(value)}", flag=flag)
+    text = json.dumps(value)
+    plain = value if isinstance(value, str) else text
+    return Fix(
+        kind="set", text=f"{name} = {text}", flag=flag or f"--set {shlex.quote(f'{name}={plain}')}"
+    )
 
 
 def do(text: str) -> Fix:
@@ -57,7 +62,7 @@ class Finding:
         assert (self.level == "ok") == (self.fix is None), f"{self.check}: {self.level} and a fix"
 
     def to_dict(self) -> dict[str, Any]:
-        fix = None if self.fix is None else {"kind": self.fix.kind, "text": self.fix.text}
+        fix = None if self.fix is None else asdict(self.fix)
         return {"check": self.check, "level": self.level, "found": self.found, "fix": fix}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def _damages(disk: RealDisk) -> Iterator[tuple[str, Fix]]:
                 Onlooker(disk, topic, partition).look()
             except Corrupt as damage:
                 program = REPAIR.format(data=str(disk.root), topic=topic, partition=partition)
-                yield str(damage), run(f"python -c {shlex.quote(program)}")
+                yield str(damage), run(shlex.join([sys.executable, "-c", program]))
 
 
 def _set_aside(case: Case) -> Iterator[Finding]:
