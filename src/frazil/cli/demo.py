@@ -7,6 +7,7 @@ import argparse
 import json
 import signal
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -25,6 +26,9 @@ BACKFILL_MINUTES = 15.0
 """A bit more than the story takes, so that all of it can be seen at once."""
 WORDS = {"traces": "spans", "logs": "logs", "metrics": "points"}
 """Signal -> what its records are called here."""
+NS_PER_S = 1_000_000_000
+WINDOW_NS = 11 * NS_PER_S
+"""What rates are of: a bit more than from one point of a series to the next."""
 FAILED = 1
 
 
@@ -75,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             sender.close()
             progress.close()
             if any(tally.acknowledged for tally in demo.summary.tallies.values()):
-                _conclude(demo.summary, (clock.monotonic_ns() - begun_ns) / 1e9, options.json)
+                _conclude(demo.summary, (clock.monotonic_ns() - begun_ns) / NS_PER_S, options.json)
     return FAILED if any(tally.refused for tally in demo.summary.tallies.values()) else 0
 
 
@@ -96,34 +100,36 @@ def _stopped_politely(demo: Demo) -> Iterator[None]:
 
 
 class Telling:
-    """Shows a summary as a line with rates, of the time since the last one."""
+    """Shows a summary as a line, with rates of the last seconds."""
 
     def __init__(self, progress: Progress, clock: Clock) -> None:
         self._progress = progress
         self._clock = clock
-        self._before: dict[str, int] = {}
-        self._before_ns = clock.monotonic_ns()
-        self._rates = ""
+        self._seen: deque[tuple[int, dict[str, int]]] = deque()
 
     def __call__(self, summary: Summary) -> None:
-        now_ns = self._clock.monotonic_ns()
-        seconds = (now_ns - self._before_ns) / 1e9
-        if seconds >= 1:
-            now = {name: tally.acknowledged for name, tally in summary.tallies.items()}
-            self._rates = ", ".join(
-                f"{(now[name] - self._before.get(name, 0)) / seconds:,.0f} {word}/s"
-                for name, word in WORDS.items()
-            )
-            self._before, self._before_ns = now, now_ns
-        parts = [f"{summary.visits:,} requests", self._rates]
-        if summary.is_past:
-            parts.insert(0, "the past")
+        now = {name: tally.acknowledged for name, tally in summary.tallies.items()}
         refused = sum(tally.refused for tally in summary.tallies.values())
-        if refused:
-            parts.append(f"{refused:,} refused ({summary.refusal})")
+        parts = [f"{summary.visits:,} requests", self._rates(now), f"{refused:,} refused"]
+        if summary.past_share is not None:
+            parts.insert(0, f"the past: {summary.past_share:.0%}")
         if summary.retries:
             parts.append(f"{summary.retries:,} retries")
-        self._progress.update(summary.visits, "  ".join(filter(None, parts)))
+        if summary.refusal is not None:
+            parts.append(summary.refusal)
+        self._progress.update(summary.visits, "  ".join(parts))
+
+    def _rates(self, now: dict[str, int]) -> str:
+        now_ns = self._clock.monotonic_ns()
+        self._seen.append((now_ns, now))
+        while now_ns - self._seen[0][0] > WINDOW_NS:
+            self._seen.popleft()
+        before_ns, before = self._seen[0]
+        seconds = max(1.0, (now_ns - before_ns) / NS_PER_S)
+        rates = [
+            f"{(now[name] - before[name]) / seconds:,.0f} {word}/s" for name, word in WORDS.items()
+        ]
+        return ", ".join(rates)
 
 
 def _conclude(summary: Summary, seconds: float, is_json: bool) -> None:

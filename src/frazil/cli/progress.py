@@ -72,6 +72,7 @@ class Progress:
         """Show how far it came in the end, if anything was shown."""
         if self._shown_ns is not None:
             self._show(self._clock.monotonic_ns())
+            self._shown_ns = None
             if self._is_drawn:
                 print(file=self._stream, flush=True)
                 self._is_drawn = False

@@ -49,8 +49,8 @@ class Summary:
     """What became of everything so far."""
 
     visits: int = 0
-    is_past: bool = True
-    """Is it still sending the past?"""
+    past_share: float | None = None
+    """How much of the past was sent; None when that is done."""
     tallies: dict[str, Tally] = field(
         default_factory=lambda: {name: Tally() for name in ("traces", "logs", "metrics")}
     )
@@ -71,11 +71,10 @@ class Demo:
         self._clock = clock
         self._time = SteadyTime(clock)
         self._is_stopped = False
-        self._begun_ns = self._now_ns()
         past_s = plan.backfill_minutes * 60
         past_rate = min(plan.rate, BACKFILL_VISITS_MAX / past_s) if past_s else plan.rate
-        start_ns = self._begun_ns - int(past_s * NS_PER_S)
-        self._traffic = Traffic(rand, start_ns=start_ns, rate=past_rate)
+        self._start_ns = self._now_ns() - int(past_s * NS_PER_S)
+        self._traffic = Traffic(rand, start_ns=self._start_ns, rate=past_rate)
 
     def stop(self) -> None:
         """No more customers. What was said so far is still sent."""
@@ -86,7 +85,7 @@ class Demo:
         node is not there; the summary says what it had acknowledged."""
         self._send_past(tell)
         self._traffic.rate = self._plan.rate
-        self.summary.is_past = False
+        self.summary.past_share = None
         begun_ns = self._now_ns()
         while not self._is_done(begun_ns):
             now_ns = self._now_ns()
@@ -105,6 +104,8 @@ class Demo:
                 break
             self._send(traffic.advance(until_ns, visits_max=self._plan.count))
             self.summary.visits = traffic.visit_count
+            passed_ns = traffic.now_ns - self._start_ns
+            self.summary.past_share = passed_ns / (self._now_ns() - self._start_ns)
             tell(self.summary)
 
     def _send_rest(self, tell: Callable[[Summary], None]) -> None:
