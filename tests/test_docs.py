@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -56,7 +57,7 @@ def run_python(text: str, folder: Path) -> str:
 def test_every_flag_in_the_pages_exists() -> None:
     """Every `frazil …` line of a page is one that the command understands."""
     lines = [
-        line.partition("#")[0].split()
+        shlex.split(line, comments=True)
         for page in PAGES
         for line in "\n".join(blocks(page, "sh")).splitlines()
         if line.startswith("frazil ")

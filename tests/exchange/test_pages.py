@@ -1,0 +1,40 @@
+"""The pages on demo, export and import: every command in them does what it should."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.clients.node import Node
+
+DOCS = Path(__file__).parents[2] / "docs"
+ENDLESS = "frazil demo"
+"""The one command that does not end."""
+
+
+def commands(page: str) -> list[str]:
+    (block,) = re.findall(r"```sh\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    return [line.partition(" #")[0].strip() for line in block.splitlines()]
+
+
+def test_every_command_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, as a newcomer would."""
+    (tmp_path / "frazil.toml").write_text("[lake]\nenabled = false\n")
+    lines = [*commands("demo.md"), *commands("export-import.md")]
+    assert lines.count(ENDLESS) == 1
+    with Node(tmp_path / "data", "--config", str(tmp_path / "frazil.toml")) as node:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{node.http_port}")
+        monkeypatch.setenv("FRAZIL_URL", node.url)
+        for line in lines:
+            if line != ENDLESS:
+                command = line.replace("frazil", f"{sys.executable} -m frazil", 1)
+                done = subprocess.run(
+                    ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60
+                )
+                assert done.returncode == 0, line + done.stderr
+        assert node.stop() == 0
+    assert (tmp_path / "all.jsonl").stat().st_size > (tmp_path / "errors.jsonl").stat().st_size
