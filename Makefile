@@ -1,7 +1,7 @@
-# Everything a newcomer needs: `make test` on a fresh clone does all set-up by itself.
+# Everything a newcomer needs: `make up` and `make test` do all set-up by themselves.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench torture fuzz lock clean
+.PHONY: help up setup test check bench torture fuzz lock clean
 
 VENV ?= .venv
 JOBS ?= 2
@@ -9,7 +9,9 @@ KIND ?= sim
 
 PY      := $(VENV)/bin/python
 LOCK    := requirements/dev.lock
+RUNLOCK := requirements/run.lock
 STAMP   := $(VENV)/.frazil-setup
+RUN     := $(VENV)/.frazil-run
 SLOW    := tests/live tests/crash tests/torture
 # All tests of a file run in one process: some share a Spark, or a server.
 SPREAD   = -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -22,6 +24,9 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  VENV=dir uses another environment than .venv; PYTHON=path names the interpreter."
+
+up: $(RUN) ## Run a node here; ARGS="--http-port 5000" passes flags on to `frazil up`
+	@exec $(VENV)/bin/frazil up $(ARGS)
 
 setup: $(STAMP) ## Make the environment in .venv from the lock (other targets do this by themselves)
 
@@ -36,15 +41,24 @@ $(PY):
 	     "Install one, or name it with PYTHON=/path/to/python3." >&2; \
 	exit 1
 
-$(STAMP): $(LOCK) pyproject.toml | $(PY)
+# On a terminal pip shows how far it is; elsewhere it says nothing unless something is wrong.
+PIP = $(PY) -m pip --disable-pip-version-check install $$([ -t 2 ] || echo --quiet)
+
+# What runs a node: a part of what the tests need, in the same versions.
+$(RUN): $(RUNLOCK) pyproject.toml | $(PY)
 	@$(PY) $(AT_LEAST_3_11) || { \
 	    echo "$(VENV) holds a Python older than 3.11: remove that folder and run make again." >&2; \
 	    exit 1; }
-	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(PY) -m frazil warm
-	$(PY) -m tests.live.kafka_jars
-	$(PY) -m tests.live.rest_jars
+	@echo "installing what Frazil needs into $(VENV): about 700 MB, most of it Spark"
+	@$(PIP) --require-hashes -r $(RUNLOCK)
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(PY) -m frazil warm
+	@touch $@
+
+$(STAMP): $(LOCK) $(RUN)
+	@$(PIP) --require-hashes -r $(LOCK)
+	@$(PY) -m tests.live.kafka_jars
+	@$(PY) -m tests.live.rest_jars
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options on to pytest
@@ -71,11 +85,13 @@ fuzz: $(STAMP) ## Compare mutated requests with protobuf; WHAT=wire|json|decode|
 	$(PY) -m tests.fuzz --kind $(or $(WHAT),all) --count $(or $(COUNT),200000) --jobs $(JOBS) \
 	    $(if $(SEED),--seed $(SEED))
 
+COMPILE = $(PY) -m uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+    --generate-hashes --no-annotate --custom-compile-command "make lock"
+
 lock: | $(PY) ## Remake the lock from pyproject.toml; UPGRADE=1 takes the newest versions
 	@$(PY) -c 'import uv' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check uv
-	$(PY) -m uv pip compile pyproject.toml --extra dev --output-file $(LOCK) --quiet \
-	    --universal --python-version 3.11 --generate-hashes --no-annotate \
-	    --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+	$(COMPILE) --extra dev --output-file $(LOCK) $(if $(UPGRADE),--upgrade)
+	$(COMPILE) --extra lake --extra otel --extra build --constraint $(LOCK) --output-file $(RUNLOCK)
 
 clean: ## Remove caches and build output; the environment stays
 	rm -rf build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -92,7 +92,7 @@ from frazil.lake.feed import bytes_behind
 from frazil.lake.follow import Followed, Follower
 from frazil.lake.followers import Followers
 from frazil.lake.jars import default_folder as jars_folder
-from frazil.lake.jars import warm, wrong_jars
+from frazil.lake.jars import is_installed, warm, wrong_jars
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.lake.kafka_feed import KafkaFeed
 from frazil.lake.lake import Lake
@@ -131,6 +131,7 @@ __all__ = [
     "bytes_behind",
     "catalog_path",
     "catalog_properties",
+    "is_installed",
     "jars_folder",
     "open_catalog",
     "open_shell",

@@ -61,6 +61,10 @@ JARS = (
 )
 
 
+NEEDED = ("pyiceberg", "pyspark")
+"""Modules, of an extra of their own."""
+
+
 def default_folder() -> Path:
     """Where the jars of this user are, for every data folder and every environment."""
     return Path.home() / ".cache" / "frazil" / "spark"
@@ -106,9 +110,14 @@ def resolve(folder: Path, *, options: Sequence[str] = ()) -> list[Path]:
     return paths(folder)
 
 
+def is_installed() -> bool:
+    """Is there all in Python that a lake needs?"""
+    return all(importlib.util.find_spec(module) is not None for module in NEEDED)
+
+
 def warm(folder: Path | None = None) -> None:
     """Set-up: have the jars, if Spark is installed. Without it there is no lake, and no need."""
-    if importlib.util.find_spec("pyspark") is not None:
+    if is_installed():
         resolve(folder or default_folder())
 
 

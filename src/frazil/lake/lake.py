@@ -25,6 +25,7 @@ from frazil.lake.append import Appended, Appender
 from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.feed import Feed, LogFeed
+from frazil.lake.jars import NEEDED
 from frazil.lake.maintain import Maintained, Maintenance
 from frazil.lake.on_spark import do_on, run_on
 from frazil.lake.schedule import Schedule
@@ -163,7 +164,7 @@ class Lake:
         `hopeless` is not tried again. Without `has_last_round` a stop ends with the round in hand.
         Without `has_queries` nobody wants the view, and the tables are not looked up for it.
         """
-        for module in ("pyiceberg", "pyspark"):
+        for module in NEEDED:
             if importlib.util.find_spec(module) is None:
                 raise Unavailable(
                     f"the lake needs {module}; install it with `pip install 'frazil[lake]'`, or "
