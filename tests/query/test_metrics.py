@@ -264,6 +264,21 @@ def test_two_senders_that_say_the_same_of_themselves(shared: Over) -> None:
     assert values(ask, "increase") == {(): {0: 3.0}}
 
 
+def test_a_sum_takes_the_newest_of_each_series(shared: Over) -> None:
+    """Whenever its sender began; a NaN is no value."""
+    a, b = [("host", "a")], [("host", "b")]
+    ask = shared(
+        [
+            counter(1, 7.0, start_s=-50, attributes=a, is_monotonic=False),
+            counter(2, 4.0, start_s=1.5, attributes=a, is_monotonic=False),
+            counter(3, math.nan, start_s=1.5, attributes=a, is_monotonic=False),
+            counter(4, 10.0, attributes=b, is_monotonic=False),
+            counter(-1, 99.0, attributes=b, is_monotonic=False),
+        ]
+    )
+    assert values(ask, "sum") == {(): {0: 14.0}}
+
+
 def test_a_point_that_begins_with_itself_counts_nothing(shared: Over) -> None:
     """It says that nobody knows since when it counts."""
     ask = shared([counter(1, 500.0, start_s=1), counter(2, 501.0, start_s=1)])

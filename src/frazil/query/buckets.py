@@ -23,6 +23,8 @@ from frazil.query.increments import NONE, Floats, Increments, Integers
 EXPONENT_MAX = 1100.0
 """Beyond it a power of 2 is no double any more, in either direction."""
 
+DENSE_MAX = 1 << 23
+"""Keys below this are added up in an array that has a place for each; others are sorted."""
 EDGES_AT_ONCE = 256
 """Each is compared with every bucket, which takes memory."""
 
@@ -129,12 +131,21 @@ def _spread(counts: pa.Array, found: Increments) -> tuple[Integers, Integers, Fl
 def _summed(cell: Integers, key: Integers, number: Floats, low: Floats, high: Floats) -> Buckets:
     """Buckets with the same bounds in the same cell as one. `low` and `high` are by key."""
     size = max(len(low), 1)
-    both, inverse = np.unique(cell * size + key, return_inverse=True)
-    count = np.bincount(inverse, weights=number, minlength=len(both))
-    # A bucket can fall while the count of all does not, if a sender is wrong; never below nothing.
+    both, count = _added_up(cell * size + key, number)
     cells, keys = both // size, both % size
+    # A bucket can fall while the count of all does not, if a sender is wrong; never below nothing.
     kept = (count > 0) & np.isfinite(low[keys]) & np.isfinite(high[keys])
     return Buckets(cell=cells[kept], low=low[keys][kept], high=high[keys][kept], count=count[kept])
+
+
+def _added_up(key: Integers, number: Floats) -> tuple[Integers, Floats]:
+    """The different keys, and the sum of the numbers of each."""
+    if len(key) and int(key.max()) < DENSE_MAX:
+        sums = np.bincount(key, weights=number).astype(np.float64)
+        places = np.flatnonzero(sums).astype(np.int64)
+        return places, sums[places]
+    found, inverse = np.unique(key, return_inverse=True)
+    return found, np.bincount(inverse, weights=number, minlength=len(found)).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,10 +193,19 @@ def _one_side(
     point, place, number, owner = _spread(counts, found)
     # One step to a coarser scale joins two buckets, of which the lower index is even.
     index = (offsets[point] + place) >> np.minimum(scales[point] - scale, 62)
-    indexes, key = np.unique(index, return_inverse=True)
+    indexes, key = _numbered(index)
     exponents = np.ldexp(indexes.astype(np.float64), -scale)
     above = np.ldexp(indexes.astype(np.float64) + 1, -scale)
     return _summed(cell[owner], key, number, _power(exponents), _power(above))
+
+
+def _numbered(index: Integers) -> tuple[Integers, Integers]:
+    """Indexes that may occur, and the place of each one that does among them."""
+    least, most = (int(index.min()), int(index.max())) if len(index) else (0, 0)
+    if most - least < DENSE_MAX // 1024:
+        return np.arange(least, most + 1), index - least
+    indexes, key = np.unique(index, return_inverse=True)
+    return indexes, key
 
 
 def _power(exponents: Floats) -> Floats:

@@ -7,7 +7,6 @@ worked out here. What the values mean: see series.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from frazil.query.buckets import (
     exponential_buckets,
     quantile_of,
 )
-from frazil.query.increments import Floats, Increments, Integers, Points, increments_of
+from frazil.query.increments import NONE, Floats, Increments, Integers, Points, increments_of
 
 US_PER_S = 1_000_000
 Row = tuple[tuple[str | None, ...], int, float]
@@ -42,6 +41,8 @@ class Asked:
     """From when on points are read: some time before `since_us`."""
     labels: tuple[str, ...]
     """As SQL."""
+    is_newest: bool
+    """The newest points are wanted as they are, and not how much they grew."""
 
 
 CELLS_MAX = 500_000
@@ -50,8 +51,11 @@ QUANTILES_MAX = 50_000
 """Of one answer: each takes some time."""
 SERIES = "attributes, resource_attributes, scope_name, scope_version, scope_attributes, unit"
 """What points of one metric must have in common to belong together."""
+NUMBERS = ("gauge", "sum")
+VALUE = "coalesce(value_double, CAST(value_int AS DOUBLE))"
 _VALUES = {
-    "sum": {"total": "coalesce(value_double, CAST(value_int AS DOUBLE))"},
+    "gauge": {"total": VALUE},
+    "sum": {"total": VALUE},
     "histogram": {"total": "CAST(count AS DOUBLE)", "sum": "sum"},
     "exponential_histogram": {"total": "CAST(count AS DOUBLE)", "sum": "sum"},
     "summary": {"total": "CAST(count AS DOUBLE)", "sum": "sum"},
@@ -74,25 +78,20 @@ _BUCKETS = {
 
 def growth(ask: Ask, metric_type: str, asked: Asked, fitting: str) -> list[Row]:
     """The values of all steps. `fitting` is the WHERE that points must pass."""
-    if metric_type == "sum":
-        fitting += f" AND NOT isnan({_VALUES['sum']['total']})"
+    if metric_type in NUMBERS:
+        fitting += f" AND NOT isnan({_VALUES[metric_type]['total']})"
     streams = ask(_gather(metric_type, asked, fitting))
     if not streams.num_rows:
         return []
     lists = pc.list_flatten(streams["points"]).combine_chunks()
     columns = dict(zip(lists.type.names, lists.flatten(), strict=True))
     points = _points(streams, columns)
-    if metric_type == "summary" and asked.aggregate == "quantile":
-        return _sent_quantiles(streams, points, columns["quantiles"], asked)
-    found = increments_of(
-        points,
-        start_ns=streams["start_ns"].to_numpy(),
-        is_delta=streams["is_delta"].to_numpy(),
-        read_us=asked.read_us,
-    )
+    found = _newest(points, asked) if asked.is_newest else _grown(streams, points, asked)
     grid = _Grid.over(streams, points, found, asked)
     if asked.aggregate != "quantile":
-        return grid.rows(_totals(grid, points, columns, asked))
+        return grid.rows(_totals(grid, points, columns, asked, metric_type))
+    if metric_type == "summary":
+        return grid.rows(_sent_quantiles(grid, columns["quantiles"], asked.share))
     if metric_type == "histogram":
         bounds = [some or [] for some in streams["bounds"].to_pylist()]
         counts = columns["bucket_counts"]
@@ -105,10 +104,11 @@ def growth(ask: Ask, metric_type: str, asked: Asked, fitting: str) -> list[Row]:
 def _gather(metric_type: str, asked: Asked, fitting: str) -> str:
     """One row per stream, with all its points as a list. Deltas are told apart by nothing: they
     need not be compared. Bounds that change make another stream."""
+    # The newest point of a series is wanted whenever its sender began; growth is not.
+    start = "0" if asked.is_newest else "start_time_unix_nano"
     fields = {"time": "time", "offset": "_offset", "row": "_row", **_VALUES[metric_type]}
     keys = {
-        "start_ns": "CASE WHEN aggregation_temporality = 'DELTA' THEN 0 "
-        "ELSE start_time_unix_nano END",
+        "start_ns": f"CASE WHEN aggregation_temporality = 'DELTA' THEN 0 ELSE {start} END",
         "is_delta": "coalesce(aggregation_temporality = 'DELTA', false)",
     }
     if asked.aggregate == "quantile":
@@ -123,6 +123,25 @@ def _gather(metric_type: str, asked: Asked, fitting: str) -> str:
         f"SELECT {', '.join(selected)}, array_agg(named_struct({struct})) AS points "
         f"FROM metrics {fitting} GROUP BY {', '.join(grouped)}, {SERIES}"
     )
+
+
+def _grown(streams: pa.Table, points: Points, asked: Asked) -> Increments:
+    return increments_of(
+        points,
+        start_ns=streams["start_ns"].to_numpy(),
+        is_delta=streams["is_delta"].to_numpy(),
+        read_us=asked.read_us,
+    )
+
+
+def _newest(points: Points, asked: Asked) -> Increments:
+    """The newest point of each stream in each step, compared with nothing."""
+    order = np.lexsort((points.row, points.offset, points.time_us, points.stream))
+    stream, step = points.stream[order], points.time_us[order] // asked.step_us
+    is_last = np.ones(len(order), np.bool_)
+    is_last[:-1] = (stream[1:] != stream[:-1]) | (step[1:] != step[:-1])
+    later = order[is_last]
+    return Increments(later=later, earlier=np.full(len(later), NONE, np.int64))
 
 
 def _points(streams: pa.Table, columns: dict[str, pa.Array]) -> Points:
@@ -213,7 +232,9 @@ def _groups(streams: pa.Table, count: int) -> tuple[list[tuple[str | None, ...]]
     return list(numbers), group
 
 
-def _totals(grid: _Grid, points: Points, columns: dict[str, pa.Array], asked: Asked) -> Floats:
+def _totals(
+    grid: _Grid, points: Points, columns: dict[str, pa.Array], asked: Asked, metric_type: str
+) -> Floats:
     """How much was counted in each cell, or what was recorded there."""
     cell, size = grid.cell, grid.cell_count
     seen = np.bincount(cell, minlength=size) > 0
@@ -221,7 +242,7 @@ def _totals(grid: _Grid, points: Points, columns: dict[str, pa.Array], asked: As
     value = total
     if asked.aggregate == "rate":
         value = total / (asked.step_us / US_PER_S)
-    elif asked.aggregate in ("sum", "avg"):
+    elif asked.aggregate in ("sum", "avg") and metric_type not in NUMBERS:
         grown = grid.found.of(_floats(columns["sum"]))
         value = _added(cell, grown, size)
         if asked.aggregate == "avg":
@@ -250,20 +271,11 @@ def _quantiles(buckets: Buckets, share: float, size: int) -> Floats:
     return values
 
 
-def _sent_quantiles(streams: pa.Table, points: Points, sent: pa.Array, asked: Asked) -> list[Row]:
-    """What summaries say themselves: of each stream the newest point, of those the largest."""
-    labels, group = _groups(streams, len(asked.labels))
-    newest: dict[tuple[int, int], tuple[Any, ...]] = {}
-    for place, quantiles in enumerate(sent.to_pylist()):
-        at = int(points.time_us[place])
-        value = next((q["value"] for q in quantiles or () if q["quantile"] == asked.share), None)
-        if at < asked.since_us or value is None or np.isnan(value):
-            continue
-        key = (int(points.stream[place]), at // asked.step_us)
-        rank = (at, int(points.offset[place]), int(points.row[place]), value)
-        newest[key] = max(newest.get(key, rank), rank)
-    largest: dict[tuple[int, int], float] = {}
-    for (stream, step), (*_, value) in newest.items():
-        cell = (int(group[stream]), step)
-        largest[cell] = max(largest.get(cell, value), value)
-    return [(labels[g], step * asked.step_us, value) for (g, step), value in largest.items()]
+def _sent_quantiles(grid: _Grid, sent: pa.Array, share: float) -> Floats:
+    """What summaries say themselves; of several in a cell the largest."""
+    values = np.full(grid.cell_count, np.nan)
+    newest = sent.take(pa.array(grid.found.later)).to_pylist()
+    for cell, quantiles in zip(grid.cell.tolist(), newest, strict=True):
+        found = [one["value"] for one in quantiles or () if one["quantile"] == share]
+        values[cell] = np.fmax.reduce([values[cell], *found])
+    return values

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack
 
-from frazil.errors import Malformed
+from frazil.errors import Malformed, TooLarge
 from frazil.model.columns import LOGS
 from frazil.query.ask import (
     ALWAYS,
@@ -212,11 +212,25 @@ def histogram(ask: Ask, bucket: datetime.timedelta, **which: Unpack[Which]) -> l
     micros = micros_of(bucket, "bucket")
     rows = ask(
         f"SELECT date_bin(INTERVAL '{micros} microseconds', time) AS time, "
-        f"{_severity()} AS severity, count(*) AS count "
-        f"FROM logs {where(conditions_of(**which))} GROUP BY 1, 2 ORDER BY 1, 2 "
-        f"LIMIT {BUCKETS_MAX}"
-    )
-    return [Bar(**row) for row in rows.to_pylist()]
+        f"{_FIRST_NUMBER} AS number, count(*) AS count "
+        f"FROM logs {where(conditions_of(**which))} GROUP BY 1, 2 LIMIT {BUCKETS_MAX + 1}"
+    ).to_pylist()
+    if len(rows) > BUCKETS_MAX:
+        raise TooLarge(
+            f"buckets of {bucket} are more than {BUCKETS_MAX}; take longer ones, or a shorter time"
+        )
+    bars = [
+        Bar(time=row["time"], severity=severity_of(row["number"]), count=row["count"])
+        for row in rows
+    ]
+    return sorted(bars, key=lambda bar: (bar.time, bar.severity))
+
+
+_FIRST_NUMBER = (
+    f"CASE WHEN severity_number BETWEEN 1 AND {NUMBERS_PER_SEVERITY * len(SEVERITIES)} "
+    f"THEN (severity_number - 1) / {NUMBERS_PER_SEVERITY} * {NUMBERS_PER_SEVERITY} + 1 ELSE 0 END"
+)
+"""One number for each severity: they are grouped much quicker than words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,7 +137,7 @@ def exemplars(
 ) -> list[Exemplar]:
     """Examples of a metric's values, newest first, from the newest points that have some. One that
     several points repeat is there once."""
-    conditions = [f"metric_name = {text(name)}", "array_length(exemplars) > 0"]
+    conditions = [f"metric_name = {text(name)}", "NOT empty(exemplars)"]
     conditions += within.conditions() + equals(filters or {}, METRICS)
     rows = ask(
         f"SELECT service_name, attributes, exemplars FROM metrics {where(conditions)} "

@@ -24,8 +24,8 @@ series of its own; `group_by` says which of them become one.
 An increment belongs to the step of its later point, whole: nothing is spread over steps, and
 nothing is guessed beyond the first and the last point. To know where counters stood when the time
 begins, points of `LOOK_BACK` before it are read as well. Points that say they have no value do not
-count, and neither do NaNs of counters. Sums of which some are delta and some are not count as if
-none was, but for `increase` and `rate`.
+count, and neither do NaNs in `sum`, `increase` and `rate`. Sums of which some are delta and some
+are not count as if none was, but for `increase` and `rate`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from frazil.query.ask import (
     where,
     whole,
 )
-from frazil.query.growth import CELLS_MAX, SERIES, Asked, Row, growth
+from frazil.query.growth import CELLS_MAX, NUMBERS, VALUE, Asked, Row, growth
 
 LIMIT_MAX = 1000
 STEPS_MAX = 10_000
@@ -60,10 +60,13 @@ POINTS_MAX = 1_000_000
 """That are compared with each other: almost three hours of a thousand series, every 10 seconds."""
 BUCKETS_MAX = 4_000_000
 """Of histograms that are compared with each other, all together."""
+BUCKET_LISTS = {
+    "histogram": ("bucket_counts",),
+    "exponential_histogram": ("positive_bucket_counts", "negative_bucket_counts"),
+}
 GROUPS_MAX = 8
 LOOK_BACK = datetime.timedelta(minutes=5)
 
-VALUE = "coalesce(value_double, CAST(value_int AS DOUBLE))"
 PLAIN = {"avg": "avg({0})", "min": "min({0})", "max": "max({0})", "count": "count({0})"}
 AGGREGATES = ("avg", "sum", "min", "max", "count", "last", "rate", "increase", "quantile")
 GROWING = ("rate", "increase")
@@ -104,7 +107,6 @@ class _Kind:
     """All of them."""
     is_monotonic: bool
     point_count: int
-    bucket_count: int
 
 
 def metric_series(
@@ -141,6 +143,8 @@ def metric_series(
     if kind is None:
         return SeriesAnswer(metric_type=None, unit=None, series=(), is_cut=False)
     _check(name, kind, aggregate)
+    is_number = kind.metric_type in NUMBERS
+    is_newest = aggregate == ("sum" if is_number else "quantile")
     asked = Asked(
         aggregate=aggregate,
         share=share,
@@ -148,12 +152,14 @@ def metric_series(
         since_us=(since - EPOCH) // MICROSECOND,
         read_us=(since - LOOK_BACK - EPOCH) // MICROSECOND,
         labels=tuple(column(label, METRICS) for label in group_by),
+        is_newest=is_newest and kind.metric_type not in BUCKET_LISTS,
     )
-    if kind.metric_type in ("gauge", "sum") and not (aggregate in GROWING and not kind.is_delta):
-        rows = _numbers(ask, kind, asked, where([*within.conditions(), *conditions]))
+    if is_number and (kind.is_delta or aggregate not in ("sum", *GROWING)):
+        rows = _numbers(ask, asked, where([*within.conditions(), *conditions]))
     else:
-        _check_size(name, kind, aggregate)
-        rows = growth(ask, kind.metric_type, asked, where([*read.conditions(), *conditions]))
+        fitting = where([*read.conditions(), *conditions])
+        _check_size(ask, name, kind, aggregate, fitting)
+        rows = growth(ask, kind.metric_type, asked, fitting)
     return _answer(kind, tuple(group_by), rows, limit)
 
 
@@ -189,9 +195,7 @@ def _kind_of(ask: Ask, name: str, conditions: list[str]) -> _Kind | None:
     rows = ask(
         "SELECT metric_type, max(unit) AS unit, bool_and(coalesce(is_monotonic, false)) AS "
         "is_monotonic, bool_and(coalesce(aggregation_temporality = 'DELTA', false)) AS is_delta, "
-        "count(*) AS point_count, sum(coalesce(array_length(bucket_counts), 0) "
-        "+ coalesce(array_length(positive_bucket_counts), 0) "
-        "+ coalesce(array_length(negative_bucket_counts), 0)) AS bucket_count "
+        "count(*) AS point_count "
         f"FROM metrics {where(conditions)} GROUP BY metric_type ORDER BY metric_type"
     ).to_pylist()
     if len(rows) > 1:
@@ -202,7 +206,7 @@ def _kind_of(ask: Ask, name: str, conditions: list[str]) -> _Kind | None:
 
 def _check(name: str, kind: _Kind, aggregate: str) -> None:
     allowed = OF_DISTRIBUTIONS
-    if kind.metric_type in ("gauge", "sum"):
+    if kind.metric_type in NUMBERS:
         allowed = OF_NUMBERS | ({*GROWING} if kind.is_monotonic else set())
     if aggregate not in allowed:
         only = "" if kind.metric_type != "sum" else " that may also fall"
@@ -212,38 +216,32 @@ def _check(name: str, kind: _Kind, aggregate: str) -> None:
         )
 
 
-def _check_size(name: str, kind: _Kind, aggregate: str) -> None:
+def _check_size(ask: Ask, name: str, kind: _Kind, aggregate: str, fitting: str) -> None:
     advice = "narrow the time, or filter by a service or an attribute"
     if kind.point_count > POINTS_MAX:
         raise TooLarge(
             f"{name} has {kind.point_count} points that fit, which is more than {POINTS_MAX}; "
             f"{advice}"
         )
-    if aggregate == "quantile" and kind.bucket_count > BUCKETS_MAX:
+    lists = BUCKET_LISTS.get(kind.metric_type)
+    if aggregate != "quantile" or lists is None:
+        return
+    lengths = " + ".join(f"coalesce(array_length({name}), 0)" for name in lists)
+    rows = ask(f"SELECT sum({lengths}) AS count FROM metrics {fitting}")
+    count = rows["count"][0].as_py() or 0
+    if count > BUCKETS_MAX:
         raise TooLarge(
-            f"{name} has {kind.bucket_count} buckets that fit, which is more than {BUCKETS_MAX}; "
-            f"{advice}"
+            f"{name} has {count} buckets that fit, which is more than {BUCKETS_MAX}; {advice}"
         )
 
 
-def _numbers(ask: Ask, kind: _Kind, asked: Asked, fitting: str) -> list[Row]:
+def _numbers(ask: Ask, asked: Asked, fitting: str) -> list[Row]:
     """Aggregates of gauges and sums that SQL works out by itself."""
-    step = f"date_bin(INTERVAL '{asked.step_us} microseconds', time)"
+    step = f"date_bin(INTERVAL '{asked.step_us} microseconds', time) AS step"
     labels = [f"{label} AS l{place}" for place, label in enumerate(asked.labels)]
-    names = [f"l{place}" for place in range(len(labels))]
-    source, value = f"metrics {fitting}", _value_of(asked, kind)
-    if asked.aggregate == "sum" and not kind.is_delta:
-        newest = f"last_value({VALUE} ORDER BY time, _offset, _row)"
-        source = (
-            f"(SELECT {', '.join([*labels, f'{step} AS step', f'{newest} AS newest'])} "
-            f"FROM metrics {fitting} GROUP BY {', '.join([*_places(names), 'step', SERIES])})"
-        )
-        labels, step, value = names, "step", "sum(newest)"
-    grouped = ", ".join(_places([*names, "step"]))
-    rows = ask(
-        f"SELECT {', '.join([*labels, f'{step} AS step', f'{value} AS value'])} FROM {source} "
-        f"GROUP BY {grouped} LIMIT {CELLS_MAX + 1}"
-    )
+    grouped = ", ".join(str(place + 1) for place in range(len(labels) + 1))
+    selected = ", ".join([*labels, step, f"{_value_of(asked)} AS value"])
+    rows = ask(f"SELECT {selected} FROM metrics {fitting} GROUP BY {grouped} LIMIT {CELLS_MAX + 1}")
     if rows.num_rows > CELLS_MAX:
         raise TooLarge(
             f"the answer has more than {CELLS_MAX} values; take a longer step, or fewer labels"
@@ -255,11 +253,7 @@ def _numbers(ask: Ask, kind: _Kind, asked: Asked, fitting: str) -> list[Row]:
     ]
 
 
-def _places(names: Sequence[str]) -> list[str]:
-    return [str(place + 1) for place in range(len(names))]
-
-
-def _value_of(asked: Asked, kind: _Kind) -> str:
+def _value_of(asked: Asked) -> str:
     if asked.aggregate == "last":
         return f"last_value({VALUE} ORDER BY time, _offset, _row)"
     if asked.aggregate == "quantile":

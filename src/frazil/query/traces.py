@@ -25,8 +25,9 @@ from frazil.query.ask import (
 )
 
 LIMIT_MAX = 1000
-SPANS_MAX = 100_000
-"""Of one trace; a tree beyond that is nothing that anybody looks at."""
+SPANS_MAX = 50_000
+"""Of one trace; a tree beyond that is nothing that anybody looks at. So many can also be sorted in
+this process: see `steady.TOP_ROWS_MAX`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
