@@ -13,7 +13,7 @@ import ssl
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from frazil.errors import Malformed, Unauthenticated, Unavailable
+from frazil.errors import Malformed, Unauthenticated, Unavailable, Unknown
 from frazil.model import NS_PER_MS, Clock
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -75,7 +75,8 @@ class Sender:
         """Send one request, again if the node asks for that or is away for a while.
 
         `Unavailable` when it was never there, or stays away; `Unauthenticated` when it lets nobody
-        in without a token, or not with this one. Both mean that all others will fail as well.
+        in without a token, or not with this one; `Unknown` when it is no receiver of OTLP. All of
+        them mean that other requests will fail as well.
         """
         packed = gzip.compress(body, GZIP_LEVEL, mtime=0)
         begun_ns = self._clock.monotonic_ns()
@@ -134,8 +135,10 @@ class Sender:
 
     def _judge(self, signal: str, status: int, found: bytes, content_type: str) -> Answer:
         if status == http.HTTPStatus.OK:
-            return Answer(rejected_count=_rejected_count(signal, found, content_type))
+            return Answer(rejected_count=self._rejected_count(signal, found, content_type))
         message = _message_of(found, content_type)
+        if status in (http.HTTPStatus.NOT_FOUND, http.HTTPStatus.METHOD_NOT_ALLOWED):
+            raise Unknown(self._about_strangers())
         if status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
             raise Unauthenticated(
                 f"{self._target.url} wants a token that it knows ({message}); "
@@ -143,6 +146,20 @@ class Sender:
             )
         is_too_large = status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return Answer(refused=f"HTTP {status}: {message}", is_too_large=is_too_large)
+
+    def _rejected_count(self, signal: str, found: bytes, content_type: str) -> int:
+        from google.protobuf.message import DecodeError
+
+        try:
+            return _rejected_count(signal, found, content_type)
+        except (ValueError, TypeError, AttributeError, DecodeError):
+            raise Unknown(self._about_strangers()) from None
+
+    def _about_strangers(self) -> str:
+        return (
+            f"{self._target.url} answers, but not as OTLP/HTTP does; is this the right port? "
+            "Of a node it is usually 4318"
+        )
 
     def _about_absence(self, reason: str) -> str:
         return (

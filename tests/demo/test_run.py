@@ -152,6 +152,23 @@ def test_a_node_that_stays_busy_is_given_up(choosy: str) -> None:
         run(choosy, Plan(rate=20, count=5))
 
 
+def test_stopped_in_the_middle(choosy: str) -> None:
+    """What was said is sent and counted; nobody waits for what was under way."""
+    clock = SimClock()
+    sender = Sender(Target(url=choosy), clock=clock)
+    demo = Demo(Plan(rate=50), sender, clock=clock, rand=random.Random(1))
+
+    def tell(summary: Summary) -> None:
+        if summary.visits > 100:
+            demo.stop()
+
+    demo.run(tell)
+    sender.close()
+    assert 100 < demo.summary.visits < 200
+    points = demo.summary.tallies["metrics"]
+    assert points.acknowledged == points.sent > 0
+
+
 def test_a_wrong_token_ends_it(choosy: str) -> None:
     """No other request would fare better."""
     assert run(choosy, Plan(rate=20, count=1), token="right").visits == 1

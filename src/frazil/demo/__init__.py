@@ -5,6 +5,7 @@
     story.py       what goes well and what does not, and when
     shop.py        services, and the pods they run in
     customers.py   which page somebody asks for
+    catalogue.py   products, their search and their stock
     browsing.py    looking around, searching, filling a cart
     buying.py      checkout, payment, shipping
     posting.py     the queue, and the mails that come of it

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from frazil.demo import wire
-from frazil.demo.browsing import (
-    CHECK_STOCK,
-    CONFLICT,
-    CREATED,
-    FAILED,
-    FOUND,
-    GET_CART,
-    PRODUCT_COUNT,
-)
+from frazil.demo.browsing import CREATED, FAILED, GET_CART
 from frazil.demo.calls import (
     DEADLINE_EXCEEDED,
     FAILED_PRECONDITION,
@@ -19,7 +11,6 @@ from frazil.demo.calls import (
     TIMED_OUT,
     Done,
     Method,
-    Query,
     Route,
     ask_database,
     call_http,
@@ -27,6 +18,7 @@ from frazil.demo.calls import (
     call_rpc,
     raise_in,
 )
+from frazil.demo.catalogue import CHECK_STOCK, CONFLICT, FOUND, POSTGRES, PRODUCT_COUNT, query
 from frazil.demo.exceptions import ADDRESS_ERROR, PROVIDER_TIMEOUT, VOUCHER_ERROR
 from frazil.demo.measures import ORDERS, PROVIDER_LATENCY, REVENUE
 from frazil.demo.posting import announce
@@ -43,13 +35,8 @@ PROVIDER = "api.paywell.example"
 CURRENCY = "EUR"
 CARDS = ("visa", "mastercard", "paypal", "invoice")
 
-SAVE_ORDER = Query(
-    system="postgresql",
-    server="postgres.shop",
-    port=5432,
-    operation="INSERT",
-    collection="orders",
-    text="INSERT INTO orders (id, customer_id, total) VALUES (?, ?, ?)",
+SAVE_ORDER = query(
+    POSTGRES, "INSERT", "orders", "INSERT INTO orders (id, customer_id, total) VALUES (?, ?, ?)"
 )
 
 

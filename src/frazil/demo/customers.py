@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from frazil.demo.browsing import ADD_PAGE, HOME, NO_PAGE, PRODUCT_COUNT, PRODUCT_PAGE, SEARCH_PAGE
+from frazil.demo.browsing import ADD_PAGE, HOME, NO_PAGE, PRODUCT_PAGE, SEARCH_PAGE
 from frazil.demo.buying import ORDER_PAGE
 from frazil.demo.calls import Route, serve_http
+from frazil.demo.catalogue import PRODUCT_COUNT
 from frazil.demo.shop import Fleet
 from frazil.demo.story import Scene
 from frazil.demo.trip import Trip

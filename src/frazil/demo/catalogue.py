@@ -1,0 +1,101 @@
+"""Catalogue: products, their search and their stock, in a database behind a cache."""
+
+from __future__ import annotations
+
+from frazil.demo.calls import Done, Query, Route, ask_database
+from frazil.demo.shop import CATALOGUE
+from frazil.demo.trip import DEBUG, INFO, NS_PER_S, WARN, Facts, Span, Trip
+
+PRODUCT_COUNT = 400
+WORDS = ("lamp", "chair", "red shoes", "kettle", "rain coat", "desk", "tea", "notebook")
+CACHE_HIT_SHARE, COLD_HIT_SHARE = 0.85, 0.05
+NO_INDEX_SHARE = 0.06
+"""Searches that the database answers by reading all of the table."""
+SLOW_QUERY_MS = 500
+OUT_OF_STOCK_SHARE = 0.04
+FOUND, CONFLICT = 200, 409
+
+POSTGRES = ("postgresql", "postgres.shop", 5432)
+REDIS = ("redis", "redis.shop", 6379)
+
+
+def query(server: tuple[str, str, int], operation: str, collection: str, text: str) -> Query:
+    system, host, port = server
+    return Query(
+        system=system,
+        server=host,
+        port=port,
+        operation=operation,
+        collection=collection,
+        text=text,
+    )
+
+
+LIST_PRODUCTS = query(
+    POSTGRES,
+    "SELECT",
+    "products",
+    "SELECT id, name, price FROM products WHERE featured ORDER BY rank LIMIT ?",
+)
+ONE_PRODUCT = query(POSTGRES, "SELECT", "products", "SELECT * FROM products WHERE id = ?")
+SEARCH_PRODUCTS = query(
+    POSTGRES,
+    "SELECT",
+    "products",
+    "SELECT id, name, price FROM products WHERE name ILIKE ? OR description ILIKE ? LIMIT ?",
+)
+STOCK = query(POSTGRES, "SELECT", "stock", "SELECT amount FROM stock WHERE product_id = ?")
+CACHED_PRODUCT = query(REDIS, "GET", "product", "GET ?")
+
+
+def _list_products(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns = trip.after(at_ns, span.pod, 1.0)
+    at_ns = ask_database(trip, span, LIST_PRODUCTS, at_ns, 4.0, returned_rows=24)
+    return trip.after(at_ns, span.pod, 1.0), FOUND
+
+
+def _one_product(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns = ask_database(trip, span, CACHED_PRODUCT, at_ns, 0.6)
+    share = COLD_HIT_SHARE if trip.scene.is_cache_cold else CACHE_HIT_SHARE
+    is_hit = trip.chance(share)
+    span.say({"cache.hit": is_hit})
+    if not is_hit:
+        trip.log(span, at_ns, DEBUG, "cache miss, asking the database")
+        at_ns = ask_database(trip, span, ONE_PRODUCT, at_ns, 9.0, returned_rows=1)
+    return trip.after(at_ns, span.pod, 0.8), FOUND
+
+
+def _search(trip: Trip, span: Span, at_ns: int) -> Done:
+    is_slow = trip.chance(NO_INDEX_SHARE)
+    word = trip.rand.choice(WORDS)
+    begun_ns = at_ns
+    row_count = trip.rand.randrange(0, 40)
+    median_ms = 1300.0 if is_slow else 14.0
+    at_ns = ask_database(trip, span, SEARCH_PRODUCTS, at_ns, median_ms, returned_rows=row_count)
+    took_ms = (at_ns - begun_ns) * 1000 // NS_PER_S
+    if took_ms > SLOW_QUERY_MS:
+        facts: Facts = {
+            "db.query.text": SEARCH_PRODUCTS.text,
+            "duration_ms": took_ms,
+            "plan": "Seq Scan",
+        }
+        trip.log(span, at_ns, WARN, f"slow query: {took_ms} ms, no index was used", facts)
+    found: dict[str, str | int] = {"event": "search", "word": word, "found": row_count}
+    trip.log(span, at_ns, INFO, found)
+    return trip.after(at_ns, span.pod, 1.2), FOUND
+
+
+def _stock(trip: Trip, span: Span, at_ns: int) -> Done:
+    at_ns = ask_database(trip, span, STOCK, at_ns, 2.0, returned_rows=1)
+    if trip.chance(OUT_OF_STOCK_SHARE):
+        trip.log(span, at_ns, WARN, "out of stock", {"product.stock": 0})
+        return at_ns, CONFLICT
+    return at_ns, FOUND
+
+
+LIST = Route(service=CATALOGUE, method="GET", route="/products", handle=_list_products)
+ONE = Route(
+    service=CATALOGUE, method="GET", route="/products/{id}", handle=_one_product, timeout_ms=800
+)
+SEARCH = Route(service=CATALOGUE, method="GET", route="/search", handle=_search)
+CHECK_STOCK = Route(service=CATALOGUE, method="GET", route="/stock/{id}", handle=_stock)
