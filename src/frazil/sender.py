@@ -57,7 +57,15 @@ class Answer:
 class Sender:
     """One connection to a node, opened when it is needed. Owned by one thread."""
 
-    def __init__(self, target: Target, *, clock: Clock, give_up_s: float = GIVE_UP_S) -> None:
+    def __init__(
+        self,
+        target: Target,
+        *,
+        clock: Clock,
+        give_up_s: float = GIVE_UP_S,
+        is_known: bool = False,
+    ) -> None:
+        """A node that `is_known` was there a moment ago: if it is not, it is waited for."""
         self._target = target
         self._clock = clock
         self._give_up_s = give_up_s
@@ -68,7 +76,7 @@ class Sender:
         if target.token is not None:
             self._headers["Authorization"] = f"Bearer {target.token}"
         self._connection: http.client.HTTPConnection | None = None
-        self._was_there = False
+        self._was_there = is_known
         self.retry_count = 0
 
     def send(self, signal: str, body: bytes, content_type: str = PROTOBUF) -> Answer:

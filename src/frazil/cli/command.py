@@ -15,6 +15,8 @@ from frazil.errors import FrazilError, Malformed
 
 FAILED = 1
 WRONG_USE = 2
+INTERRUPTED = 130
+"""What shells call a program that Ctrl-C has ended."""
 
 VERBS = (
     "up",
@@ -49,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FrazilError as error:
         print(f"frazil: {error}", file=sys.stderr)
         return FAILED
+    except KeyboardInterrupt:
+        print("frazil: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         if not _output_is_broken():
             raise

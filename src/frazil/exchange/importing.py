@@ -127,7 +127,9 @@ class Importer:
         """The connection of this worker."""
         sender: Sender | None = getattr(self._own, "sender", None)
         if sender is None:
-            sender = self._own.sender = Sender(self._target, clock=self._clock)
+            sender = self._own.sender = Sender(
+                self._target, clock=self._clock, is_known=any(self.imported.records.values())
+            )
             self._senders.append(sender)
         return sender
 
