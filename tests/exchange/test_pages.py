@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 
 import pytest
 
+from frazil import cli
 from tests.clients.node import Node
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -23,6 +23,7 @@ def commands(page: str) -> list[str]:
 
 def test_every_command_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, as a newcomer would."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "frazil.toml").write_text("[lake]\nenabled = false\n")
     lines = [*commands("demo.md"), *commands("export-import.md")]
     assert lines.count(ENDLESS) == 1
@@ -31,10 +32,6 @@ def test_every_command_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv("FRAZIL_URL", node.url)
         for line in lines:
             if line != ENDLESS:
-                command = line.replace("frazil", f"{sys.executable} -m frazil", 1)
-                done = subprocess.run(
-                    ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60
-                )
-                assert done.returncode == 0, line + done.stderr
+                assert cli.main(shlex.split(line)[1:]) == 0, line
         assert node.stop() == 0
     assert (tmp_path / "all.jsonl").stat().st_size > (tmp_path / "errors.jsonl").stat().st_size
