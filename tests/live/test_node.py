@@ -63,7 +63,9 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
         assert node.stop() == 0
         for thread in senders:
             thread.join()
-        assert "stopped" in node.errors()
+        (said,) = (line for line in node.errors().splitlines() if "stopped" in line)
+        assert "requests_answered" in said
+        assert "hot_rows" in said
     found = Counter(
         record.event_name
         for request in stored(tmp_path / "data")[Signal.LOGS]
@@ -206,3 +208,29 @@ def test_one_line_of_json_for_scripts(tmp_path: Path) -> None:
     assert ready["http_port"] > 0
     assert ready["data"] == str(tmp_path / "data")
     assert rest == ""
+
+
+DYING = """
+import sys
+from frazil.cli import main
+from frazil.hot import HotTier
+
+def die(_):
+    raise MemoryError("no room for rows")
+
+HotTier.step = die
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_acknowledgements_go_on_without_the_hot_tier(tmp_path: Path) -> None:
+    """A dead reader of the log is said, takes no sender along, and nothing is lost by it."""
+    command = [sys.executable, "-c", DYING]
+    with Node(tmp_path / "data", command=command) as node:
+        while "the hot tier has stopped" not in node.errors():
+            assert node.process.poll() is None
+            threading.Event().wait(0.01)
+        body = logs(log(1, event_name="after"))
+        assert send_http(node.http_port, "/v1/logs", body, {"Content-Type": PROTOBUF}).status == 200
+        assert node.stop() == 0
+    assert len(stored(tmp_path / "data")[Signal.LOGS]) == 1

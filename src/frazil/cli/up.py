@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,9 @@ def add_node_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a node until it is told to stop."""
+    # We fork only to run another program, Java for one. What gRPC does around a fork is not needed
+    # then; it prints lines of its own, and now and then the other program did not start.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     import uvloop
 
     from frazil.config import load

@@ -397,6 +397,8 @@ class Lake:
         Returns within `within_s`, or a second later; what is under way then is left as by a kill.
         """
         waits_s = CLOSE_S if within_s is None else max(0.0, within_s - LEAVE_S)
+        if within_s is not None and self.session.state == "starting":
+            waits_s = 0.0  # no round would fit in behind the start
         with self._door:
             self._is_closing.set()
         self._thread.join(waits_s)

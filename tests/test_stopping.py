@@ -1,0 +1,47 @@
+"""A stop is shared out among the rooms, and ends, whatever hangs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from frazil.stopping import CUT_CODE, REST_S, STOP_S, Stop
+from tests.sim.clock import SimClock
+
+HANGING = """
+import logging, threading
+from frazil import stopping
+from frazil.model import SystemClock
+logging.basicConfig()
+stopping.STOP_S = 0.2
+stop = stopping.Stop(SystemClock())
+stop.begin()
+stop.note(requests_cut=1)
+threading.Event().wait()
+"""
+
+
+def test_nobody_gets_more_than_is_left() -> None:
+    """Each room has its share; the last seconds are nobody's."""
+    clock = SimClock()
+    stop = Stop(clock)
+    assert stop.left_s(1.0) == 1.0
+    assert stop.left_s(100.0) == STOP_S - REST_S
+    stop.begin()
+    clock.advance(5000)
+    assert stop.left_s(1.0) == 1.0
+    assert stop.left_s(100.0) == STOP_S - REST_S - 5
+    clock.advance(60_000)
+    assert stop.left_s(1.0) == 0.0
+    stop.note(requests_answered=3)
+    assert stop.facts() == {"requests_answered": 3, "seconds": 65.0}
+    stop.done()
+
+
+def test_what_hangs_is_cut_off() -> None:
+    """The process ends by itself, and says how far it had come."""
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == CUT_CODE
+    assert "the stop took too long" in done.stderr
