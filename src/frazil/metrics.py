@@ -112,6 +112,16 @@ def _declare(metric: Metric) -> None:
     _DECLARED[metric.name] = metric
 
 
+def declared() -> list[Metric]:
+    """Every metric, by name, with or without a value."""
+    return [_DECLARED[name] for name in sorted(_DECLARED)]
+
+
+def find(name: str) -> Metric | None:
+    """The metric of a name; None when nobody has declared it."""
+    return _DECLARED.get(name)
+
+
 def collect() -> Iterator[Sample]:
     """Every sample of every metric, by name."""
     for name in sorted(_DECLARED):

@@ -25,6 +25,9 @@ LOST = Counter(
 )
 
 
+DROPPED = Counter("frazil.log.dropped.segments", "Segments removed before everyone had read them.")
+
+
 def released_offset(view: View, config: TopicConfig, published: int, read: Iterable[int]) -> int:
     """Everything below is needed by nobody any more. A compacted topic needs all it has: the
     latest record of a key is nowhere else."""
@@ -155,4 +158,5 @@ class Retention:
         if not partition.trim(oldest.end_offset, dropped_count=unread):
             return None  # no room to save what must outlive it
         LOST.add(unread, reason="drop_oldest", topic=topic.name)
+        DROPPED.add(unread > 0, topic=topic.name)
         return unread

@@ -22,6 +22,11 @@
     status.py      Status: how it does, as one answer
     looking.py     that, looked up
     health.py      is each room well, why not, and what next
+    prometheus.py  all metrics as text
+    families.py    every metric under the name that Prometheus knows it by
+    measured.py    what is measured when somebody looks
+    aliases.py     our numbers under names that others know
+    process.py     what the system says of this process
 
 Everything here belongs to the event loop; whatever takes long runs in threads of its own.
 """

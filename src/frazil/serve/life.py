@@ -8,10 +8,12 @@ from typing import Literal
 import msgspec
 
 from frazil.ingest import Signal, Totals, totals_of
+from frazil.metrics import Counter, find
 from frazil.model import NS_PER_MS, Clock
 
 WINDOW_S = 10
 """Rates are over so many seconds, or since the start."""
+QUERIES = "frazil.query.queries"
 NS_PER_S = 1000 * NS_PER_MS
 
 State = Literal["starting", "running", "stopping"]
@@ -31,19 +33,27 @@ class Rates:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seen: deque[tuple[int, dict[Signal, Totals]]] = deque(maxlen=WINDOW_S + 1)
+        self._seen: deque[tuple[int, dict[Signal, Totals], float]] = deque(maxlen=WINDOW_S + 1)
         self.step()
 
     def step(self) -> None:
         """Remember what was counted up to now."""
         totals = {signal: totals_of(signal) for signal in Signal}
-        self._seen.append((self._clock.monotonic_ns(), totals))
+        queries = find(QUERIES)
+        asked = queries.total() if isinstance(queries, Counter) else 0
+        self._seen.append((self._clock.monotonic_ns(), totals, asked))
 
     def now(self) -> list[Rate]:
         """Between the oldest look that is remembered, and the last one."""
-        (begin_ns, before), (end_ns, after) = self._seen[0], self._seen[-1]
+        (begin_ns, before, _), (end_ns, after, _) = self._seen[0], self._seen[-1]
         seconds = (end_ns - begin_ns) / NS_PER_S
         return [_rate(signal, before[signal], after[signal], seconds) for signal in Signal]
+
+    @property
+    def queries_per_s(self) -> float:
+        """Queries that ended."""
+        (begin_ns, _, before), (end_ns, _, after) = self._seen[0], self._seen[-1]
+        return (after - before) * NS_PER_S / (end_ns - begin_ns) if end_ns > begin_ns else 0.0
 
 
 def _rate(signal: Signal, before: Totals, after: Totals, seconds: float) -> Rate:

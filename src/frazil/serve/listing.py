@@ -106,6 +106,7 @@ _LAKE: tuple[Endpoint[Any], ...] = (
 _OPERATING = (
     _get("/api/v1/status", Nothing, Status, operating.status),
     _get("/api/v1/health", Nothing, operating.HealthAnswer, operating.health),
+    _get("/metrics", Nothing, None, operating.metrics, types=operating.METRICS_TYPES),
     _get("/openapi.json", Nothing, None, openapi, is_open=True),
     _get("/livez", operating.ProbeRequest, None, operating.livez, **_PROBE),
     _get("/healthz", operating.ProbeRequest, None, operating.livez, **_PROBE),

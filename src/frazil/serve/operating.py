@@ -12,7 +12,10 @@ from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Nothing
 from frazil.serve.health import Check, checks_of, is_ready, readiness_text
 from frazil.serve.looking import status_of
+from frazil.serve.prometheus import OPENMETRICS_TYPE, exposition
 from frazil.serve.request import Request
+
+METRICS_TYPES = ("text/plain", OPENMETRICS_TYPE)
 
 
 class ProbeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,6 +41,12 @@ async def health(desk: Desk, _: Nothing, __: Request) -> Answer:
     """Each room: is it well, why not, and what next."""
     checks = checks_of(desk.rooms)
     return answer_of(HealthAnswer(is_ready=is_ready(checks), checks=checks))
+
+
+async def metrics(desk: Desk, _: Nothing, request: Request) -> Answer:
+    """All metrics, for Prometheus; OpenMetrics for whoever accepts that."""
+    content_type, text = exposition(desk.rooms, request.headers.get("accept", ""))
+    return answer_of_body(text, content_type.encode())
 
 
 async def livez(_: Desk, __: ProbeRequest, ___: Request) -> Answer:
