@@ -8,11 +8,23 @@
     times.py       times on the command line
     logs.py        what the program says on standard error while it works
 
+    cells.py       text for a terminal: its width, and nothing in it that the terminal obeys
+    colours.py     Paint: colours, where they are wanted
+    table.py       Table: rows in boxes, or a line for each column
+    shown.py       rows of a result as such cells
+    target.py      standard output, or a file that is there whole or not at all
+
     up.py          run a node
     demo.py        send the telemetry of a small shop
     export.py      write telemetry as lines of OTLP/JSON
     importing.py   import: send such lines to a node
     doctor.py      look at all that a node needs
+    sql.py         ask in SQL
+    sql_output.py  rows as a table, JSON, CSV, Arrow or Parquet
+    repl.py        Repl: the shell of `frazil sql`
+    repl_commands.py  its commands
+    repl_history.py   what was written before
+    repl_words.py     what it can complete
     flush.py       bring what is durable into tables
     maintain.py    join small files of the tables, and tidy up
     appender.py    fill tables from a Kafka
@@ -22,8 +34,8 @@
     config.py      what is set, and where
 
 A verb is a module with `HELP`, `add_arguments(parser)` and `run(options)`, which returns the exit
-code: 0 is well, 1 is a failure, 2 is a wrong use or wrong settings. Results go to standard output,
-everything else to standard error.
+code: 0 is well, 1 is a failure, 2 is a wrong use or wrong settings, 130 is Ctrl-C. Results go to
+standard output, everything else to standard error.
 """
 
 from frazil.cli.command import main, parser

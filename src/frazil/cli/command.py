@@ -22,6 +22,7 @@ VERBS = (
     "up",
     "demo",
     "doctor",
+    "sql",
     "flush",
     "maintain",
     "export",

@@ -8,6 +8,7 @@
     written.py      rows as JSON and CSV
 
     tokens.py       the words of SQL
+    statements.py   several of them in one text
     dialect.py      how our words are spelled for the engine
     as_of.py        tables of other times
     tables.py       all tables that a text can name
@@ -101,6 +102,7 @@ from frazil.query.services import (
     latencies,
     services,
 )
+from frazil.query.statements import is_blank, split_statements
 from frazil.query.tail import Caught, Tail
 from frazil.query.traces import SpanNode, Trace, TraceSummary, find_traces, trace
 from frazil.query.volume import Volume, volumes
@@ -149,6 +151,7 @@ __all__ = [
     "find_logs",
     "find_traces",
     "histogram",
+    "is_blank",
     "json_of",
     "json_rows",
     "latencies",
@@ -163,6 +166,7 @@ __all__ = [
     "result_of_run",
     "row_conditions",
     "services",
+    "split_statements",
     "trace",
     "volumes",
     "warm",

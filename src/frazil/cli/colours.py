@@ -1,0 +1,37 @@
+"""Colours, for a terminal that has them and a user who wants them."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from dataclasses import dataclass
+from typing import TextIO
+
+RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, DIM, BOLD = "31", "32", "33", "34", "35", "36", "2", "1"
+SERVICES = ("36", "32", "33", "35", "34", "96", "92", "95", "94")
+"""Those that services are told apart by. Red means that something is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """Colours text, or leaves it as it is. Colours take no columns: pad first, then paint."""
+
+    is_on: bool
+
+    @classmethod
+    def of(cls, stream: TextIO) -> Paint:
+        """On for a terminal, unless NO_COLOR is set or it is a dumb one."""
+        return cls(
+            stream.isatty()
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM", "dumb") != "dumb"
+        )
+
+    def __call__(self, text: str, *codes: str) -> str:
+        if not self.is_on or not codes or not text:
+            return text
+        return f"\x1b[{';'.join(codes)}m{text}\x1b[0m"
+
+    def service(self, text: str, name: str) -> str:
+        """A text in the colour of a service, which is the same every time."""
+        return self(text, SERVICES[zlib.crc32(name.encode()) % len(SERVICES)])
