@@ -23,6 +23,7 @@ VERBS = (
     "demo",
     "doctor",
     "sql",
+    "trace",
     "flush",
     "maintain",
     "export",
