@@ -7,7 +7,7 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit
 
@@ -98,11 +98,19 @@ class Remote:
         finally:
             connection.close()
 
-    def lines(self, path: str, parameters: Mapping[str, object]) -> Iterator[str]:
-        """A stream of text, line by line, as long as somebody reads it and the node sends it."""
+    def lines(
+        self,
+        path: str,
+        parameters: Mapping[str, object],
+        *,
+        last_event_id: str | None = None,
+    ) -> Iterator[str]:
+        """A stream of text, line by line, as long as somebody reads it and the node sends it. With
+        the id of an event it goes on behind that one."""
         given = {name: value for name, value in parameters.items() if value is not None}
         target = f"{path}?{urlencode(given, doseq=True)}"
-        connection, response = self._request("GET", target, None, "text/event-stream")
+        more = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
+        connection, response = self._request("GET", target, None, "text/event-stream", more)
         try:
             while line := response.readline(LINE_BYTES_MAX):
                 yield line.decode().rstrip("\r\n")
@@ -112,11 +120,16 @@ class Remote:
             connection.close()
 
     def _request(
-        self, method: str, path: str, body: object, accept: str
+        self,
+        method: str,
+        path: str,
+        body: object,
+        accept: str,
+        more_headers: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Ask, and wait for the head of the answer. What is no success is raised."""
         connection = self._connection()
-        headers = {**self._headers, "Accept": accept}
+        headers = {**self._headers, "Accept": accept, **more_headers}
         encoded = None
         if body is not None:
             encoded = msgspec.json.encode(body)

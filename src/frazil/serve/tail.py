@@ -76,7 +76,8 @@ async def tail(desk: Desk, asked: TailRequest, request: Request) -> Live:
 async def _events(
     desk: Desk, tier: HotTier, table: str, following: Tail, asking: Asking
 ) -> AsyncIterator[bytes]:
-    yield b"retry: %d\n\n" % RETRY_MS
+    # Whoever loses the connection before the first row comes back to where it began, too.
+    yield b"retry: %d\nid: %s\n\n" % (RETRY_MS, _place(following.watermarks))
     silent_s = 0.0
     while True:
         watermarks = _watermarks(tier, table)
@@ -100,8 +101,7 @@ def _written(caught: Caught, table: str, watermarks: dict[int, int]) -> bytes:
         parts.append(b'event: skipped\ndata: {"count":%d}\n\n' % caught.skipped_count)
     rows = [b"data: %s\n\n" % json_of(row) for row in _rows(caught.rows, table)]
     if rows:
-        place = ",".join(f"{partition}:{end}" for partition, end in sorted(watermarks.items()))
-        rows[-1] = b"id: %s\n%s" % (place.encode(), rows[-1])
+        rows[-1] = b"id: %s\n%s" % (_place(watermarks), rows[-1])
     return b"".join([*parts, *rows])
 
 
@@ -125,6 +125,11 @@ def _conditions(asked: TailRequest) -> list[str]:
 
 def _watermarks(tier: HotTier, table: str) -> dict[int, int]:
     return tier.watermarks(TOPICS[table])
+
+
+def _place(watermarks: dict[int, int]) -> bytes:
+    """Where to go on, as an id of an event."""
+    return ",".join(f"{part}:{end}" for part, end in sorted(watermarks.items())).encode()
 
 
 def _parsed(written: str) -> dict[int, int]:
