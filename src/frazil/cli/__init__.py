@@ -12,6 +12,10 @@
     colours.py     Paint: colours, where they are wanted
     table.py       Table: rows in boxes, or a line for each column
     shown.py       rows of a result as such cells
+    quantities.py  times, durations, sizes as people read them
+    severities.py  how bad a log record is, as a word and a colour
+    folder.py      the log of a data folder, without a node
+    version.py     which Frazil this is
     target.py      standard output, or a file that is there whole or not at all
 
     up.py          run a node
@@ -25,11 +29,22 @@
     repl_commands.py  its commands
     repl_history.py   what was written before
     repl_words.py     what it can complete
+    tail.py        records as they come in
+    tail_lines.py  such a record as a line
+    trace.py       a trace, or the newest ones
+    waterfall.py   a trace, drawn
+    status.py      how a node does
+    status_screen.py  that on one screen
+    topics.py      what the log has
+    subscribers.py    who reads it
+    repair.py      damage in it, set aside
     flush.py       bring what is durable into tables
     maintain.py    join small files of the tables, and tidy up
     appender.py    fill tables from a Kafka
     pyspark.py     PySpark over a data folder
     warm.py        compile and fetch ahead
+    completion.py  what a shell can complete
+    completion_scripts.py  scripts that do so
     init.py        write a commented frazil.toml
     config.py      what is set, and where
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from frazil import __version__
+from frazil.cli.version import Version
 from frazil.errors import FrazilError, Malformed
 
 FAILED = 1
@@ -26,6 +26,9 @@ VERBS = (
     "sql",
     "tail",
     "trace",
+    "topics",
+    "subscribers",
+    "repair",
     "flush",
     "maintain",
     "export",
@@ -35,6 +38,7 @@ VERBS = (
     "init",
     "config",
     "warm",
+    "completion",
 )
 """In the order of the help; each is a module here."""
 
@@ -79,7 +83,7 @@ def _output_is_broken() -> bool:
 def parser() -> argparse.ArgumentParser:
     """What the command understands."""
     made = argparse.ArgumentParser(prog="frazil", description="Telemetry, durable at once.")
-    made.add_argument("--version", action="version", version=f"frazil {__version__}")
+    made.add_argument("--version", action=Version)
     verbs = made.add_subparsers(required=True, metavar="VERB", dest="verb")
     for name in VERBS:
         module = importlib.import_module(f"frazil.cli.{MODULES.get(name, name)}")

@@ -63,7 +63,7 @@ from frazil.log.record import Record
 from frazil.log.repair import Repaired, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
-from frazil.log.topic import Topic, check_name
+from frazil.log.topic import Topic, check_name, topic_names
 from frazil.log.view import View
 from frazil.log.writer import EXIT_CODE, exit_process
 
@@ -108,5 +108,6 @@ __all__ = [
     "read_records",
     "read_stretch",
     "repair_partition",
+    "topic_names",
     "validate_produced",
 ]

@@ -40,7 +40,7 @@ from frazil.log.index import (
 )
 from frazil.log.log import LOCK_NAME
 from frazil.log.marks import NAME as MARKS_NAME
-from frazil.log.marks import Marks
+from frazil.log.marks import Marks, Promise, read_marks
 from frazil.log.recovery import (
     DERIVED_HINT,
     STATE_NAME,
@@ -108,8 +108,10 @@ def repair_partition(
     rand: Rand,
     now_ms: int,
     floor: int = 0,
+    is_dry_run: bool = False,
 ) -> Repaired:
-    """Make a damaged partition one that opens. Changes nothing where nothing is damaged.
+    """Make a damaged partition one that opens. Changes nothing where nothing is damaged, and
+    nothing at all in a dry run, which says what a repair would do.
 
     Raises `Held` while somebody has the log open, `Unknown` when there is no such partition and
     `Corrupt` when the topic's settings or a subscriber's progress are damaged: those cannot be
@@ -132,6 +134,8 @@ def repair_partition(
             rand=rand,
         )
         floor = max([floor, *_reached_by_subscribers(disk, topic, partition)])
+        if is_dry_run:
+            return _looked_at(place, read_marks(disk, place.folder), floor, now_ms).would_do()
         repaired = _repair(place, floor, now_ms)
         LOST.add(sum(end - begin for begin, end in repaired.lost), reason="repair", topic=topic)
         return repaired
@@ -154,57 +158,30 @@ def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
     had_marks = MARKS_NAME in disk.list(folder)
     marks, promise = Marks.open(disk, folder)
     try:
-        state = State.load(place, now_ms)
-        sealed_ends = _sealed_ends(place)
-        floor = max(floor, promise.durable_watermark, state.end_offset, *sealed_ends.values())
-        bases = base_offsets(disk.list(folder), ".log")
-        for base in merged_away(place, bases):
-            bases.remove(base)  # recovery finishes this merge
-        start = max(promise.start_offset, state.start_offset)
-        if not promise.is_known and not state.is_known:
-            start = bases[0] if bases else 0
-        while len(bases) > 1 and bases[1] <= start:
-            bases.pop(0)  # recovery finishes this trim
-        kept_count, new_base = 0, max(start, floor) if not bases else None
-        if bases:
-            kept_count, new_base = _inspect_last(
-                place,
-                bases[-1],
-                floor,
-                is_sealed=bases[-1] in sealed_ends,
-                is_promise_known=promise.is_known,
-            )
-        ends = bases if new_base is None else [*bases, new_base]
-        findings = [_hole(start, ends[0])] if ends[0] > start else []
-        for base, end in pairwise(ends):
-            count, found = _inspect_sealed(place, base, end)
-            kept_count += count
-            findings += found
-
+        looked = _looked_at(place, promise, floor, now_ms)
         work = _Work(place, now_ms)
-        for finding in findings:
+        for finding in looked.findings:
             work.set_aside(segment_name(finding.base), finding.damaged)
-        if state.is_damaged:
+        if looked.state.is_damaged:
             work.set_aside(STATE_NAME)
         if had_marks and not promise.is_known:
             work.set_aside(MARKS_NAME)
-        work.forget(state, findings)
-        if new_base is not None:
-            work.begin_segment(new_base)
-        for finding in findings:
+        work.forget(looked.state, looked.findings)
+        if looked.new_base is not None:
+            work.begin_segment(looked.new_base)
+        for finding in looked.findings:
             work.rewrite(finding)
         if not promise.is_known:
-            marks.trim(start, promise.dropped_count)
+            marks.trim(looked.start, promise.dropped_count)
     finally:
         marks.close()
-    lost = tuple(gap for finding in findings for gap in finding.lost)
-    for finding in findings:
+    for finding in looked.findings:
         logger.warning(
             "log segment repaired", extra={"path": finding.path(place), "lost": finding.lost}
         )
     return Repaired(
-        kept_count=kept_count,
-        lost=lost,
+        kept_count=looked.kept_count,
+        lost=looked.lost,
         damaged_bytes=work.damaged_bytes,
         files=tuple(work.files),
     )
@@ -226,6 +203,81 @@ class _Finding:
 
 
 # Looking. Nothing is changed here.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What is damaged in a partition, and what is whole."""
+
+    place: Place
+    promise: Promise
+    state: State
+    start: int
+    kept_count: int
+    new_base: int | None
+    """Where a new segment must begin, when the last one is damaged."""
+    findings: list[_Finding]
+
+    @property
+    def lost(self) -> tuple[Range, ...]:
+        return tuple(gap for finding in self.findings for gap in finding.lost)
+
+    def would_do(self) -> Repaired:
+        """What a repair would find and do."""
+        folder = self.place.folder
+        whole_files = [STATE_NAME] if self.state.is_damaged else []
+        if not self.promise.is_known and MARKS_NAME in self.place.disk.list(folder):
+            whole_files.append(MARKS_NAME)
+        damaged = sum(end - begin for each in self.findings for begin, end in each.damaged)
+        files = [finding.path(self.place) for finding in self.findings]
+        for name in whole_files:
+            file = self.place.disk.open(f"{folder}/{name}")
+            damaged += file.size()
+            file.close()
+            files.append(f"{folder}/{name}")
+        return Repaired(
+            kept_count=self.kept_count, lost=self.lost, damaged_bytes=damaged, files=tuple(files)
+        )
+
+
+def _looked_at(place: Place, promise: Promise, floor: int, now_ms: int) -> _Looked:
+    """Look through all files."""
+    disk, folder = place.disk, place.folder
+    state = State.load(place, now_ms)
+    sealed_ends = _sealed_ends(place)
+    floor = max(floor, promise.durable_watermark, state.end_offset, *sealed_ends.values())
+    bases = base_offsets(disk.list(folder), ".log")
+    for base in merged_away(place, bases):
+        bases.remove(base)  # recovery finishes this merge
+    start = max(promise.start_offset, state.start_offset)
+    if not promise.is_known and not state.is_known:
+        start = bases[0] if bases else 0
+    while len(bases) > 1 and bases[1] <= start:
+        bases.pop(0)  # recovery finishes this trim
+    kept_count, new_base = 0, max(start, floor) if not bases else None
+    if bases:
+        kept_count, new_base = _inspect_last(
+            place,
+            bases[-1],
+            floor,
+            is_sealed=bases[-1] in sealed_ends,
+            is_promise_known=promise.is_known,
+        )
+    ends = bases if new_base is None else [*bases, new_base]
+    findings = [_hole(start, ends[0])] if ends[0] > start else []
+    for base, end in pairwise(ends):
+        count, found = _inspect_sealed(place, base, end)
+        kept_count += count
+        findings += found
+    return _Looked(
+        place=place,
+        promise=promise,
+        state=state,
+        start=start,
+        kept_count=kept_count,
+        new_base=new_base,
+        findings=findings,
+    )
 
 
 class _Walked(NamedTuple):

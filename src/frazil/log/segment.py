@@ -41,7 +41,8 @@ FRAME_HEAD_BYTES = 128
 
 REPAIR_HINT = (
     "Stop writing to this disk and look at its health. Restore the file from a copy, or set the "
-    "damaged bytes aside with frazil.log.repair_partition (docs/operating.md)."
+    "damaged bytes aside: `frazil repair --data DIR --dry-run` says what would be lost "
+    "(docs/operating.md)."
 )
 
 
