@@ -208,8 +208,8 @@ def _log_facts(log: Log) -> Facts:
 
 def _lake_facts(lake: Lake | None) -> Facts:
     if lake is None:
-        return {"state": "off, or not installed"}
-    return {"state": "Spark starts when there is something to freeze"}
+        return {"is_there": False, "state": "off, or not installed"}
+    return {"is_there": True, "state": "Spark starts when there is something to freeze"}
 
 
 def _hot_facts(embedded: Embedded) -> Facts:

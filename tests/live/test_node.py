@@ -138,17 +138,23 @@ def test_wrong_settings_never_start(options: tuple[str, ...], wanted: str, tmp_p
 
 
 def test_what_a_human_is_told(tmp_path: Path) -> None:
-    """Addresses, the data folder, and the lines to copy."""
+    """A line per thing that is ready, addresses, the data folder and its cap, lines to copy."""
     command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
-        lines = [node.stdout.readline() for _ in range(10)]
+        lines = []
+        while not lines or "Ctrl-C" not in lines[-1]:
+            lines.append(node.stdout.readline())
+            assert lines[-1]
         node.terminate()
         assert node.wait(30) == 0
     text = "".join(lines)
-    assert "OTLP/gRPC  http://127.0.0.1:" in text
+    for room in ("log", "lake", "hot", "OTLP", "API"):
+        assert f"✓ {room} " in text
+    assert "gRPC http://127.0.0.1:" in text
     assert "export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:" in text
-    assert str(tmp_path / "data") in text
+    assert f"{tmp_path / 'data'} (log up to 10 GiB, hot tier up to 8 GiB)" in text
+    assert "frazil sql --url http://127.0.0.1:" in text
 
 
 def test_tls_and_token_by_flags(tmp_path: Path) -> None:

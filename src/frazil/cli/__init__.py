@@ -19,6 +19,7 @@
     target.py      standard output, or a file that is there whole or not at all
 
     up.py          run a node
+    greeting.py    what that tells a human
     demo.py        send the telemetry of a small shop
     export.py      write telemetry as lines of OTLP/JSON
     importing.py   import: send such lines to a node

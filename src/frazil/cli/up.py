@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from frazil import __version__
+from frazil.cli.greeting import Greeting
 from frazil.cli.logs import log_to_stderr
 from frazil.cli.options import add_config, add_data, add_json
 
-if TYPE_CHECKING:
-    from frazil.config import Config
-
-HELP = "run a node: OTLP in, the log on disk"
-GiB = 1024**3
+HELP = "run a node: telemetry in, SQL and Iceberg tables out"
 
 INGEST_FLAGS = {
     "host": "host",
@@ -35,6 +34,7 @@ INGEST_FLAGS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_flags(parser)
     add_json(parser, "one line of JSON once the node accepts")
+    parser.add_argument("--verbose", action="store_true", help="on a terminal, say everything")
 
 
 def add_node_flags(parser: argparse.ArgumentParser) -> None:
@@ -63,51 +63,39 @@ def run(options: argparse.Namespace) -> int:
 
     from frazil.config import load
     from frazil.model import SystemClock, SystemRand
-    from frazil.node import Ready
+    from frazil.node import Ready, log_room
     from frazil.node import run as run_node
 
     config = load(options.config, overrides_of(options), assignments=options.assignments)
     log_to_stderr()
+    is_watched = sys.stderr.isatty() and not options.json
+    if is_watched and not options.verbose:
+        # What is ready is told in another way; a human wants to see trouble, and the end.
+        logging.getLogger().setLevel(logging.WARNING)
+        logging.getLogger("frazil.node").setLevel(logging.INFO)
+    greeting = None if options.json else Greeting(config, sys.stdout)
+
+    def tell(name: str, facts: Mapping[str, object]) -> None:
+        if greeting is not None:
+            greeting.room(name, facts)
+        if not is_watched:
+            log_room(name, facts)
 
     def say(ready: Ready) -> None:
+        if greeting is not None:
+            greeting.ready(ready)
+            return
         where = {
             "otlp_grpc_port": ready.grpc_port,
             "otlp_http_port": ready.http_port,
             "http_port": ready.api_port,
             "data": str(Path(config.data).absolute()),
         }
-        if options.json:
-            print(json.dumps(where), flush=True)
-            return
-        scheme = "https" if config.ingest.tls_certificate_file else "http"
-        host = config.ingest.host
-        print(
-            f"Frazil {__version__} is up.\n"
-            f"  OTLP/gRPC  {scheme}://{host}:{ready.grpc_port}\n"
-            f"  OTLP/HTTP  {scheme}://{host}:{ready.http_port}\n"
-            f"  API, SQL   {scheme}://{host}:{ready.api_port}\n"
-            f"  data       {where['data']}, at most {config.log.disk_bytes_max / GiB:.1f} GiB\n"
-            f"  Iceberg    {_lake_line(config, ready.lake is not None)}\n\n"
-            "Point an application here:\n"
-            f"  export OTEL_EXPORTER_OTLP_ENDPOINT={scheme}://{host}:{ready.http_port}\n"
-            "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n"
-            "Ctrl-C stops it.",
-            flush=True,
-        )
+        print(json.dumps(where), flush=True)
 
-    uvloop.run(run_node(config, clock=SystemClock(), rand=SystemRand(), ready=say))
+    clock, rand = SystemClock(), SystemRand()
+    uvloop.run(run_node(config, clock=clock, rand=rand, ready=say, on_room=tell))
     return 0
-
-
-def _lake_line(config: Config, is_there: bool) -> str:
-    """Where tables are filled, or why there are none."""
-    if not config.lake.enabled:
-        return "off (lake.enabled = false)"
-    if not is_there:
-        return "not installed (pip install 'frazil[lake]')"
-    own = Path(config.data).absolute() / "lake"
-    where = f"catalog {config.lake.catalog_name}" if config.lake.catalog else own
-    return f"{where}, at least every {config.lake.flush_age_ms / 1000:g} s"
 
 
 def overrides_of(options: argparse.Namespace) -> dict[str, Any]:

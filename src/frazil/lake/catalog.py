@@ -195,20 +195,27 @@ def _reason(error: Exception) -> str:
 
 
 def _type_of(properties: dict[str, str]) -> str:
-    from pyiceberg.catalog import infer_catalog_type
-
     known = ("glue", "hive", "rest", "sql")
-    try:
-        found = properties.get("type") or infer_catalog_type("", dict(properties))
-    except ValueError:
-        found = None
-    name = found if isinstance(found, str) or found is None else found.value
+    name = properties.get("type") or _guessed(properties)
     if name not in known or (name != "glue" and not properties.get("uri")):
         raise Malformed(
             f"lake.catalog has type {properties.get('type')!r} and uri {_host(properties)}; it "
             f"needs a type of {', '.join(known)}, and all but glue a uri"
         )
     return name
+
+
+def _guessed(properties: dict[str, str]) -> str | None:
+    """The type that goes with the URI. No start waits for PyIceberg where it is our own file."""
+    if properties.get("uri", "").startswith(SQLITE):
+        return "sql"
+    from pyiceberg.catalog import infer_catalog_type
+
+    try:
+        found = infer_catalog_type("", dict(properties))
+    except ValueError:
+        return None
+    return None if found is None else found.value
 
 
 def _host(properties: dict[str, str]) -> str:
