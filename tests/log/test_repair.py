@@ -62,7 +62,23 @@ Contents = dict[str, bytes]
 
 
 def repair(disk: SimDisk, *, seed: int = 0, floor: int = 0) -> Repaired:
-    return repair_partition(disk, TOPIC, 0, SMALL, rand=Rand(seed), now_ms=NOW_MS, floor=floor)
+    """Repair, after a dry run, which changes nothing and says what the repair then does."""
+
+    def run(*, is_dry_run: bool) -> Repaired:
+        rand = Rand(seed)
+        return repair_partition(
+            disk, TOPIC, 0, SMALL, rand=rand, now_ms=NOW_MS, floor=floor, is_dry_run=is_dry_run
+        )
+
+    told = run(is_dry_run=True)  # from here on reads show what the disk really has
+    before = contents(disk)
+    assert run(is_dry_run=True) == told
+    assert contents(disk) == before
+    done = run(is_dry_run=False)
+    assert (told.kept_count, told.lost) == (done.kept_count, done.lost)
+    assert told.damaged_bytes == done.damaged_bytes
+    assert bool(told.files) <= bool(done.files)
+    return done
 
 
 def filled(count: int = 30, *, topic: TopicConfig | None = None) -> tuple[SimDisk, list[bytes]]:

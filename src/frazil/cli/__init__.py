@@ -5,6 +5,7 @@
     where.py       which node to ask, or which folder
     endpoint.py    where telemetry is sent
     progress.py    how far long work has come, on standard error
+    waiting.py     how far it is while somebody waits
     times.py       times on the command line
     logs.py        what the program says on standard error while it works
 

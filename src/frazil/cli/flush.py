@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from frazil.cli.options import add_json, folder_config
+from frazil.cli.waiting import lake_lag, waited
 from frazil.cli.where import add_where, connected, is_folder
 
 if TYPE_CHECKING:
@@ -22,7 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Bring all that is in the log into the tables, and say what was new."""
-    done = _flush_folder(options) if is_folder(options) else connected(options).flush()
+    if is_folder(options):
+        done = waited("flush", lambda: _flush_folder(options), None, is_quiet=options.json)
+    else:
+        node = connected(options)
+        done = waited("flush", node.flush, lake_lag(node), is_quiet=options.json)
     for each in done:
         say_appended(each, options.json)
     if not done and not options.json:

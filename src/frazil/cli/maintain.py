@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from frazil.cli.options import add_json, folder_config
+from frazil.cli.waiting import lake_lag, waited
 from frazil.cli.where import add_where, connected, is_folder
 
 if TYPE_CHECKING:
@@ -26,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do to the tables all that can be done, and say what that was. 1 when something could not."""
-    done = _maintain_folder(options) if is_folder(options) else connected(options).maintain()
+    if is_folder(options):
+        done = waited("maintain", lambda: _maintain_folder(options), None, is_quiet=options.json)
+    else:
+        node = connected(options)
+        done = waited("maintain", node.maintain, lake_lag(node), is_quiet=options.json)
     if options.json:
         for each in done:
             print(json.dumps(each.to_dict()))

@@ -39,6 +39,7 @@ from frazil.log.index import (
     decode_index,
 )
 from frazil.log.log import LOCK_NAME
+from frazil.log.marks import FILE_BYTES as MARKS_BYTES
 from frazil.log.marks import NAME as MARKS_NAME
 from frazil.log.marks import Marks, Promise, read_marks
 from frazil.log.recovery import (
@@ -135,7 +136,7 @@ def repair_partition(
         )
         floor = max([floor, *_reached_by_subscribers(disk, topic, partition)])
         if is_dry_run:
-            return _looked_at(place, read_marks(disk, place.folder), floor, now_ms).would_do()
+            return _looked_at(place, _settled_promise(place), floor, now_ms).would_do()
         repaired = _repair(place, floor, now_ms)
         LOST.add(sum(end - begin for begin, end in repaired.lost), reason="repair", topic=topic)
         return repaired
@@ -232,12 +233,21 @@ class _Looked:
         files = [finding.path(self.place) for finding in self.findings]
         for name in whole_files:
             file = self.place.disk.open(f"{folder}/{name}")
-            damaged += file.size()
+            damaged += max(file.size(), MARKS_BYTES if name == MARKS_NAME else 0)
             file.close()
             files.append(f"{folder}/{name}")
         return Repaired(
             kept_count=self.kept_count, lost=self.lost, damaged_bytes=damaged, files=tuple(files)
         )
+
+
+def _settled_promise(place: Place) -> Promise:
+    """What the marks say, by what the disk really has."""
+    if MARKS_NAME in place.disk.list(place.folder):
+        file = place.disk.open(f"{place.folder}/{MARKS_NAME}", "edit")
+        file.settle()
+        file.close()
+    return read_marks(place.disk, place.folder)
 
 
 def _looked_at(place: Place, promise: Promise, floor: int, now_ms: int) -> _Looked:
