@@ -8,17 +8,26 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import pyarrow as pa
 
+if TYPE_CHECKING:
+    from frazil.lake import Appended, Maintained
 from frazil import errors
+from frazil.asking import (
+    ARROW,
+    CUT_KEY,
+    ERROR_KEY,
+    ErrorAnswer,
+    Failure,
+    Limits,
+    Result,
+    result_of_run,
+)
 from frazil.errors import FrazilError, Malformed, Overloaded, Unavailable
-from frazil.lake import Appended, Maintained
-from frazil.query import Limits, Result, result_of_run
-from frazil.serve import ARROW, CUT_KEY, ERROR_KEY, ErrorAnswer, Failure
 
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 600.0
@@ -64,7 +73,7 @@ class Remote:
             "rows_max": limits.rows_max,
             "memory_bytes_max": limits.memory_bytes_max,
         }
-        connection, response = self._request("POST", "/api/v1/sql", asked, ARROW.decode())
+        connection, response = self._request("POST", "/api/v1/sql", asked, ARROW)
         run = _Coming(connection, response, self.url)
         return result_of_run(run, NEVER)
 
@@ -74,11 +83,15 @@ class Remote:
 
     def flush(self) -> list[Appended]:
         """Bring all that is acknowledged now into the tables. Returns when it is there."""
+        from frazil.lake import Appended
+
         answer = self.call("POST", "/api/v1/flush")
         return msgspec.convert(answer["commits"], list[Appended])
 
     def maintain(self) -> list[Maintained]:
         """Join small files, let old snapshots go, remove what nobody names."""
+        from frazil.lake import Maintained
+
         answer = self.call("POST", "/api/v1/maintain")
         return msgspec.convert(answer["tables"], list[Maintained])
 

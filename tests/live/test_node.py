@@ -142,7 +142,7 @@ def test_what_a_human_is_told(tmp_path: Path) -> None:
     command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
-        lines = []
+        lines: list[str] = []
         while not lines or "Ctrl-C" not in lines[-1]:
             lines.append(node.stdout.readline())
             assert lines[-1]

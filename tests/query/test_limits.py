@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from frazil.asking import Leash, Limits, Result
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
 from frazil.hot import Piece
-from frazil.query import Engine, Limits, QueryConfig, Result
+from frazil.query import Engine, QueryConfig
 from frazil.query.functions import OneScene
-from frazil.query.leash import Leash
 from frazil.query.sessions import open_session
 from tests.query.build import engine_over, log, piece_of
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.asking import Limits
 from frazil.errors import Malformed, TooLarge, Unauthenticated, Unavailable, Unknown
-from frazil.query import Limits, find_traces, histogram
+from frazil.query import find_traces, histogram
 from frazil.remote import KINDS, Remote
 from tests.serve.api import Served, fill, served
 from tests.serve.test_sql import SLOW

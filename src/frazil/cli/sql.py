@@ -69,7 +69,7 @@ def _format(options: argparse.Namespace) -> str:
 
 
 def _statements(options: argparse.Namespace) -> list[str]:
-    from frazil.query import is_blank, split_statements
+    from frazil.asking import is_blank, split_statements
 
     if options.sql not in (None, STDIN) and options.file is not None:
         raise Malformed("there is SQL in the command and in --file; give one of them")
@@ -99,10 +99,10 @@ def _read(path: str) -> str:
 
 
 def _ask(node: Embedded | Remote, text: str, how: str, options: argparse.Namespace) -> None:
+    from frazil.asking import Limits
     from frazil.cli.sql_output import Looks, pieces_of
     from frazil.cli.target import write_to_file, write_to_stdout
     from frazil.model import SystemClock
-    from frazil.query import Limits
 
     is_seen = options.output is None and sys.stdout.isatty()
     looks = Looks(

@@ -20,7 +20,7 @@ from frazil.model import NS_PER_MS, Clock
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from frazil.query import Result
+    from frazil.asking import Result
 
 MEASURED_ROWS = 1000
 """Rows that a table is fitted to; those behind them are drawn as they come."""
@@ -86,7 +86,7 @@ def _foot(result: Result, timing: str) -> str:
 
 def _json(result: Result) -> Iterator[bytes]:
     """What `POST /api/v1/sql` answers by default."""
-    from frazil.query import json_rows
+    from frazil.asking import json_rows
 
     names = json.dumps(result.schema.names, ensure_ascii=False, separators=(",", ":"))
     yield b'{"columns":%s,"rows":[' % names.encode()
@@ -100,7 +100,7 @@ def _json(result: Result) -> Iterator[bytes]:
 
 
 def _csv(result: Result) -> Iterator[bytes]:
-    from frazil.query import csv_head, csv_of
+    from frazil.asking import csv_head, csv_of
 
     yield csv_head(result.schema)
     for batch in result:

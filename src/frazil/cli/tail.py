@@ -143,7 +143,8 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Row]]:
 
 def history(node: Remote, options: argparse.Namespace) -> Iterator[Row]:
     """The last records that are there already, oldest first."""
-    from frazil.query import find_logs, json_of, row_conditions
+    from frazil.asking import json_of
+    from frazil.query import find_logs, row_conditions
 
     if options.lines == 0:
         return iter(())

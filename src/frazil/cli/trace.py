@@ -58,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(ask: Ask, options: argparse.Namespace) -> None:
-    from frazil.query import find_traces, json_of
+    from frazil.asking import json_of
+    from frazil.query import find_traces
 
     found = find_traces(
         ask,
@@ -102,8 +103,9 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
 
 
 def _show(ask: Ask, options: argparse.Namespace) -> None:
+    from frazil.asking import json_of
     from frazil.cli.waterfall import drawn
-    from frazil.query import json_of, logs_of_trace, trace, waterfall
+    from frazil.query import logs_of_trace, trace, waterfall
 
     trace_id = _whole_id(ask, options.id)
     found = trace(ask, trace_id)

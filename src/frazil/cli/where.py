@@ -49,9 +49,9 @@ def connected(options: argparse.Namespace) -> Remote:
 
 def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Remote]:
     """The node or the folder that the flags name; both are asked in the same way."""
-    from frazil.embedded import open_folder
-
     if is_folder(options):
+        from frazil.embedded import open_folder
+
         return open_folder(options.data, options.config, options.assignments)
     return connected(options)
 

@@ -2,13 +2,7 @@
 
     engine.py       Engine: one text in, a result out
     config.py       QueryConfig, Limits
-    given.py        rows that somebody else has worked out, as a result
-    result.py       Result: rows as they come, as Arrow and as other things
-    rendering.py    rows as HTML
-    written.py      rows as JSON and CSV
 
-    tokens.py       the words of SQL
-    statements.py   several of them in one text
     dialect.py      how our words are spelled for the engine
     as_of.py        tables of other times
     tables.py       all tables that a text can name
@@ -38,7 +32,6 @@
     messages.py     what both say to each other
     carrying.py     rows on their way there
     loop.py         the thread that waits for the engine and keeps time
-    leash.py        what a cancel and a time limit pull at
 
     functions.py    our functions: matches, get_json_object, now
     words.py        the language of matches
@@ -68,11 +61,9 @@ whatever may multiply rows or text runs apart. Any thread may ask; a result belo
 """
 
 from frazil.query.ask import Ask, Filters, Range, row_conditions
-from frazil.query.config import Limits, QueryConfig
+from frazil.query.config import QueryConfig
 from frazil.query.engine import Engine
 from frazil.query.functions import warm
-from frazil.query.given import result_of, result_of_run
-from frazil.query.leash import Leash
 from frazil.query.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.logs import (
     Around,
@@ -90,7 +81,6 @@ from frazil.query.logs import Which as WhichLogs
 from frazil.query.logs import conditions_of as log_conditions
 from frazil.query.metrics import Exemplar, Label, Metric, exemplars, metric_labels, metric_names
 from frazil.query.place import Place
-from frazil.query.result import Result
 from frazil.query.series import Series, SeriesAnswer, metric_series
 from frazil.query.services import (
     Dependency,
@@ -102,12 +92,10 @@ from frazil.query.services import (
     latencies,
     services,
 )
-from frazil.query.statements import is_blank, split_statements
 from frazil.query.tail import Caught, Tail
 from frazil.query.traces import SpanNode, Trace, TraceSummary, find_traces, trace
 from frazil.query.volume import Volume, volumes
 from frazil.query.waterfall import Line, waterfall
-from frazil.query.written import columns_of, csv_head, csv_of, json_of, json_rows
 
 __all__ = [
     "LOG_COLUMNS",
@@ -123,15 +111,12 @@ __all__ = [
     "Filters",
     "Label",
     "Latency",
-    "Leash",
-    "Limits",
     "Line",
     "LogRow",
     "Metric",
     "Place",
     "QueryConfig",
     "Range",
-    "Result",
     "Series",
     "SeriesAnswer",
     "Service",
@@ -141,9 +126,6 @@ __all__ = [
     "TraceSummary",
     "Volume",
     "WhichLogs",
-    "columns_of",
-    "csv_head",
-    "csv_of",
     "dependencies",
     "exemplars",
     "facets",
@@ -151,9 +133,6 @@ __all__ = [
     "find_logs",
     "find_traces",
     "histogram",
-    "is_blank",
-    "json_of",
-    "json_rows",
     "latencies",
     "log_conditions",
     "log_rows",
@@ -162,11 +141,8 @@ __all__ = [
     "metric_labels",
     "metric_names",
     "metric_series",
-    "result_of",
-    "result_of_run",
     "row_conditions",
     "services",
-    "split_statements",
     "trace",
     "volumes",
     "warm",

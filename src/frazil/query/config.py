@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from frazil.asking import Limits
 from frazil.errors import Malformed
 
 MiB = 1024 * 1024
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one query may take. None is the engine's own limit; nobody gets more than that."""
-
-    timeout_ms: int | None = None
-    memory_bytes_max: int | None = None
-    rows_max: int | None = None
 
 
 class QueryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

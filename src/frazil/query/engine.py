@@ -12,31 +12,29 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from frazil.asking import Leash, Limits, Result, Run, tokens
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unknown
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
 from frazil.query.apart import ApartRun, Worker, Workers
 from frazil.query.carrying import wanted_rows
-from frazil.query.config import Limits, QueryConfig
+from frazil.query.config import QueryConfig
 from frazil.query.counts import Counts
 from frazil.query.dialect import Spelled, spell
 from frazil.query.explain import preface_of
-from frazil.query.here import Here, Query, Rows, Run
-from frazil.query.leash import Leash
+from frazil.query.here import Here, Query, Rows
 from frazil.query.loop import Loop
 from frazil.query.narrowing import narrow_columns, narrowed
 from frazil.query.newest import NewestRun, is_worthwhile
 from frazil.query.plan import Plan
 from frazil.query.planner import Planner
 from frazil.query.pruning import Kept, prune
-from frazil.query.result import Result
 from frazil.query.sessions import LISTING, VIEWS, TableRows
 from frazil.query.snapshots import SNAPSHOTS, SNAPSHOTS_SCHEMA
 from frazil.query.steady import is_plain
 from frazil.query.tables import tables_of
 from frazil.query.tally import Tally
 from frazil.query.tiers import Tiers, rows_of
-from frazil.query.tokens import tokens
 
 if TYPE_CHECKING:
     from frazil.hot import Snapshot

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from datafusion import DataFrame
@@ -29,23 +29,6 @@ from frazil.query.sessions import (
 )
 from frazil.query.tables import tables_of
 from frazil.query.tally import Tally, added_up, tally_of
-
-
-class Run(Protocol):
-    """A query that is running, wherever that is. Read by one thread, stopped by any."""
-
-    schema: pa.Schema
-    is_cut: bool
-    """Were there more rows than it has given?"""
-
-    def next(self) -> pa.RecordBatch | None:
-        """The next rows; None at the end. Raises what the run was stopped with."""
-
-    def stop(self, error: FrazilError) -> None:
-        """End it now: whoever waits in `next` gets this error, and so does who comes later."""
-
-    def close(self) -> None:
-        """Let go of everything it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

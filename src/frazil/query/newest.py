@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Union
 
 import pyarrow as pa
 
+from frazil.asking import Run
 from frazil.errors import FrazilError
-from frazil.query.here import Rows, Run
+from frazil.query.here import Rows
 from frazil.query.plan import Newest
 from frazil.query.pruning import Kept
 from frazil.query.tiers import rows_of

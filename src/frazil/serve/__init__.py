@@ -31,7 +31,6 @@
 Everything here belongs to the event loop; whatever takes long runs in threads of its own.
 """
 
-from frazil.serve.answers import ErrorAnswer, Failure
 from frazil.serve.api import Api
 from frazil.serve.config import ServeConfig
 from frazil.serve.health import Check, checks_of, is_ready, readiness_text
@@ -39,16 +38,10 @@ from frazil.serve.life import Life
 from frazil.serve.looking import status_of
 from frazil.serve.rooms import Rooms
 from frazil.serve.status import Status
-from frazil.serve.streams import ARROW, CUT_KEY, ERROR_KEY
 
 __all__ = [
-    "ARROW",
-    "CUT_KEY",
-    "ERROR_KEY",
     "Api",
     "Check",
-    "ErrorAnswer",
-    "Failure",
     "Life",
     "Rooms",
     "ServeConfig",

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from frazil.asking import ErrorAnswer, Failure
 from frazil.errors import (
     Conflict,
     Corrupt,
@@ -35,19 +36,6 @@ STATUSES: dict[type[FrazilError], HTTPStatus] = {
     Unresolved: HTTPStatus.GATEWAY_TIMEOUT,
 }
 """Error to HTTP status. A leaf that is not here has its parent's. A test walks the tree."""
-
-
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong, in one word for programs and one sentence for people."""
-
-    kind: str
-    message: str
-
-
-class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of every answer that is no success."""
-
-    error: Failure
 
 
 def status_of(error: FrazilError | Refusal) -> HTTPStatus:

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from frazil.asking import Leash, Limits, Result
 from frazil.errors import Overloaded, Unavailable
-from frazil.query import Ask, Leash, Limits, Result
+from frazil.query import Ask
 from frazil.serve.config import ServeConfig
 from frazil.serve.request import Gone, Request
 from frazil.serve.rooms import Rooms, Sql

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from frazil.asking import json_of
 from frazil.errors import Unavailable
 from frazil.ingest import Answer
 from frazil.lake import Appended, Lake, Maintained
-from frazil.query import Ask, json_of
+from frazil.query import Ask
 from frazil.serve.answers import JSON, answer_of, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Nothing

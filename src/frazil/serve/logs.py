@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from frazil.asking import json_of
 from frazil.errors import Malformed
 from frazil.ingest import Answer, Refusal
 from frazil.model import Clock
@@ -21,7 +22,6 @@ from frazil.query import (
     facets,
     find_logs,
     histogram,
-    json_of,
     logs_around,
 )
 from frazil.serve.answers import JSON, answer_of_body

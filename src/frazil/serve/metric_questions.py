@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from frazil.asking import json_of
 from frazil.errors import Malformed
 from frazil.ingest import Answer
 from frazil.query import (
@@ -15,7 +16,6 @@ from frazil.query import (
     Range,
     SeriesAnswer,
     exemplars,
-    json_of,
     metric_labels,
     metric_names,
     metric_series,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.serve.answers import ErrorAnswer
+from frazil.asking import ErrorAnswer
 from frazil.serve.endpoints import Endpoint
 
 REFS = "#/components/schemas/{name}"

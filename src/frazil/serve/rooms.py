@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from frazil.asking import Leash, Limits, Result
 from frazil.hot import HotTier
 from frazil.ingest import Otlp
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import Clock
-from frazil.query import Leash, Limits, Result
 from frazil.serve.life import Life
 
 

@@ -6,19 +6,19 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from frazil.asking import ARROW, Limits, Result, columns_of, json_rows
 from frazil.errors import Malformed, TooLarge
 from frazil.ingest import Answer
-from frazil.query import Limits, Result, columns_of, json_rows
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Asking, Desk, watched
 from frazil.serve.request import Request
-from frazil.serve.streams import ARROW, Stream, arrow_stream, csv_stream
+from frazil.serve.streams import Stream, arrow_stream, csv_stream
 
 Format = Literal["json", "csv", "arrow"]
 FORMATS: dict[str, Format] = {
     "application/json": "json",
     "text/csv": "csv",
-    ARROW.decode(): "arrow",
+    ARROW: "arrow",
 }
 """What an `Accept` header may name."""
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**53)]

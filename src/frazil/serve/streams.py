@@ -12,17 +12,12 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
+from frazil.asking import ARROW, CUT_KEY, ERROR_KEY, Result, csv_head, csv_of
 from frazil.errors import FrazilError, TooLarge
-from frazil.query import Result, csv_head, csv_of
 from frazil.serve.answers import failure_of
 
-ARROW = b"application/vnd.apache.arrow.stream"
 CSV = b"text/csv; charset=utf-8"
 
-ERROR_KEY = b"frazil.error"
-"""In the metadata of the last batch: the failure, in JSON."""
-CUT_KEY = b"frazil.is_cut"
-"""In the metadata of the last batch: there were more rows than the limit allows."""
 PIECE_ROWS = 8192
 """Of CSV; larger batches are written in several pieces, so that no piece is large."""
 
@@ -74,7 +69,7 @@ def arrow_stream(result: Result, *, may_cut: bool) -> Stream:
         return sink.take()
 
     return Stream(
-        content_type=ARROW,
+        content_type=ARROW.encode(),
         pieces=pieces(),
         stop=result.cancel,
         close=result.close,

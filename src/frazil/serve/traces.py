@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 import msgspec
 
+from frazil.asking import json_of
 from frazil.ingest import Answer, Refusal
 from frazil.query import (
     Ask,
@@ -19,7 +20,6 @@ from frazil.query import (
     dependencies,
     failures,
     find_traces,
-    json_of,
     latencies,
     logs_of_trace,
     services,

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from frazil.asking.leash import Leash
+from frazil.asking.rendering import html_of
+from frazil.asking.run import Run
 from frazil.errors import FrazilError, TooLarge, Unavailable
-from frazil.query.here import Run
-from frazil.query.leash import Leash
-from frazil.query.rendering import html_of
 
 SHOWN_ROWS_MAX = 20
 """Rows that a notebook shows."""

@@ -1,0 +1,27 @@
+"""How answers of the API are told from errors, by whoever sends them and whoever reads them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+
+ERROR_KEY: Final = b"frazil.error"
+"""In the metadata of the last batch: the failure, in JSON."""
+CUT_KEY: Final = b"frazil.is_cut"
+"""In the metadata of the last batch: there were more rows than the limit allows."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong, in one word for programs and one sentence for people."""
+
+    kind: str
+    message: str
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of every answer that is no success."""
+
+    error: Failure
