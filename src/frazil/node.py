@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from frazil import tracing
 from frazil.config import Config
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded, open_lake
@@ -39,6 +40,8 @@ OnRoom = Callable[[str, Facts], None]
 MAINTAIN_INTERVAL_S = 1.0
 LOOK_INTERVAL_S = 1.0
 """How often the counters are looked at, for rates."""
+TRACES_S = 0.5
+"""Of a stop. Spans of our own that are not sent yet."""
 API_S = 1.0
 """Of a stop. Whoever reads can ask again."""
 DRAIN_S = 5.0
@@ -97,6 +100,7 @@ async def run(
         rooms.life.state = "stopping"
         logger.info("stopping", extra={"requests_in_hand": rooms.otlp.gate.request_count})
         stop.begin()
+        await asyncio.to_thread(tracing.flush, TRACES_S)  # also where they come back to us
         stop.note(**_hot_rows(rooms))
     logger.info("stopped", extra=stop.facts())
 

@@ -35,7 +35,7 @@ OWNERS: dict[str, set[str] | None] = {
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "ingest", "hot", "lake", "query"},
-    "opentelemetry": {"ingest", "sender", "exchange"},
+    "opentelemetry": {"own_traces", "ingest", "sender", "exchange"},
     "uvicorn": {"ingest"},
     "uvloop": {"cli"},
     "zstandard": {"ingest", "exchange"},

@@ -386,7 +386,9 @@ def test_more_calls_than_places_are_told_to_come_back(tmp_path: Path) -> None:
 class Failing(Receiver):
     """One with a mistake in it."""
 
-    async def accept(self, signal: Signal, transport: Transport, body: bytes) -> Receipt:
+    async def accept(
+        self, signal: Signal, transport: Transport, body: bytes, *, is_own: bool = False
+    ) -> Receipt:
         raise ZeroDivisionError("what nobody foresaw")
 
 
@@ -413,7 +415,9 @@ class Patient(Receiver):
 
     go: asyncio.Event
 
-    async def accept(self, signal: Signal, transport: Transport, body: bytes) -> Receipt:
+    async def accept(
+        self, signal: Signal, transport: Transport, body: bytes, *, is_own: bool = False
+    ) -> Receipt:
         self.go = asyncio.Event()
         await self.go.wait()
         return await super().accept(signal, transport, body)

@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
     from frazil.model import SystemClock, SystemRand
     from frazil.node import Ready, log_room
     from frazil.node import run as run_node
+    from frazil.own_traces import own_traces
 
     config = load(options.config, overrides_of(options), assignments=options.assignments)
     log_to_stderr()
@@ -94,7 +95,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(where), flush=True)
 
     clock, rand = SystemClock(), SystemRand()
-    uvloop.run(run_node(config, clock=clock, rand=rand, ready=say, on_room=tell))
+    with own_traces(os.environ):
+        uvloop.run(run_node(config, clock=clock, rand=rand, ready=say, on_room=tell))
     return 0
 
 

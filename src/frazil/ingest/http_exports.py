@@ -12,6 +12,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
+from frazil import tracing
 from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.ingest.access import Access
 from frazil.ingest.answers import response_of
@@ -42,6 +43,7 @@ from frazil.ingest.signals import Signal
 
 logger = logging.getLogger(__name__)
 
+OWN_HEADER = tracing.OWN_HEADER.encode()
 INLINE_BYTES_MAX = 1024 * 1024
 """Bodies that become larger are decompressed on another thread, so that nobody waits for them."""
 WORKERS = 2
@@ -119,7 +121,8 @@ class HttpExports:
                 passage.take(len(body))
             if content_type == JSON:
                 body = await self._receiver.protobuf_of_json(signal, body)
-            receipt = await self._receiver.accept(signal, "http", body)
+            is_own = OWN_HEADER in request.headers
+            receipt = await self._receiver.accept(signal, "http", body, is_own=is_own)
         response = response_of(signal, receipt.rejected_count, receipt.message)
         return answer_of_message(response, content_type)
 

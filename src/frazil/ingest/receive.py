@@ -17,6 +17,7 @@ from typing import Literal, TypeVar
 
 from blake3 import blake3
 
+from frazil import tracing
 from frazil.errors import FrazilError, Overloaded, TooLarge
 from frazil.ingest.admission import Gate
 from frazil.ingest.answers import reason_of
@@ -37,6 +38,9 @@ ones changing threads would cost more than the check."""
 JSON_INLINE_BYTES_MAX = 32 * 1024
 """The same for JSON, which takes some twenty times as long."""
 WORKERS = 2
+
+TRACED_EVERY_MS = 100
+"""Of requests, one in so long has a span: enough to see how long they take, and bounded."""
 
 TOPIC_CONFIG = TopicConfig(awaits_lake=True)
 """Telemetry stays in the log until the lake has it."""
@@ -71,13 +75,34 @@ class Receiver:
         self._log = log
         self._config = config
         self._clock = clock
+        self._traced_ns = 0
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="frazil-ingest")
         for signal in Signal:
             log.create_topic(signal.topic, TOPIC_CONFIG)
 
-    async def accept(self, signal: Signal, transport: Transport, body: bytes) -> Receipt:
-        """Take in one request in protobuf. Returns once all of it that can be is durable."""
+    async def accept(
+        self, signal: Signal, transport: Transport, body: bytes, *, is_own: bool = False
+    ) -> Receipt:
+        """Take in one request in protobuf. Returns once all of it that can be is durable.
+
+        `is_own` is one that carries spans of a node: it has none itself.
+        """
         begin_ns = self._clock.monotonic_ns()
+        if is_own:
+            tracing.note_own()
+        elif tracing.is_on() and begin_ns - self._traced_ns >= TRACED_EVERY_MS * NS_PER_MS:
+            self._traced_ns = begin_ns
+            with tracing.span(
+                "ingest.export", signal=signal.value, transport=transport, bytes=len(body)
+            ) as span:
+                receipt = await self._accept(signal, transport, body, begin_ns)
+                span.note(records=receipt.record_count, is_duplicate=receipt.is_duplicate)
+                return receipt
+        return await self._accept(signal, transport, body, begin_ns)
+
+    async def _accept(
+        self, signal: Signal, transport: Transport, body: bytes, begin_ns: int
+    ) -> Receipt:
         scanned = await self._scan(signal, body)
         if scanned.rejected_count:
             REFUSED_RECORDS.add(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from frazil import tracing
 from frazil.errors import Conflict
 from frazil.lake.catalog import reached
 from frazil.lake.commit import (
@@ -140,7 +141,9 @@ class Appender:
         did. What comes meanwhile may be left for later, so this has an end."""
         wanted = {source.place: self._feed.end(source) for source in self._feed.sources()}
         while any(self._held.get(place, 0) < end for place, end in wanted.items()):
-            done = self.append()
+            with tracing.span("lake.round") as span:
+                done = self.append()
+                _note(span, done)
             if not done:
                 return
             yield done
@@ -311,6 +314,15 @@ class Appender:
 
     def _full_name(self, name: str) -> str:
         return f"{self._config.namespace}.{name}"
+
+
+def _note(span: tracing.Span, done: list[Appended]) -> None:
+    """A round that froze only spans of our own is none to speak of: it would bring the next."""
+    own = tracing.take_own()
+    offsets = sum(part.end - part.begin for each in done for part in each.covered)
+    span.note(commits=len(done), offsets=offsets, rows=sum(each.row_count for each in done))
+    if offsets <= own:
+        span.drop()
 
 
 def _only(identities: Mapping[str, str], topics: Iterable[str]) -> dict[str, str]:

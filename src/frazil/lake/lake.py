@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from frazil import tracing
 from frazil.errors import Fenced, FrazilError, Overloaded, Unavailable
 from frazil.lake.append import Appended, Appender
 from frazil.lake.catalog import open_catalog, spark_settings
@@ -323,7 +324,12 @@ class Lake:
         if not self.config.maintain_enabled or self.session.pid is None:
             return
         try:
-            done = self._schedule.step()
+            with tracing.span("lake.maintain") as span:
+                done = self._schedule.step()
+                if done is None or done.is_nothing:
+                    span.drop()
+                else:
+                    span.note(table=done.table)
         except Exception as error:  # top of loop: it is due again later
             UNMAINTAINED.add(reason=type(error).__name__)
             is_known = isinstance(error, FrazilError)

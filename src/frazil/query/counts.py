@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from frazil.lake import ColdFile
     from frazil.query.tiers import Lot
 
-    Part = Piece | ColdFile
+    Part: TypeAlias = Piece | ColdFile
 
 KEPT_MAX = 16
 """What is kept of one piece: so many sets of columns."""

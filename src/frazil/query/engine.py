@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from frazil import tracing
 from frazil.asking import Leash, Limits, Result, Run, tokens
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unknown
 from frazil.metrics import Counter, Histogram
@@ -44,6 +45,9 @@ PLANNING_MS_MAX = 200
 """A text that took longer to plan apart is not planned here as well."""
 RETRY_AFTER_MS = 1000
 US_PER_MS = 1000
+
+SHOWN_CHARACTERS = 1000
+"""Of a query, in a span."""
 
 QUERIES = Counter("frazil.query.queries", "Queries that ended, by outcome.")
 PLACES = Counter("frazil.query.places", "Queries that began to run, by place: here or apart.")
@@ -128,19 +132,23 @@ class Engine:
         with ExitStack() as stack:
             self._take_turn(config)
             stack.callback(self._turns.release)
+            span = tracing.span("query.sql", text=text[:SHOWN_CHARACTERS])
+            stack.callback(span.end)
             job = self._job(text, config, leash or Leash(), stack)
             try:
                 begun = self._begin(job)
             except FrazilError as error:
                 QUERIES.add(outcome=type(error).__name__)
+                span.note(outcome=type(error).__name__)
                 raise
+            span.note(place=begun.place)
             closing = stack.pop_all()
         return Result(
             begun.run,
             job.leash,
             rows_max=config.rows_max,
             preface=preface_of(begun.plan, begun.kept, begun.place, begun.run.schema),
-            on_close=lambda outcome: self._finish(closing, outcome),
+            on_close=lambda outcome: self._finish(closing, span, outcome),
         )
 
     def _check(self, text: str, config: QueryConfig) -> None:
@@ -294,8 +302,9 @@ class Engine:
     def _note_duration(self, begin_ns: int) -> None:
         DURATION.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
 
-    def _finish(self, closing: ExitStack, outcome: str) -> None:
+    def _finish(self, closing: ExitStack, span: tracing.Span, outcome: str) -> None:
         QUERIES.add(outcome=outcome)
+        span.note(outcome=outcome)
         closing.close()
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
+from frazil import tracing
 from frazil.errors import FrazilError, Unavailable
 from frazil.ingest import (
     CUT,
@@ -114,7 +115,9 @@ class App:
             asked = struct_of_query(endpoint.takes, request.query, named)
         if endpoint.is_open:
             return await endpoint.serve(self._desk, asked, request)
-        with self._desk.seat():
+        name = f"{endpoint.method} {endpoint.path}"
+        parent = request.headers.get("traceparent")
+        with self._desk.seat(), tracing.span(name, parent=parent):
             return await endpoint.serve(self._desk, asked, request)
 
     def _check_page(self, request: Request, cors: list[tuple[bytes, bytes]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -45,8 +46,10 @@ class Desk:
         return self.rooms.sql
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do something in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        """Do something in a thread, which belongs to the span that we are in."""
+        inside = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: inside.run(work))
 
     async def ask(self, request: Request, question: Callable[[Ask], T]) -> T:
         """Answer a question with as many queries as it takes. `Gone` when nobody waits for it."""
