@@ -49,6 +49,22 @@ def test_a_row_is_there_once_on_its_way(world: World) -> None:
     assert world.ask("SELECT count(*) FROM spans") == [(10 * ROWS,)]
 
 
+def test_values_of_a_map_in_both_tiers(world: World) -> None:
+    """Parts of a map are counted over both tiers, which the engine joins as a union."""
+    world.add(2)
+    world.flush()
+    world.add(2)
+    world.show()
+    value = "coalesce(attributes['k'], event_name)"
+    for text in (
+        f"SELECT count(DISTINCT {value}) FROM logs",
+        "SELECT count(DISTINCT attributes['k']) FROM logs",
+        f"SELECT count(DISTINCT {value}) FROM logs WHERE attributes['k'] IS NULL",
+        "SELECT count(DISTINCT resource_attributes['k']) FROM logs WHERE service_name <> ''",
+    ):
+        assert world.ask(text) == [(4 * ROWS if value in text else 0,)]
+
+
 def test_the_boundary_lies_within_a_piece(world: World) -> None:
     """A piece of which the lake holds some rows counts from where the lake ends."""
     world.add(10)

@@ -85,6 +85,9 @@ def _settings() -> SessionConfig:
         # Other columns of a file are read where the filter's own columns have let rows pass.
         .set("datafusion.execution.parquet.pushdown_filters", "true")
         .set("datafusion.execution.parquet.reorder_filters", "true")
+        # It takes `attributes['x']` out of one side of our union of tiers and not of the other,
+        # and then refuses a count of different ones: the sides have different types.
+        .set("datafusion.optimizer.enable_leaf_expression_pushdown", "false")
     )
 
 
