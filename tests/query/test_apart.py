@@ -75,6 +75,17 @@ def test_a_process_that_dies_is_replaced(engine: Engine) -> None:
     assert engine.sql(JOIN).fetchall() == [(9,)]
 
 
+def test_a_process_that_dies_idle_harms_no_query() -> None:
+    """The system may kill one that waits; the next query gets another and knows nothing of it."""
+    with engine_over({"logs": [piece_of("logs", [log(at) for at in range(9)])]}) as engine:
+        assert engine.sql(JOIN).fetchall() == [(9,)]
+        (worker,) = engine._workers._idle
+        worker._process.kill()
+        worker._process.wait()
+        assert engine.sql(JOIN).fetchall() == [(9,)]
+        assert idle(engine) != [worker._process.pid]
+
+
 def test_a_result_that_is_closed_early_ends_its_process(engine: Engine) -> None:
     """It would work on for nobody."""
     result = engine.sql("SELECT sum(a._row) FROM logs a, logs b, logs c, logs d, logs e, logs f")

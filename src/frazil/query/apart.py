@@ -66,14 +66,17 @@ class Workers:
 
     def take(self) -> Worker:
         """One that is idle, or a new one."""
-        with self._lock:
-            if self._is_closed:
-                raise Unavailable("the query engine is closed")
-            worker = self._idle.pop() if self._idle else None
-        if worker is None:
-            worker = Worker.open(self._hello, self._loop)
-        worker.wake()
-        return worker
+        while True:
+            with self._lock:
+                if self._is_closed:
+                    raise Unavailable("the query engine is closed")
+                worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                return Worker.open(self._hello, self._loop)
+            worker.wake()
+            if worker.is_usable:
+                return worker
+            self._end(worker)  # somebody has killed it: the next query is not to blame
 
     def give_back(self, worker: Worker) -> None:
         """One that has finished waits for the next query; one that has not ends."""
