@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import select
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,16 @@ LINE_BYTES_MAX = 64 * 1024
 class Node:
     """One node on one data folder, and on the same ports after each start. Owned by the test."""
 
-    def __init__(self, folder: Path, *options: str, command: list[str] = COMMAND) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        command: list[str] = COMMAND,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
+        self.environment = dict(environment or {})
+        """On top of ours. It may be changed between two starts."""
         self.grpc_port = 0
         self.http_port = 0
         self.api_port = 0
@@ -40,6 +50,11 @@ class Node:
 
     def start(self) -> None:
         """Start the process, also again after it has ended. Returns once it accepts."""
+        self.launch()
+        self.await_ready()
+
+    def launch(self) -> None:
+        """Start the process, and wait for nothing."""
         command = [
             *self._command,
             "up",
@@ -52,8 +67,15 @@ class Node:
         ]
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, **self.environment},
             )
+
+    def await_ready(self) -> None:
+        """Returns once it accepts; kills it when it does not come to that."""
         try:
             ready = json.loads(self._first_line())
         except BaseException:
@@ -83,14 +105,15 @@ class Node:
     def kill(self) -> None:
         """SIGKILL: nothing is said, saved or finished. Harmless when it has ended already."""
         self.process.kill()
-        self._wait()
+        self.wait()
 
     def stop(self) -> int:
         """SIGTERM, as an operator would. Returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self._wait()
+        return self.wait()
 
-    def _wait(self) -> int:
+    def wait(self) -> int:
+        """Until it has ended. Returns the exit code."""
         code = self.process.wait(STOP_SECONDS_MAX)
         assert self.process.stdout is not None
         self.process.stdout.close()

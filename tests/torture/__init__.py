@@ -16,5 +16,6 @@ overload.py   ten times what the node can take, over both transports
 rows.py       kill -9 of a node that seals, files of the hot tier spoilt: SQL must not notice
 lake/         an appender broken at every step: each row once, each snapshot a prefix of the log
 tiers.py      counts asked for all the time, while Spark commits, compacts, and hot rows go
+node/         a whole node with its Spark, killed and stopped at random amid everything it does
 mutants.py    faults of our own making, which the torturer must find
 """

@@ -17,6 +17,7 @@ from tests.torture import kill9, lost_answer, overload, powercut, rot, rows, sim
 from tests.torture.checker import Verdict
 from tests.torture.lake import run as lake
 from tests.torture.mutants import MUTANTS, mutated
+from tests.torture.node import run as node
 from tests.torture.report import ANSWER_S_MAX, Report
 
 Seeded = Callable[[int], tuple[Verdict, Counter[str]]]
@@ -137,6 +138,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "rows": (rows.run, 20),
     "lake": (lake.run, 35),
     "tiers": (tiers.run, 200),
+    "node": (node.run, 50),
 }
 """Name -> (what to run, cycles when nobody says)."""
 

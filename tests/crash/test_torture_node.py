@@ -1,0 +1,13 @@
+"""A short version of the whole node's torture; `make torture KIND=node` has more acts, and Spark
+in most of them."""
+
+from __future__ import annotations
+
+from tests.torture.node.run import run
+
+
+def test_node() -> None:
+    """Killed and stopped amid traffic of all signals: every acknowledged record is there once, by
+    SQL over both tiers, in the Iceberg tables, and for whoever opens the folder."""
+    report = run(0, 4, acts=("kill", "term"))
+    assert report.is_valid, report.as_json()
