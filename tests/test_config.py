@@ -13,9 +13,9 @@ import pytest
 
 from frazil import cli
 from frazil.config import Config, load, read, reference, settings, shown, template
-from frazil.config.texts import comments
 from frazil.errors import Malformed
 from frazil.lake import KafkaConfig
+from frazil.serve import comments_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -499,7 +499,9 @@ def test_the_template_names_everything() -> None:
 
 def test_every_setting_says_what_it_is_for() -> None:
     """In a text below its field, which the template and the page are made from."""
-    silent = [each.name for each in settings() if each.keys[-1] not in comments(each.table.struct)]
+    silent = [
+        each.name for each in settings() if each.keys[-1] not in comments_of(each.table.struct)
+    ]
     assert not silent
 
 

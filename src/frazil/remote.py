@@ -22,7 +22,7 @@ from frazil.asking import (
     CUT_KEY,
     ERROR_KEY,
     ErrorAnswer,
-    Failure,
+    ErrorReason,
     Limits,
     Result,
     result_of_run,
@@ -232,7 +232,7 @@ class _Coming:
         except (OSError, pa.ArrowException, http.client.HTTPException) as error:
             raise self._named(error) from None
         if metadata is not None and ERROR_KEY in metadata:
-            raise error_of(msgspec.json.decode(metadata[ERROR_KEY], type=Failure), None)
+            raise error_of(msgspec.json.decode(metadata[ERROR_KEY], type=ErrorReason), None)
         self.is_cut = metadata is not None and CUT_KEY in metadata
         return batch
 
@@ -251,7 +251,7 @@ class _Coming:
         )
 
 
-def error_of(failure: Failure, retry_after_s: str | None) -> FrazilError:
+def error_of(failure: ErrorReason, retry_after_s: str | None) -> FrazilError:
     """The error that a node has told of."""
     kind = KINDS.get(failure.kind, Unavailable)
     if kind is Overloaded and retry_after_s is not None and retry_after_s.isdigit():

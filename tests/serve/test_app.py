@@ -43,7 +43,8 @@ def test_every_error_has_a_number(kind: type[FrazilError]) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
+        ("GET", "/nowhere", 404),
+        ("GET", "/", 200),
         ("GET", "/api/v1/sql", 405),
         ("DELETE", "/api/v1/sql", 405),
         ("GET", "/api/v1/sql/", 404),

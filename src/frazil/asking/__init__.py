@@ -21,7 +21,7 @@ from frazil.asking.rows import Result
 from frazil.asking.run import Run
 from frazil.asking.statements import is_blank, split_statements
 from frazil.asking.tokens import Token, place_of, tokens
-from frazil.asking.wire import ARROW, CUT_KEY, ERROR_KEY, ErrorAnswer, Failure
+from frazil.asking.wire import ARROW, CUT_KEY, ERROR_KEY, ErrorAnswer, ErrorReason
 from frazil.asking.written import columns_of, csv_head, csv_of, json_of, json_rows
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
     "CUT_KEY",
     "ERROR_KEY",
     "ErrorAnswer",
-    "Failure",
+    "ErrorReason",
     "Leash",
     "Limits",
     "Result",

@@ -14,14 +14,16 @@ CUT_KEY: Final = b"frazil.is_cut"
 """In the metadata of the last batch: there were more rows than the limit allows."""
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorReason(msgspec.Struct, frozen=True, kw_only=True):
     """What went wrong, in one word for programs and one sentence for people."""
 
     kind: str
+    """As malformed, unknown, too_large, overloaded, unavailable."""
     message: str
+    """What failed, with which values, and what to do."""
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The body of every answer that is no success."""
 
-    error: Failure
+    error: ErrorReason

@@ -6,6 +6,7 @@ the texts "NaN", "Infinity" and "-Infinity". CSV: the same, and what is nested i
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Iterator
@@ -15,8 +16,16 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ENCODER = msgspec.json.Encoder(enc_hook=str, decimal_format="string")
-"""What JSON has no word for, such as a stretch of time, is written as text."""
+
+def _text(value: object) -> str:
+    """What JSON has no word for, such as a stretch of time, is written as text. Times to the
+    nanosecond come as a type of their own."""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return str(value)
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_text, decimal_format="string")
 _QUOTED = re.compile(r'[",\r\n]')
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import inspect
 import json
 import re
 
-import msgspec
-
 from frazil.config.settings import Setting, Table
+from frazil.serve import comments_of
 
 BYTES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 TIMES = (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
@@ -19,29 +16,12 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 def comment_of(setting: Setting) -> str:
     """What the setting is for: the text below its field, in one line."""
-    return comments(setting.table.struct)[setting.keys[-1]]
+    return comments_of(setting.table.struct)[setting.keys[-1]]
 
 
 def purpose_of(table: Table) -> str:
     """What the settings of a table are for, in one line."""
     return " ".join(inspect.getdoc(table.struct).split())  # type: ignore[union-attr]
-
-
-@functools.cache
-def comments(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Text below each field of a struct; Python keeps them in the source only."""
-    (tree,) = ast.parse(inspect.getsource(struct)).body
-    assert isinstance(tree, ast.ClassDef)
-    comments = {}
-    for field, below in zip(tree.body, tree.body[1:], strict=False):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(below, ast.Expr)
-            and isinstance(below.value, ast.Constant)
-        ):
-            comments[field.target.id] = " ".join(str(below.value.value).split())
-    return comments
 
 
 def toml_value(value: object) -> str:

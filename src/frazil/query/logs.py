@@ -104,6 +104,8 @@ class LogRow:
     """One log record, with all there is to show of it."""
 
     place: Place
+    cursor: str
+    """That place as text: for the page behind this record, or what was logged around it."""
     time: datetime.datetime
     time_unix_nano: int
     observed_time_unix_nano: int
@@ -124,7 +126,8 @@ class LogRow:
     scope_attributes: Mapping[str, str]
 
 
-_SHOWN = tuple(name for name in LogRow.__dataclass_fields__ if name not in ("place", "severity"))
+_MADE = ("place", "cursor", "severity")
+_SHOWN = tuple(name for name in LogRow.__dataclass_fields__ if name not in _MADE)
 COLUMNS = ", ".join(("_log_partition", "_offset", "_row", *_SHOWN))
 """What a `LogRow` is made of."""
 
@@ -133,11 +136,13 @@ def log_rows(rows: Iterable[Mapping[str, Any]]) -> list[LogRow]:
     """Rows that have these columns, with maps as dicts."""
     return [
         LogRow(
-            place=Place.of(row),
+            place=place,
+            cursor=str(place),
             severity=severity_of(row["severity_number"]),
             **{name: row[name] for name in _SHOWN},
         )
         for row in rows
+        for place in (Place.of(row),)
     ]
 
 

@@ -9,6 +9,8 @@
     listing.py     all of them
     openapi.py     all of them, described for programs
     request.py     Request: what somebody asks, and the values in it
+    values.py      types of those values
+    comments.py    what is said of them, for the description
     answers.py     answers, and errors by number
     streams.py     rows on their way: Arrow and CSV
     sql.py         SQL
@@ -32,6 +34,7 @@ Everything here belongs to the event loop; whatever takes long runs in threads o
 """
 
 from frazil.serve.api import Api
+from frazil.serve.comments import comments_of
 from frazil.serve.config import ServeConfig
 from frazil.serve.health import Check, checks_of, is_ready, readiness_text
 from frazil.serve.life import Life
@@ -47,6 +50,7 @@ __all__ = [
     "ServeConfig",
     "Status",
     "checks_of",
+    "comments_of",
     "is_ready",
     "readiness_text",
     "status_of",

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.asking import ErrorAnswer, Failure
+from frazil.asking import ErrorAnswer, ErrorReason
 from frazil.errors import (
     Conflict,
     Corrupt,
@@ -45,9 +45,9 @@ def status_of(error: FrazilError | Refusal) -> HTTPStatus:
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
-def failure_of(error: FrazilError | Refusal) -> Failure:
+def failure_of(error: FrazilError | Refusal) -> ErrorReason:
     name = error.status.name if isinstance(error, Refusal) else _spelled(type(error).__name__)
-    return Failure(kind=name.lower(), message=str(error))
+    return ErrorReason(kind=name.lower(), message=str(error))
 
 
 def answer_of_error(error: FrazilError | Refusal) -> Answer:

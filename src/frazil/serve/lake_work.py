@@ -16,6 +16,7 @@ from frazil.serve.answers import JSON, answer_of, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Nothing
 from frazil.serve.request import Request
+from frazil.serve.values import Name
 
 SNAPSHOTS_MAX = 1000
 
@@ -35,7 +36,8 @@ class Tidied(msgspec.Struct, frozen=True, kw_only=True):
 class SnapshotsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which snapshots: of one table, or of all."""
 
-    table: str | None = None
+    table: Name | None = None
+    """As logs, or spans; without it, of all."""
 
 
 class Snapshots(msgspec.Struct, frozen=True, kw_only=True):

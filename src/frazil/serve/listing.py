@@ -12,7 +12,7 @@ from frazil.ingest import Answer
 from frazil.query import Around, SeriesAnswer
 from frazil.serve import logs, operating, tail, traces
 from frazil.serve import metric_questions as metrics
-from frazil.serve.answers import JSON, answer_of_body
+from frazil.serve.answers import JSON, answer_of, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Endpoint, Nothing
 from frazil.serve.lake_work import (
@@ -24,7 +24,7 @@ from frazil.serve.lake_work import (
     maintain,
     snapshots,
 )
-from frazil.serve.openapi import describe
+from frazil.serve.openapi import Group, describe
 from frazil.serve.request import Request
 from frazil.serve.sql import FORMATS, SqlAnswer, SqlRequest, sql
 from frazil.serve.status import Status
@@ -32,19 +32,51 @@ from frazil.serve.status import Status
 VERSION = "1"
 
 
-async def openapi(_: Desk, __: Nothing, ___: Request) -> Answer:
+class Welcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What this is, for somebody who came here by chance."""
+
+    name: str = "Frazil"
+    about: str = (
+        "This is the API of a Frazil node. There is no web page yet: use `frazil sql`, "
+        "`frazil tail` and `frazil status`, or the API."
+    )
+    openapi: str = "/openapi.json"
+    """All that can be asked for, described."""
+    sql: str = "/api/v1/sql"
+    status: str = "/api/v1/status"
+    ready: str = "/readyz?verbose"
+
+
+async def welcome(_: Desk, __: Nothing, ___: Request) -> Answer:
+    """What this is, and where to go on."""
+    return answer_of(Welcome())
+
+
+async def openapi(desk: Desk, _: Nothing, __: Request) -> Answer:
     """This description."""
-    return answer_of_body(_description(), JSON)
+    return answer_of_body(await desk.run(_description), JSON)
 
 
 @lru_cache(maxsize=1)
 def _description() -> bytes:
-    return msgspec.json.encode(describe(endpoints_of(), VERSION))
+    return msgspec.json.encode(describe(groups_of(), VERSION))
 
 
 def endpoints_of() -> tuple[Endpoint[Any], ...]:
     """All endpoints, in the order in which they are described."""
-    return (*_SQL, *_LOGS, *_TRACES, *_METRICS, *_LAKE, *_OPERATING)
+    return tuple(each for group in groups_of() for each in group.endpoints)
+
+
+def groups_of() -> tuple[Group, ...]:
+    """What belongs together."""
+    return (
+        Group(name="sql", about="SQL, and rows as they come.", endpoints=_SQL),
+        Group(name="logs", about="Log records.", endpoints=_LOGS),
+        Group(name="traces", about="Traces, and the services they go through.", endpoints=_TRACES),
+        Group(name="metrics", about="Metrics over time.", endpoints=_METRICS),
+        Group(name="lake", about="The Iceberg tables.", endpoints=_LAKE),
+        Group(name="operating", about="How the node does.", endpoints=_OPERATING),
+    )
 
 
 def _get(path: str, takes: Any, gives: Any, serve: Any, **more: Any) -> Endpoint[Any]:
@@ -104,6 +136,7 @@ _LAKE: tuple[Endpoint[Any], ...] = (
     _get("/api/v1/snapshots", SnapshotsRequest, Snapshots, snapshots),
 )
 _OPERATING = (
+    _get("/", Nothing, Welcome, welcome, is_open=True),
     _get("/api/v1/status", Nothing, Status, operating.status),
     _get("/api/v1/health", Nothing, operating.HealthAnswer, operating.health),
     _get("/metrics", Nothing, None, operating.metrics, types=operating.METRICS_TYPES),

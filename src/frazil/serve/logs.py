@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
@@ -27,9 +27,19 @@ from frazil.query import (
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.request import Request, moment_now, pairs_of, range_of, seconds_of
+from frazil.serve.values import (
+    Limit,
+    LogCursor,
+    Moment,
+    Names,
+    Pairs,
+    Severity,
+    SpanId,
+    Stretch,
+    Text,
+    TraceId,
+)
 
-Texts = Annotated[tuple[str, ...], msgspec.Meta(max_length=32)]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 FACETS = ("service_name", "severity", "event_name", "scope_name", "host_name", "k8s_pod_name")
 """When nobody says which."""
 BARS = 60
@@ -39,19 +49,22 @@ BARS = 60
 class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which log records. All that is given must fit."""
 
-    since: str | None = None
+    since: Moment | None = None
     """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: str | None = None
-    filter: Texts = ()
+    until: Moment | None = None
+    """The same: what comes before it counts."""
+    filter: Pairs = ()
     """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    exclude: Texts = ()
+    exclude: Pairs = ()
     """The same, for what must not be."""
-    search: str | None = None
+    search: Text | None = None
     """Words of the body."""
-    severity: str | None = None
+    severity: Severity | None = None
     """That and worse: TRACE, DEBUG, INFO, WARN, ERROR, FATAL."""
-    trace_id: str | None = None
-    span_id: str | None = None
+    trace_id: TraceId | None = None
+    """Only what was logged in this trace."""
+    span_id: SpanId | None = None
+    """Only what was logged in this span."""
 
     def which(self, clock: Clock) -> WhichLogs:
         return WhichLogs(
@@ -69,9 +82,11 @@ class FindLogsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fie
     """Which log records, and how many."""
 
     limit: Limit = 100
+    """Records of one page, at most."""
     order: Literal["newest", "oldest"] = "newest"
-    after: str | None = None
-    """The cursor of the last row of a page, to turn it."""
+    """Which of them come first."""
+    after: LogCursor | None = None
+    """The `cursor` of a page, or of one of its records: what comes behind it."""
 
 
 class LogsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +99,7 @@ class LogsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class HistogramRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which log records, and how long a bar is."""
 
-    step: str | None = None
+    step: Stretch | None = None
     """As 10s, 5m, 1h; without it the time between since and until is cut into 60."""
 
 
@@ -98,8 +113,11 @@ class HistogramAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class FacetsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which log records, and which columns or attributes of them."""
 
-    name: Texts = FACETS
+    name: Names = FACETS
+    """A column, an attribute, or `resource.` and an attribute of the resource; several by
+    repetition."""
     limit: Limit = 10
+    """Values of each, at most."""
 
 
 class FacetsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,10 +129,12 @@ class FacetsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class AroundRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What happened right before and after a log record."""
 
-    at: str
-    """Its cursor."""
-    filter: Texts = ()
+    at: LogCursor
+    """The `cursor` of that record, from another answer."""
+    filter: Pairs = ()
+    """Only those that fit, as name=value."""
     count: Limit = 10
+    """Records before it, and as many after it, at most."""
 
 
 async def find(desk: Desk, asked: FindLogsRequest, request: Request) -> Answer:

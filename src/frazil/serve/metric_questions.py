@@ -22,8 +22,8 @@ from frazil.query import (
 )
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Desk
-from frazil.serve.logs import Limit, Texts
 from frazil.serve.request import Request, moment_now, pairs_of, range_of, seconds_of
+from frazil.serve.values import Groups, Limit, Moment, Name, Pairs, Share, Stretch, Text
 
 Aggregate = Literal[
     "avg",
@@ -47,14 +47,16 @@ STEPS = 120
 class MetricsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which metrics."""
 
-    since: str | None = None
+    since: Moment | None = None
     """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: str | None = None
-    search: str | None = None
+    until: Moment | None = None
+    """The same: what comes before it counts."""
+    search: Text | None = None
     """A part of the name."""
-    filter: Texts = ()
+    filter: Pairs = ()
     """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
     limit: Limit = 100
+    """Metrics, at most."""
 
 
 class MetricsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,11 +68,16 @@ class MetricsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class OneMetricRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One metric in a stretch of time."""
 
-    name: str
-    since: str | None = None
-    until: str | None = None
-    filter: Texts = ()
+    name: Name
+    """Of the metric."""
+    since: Moment | None = None
+    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
+    until: Moment | None = None
+    """The same: what comes before it counts."""
+    filter: Pairs = ()
+    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
     limit: Limit = 10
+    """How many of what is asked for, at most; of labels, values of each."""
 
 
 class LabelsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,19 +95,29 @@ class ExemplarsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class MetricQueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One metric over time."""
 
-    name: str
+    name: Name
+    """Of the metric."""
     aggregate: Aggregate
-    since: str
-    until: str | None = None
-    step: str | None = None
+    """What becomes of the points of a step; p50 and its like, and quantile, are of distributions
+    or of numbers, rate and increase of what only counts up."""
+    since: Moment
+    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
+    until: Moment | None = None
+    """The same: what comes before it counts."""
+    step: Stretch | None = None
     """As 10s, 5m, 1h; without it the time is cut into 120."""
-    quantile: float | None = None
-    group_by: Texts = ()
-    filter: Texts = ()
-    exclude: Texts = ()
+    quantile: Share | None = None
+    """With the aggregate of that name: 0.99 is what 99 of 100 are at most."""
+    group_by: Groups = ()
+    """Labels: there is a series for each of their values; several by repetition."""
+    filter: Pairs = ()
+    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
+    exclude: Pairs = ()
+    """The same, for what must not be."""
     type: Literal["gauge", "sum", "histogram", "exponential_histogram", "summary"] | None = None
     """Needed only where a name is used for several kinds."""
     limit: Limit = 100
+    """Series, at most."""
 
 
 async def names(desk: Desk, asked: MetricsRequest, request: Request) -> Answer:

@@ -14,6 +14,7 @@ from frazil.serve.health import Check, checks_of, is_ready, readiness_text
 from frazil.serve.looking import status_of
 from frazil.serve.prometheus import OPENMETRICS_TYPE, exposition
 from frazil.serve.request import Request
+from frazil.serve.values import Name
 
 METRICS_TYPES = ("text/plain", OPENMETRICS_TYPE)
 
@@ -21,7 +22,7 @@ METRICS_TYPES = ("text/plain", OPENMETRICS_TYPE)
 class ProbeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much to say."""
 
-    verbose: str | None = None
+    verbose: Name | None = None
     """If it is there, whatever it is, each room is named."""
 
 

@@ -18,11 +18,15 @@ from frazil.errors import Malformed, TooLarge
 from frazil.ingest import Receive, Refusal, Scope
 from frazil.model import Clock
 from frazil.query import Range
+from frazil.serve.comments import comments_of
 
 BODY_TIMEOUT_S = 30.0
 """From a request's headers to the end of its body."""
 FIELDS_MAX = 200
 """Of a query string."""
+EARLIEST = datetime.datetime(1900, 1, 1, tzinfo=datetime.UTC)
+LATEST = datetime.datetime(2600, 1, 1, tzinfo=datetime.UTC)
+"""No record is from before or after; a time that is stands for these."""
 
 UNIONS = (types.UnionType, typing.Union)
 
@@ -106,7 +110,11 @@ def struct_of_query(kind: type[T], query: str, named: dict[str, str]) -> T:
             raise Malformed(f"{name} is given twice; give it once")
         else:
             given[name] = value
-    return _converted(kind, given, strict=False)
+    found = _converted(kind, given)
+    for name in given:
+        if getattr(found, name) is None:  # it says null, which is nothing that one can ask for
+            raise Malformed(f"{name} is {given[name]!r}; give it a value, or leave it out")
+    return found
 
 
 def struct_of_json(kind: type[T], body: bytes, content_type: str) -> T:
@@ -124,9 +132,10 @@ def struct_of_json(kind: type[T], body: bytes, content_type: str) -> T:
         raise Malformed(f"the body is not JSON: {error}") from None
 
 
-def _converted(kind: type[T], given: dict[str, Any], *, strict: bool) -> T:
+def _converted(kind: type[T], given: dict[str, Any]) -> T:
+    """Numbers and truth are text in a query string."""
     try:
-        return msgspec.convert(given, kind, strict=strict)
+        return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Malformed(_words(kind, str(error))) from None
 
@@ -140,7 +149,8 @@ def _words(kind: type[msgspec.Struct], message: str) -> str:
         return f"{said}; it is one of: {choices}"
     if "field" in message:
         return f"{said}; known here: {', '.join(kind.__struct_fields__) or 'nothing'}"
-    return said
+    comment = None if named is None else comments_of(kind).get(named[1])
+    return said if comment is None else f"{said}; it is: {comment}"
 
 
 def _choices(hint: Any) -> list[Any]:
@@ -178,11 +188,13 @@ def moment_of(text: str, name: str, now: datetime.datetime) -> datetime.datetime
     ago = _AGO.fullmatch(text)
     try:
         if ago is not None:
-            return now - datetime.timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            return max(EARLIEST, now - datetime.timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
         moment = datetime.datetime.fromisoformat(text)
         if moment.tzinfo is not None:
-            return moment.astimezone(datetime.UTC)
-    except (ValueError, OverflowError):
+            return min(max(EARLIEST, moment), LATEST).astimezone(datetime.UTC)
+    except OverflowError:
+        return EARLIEST  # so long ago that there was no calendar
+    except ValueError:
         pass
     raise Malformed(
         f"{name} is {text!r}; write a time with its zone, as 2026-11-16T10:00:00Z, or how long ago "

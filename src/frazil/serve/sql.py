@@ -13,6 +13,7 @@ from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Asking, Desk, watched
 from frazil.serve.request import Request
 from frazil.serve.streams import Stream, arrow_stream, csv_stream
+from frazil.serve.values import Positive
 
 Format = Literal["json", "csv", "arrow"]
 FORMATS: dict[str, Format] = {
@@ -21,20 +22,30 @@ FORMATS: dict[str, Format] = {
     ARROW: "arrow",
 }
 """What an `Accept` header may name."""
-Positive = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Query = Annotated[
+    str,
+    msgspec.Meta(
+        examples=["SELECT service_name, count(*) FROM logs GROUP BY 1 ORDER BY 2 DESC"],
+        extra_json_schema={"minLength": 1},
+    ),
+]
 
 
 class SqlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One query, and what it may take. Nobody gets more than the node's own limits."""
 
-    sql: str
+    sql: Query
+    """One SELECT, WITH, EXPLAIN, SHOW or DESCRIBE."""
     format: Format | None = None
     """Of the answer; without it, what the header Accept names, or JSON."""
     engine: Literal["spark"] | None = None
     """Run it on Spark, in its dialect: for what is too large for the node's own engine."""
     timeout_ms: Positive | None = None
+    """How long it may take."""
     rows_max: Positive | None = None
+    """Rows it may give; more than that is an error, or cut: see details."""
     memory_bytes_max: Positive | None = None
+    """What it may hold in memory while it runs."""
     details: bool = False
     """Say also which types the columns have, and cut at the limit of rows instead of refusing."""
 
@@ -43,9 +54,14 @@ class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Rows as JSON. With `details` also types, and whether there were more rows."""
 
     columns: list[str]
+    """Their names, which need not differ."""
     rows: list[list[Any]]
+    """Each has a value per column. Bytes are base64, maps are objects; numbers that JSON lacks are
+    the texts NaN, Infinity and -Infinity."""
     types: list[str] | None = None
+    """Of the columns, as Arrow calls them."""
     is_cut: bool | None = None
+    """Were there more rows?"""
 
 
 async def sql(desk: Desk, asked: SqlRequest, request: Request) -> Answer | Stream:

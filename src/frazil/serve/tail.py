@@ -22,9 +22,9 @@ from frazil.hot import HotTier
 from frazil.model.columns import METRICS, SPANS
 from frazil.query import Caught, Tail, log_conditions, log_rows, row_conditions
 from frazil.serve.desk import Asking, Desk
-from frazil.serve.logs import Texts
 from frazil.serve.request import Request, pairs_of
 from frazil.serve.streams import Live
+from frazil.serve.values import Pairs, Severity, Text
 
 EVENTS = b"text/event-stream"
 LOOK_S = 0.1
@@ -45,12 +45,14 @@ class TailRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Which rows to show as they come."""
 
     table: Literal["logs", "spans", "metrics"] = "logs"
-    filter: Texts = ()
+    """Of which table."""
+    filter: Pairs = ()
     """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    exclude: Texts = ()
-    search: str | None = None
+    exclude: Pairs = ()
+    """The same, for what must not be."""
+    search: Text | None = None
     """Words of the body; logs only."""
-    severity: str | None = None
+    severity: Severity | None = None
     """That and worse; logs only."""
     rate: Annotated[int, msgspec.Meta(ge=1, le=CATCH_MAX)] = CATCH_MAX
     """Rows that are shown at once, at most."""

@@ -30,8 +30,17 @@ from frazil.query import (
 from frazil.query import Failure as SpanFailure
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Desk
-from frazil.serve.logs import Limit, Texts
 from frazil.serve.request import Request, pairs_of, range_of, seconds_of
+from frazil.serve.values import (
+    Duration,
+    Limit,
+    Moment,
+    Name,
+    Pairs,
+    Stretch,
+    TraceCursor,
+    TraceId,
+)
 
 NS_PER_MS = 1_000_000
 
@@ -39,22 +48,29 @@ NS_PER_MS = 1_000_000
 class TracesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which traces: those with a span that fits all of these."""
 
-    since: str | None = None
+    since: Moment | None = None
     """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: str | None = None
-    service: str | None = None
-    operation: str | None = None
-    min_duration_ms: float | None = None
-    max_duration_ms: float | None = None
-    filter: Texts = ()
+    until: Moment | None = None
+    """The same: what comes before it counts."""
+    service: Name | None = None
+    """Of that span."""
+    operation: Name | None = None
+    """The name of that span."""
+    min_duration_ms: Duration | None = None
+    """Of that span."""
+    max_duration_ms: Duration | None = None
+    """Of that span."""
+    filter: Pairs = ()
     """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    exclude: Texts = ()
+    exclude: Pairs = ()
+    """The same, for what must not be."""
     errors: bool = False
     """Only traces with a span that failed."""
     roots: bool = False
     """Only the first span of a trace is looked at."""
     limit: Limit = 20
-    after: str | None = None
+    """Traces of one page, at most."""
+    after: TraceCursor | None = None
     """The cursor of the last one of a page, to turn it."""
 
 
@@ -68,7 +84,8 @@ class TracesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class TraceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which trace."""
 
-    trace_id: str
+    trace_id: TraceId
+    """32 hexadecimal digits."""
     logs: bool = False
     """With what was logged in it?"""
 
@@ -87,21 +104,26 @@ class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class StretchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stretch of time."""
 
-    since: str | None = None
-    until: str | None = None
+    since: Moment | None = None
+    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
+    until: Moment | None = None
+    """The same: what comes before it counts."""
 
 
 class ServiceRequest(StretchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stretch of time, and perhaps one service."""
 
-    service: str | None = None
+    service: Name | None = None
+    """Only this one."""
     limit: Limit = 100
+    """Lines of the answer, at most."""
 
 
 class VolumesRequest(StretchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stretch of time, and perhaps steps of it."""
 
-    step: str | None = None
+    step: Stretch | None = None
+    """As 10s, 5m, 1h; without it, all of the time is one."""
 
 
 class ServicesAnswer(msgspec.Struct, frozen=True, kw_only=True):
