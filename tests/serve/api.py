@@ -79,6 +79,15 @@ class Served:
         given = {name.lower(): value for name, value in response.getheaders()}
         return Said(status=response.status, headers=given, body=content)
 
+    def waiting_bytes(self) -> int:
+        """Of answers, in this process, that nobody has taken yet."""
+
+        async def look() -> int:
+            connections = self.api._port._state.connections
+            return sum(each.transport._inner.get_write_buffer_size() for each in connections)
+
+        return asyncio.run_coroutine_threadsafe(look(), self.loop).result(ANSWER_S)
+
     def sql(self, text: str, **more: Any) -> Said:
         return self.ask("POST", "/api/v1/sql", {"sql": text, **more})
 

@@ -131,8 +131,10 @@ def _watermarks(tier: HotTier, table: str) -> dict[int, int]:
 
 
 def _place(watermarks: dict[int, int]) -> bytes:
-    """Where to go on, as an id of an event."""
-    return ",".join(f"{part}:{end}" for part, end in sorted(watermarks.items())).encode()
+    """Where to go on, as an id of an event; where nothing has come yet, from the very first row.
+    An empty id would be none."""
+    places = sorted((watermarks or {0: 0}).items())
+    return ",".join(f"{partition}:{end}" for partition, end in places).encode()
 
 
 def _parsed(written: str) -> dict[int, int]:
