@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from frazil.cli.colours import BOLD, DIM, GREEN, YELLOW, Paint
+from frazil.cli.progress import Progress
 from frazil.version import __version__
 
 if TYPE_CHECKING:
     from frazil.config import Config
+    from frazil.model import Clock
     from frazil.node import Ready
 
 GiB = 1024**3
 MiB = 1024**2
+NS_PER_S = 1_000_000_000
+LOOK_S = 0.5
+AFTER = {"log": "lake", "lake": "hot tier", "hot": "OTLP", "ingest": "API"}
+"""Room to the one that is opened next."""
 NAME_WIDTH = 6
 OTLP_PORT, API_PORT = 4318, 4320
 """Where commands look when nobody says otherwise."""
@@ -22,13 +29,20 @@ LINE_WIDTH = 92
 
 
 class Greeting:
-    """Owned by the command. `room` may be called from any thread; a line is written at once."""
+    """Owned by the command. `room` may be called from any thread; a line is written at once. While
+    a room takes long to open, as a log does that has much to recover, a terminal shows that."""
 
-    def __init__(self, config: Config, out: TextIO) -> None:
+    def __init__(self, config: Config, out: TextIO, clock: Clock) -> None:
         self._config = config
         self._out = out
         self._paint = Paint.of(out)
-        self._took_ms = 0
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._opening = "log"
+        self._since_ns = clock.monotonic_ns()
+        self._is_up = threading.Event()
+        self._waiting = Progress("  …", clock=clock, is_quiet=not out.isatty(), stream=out)
+        threading.Thread(target=self._wait, name="frazil-greeting", daemon=True).start()
         tls = config.ingest.tls_certificate_file is not None
         self._scheme = "https" if tls else "http"
         self._say(f"{self._paint('Frazil', BOLD)} {__version__}\n")
@@ -48,12 +62,13 @@ class Greeting:
         is_off = name == "lake" and facts.get("is_there") is False
         mark = self._paint("-", YELLOW) if is_off else self._paint("✓", GREEN)
         took_ms = int(facts["took_ms"])
-        self._took_ms += took_ms
+        self._opening, self._since_ns = AFTER.get(name, ""), self._clock.monotonic_ns()
         took = self._paint(f"{took_ms / 1000:.1f} s" if took_ms >= 1000 else f"{took_ms} ms", DIM)
         self._say(f"  {mark} {shown:<{NAME_WIDTH}} {text:<{LINE_WIDTH}} {took}")
 
     def ready(self, ready: Ready) -> None:
         """It accepts requests: where, and what can be done with it now."""
+        self._is_up.set()
         config = self._config
         sizes = f"log up to {_size(config.log.disk_bytes_max)}"
         if config.hot.enabled:
@@ -68,6 +83,13 @@ class Greeting:
             f"{self._tries(ready)}\n"
             "Ctrl-C stops it."
         )
+
+    def _wait(self) -> None:
+        while not self._is_up.wait(LOOK_S):
+            seconds = (self._clock.monotonic_ns() - self._since_ns) / NS_PER_S
+            with self._lock:
+                if not self._is_up.is_set() and seconds >= LOOK_S:
+                    self._waiting.update(0, f"{self._opening} is being opened, {seconds:.0f} s")
 
     def _log(self, facts: Mapping[str, Any]) -> str:
         if not facts["offsets"]:
@@ -118,7 +140,9 @@ class Greeting:
         return "  export OTEL_EXPORTER_OTLP_HEADERS='Authorization=Bearer%20<token>'\n"
 
     def _say(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        with self._lock:
+            self._waiting.wipe()
+            print(text, file=self._out, flush=True)
 
 
 def _spark(facts: Mapping[str, Any]) -> str:

@@ -74,7 +74,8 @@ def run(options: argparse.Namespace) -> int:
         # What is ready is told in another way; a human wants to see trouble, and the end.
         logging.getLogger().setLevel(logging.WARNING)
         logging.getLogger("frazil.node").setLevel(logging.INFO)
-    greeting = None if options.json else Greeting(config, sys.stdout)
+    clock, rand = SystemClock(), SystemRand()
+    greeting = None if options.json else Greeting(config, sys.stdout, clock)
 
     def tell(name: str, facts: Mapping[str, object]) -> None:
         if greeting is not None:
@@ -94,7 +95,6 @@ def run(options: argparse.Namespace) -> int:
         }
         print(json.dumps(where), flush=True)
 
-    clock, rand = SystemClock(), SystemRand()
     with own_traces(os.environ):
         uvloop.run(run_node(config, clock=clock, rand=rand, ready=say, on_room=tell))
     return 0
