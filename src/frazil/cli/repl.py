@@ -49,8 +49,11 @@ class Repl:
         words = Words(self._node.ask)
         with History.open(words.complete):
             words.start()
-            while (line := self._read()) is not None:
+            while True:
                 try:
+                    line = self._read()
+                    if line is None:
+                        return
                     self._take(line)
                 except Leave:
                     return

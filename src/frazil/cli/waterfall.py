@@ -185,7 +185,11 @@ def _why(span: Mapping[str, Any]) -> str | None:
         message = attributes.get("exception.message")
         if kind or message:
             return safe(": ".join(part for part in (kind, message) if part))
-    return safe(span["status_message"]) if span["status_message"] else None
+    if span["status_message"]:
+        return safe(span["status_message"])
+    status = span["http_response_status_code"]
+    kind = dict(span["attributes"] or {}).get("error.type")
+    return f"HTTP {status}" if status is not None else safe(kind) if kind else None
 
 
 def _pairs(attributes: object) -> str:

@@ -244,14 +244,21 @@ class Engine:
             return self._here.start(query, narrowed(some, columns))
 
         newest = plan.newest
-        if newest is not None and not plan.is_explain and is_worthwhile(newest, kept[newest.table]):
+        if (
+            newest is not None
+            and newest.table in kept
+            and not plan.is_explain
+            and is_worthwhile(newest, kept[newest.table])
+        ):
             return NewestRun(newest, kept[newest.table], rows, start)
         return start(rows)
 
     def _count_here(self, job: _Job, tally: Tally, kept: Mapping[str, Kept]) -> Run | None:
         """Count like rows first, and have the engine add the numbers up; None when that does not
         pay, or cannot be asked."""
-        found = kept[tally.table]
+        found = kept.get(tally.table)
+        if found is None:  # a table of the engine's own, such as information_schema.routines
+            return None
         schemas = tables_of(self._schemas, job.query.spelled)
         if not found.parts or not found.is_plain or not tally.suits(schemas[tally.table]):
             return None

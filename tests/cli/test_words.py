@@ -1,0 +1,163 @@
+"""Small parts of the command: completion, version, numbers, statements, events."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frazil import __version__, cli
+from frazil.asking import is_blank, split_statements
+from frazil.cli.colours import RED, Paint
+from frazil.cli.completion import verbs_of
+from frazil.cli.completion_scripts import SCRIPTS
+from frazil.cli.quantities import age_text, brief_time, bytes_text, count_text, duration_text
+from frazil.cli.tail import parsed
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["t"], ["tail", "trace", "topics"]),
+        (["sql", "--format", "p"], ["parquet"]),
+        (["trace", "--er"], ["--errors"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["up", "--data", "/us"], ["/usr"]),
+        (["up", "--host", ""], []),
+    ],
+)
+def test_bash_completes(words: list[str], wanted: list[str]) -> None:
+    """Asked as bash asks: verbs, values of flags, flags, folders."""
+    script = SCRIPTS["bash"](verbs_of(cli.parser()))
+    asked = " ".join(f"'{word}'" for word in ["frazil", *words])
+    asking = f"COMP_WORDS=({asked}); COMP_CWORD={len(words)}; _frazil; "
+    shown = 'for word in "${COMPREPLY[@]}"; do echo "$word"; done'
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\n{asking}{shown}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == wanted
+    assert not done.stderr
+
+
+def test_every_shell_knows_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """And every flag of it."""
+    for shell in ("bash", "zsh", "fish"):
+        assert cli.main(["completion", shell]) == 0
+        script = capsys.readouterr().out
+        for verb in verbs_of(cli.parser()):
+            assert verb.name in script
+            for flag in verb.flags:
+                assert all(name.lstrip("-") in script for name in flag.names)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a report of a bug needs."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"frazil {__version__} (")
+    assert "Python 3." in shown
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """So that it is there at once."""
+    heavy = ("numba", "pyarrow", "grpc", "uvicorn", "datafusion", "pyspark")
+    program = (
+        "import sys\nfrom frazil.cli import parser\nparser().format_help()\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
+
+
+def test_numbers() -> None:
+    """Three digits that matter, and a unit."""
+    assert [duration_text(n) for n in (0, 999, 1_500, 12_340_000, 4_560_000_000)] == [
+        "0 ns",
+        "999 ns",
+        "1.50 µs",
+        "12.3 ms",
+        "4.56 s",
+    ]
+    assert duration_text(185 * 10**9) == "3m 05s"
+    assert [age_text(n) for n in (5, 3_700, 90_000)] == ["5s", "1h 01m", "1d 1h"]
+    assert [bytes_text(n) for n in (512, 1_536, 10 * 2**30)] == ["512 B", "1.50 KiB", "10 GiB"]
+    assert [count_text(n) for n in (12, 9_999, 45_600, 7_800_000)] == [
+        "12",
+        "9,999",
+        "45.6 k",
+        "7.80 M",
+    ]
+    assert brief_time(1_700_000_000_123_000_000) == "2023-11-14 22:13:20.123"
+
+
+@given(st.integers(-(2**63), 2**64))
+def test_any_time_can_be_shown(unix_nano: int) -> None:
+    """A sender may write any number."""
+    assert brief_time(unix_nano)
+
+
+def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal, unless NO_COLOR or a dumb one says otherwise."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert Paint.of(Terminal())("x", RED) == "\x1b[31mx\x1b[0m"
+    assert Paint.of(io.StringIO())("x", RED) == "x"
+    monkeypatch.setenv("TERM", "dumb")
+    assert Paint.of(Terminal())("x", RED) == "x"
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert Paint.of(Terminal())("x", RED) == "x"
+
+
+PIECES = st.sampled_from(
+    ["SELECT 1", "'a;b'", '"c;d"', "-- e;\n", "/* f; /* g; */ */", " ", "\n", "$$h;$$", "x"]
+)
+
+
+@given(st.lists(st.lists(PIECES, max_size=4), max_size=5))
+def test_statements_are_split_where_they_end(written: list[list[str]]) -> None:
+    """And nowhere else."""
+    texts = [" ".join(pieces) for pieces in written]
+    wanted = [text.strip() for text in texts if not is_blank(text)]
+    statements, rest = split_statements("".join(f"{text};" for text in texts))
+    assert statements == wanted
+    assert is_blank(rest)
+
+
+@pytest.mark.parametrize("open_end", ["SELECT 'a;", 'SELECT "b;', "SELECT /* c;", "SELECT $$d;"])
+def test_what_does_not_end_goes_on(open_end: str) -> None:
+    """A shell asks for more."""
+    statements, rest = split_statements(f"SELECT 1; {open_end}")
+    assert statements == ["SELECT 1"]
+    assert rest.strip() == open_end
+    assert not is_blank(rest)
+
+
+def test_events_of_a_stream() -> None:
+    """Name, id and data; comments and silence are nothing."""
+    lines = [
+        "retry: 1",
+        "id: 0:5",
+        "",
+        ": still here",
+        "",
+        "event: skipped",
+        'data: {"count":3}',
+        "",
+    ]
+    assert list(parsed(iter(lines))) == [
+        ("row", "0:5", {}),
+        ("row", None, {}),
+        ("skipped", None, {"count": 3}),
+    ]
