@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gc
 import http.client
 import io
 import json
+import logging
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,21 +138,41 @@ def test_a_time_limit_is_kept(there: Served) -> None:
 def test_who_leaves_takes_his_query_with_him(there: Served) -> None:
     """Otherwise impatient people would fill all places with queries that nobody waits for."""
     before = ended()
-    body = json.dumps({"sql": SLOW}).encode()
+    for _ in range(12):  # more than may run at a time
+        ask_and_leave(there)
+    assert there.sql("SELECT 1").status == 200
+    await_ended(there, before + 13)
+
+
+def test_who_leaves_is_no_error(there: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody has to look, and the log says nothing of rows that nobody waited for."""
+    before = ended()
+    assert there.sql("SELECT count(*) FROM logs a JOIN logs b USING (_offset)").status == 200
+    ask_and_leave(there, format="arrow")  # in the process that is there now: it runs at once
+    await_ended(there, before + 2)
+    assert there.sql("SELECT 1").status == 200
+    gc.collect()
+    assert [r.message for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+def ask_and_leave(there: Served, **more: str) -> None:
+    """Ask for something that takes minutes, and hang up."""
+    body = json.dumps({"sql": SLOW, **more}).encode()
     head = (
         f"POST /api/v1/sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     ).encode()
-    for _ in range(12):  # more than may run at a time
-        with socket.create_connection(("127.0.0.1", there.api.port)) as client:
-            client.sendall(head + body)
-            there.rooms.clock.sleep(0.2)
-    assert there.sql("SELECT 1").status == 200
+    with socket.create_connection(("127.0.0.1", there.api.port)) as client:
+        client.sendall(head + body)
+        there.rooms.clock.sleep(0.3)
+
+
+def await_ended(there: Served, count: float) -> None:
     for _ in range(LOOKS_MAX):
-        if ended() == before + 13:
+        if ended() == count:
             return
         there.rooms.clock.sleep(0.01)
-    raise AssertionError(f"only {ended() - before} of 13 queries have ended")
+    raise AssertionError(f"{ended()} queries have ended, of {count}")
 
 
 def ended() -> float:

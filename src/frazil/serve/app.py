@@ -204,12 +204,19 @@ async def _send_pieces(live: Live, send: Send, cors: list[tuple[bytes, bytes]]) 
 async def _piece(desk: Desk, stream: Stream, leaving: asyncio.Task[None]) -> bytes | None:
     """The next piece; `Gone` when nobody wants it any more."""
     making = asyncio.ensure_future(desk.run(lambda: next(stream.pieces, None)))
+    making.add_done_callback(_hear)
     await asyncio.wait({making, leaving}, return_when=asyncio.FIRST_COMPLETED)
     if leaving.done():
         stream.stop()
         await asyncio.wait({making})
         raise Gone
     return await making
+
+
+def _hear(making: asyncio.Future[bytes | None]) -> None:
+    """What went wrong after everybody had left, as at a stop, is nobody's news."""
+    if not making.cancelled():
+        making.exception()
 
 
 async def _send_piece(piece: bytes, send: Send) -> None:
