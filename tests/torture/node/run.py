@@ -61,6 +61,9 @@ BAD_LINE = re.compile(
 )
 """In what a node says: somebody would have to look. The cap of hot files is small here."""
 
+LINES_TOLD = 25
+LINE_CHARS_MAX = 500
+
 
 class Story:
     """Owned by one thread. What acts see of a node is here."""
@@ -118,10 +121,12 @@ class Story:
 
     def _ended(self) -> None:
         self._watch.note_end(self.mark)
-        for line in self.node.errors().splitlines():
+        lines = self.node.errors().splitlines()
+        for at, line in enumerate(lines):
             if BAD_LINE.match(line):
                 self.fired["errors_logged"] += 1
-                print(f"life {self._lives.number}: {line[:600]}", file=sys.stderr)
+                said = "\n".join(each[:LINE_CHARS_MAX] for each in lines[at : at + LINES_TOLD])
+                print(f"life {self._lives.number}: {said}", file=sys.stderr)
 
     def flush(self) -> None:
         if self._flushing is None or self._flushing.done():
@@ -133,9 +138,8 @@ class Story:
     def complain(self, problem: str) -> None:
         self.verdict.add("untrue", f"{problem}: {self.node.errors()[-2000:]}")
 
-    def cycle(self, name: str) -> None:
+    def cycle(self, name: str, work: str) -> None:
         """Some time passes, with or without a flush, and then comes an act."""
-        work = self.chance.choice(WORK)
         if work != "nothing":
             self.flush()
         if work in ("after", "maintain"):
@@ -219,22 +223,23 @@ def _ms_since(begun: float) -> int:
     return int((time.monotonic() - begun) * 1000)
 
 
-def run(cycles: int, seed: int, *, acts: Sequence[str] = ()) -> Report:
-    """So many acts, or these."""
-    chosen = list(acts) or dealt(Random(f"{seed} acts"), cycles)
-    must_fire = {"acknowledged", "asked", "flushes", "commits", *chosen}
+def run(cycles: int, seed: int, *, acts: Sequence[tuple[str, str]] = ()) -> Report:
+    """So many acts, or these; each with what goes on when it comes."""
+    chance = Random(f"{seed} acts")
+    chosen = list(acts) or [(name, chance.choice(WORK)) for name in dealt(chance, cycles)]
+    must_fire = {"acknowledged", "asked", "flushes", "commits", *(name for name, _ in chosen)}
     if len(chosen) >= SURE_CYCLES:
         must_fire |= {*ACTS, "again", "maybe", "repeated", "maintained", "asked_snapshot"}
         must_fire |= {"killed_spark", "killed_worker", "killed_starting", "forced"}
     report = Report("node", seed, must_fire=tuple(sorted(must_fire)))
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         story = Story(Path(scratch), seed, stack)
-        for number, name in enumerate(chosen):
+        for number, (name, work) in enumerate(chosen):
             begun = time.monotonic()
-            story.cycle(name)
+            story.cycle(name, work)
             report.cycles += 1
             seconds = time.monotonic() - begun
-            facts = {"cycle": number, "act": name, "s": round(seconds, 1)}
+            facts = {"cycle": number, "act": name, "work": work, "s": round(seconds, 1)}
             print(json.dumps({**facts, **story.verdict.counts}), file=sys.stderr)
         story.end()
         report.verdict.merge(story.verdict, "")
