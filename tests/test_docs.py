@@ -1,82 +1,301 @@
-"""What the documents show works: their Python runs, their make targets and links exist."""
+"""What the documents show works: every command and every program in them is run, but for those that
+`tests.pages.NOT_RUN` names with a reason; their flags, make targets and links exist."""
 
 from __future__ import annotations
 
+import configparser
+import json
+import os
 import re
-import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import frazil
 from frazil import cli
+from frazil.serve.answers import STATUSES
+from frazil.serve.listing import endpoints_of
+from tests import pages
 from tests.clients.node import Node
+from tests.pages import GUIDES, PAGES, ROOT, Block, blocks_of, commands_of, reason_not_to_run
 
-ROOT = Path(__file__).parent.parent
-PAGES = [
-    path
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-    if not {"node_modules", ".venv"} & set(path.parts)
-]
+WAIT_S = 300
+"""A flush starts Spark, perhaps on a machine that is busy otherwise."""
+SEED = 7
+QUERIES = blocks_of(ROOT / "docs" / "sql.md", "sql")
+EMPTY = ("FROM dead_letters",)
+"""Queries that find nothing when all is well."""
+
+RUNNER = """
+import json, sys
+for place, text in json.load(sys.stdin):
+    print("block", place, file=sys.stderr, flush=True)
+    exec(compile(text, place, "exec"), {"__name__": "__main__"})
+"""
+"""Runs the blocks of a page one after the other; each has its own names."""
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A folder in which a reader works, beside a node with the demo's telemetry in it."""
+
+    folder: Path
+    node: Node
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The shell of the reader. Settings tell verbs that look at this machine our ports."""
+        node = self.node
+        return os.environ | {
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "FRAZIL_URL": node.url,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{node.http_port}",
+            "FRAZIL_INGEST__GRPC_PORT": str(node.grpc_port),
+            "FRAZIL_INGEST__HTTP_PORT": str(node.http_port),
+            "FRAZIL_SERVE__HTTP_PORT": str(node.api_port),
+        }
+
+    def text(self, written: str) -> str:
+        """A text of a page with our ports, and with less of the demo."""
+        ports = {"4317": self.node.grpc_port, "4318": self.node.http_port}
+        ports["4320"] = self.node.api_port
+        for shown, real in ports.items():
+            written = re.sub(rf"\b{shown}\b", str(real), written)
+        return re.sub(r"frazil demo --seconds \d+", "frazil demo --seconds 1 --backfill 1", written)
+
+    def run(self, command: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            input=text,
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+        )
+
+    def command(self, block: Block, command: str) -> None:
+        """Run one command of a page as a shell does."""
+        command = self.text(command)
+        if pages.ENDLESS.search(command):
+            self._endless(block, command)
+            return
+        done = self.run(["bash", "-c", f"set -e -o pipefail\n{command}"])
+        good = (0, 1) if pages.JUDGES.search(command) else (0,)
+        assert done.returncode in good, f"{block.place}\n{command}\n{done.stdout}{done.stderr}"
+
+    def _endless(self, block: Block, command: str) -> None:
+        """It says something, and ends when it is told to."""
+        with subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+        ) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+        assert first, f"{block.place} says nothing: {command}"
+
+    def python(self, blocks: list[Block]) -> None:
+        """Run the programs of a page, one after the other."""
+        if not blocks:
+            return
+        texts = [(block.place, self.text(block.text)) for block in blocks]
+        done = self.run([sys.executable, "-c", RUNNER], json.dumps(texts))
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+        assert done.stdout or not any("print(" in text for _, text in texts)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A node with the demo's telemetry, most of it in the lake, the newest in the hot tier only."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "bin").mkdir()
+    wrapper = folder / "bin" / "frazil"
+    wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m frazil "$@"\n')
+    wrapper.chmod(0o755)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    with Node(folder / "data") as node:
+        desk = Desk(folder, node)
+        for command in (
+            f"frazil demo --seed {SEED} --rate 5 --backfill 15 --count 4500 --json",
+            "frazil flush --json",
+            "frazil demo --rate 50 --count 50 --json",
+        ):
+            done = desk.run(["bash", "-c", command])
+            assert done.returncode == 0, command + done.stderr
+        yield desk
+
+
+def _commands(page: Path) -> Iterator[tuple[Block, str]]:
+    """The commands of a page that can be run."""
+    if (page.name, "sh") in pages.ELSEWHERE:
+        return
+    for block in blocks_of(page, "sh"):
+        for command in commands_of(block.text):
+            if reason_not_to_run(command) is None:
+                yield block, command
+
+
+def _programs(page: Path) -> list[Block]:
+    found = blocks_of(page, "python")
+    return [] if (page.name, "python") in pages.ELSEWHERE else found
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda block: str(block.line))
+def test_every_query_finds_something(desk: Desk, query: Block) -> None:
+    """Over the demo's telemetry; and its columns are those that the page shows below it."""
+    rows = frazil.connect(desk.node.url).sql(query.text).arrow()
+    assert rows.num_rows or any(word in query.text for word in EMPTY), query.place
+    shown = _shown_below(query)
+    if shown is not None:
+        assert shown == rows.column_names, query.place
+
+
+def _shown_below(query: Block) -> list[str] | None:
+    """The names in the head of the box that follows a query."""
+    lines = query.page.read_text().splitlines()[query.line - 1 :]
+    below = lines[lines.index("```") + 1 :]
+    if below[:2] != ["", "```text"] or not below[2].startswith("┌"):
+        return None
+    return [name.strip() for name in below[3].strip("│").split("│")]
+
+
+def test_there_are_queries() -> None:
+    assert len(QUERIES) >= 20
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_every_example_runs(tmp_path: Path) -> None:
-    """A newcomer starts a node, sends the first request with curl, stops it, and flushes; then he
-    can paste every Python example of the pages, one after the other, in the same folder, and finds
-    what he has sent."""
-    (example,) = [text for text in blocks(ROOT / "README.md", "sh") if text.startswith("curl")]
-    with Node(tmp_path / "data") as node:
-        command = example.replace("4318", str(node.http_port))
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
-        assert done.stdout.startswith("HTTP/1.1 200 OK"), done.stdout + done.stderr
-        assert node.stop() == 0
-    flush = [sys.executable, "-m", "frazil", "flush", "--data", "data"]
-    done = subprocess.run(flush, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.stdout == "logs: 1 rows, 0 dead letters\n", done.stdout + done.stderr
-    pages = ["README.md", "docs/sql.md", "docs/otlp.md", "docs/operating.md", "docs/following.md"]
-    said = [run_python(text, tmp_path) for page in pages for text in blocks(ROOT / page, "python")]
-    assert len(said) >= 9
-    assert said[0].startswith("2026-09-21 14:13:20+00:00 INFO hello\n")
-    assert any('string_value: "hello"' in text for text in said)
-    assert said[-2:] == ["0 0 hello\n", "1 rows, then offset 1\n"]
+@pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.name)
+def test_every_command_runs(desk: Desk, page: Path) -> None:
+    """Beside a node, in the order of the page."""
+    for block, command in _commands(page):
+        if not pages.ON_FOLDER.search(command):
+            desk.command(block, command)
 
 
-def run_python(text: str, folder: Path) -> str:
-    done = subprocess.run([sys.executable, "-c", text], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, text + done.stderr
-    return done.stdout
+@pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.name)
+def test_every_program_runs(desk: Desk, page: Path) -> None:
+    """Beside a node, in the order of the page."""
+    desk.python([each for each in _programs(page) if not pages.ON_FOLDER.search(each.text)])
+
+
+def test_what_needs_a_folder_of_its_own(desk: Desk) -> None:
+    """Once the node has stopped, its folder can be opened."""
+    assert desk.node.stop() == 0
+    for page in GUIDES:
+        for block, command in _commands(page):
+            if pages.ON_FOLDER.search(command):
+                desk.command(block, command)
+        desk.python([each for each in _programs(page) if pages.ON_FOLDER.search(each.text)])
 
 
 def test_every_flag_in_the_pages_exists() -> None:
-    """Every `frazil …` line of a page is one that the command understands."""
-    lines = [
-        shlex.split(line, comments=True)
+    """Every `frazil …` of a page is one that the command understands, also where it is not run."""
+    parser = cli.parser()
+    calls = [
+        call
         for page in PAGES
-        for line in "\n".join(blocks(page, "sh")).splitlines()
-        if line.startswith("frazil ")
+        for block in blocks_of(page, "sh")
+        for command in commands_of(block.text)
+        for call in pages.frazil_calls(command)
     ]
-    assert len(lines) >= 3
-    for line in lines:
-        assert cli.parser().parse_args(line[1:]).run
+    assert len(calls) >= 30
+    for call in calls:
+        assert parser.parse_args(call).run, call
 
 
 def test_every_make_target_exists() -> None:
     """Every `make …` a document names is a target."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
-        for target in re.findall(r"^\s*make ([a-z]+)", "\n".join(blocks(page, "sh")), re.M):
+        text = "\n".join(block.text for block in blocks_of(page, "sh"))
+        for target in re.findall(r"^\s*make ([a-z]+)", text, re.MULTILINE):
             assert target in targets, f"{page.name} names make {target}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "llms.txt"], ids=lambda path: path.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    """A relative link names a file that is there."""
-    for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
-        assert (page.parent / link).exists(), f"{page.name} links to {link}"
+    """A relative link names a file that is there, and a heading in it."""
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
+        name, _, heading = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), f"{page.name} links to {link}"
+        if heading:
+            assert heading in _headings(target), f"{page.name} links to {link}"
+
+
+def _headings(page: Path) -> set[str]:
+    """The anchors that headings have on GitHub."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text).lower().replace(" ", "-") for text in found}
+
+
+def test_every_page_is_in_the_index() -> None:
+    """`llms.txt` names every guide."""
+    text = (ROOT / "llms.txt").read_text()
+    for page in GUIDES:
+        assert f"({page.relative_to(ROOT)})" in text, page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_tables_are_whole(page: Path) -> None:
+    """Every line of a table has as many cells as its head."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        counts = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(counts) == 1, f"{page.name}: {table.splitlines()[0]}"
+
+
+def test_every_file_in_the_pages_parses() -> None:
+    """YAML, TOML, JSON and units, as their readers would."""
+    yaml = pytest.importorskip("yaml")
+    parsers = {
+        "yaml": lambda text: list(yaml.safe_load_all(text)),
+        "toml": tomllib.loads,
+        "json": json.loads,
+        "ini": lambda text: configparser.ConfigParser(strict=False).read_string(text),
+    }
+    counts = dict.fromkeys(parsers, 0)
+    for page in PAGES:
+        for block in blocks_of(page):
+            if block.language in parsers:
+                parsers[block.language](block.text)
+                counts[block.language] += 1
+    assert counts["yaml"] >= 5 and counts["toml"] and counts["ini"]
+
+
+def test_the_api_page_has_every_endpoint() -> None:
+    """Method and path of docs/api.md are those of the code, no more and no less."""
+    page = (ROOT / "docs" / "api.md").read_text()
+    shown = set(re.findall(r"^\| (GET|POST) \| `([^`]+)` \|", page, re.MULTILINE))
+    assert shown == {(endpoint.method, endpoint.path) for endpoint in endpoints_of()}
+
+
+def test_alerts_are_on_metrics_that_exist() -> None:
+    """Every name in the rules of docs/operating.md is on the page of metrics, which is checked."""
+    known = (ROOT / "docs" / "metrics.md").read_text()
+    rules = "\n".join(block.text for block in blocks_of(ROOT / "docs" / "operating.md", "yaml"))
+    named = set(re.findall(r"\bfrazil_\w+", rules))
+    assert len(named) >= 8
+    for name in named:
+        assert f"`{name.removesuffix('_bucket')}`" in known, name
+
+
+def test_the_api_page_has_every_error() -> None:
+    """Status and kind of docs/api.md are those of the code."""
+    page = (ROOT / "docs" / "api.md").read_text()
+    shown = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", page, re.MULTILINE))
+    for kind, status in STATUSES.items():
+        name = re.sub(r"(?<!^)([A-Z])", r"_\1", kind.__name__).lower()
+        assert shown[name] == str(int(status))
