@@ -111,7 +111,8 @@ class Trip:
         is_remote = parent is not None and parent.pod is not pod
         flags = REMOTE_SPAN_FLAGS if is_remote else SPAN_FLAGS
         if parent is None:
-            trace_id = rand.randbytes(16)
+            # The time is in it: the same shop again is not the same traces again.
+            trace_id = rand.randbytes(8) + (rand.getrandbits(64) ^ at_ns).to_bytes(8, "big")
             begin = b"\x0a\x10%b\x12\x08%b%b%b" % (trace_id, span_id, _head(name, kind), flags)
         else:
             trace_id = parent.trace_id
