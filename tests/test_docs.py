@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -260,7 +260,7 @@ def test_tables_are_whole(page: Path) -> None:
 def test_every_file_in_the_pages_parses() -> None:
     """YAML, TOML, JSON and units, as their readers would."""
     yaml = pytest.importorskip("yaml")
-    parsers = {
+    parsers: dict[str, Callable[[str], object]] = {
         "yaml": lambda text: list(yaml.safe_load_all(text)),
         "toml": tomllib.loads,
         "json": json.loads,

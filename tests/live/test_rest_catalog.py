@@ -39,7 +39,7 @@ from tests.lake.test_append import CLOCK, World, expected, run_here
 from tests.lake.test_maintain import do_here
 from tests.live.rest_proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
 from tests.live.rest_server import RestServer
-from tests.test_docs import blocks
+from tests.pages import blocks_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # those of PySpark
@@ -115,7 +115,7 @@ def test_all_who_read_find_the_same(server: RestServer, tmp_path: Path) -> None:
     """A node's rooms over a REST catalog, set as the documentation says: tables are brought up to
     date, filled on Spark, joined, and every engine finds each row once."""
     settings = tmp_path / "frazil.toml"
-    example = blocks(PAGE, "toml")[0]
+    example = blocks_of(PAGE, "toml")[0].text
     settings.write_text(example.replace(PAGE_URI, server.uri), encoding="utf-8")
     folder = tmp_path / "data"
     little = {"driver_memory_bytes": 512 * MiB}
