@@ -302,3 +302,11 @@ def test_a_folder_that_a_node_has(run: Run, node: Node) -> None:
     """Is refused, and nothing is changed."""
     for verb in ("topics", "subscribers", "repair"):
         assert str(node.process.pid) in run(verb, "--data", str(node.folder), code=1)
+
+
+def test_a_folder_of_a_node_is_asked_for_by_its_url(
+    node: Node, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever names the folder is told how to ask who has it."""
+    assert cli.main(["sql", "--data", str(node.folder), "SELECT 1"]) == 1
+    assert "--url instead of --data" in capsys.readouterr().err

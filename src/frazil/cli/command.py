@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from frazil.cli.version import Version
-from frazil.errors import FrazilError, Malformed
+from frazil.errors import FrazilError, Held, Malformed
 
 FAILED = 1
 WRONG_USE = 2
@@ -56,6 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Malformed as error:
         print(f"frazil: {error}", file=sys.stderr)
         return WRONG_USE
+    except Held as error:
+        hint = "; or ask the node, with --url instead of --data" if hasattr(options, "url") else ""
+        print(f"frazil: {error}{hint}", file=sys.stderr)
+        return FAILED
     except FrazilError as error:
         print(f"frazil: {error}", file=sys.stderr)
         return FAILED
