@@ -129,6 +129,52 @@ def test_the_type_must_be_said(there: Served) -> None:
     assert (said.status, "rows come as" in said.message) == (400, True)
 
 
+ODD = {
+    "to_timestamp_micros(9223372036854775807)": (400, 200),
+    "to_timestamp(-62135596801)": (400, 400),
+    "date '0001-01-01' - INTERVAL '1 day'": (400, 200),
+    "arrow_cast(2147483647, 'Date32')": (400, 200),
+    "arrow_cast(9223372036854775807, 'Date64')": (400, 200),
+    "arrow_cast(9223372036854775807, 'Duration(Second)')": (400, 200),
+    "make_array(arrow_cast(2147483647, 'Date32'))": (400, 200),
+    "1 / 0": (400, 400),
+    "CAST('x' AS INT)": (400, 400),
+    "chr(55296)": (400, 400),
+    "INTERVAL '1 month 3 days'": (200, 200),
+    "arrow_cast(1, 'Timestamp(Nanosecond, None)')": (200, 200),
+    "arrow_cast(1, 'Decimal256(76, 0)')": (200, 200),
+    "named_struct('a', make_array('NaN'::double), 'b', X'ff00')": (200, 200),
+    "map(make_array(1, 2), make_array(now(), NULL))": (200, 200),
+    "18446744073709551615": (200, 200),
+    "arrow_cast('a', 'Dictionary(Int8, Utf8)')": (200, 200),
+    "arrow_cast(X'00', 'BinaryView')": (200, 200),
+    "chr(0)": (200, 200),
+    "NULL": (200, 200),
+}
+"""What can be selected -> the status as text (JSON and CSV), and as Arrow."""
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_values_are_written_or_refused(there: Served, text: str) -> None:
+    """And nothing of it is a failure of the node, nor a success that has no end."""
+    as_text, as_arrow = ODD[text]
+    for how, status in (("json", as_text), ("csv", as_text), ("arrow", as_arrow)):
+        said = there.sql(f"SELECT {text} AS a", format=how)
+        assert said.status == status, (how, said.body)
+        if status == 200 and how == "json":
+            assert len(said.json["rows"]) == 1
+        elif status == 200 and how == "csv":
+            assert said.body.startswith(b"a\n")
+            assert len(list(csv.reader(io.StringIO(said.body.decode())))) == 2
+        elif status == 200:
+            assert pa.ipc.open_stream(said.body).read_all().num_rows == 1
+
+
+def test_no_rows_have_a_line_of_names(there: Served) -> None:
+    said = there.sql("SELECT body, _row FROM logs WHERE false", format="csv")
+    assert (said.status, said.body) == (200, b"body,_row\n")
+
+
 def test_a_time_limit_is_kept(there: Served) -> None:
     said = there.sql(SLOW, timeout_ms=300)
     assert said.status == 413

@@ -16,6 +16,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.errors import Malformed
+
 
 def _text(value: object) -> str:
     """What JSON has no word for, such as a stretch of time, is written as text. Times to the
@@ -36,7 +38,7 @@ def columns_of(schema: pa.Schema) -> list[dict[str, str]]:
 
 def json_rows(batch: pa.RecordBatch) -> Iterator[bytes]:
     """Each row as a list in JSON."""
-    columns = [plain(column) for column in batch.columns]
+    columns = _columns(batch)
     if not columns:
         return iter([b"[]"] * batch.num_rows)
     return map(_ENCODER.encode, zip(*columns, strict=True))
@@ -45,6 +47,19 @@ def json_rows(batch: pa.RecordBatch) -> Iterator[bytes]:
 def json_of(value: object) -> bytes:
     """A value in JSON, written as those of rows are."""
     return _ENCODER.encode(value)
+
+
+def _columns(batch: pa.RecordBatch) -> list[list[Any]]:
+    found = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            found.append(plain(column))
+        except (OverflowError, ValueError):
+            raise Malformed(
+                f"the column {name} has a {column.type} that no calendar has, such as a day after "
+                "the year 9999; ask for Arrow, or make it text or a number with CAST"
+            ) from None
+    return found
 
 
 def plain(column: pa.Array) -> list[Any]:
@@ -66,6 +81,8 @@ def _moments(column: pa.Array) -> list[str | None]:
 
 
 def _moment(text: str) -> str:
+    if text.startswith("<"):  # Arrow says that it is out of range
+        raise ValueError(text)
     day, _, time = text.partition(" ")
     whole, dot, part = time.partition(".")
     part = part.rstrip("0")
@@ -98,7 +115,7 @@ def csv_head(schema: pa.Schema) -> bytes:
 
 def csv_of(batch: pa.RecordBatch) -> bytes:
     """Lines of CSV. What is not there is an empty cell; an empty text is one in quotes."""
-    columns = [map(_cell, plain(column)) for column in batch.columns]
+    columns = [map(_cell, column) for column in _columns(batch)]
     return "".join(",".join(row) + "\n" for row in zip(*columns, strict=True)).encode()
 
 

@@ -41,6 +41,8 @@ REQUESTS = Counter("frazil.serve.requests", "Requests to the API that were answe
 DURATION = Histogram("frazil.serve.duration.ms", "From a request to the API to its last byte.")
 SENT = Counter("frazil.serve.sent.bytes", "Bytes of answers of the API.")
 
+FAILED = "this request failed inside the node, which has logged why"
+
 SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -102,8 +104,7 @@ class App:
             raise
         except Exception:  # top of loop: what one request breaks must not become everybody's
             logger.exception("request failed", extra={"path": request.path})
-            why = "this request failed inside the node, which has logged why"
-            return answer_of_error(Unavailable(why))
+            return answer_of_error(Unavailable(FAILED))
 
     async def _serve(
         self, endpoint: Endpoint[Any], named: dict[str, str], request: Request
@@ -209,8 +210,18 @@ async def _piece(desk: Desk, stream: Stream, leaving: asyncio.Task[None]) -> byt
     if leaving.done():
         stream.stop()
         await asyncio.wait({making})
+    try:
+        piece = await making
+    except FrazilError:
+        if leaving.done():
+            raise Gone from None
+        raise
+    except Exception:  # top of loop: what one request breaks must not become everybody's
+        logger.exception("request failed")
+        raise Unavailable(FAILED) from None
+    if leaving.done():
         raise Gone
-    return await making
+    return piece
 
 
 def _hear(making: asyncio.Future[bytes | None]) -> None:

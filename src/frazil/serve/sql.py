@@ -25,8 +25,8 @@ FORMATS: dict[str, Format] = {
 Query = Annotated[
     str,
     msgspec.Meta(
+        min_length=1,
         examples=["SELECT service_name, count(*) FROM logs GROUP BY 1 ORDER BY 2 DESC"],
-        extra_json_schema={"minLength": 1},
     ),
 ]
 

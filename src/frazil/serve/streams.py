@@ -81,12 +81,14 @@ def csv_stream(result: Result) -> Stream:
     """Rows as CSV, with a line of names first."""
 
     def pieces() -> Iterator[bytes]:
-        yield csv_head(result.schema)
+        head = csv_head(result.schema)  # with the first rows: what fails before is no success
         for batch in result:
             for start in range(0, batch.num_rows, PIECE_ROWS):
-                yield csv_of(batch.slice(start, PIECE_ROWS))
+                yield head + csv_of(batch.slice(start, PIECE_ROWS))
+                head = b""
         if result.is_cut:
             raise _cut(result)
+        yield head
 
     return Stream(
         content_type=CSV,
