@@ -25,6 +25,7 @@ from frazil.lake import Lake, LakeConfig, Session
 from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
+from frazil.remote import Remote
 from tests.clients.node import COMMAND, Node
 from tests.conformance.cases import NOW_NS, log, logs, metric, metrics, span, spans
 from tests.conformance.clients import PROTOBUF, send_http
@@ -214,7 +215,8 @@ def test_every_engine_finds_what_was_acknowledged(
 def test_a_node_fills_its_tables_and_finishes(
     tmp_path: Path, settings: Path, catalog: Callable[[], Catalog]
 ) -> None:
-    """By itself while it runs; and what came last when it is told to stop."""
+    """By itself while it runs, at once when it is asked to; and what came last when it is told to
+    stop."""
     folder = tmp_path / "data"
     with Node(folder, "--config", str(settings)) as node:
         send_all(node)
@@ -229,11 +231,27 @@ def test_a_node_fills_its_tables_and_finishes(
 
         wait_for(is_filled)
         send_all(node, REQUESTS)
+        check_flush(frazil.connect(node.url), catalog(), 2 * REQUESTS)
+        send_all(node, 2 * REQUESTS)
         assert node.stop() == 0
     for name in NAMES:
         table = catalog().load_table(f"frazil.{name}")
-        assert by_duckdb(table, name) == wanted(name, 2 * REQUESTS)
+        assert by_duckdb(table, name) == wanted(name, 3 * REQUESTS)
         check_prefixes(table)
+
+
+def check_flush(remote: Remote, made: Catalog, request_count: int) -> None:
+    """When a flush over HTTP returns, all that was acknowledged before is in the tables; and the
+    API lists the snapshots that they have."""
+    assert all(commit.row_count > 0 for commit in remote.flush())
+    for name in NAMES:
+        table = made.load_table(f"frazil.{name}")
+        assert by_duckdb(table, name) == wanted(name, request_count)
+        listed = remote.get("/api/v1/snapshots", {"table": name})["snapshots"]
+        assert {each["snapshot_id"] for each in listed} == {
+            each.snapshot_id for each in table.snapshots()
+        }
+    assert remote.get("/api/v1/status")["lake"]["last_commit"] is not None
 
 
 def test_trouble_clears_when_it_is_mended(tmp_path: Path, without_java: pytest.MonkeyPatch) -> None:
