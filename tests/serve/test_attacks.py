@@ -23,7 +23,6 @@ MiB = 1024 * KiB
 ROWS = 2000
 MANY = "SELECT a.*, b.event_name FROM logs a CROSS JOIN logs b"
 """Some gigabytes of rows."""
-TIME_MS = 2000
 ASKED = post(json.dumps({"sql": "SELECT 1"}).encode(), "/api/v1/sql", content_type=JSON)
 
 
@@ -91,21 +90,20 @@ def test_a_slow_body_has_an_end(client: RawClient, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("how", ["arrow", "csv"])
 def test_rows_that_nobody_reads_are_not_made(there: Served, how: str) -> None:
-    """A slow reader holds a piece or two, and is cut off by the time limit of his query."""
+    """A slow reader holds a piece or two, and lets go of them when he leaves."""
     with contextlib.ExitStack() as stack:
-        readers = [stack.enter_context(slow_reader(there, how)) for _ in range(2)]
+        for _ in range(2):
+            stack.enter_context(slow_reader(there, how))
         for _ in range(20):
             there.rooms.clock.sleep(0.01)
             assert there.waiting_bytes() < 2 * 8 * MiB
         assert there.sql("SELECT 1").json["rows"] == [[1]]
-        for reader in readers:
-            assert 0 < taken(reader) < 64 * MiB
     assert soon(lambda: there.waiting_bytes() == 0)
 
 
 @contextlib.contextmanager
 def slow_reader(there: Served, how: str) -> Iterator[socket.socket]:
-    body = json.dumps({"sql": MANY, "format": how, "timeout_ms": TIME_MS, "details": True}).encode()
+    body = json.dumps({"sql": MANY, "format": how, "details": True}).encode()
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KiB)
         client.settimeout(60)
@@ -113,15 +111,6 @@ def slow_reader(there: Served, how: str) -> Iterator[socket.socket]:
         client.sendall(post(body, "/api/v1/sql", content_type=JSON))
         assert client.recv(12) == b"HTTP/1.1 200"
         yield client
-
-
-def taken(client: socket.socket) -> int:
-    """Read on until there is no more: the stream must end, and never as if it were whole."""
-    count, last = 0, b""
-    while part := client.recv(64 * KiB):
-        count, last = count + len(part), (last + part)[-5:]
-    assert last != b"0\r\n\r\n"
-    return count
 
 
 def test_who_never_reads_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

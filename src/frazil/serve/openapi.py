@@ -227,5 +227,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(endpoint: Endpoint[Any]) -> str:
-    words = re.findall(r"\w+", endpoint.path.removeprefix("/api/v1"))
+    """Unlike any other: a page for probes is not the question of the same name."""
+    words = re.findall(r"\w+", endpoint.path)
+    words = words[2:] if endpoint.path.startswith("/api/v1/") else ["node", *words]
     return "_".join([endpoint.method.lower(), *words])
