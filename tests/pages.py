@@ -33,7 +33,7 @@ NOT_RUN = {
     r"frazil \S+.*--(token-file|ca-file|tls-\S+)\b": "needs files of the reader; tests/live",
     r"frazil .*(/var/|/backup|/mnt/|https://)": "another machine",
     r"make\b": "targets are looked up; these tests are run by one of them",
-    r"python examples/": "does not end, and has a Spark of its own; tests/live",
+    r"(python|spark-submit \S+ \S+) examples/": "does not end, on a Spark of its own; tests/live",
     r"(\S+/)?pip install\b|python3? -m (pip|venv)\b|git clone\b|cd frazil\b": "a network",
     r"opentelemetry-(bootstrap|instrument)\b": "a package that is not among ours",
     r"(sudo|docker|podman|kubectl|apt-get|systemctl|journalctl|crontab|openssl)\b": "root, or more",

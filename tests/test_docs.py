@@ -121,20 +121,26 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A node with the demo's telemetry, most of it in the lake, the newest in the hot tier only."""
     folder = tmp_path_factory.mktemp("docs")
     (folder / "bin").mkdir()
-    wrapper = folder / "bin" / "frazil"
-    wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m frazil "$@"\n')
-    wrapper.chmod(0o755)
+    _program(folder / "bin" / "frazil", f'"{sys.executable}" -m frazil')
+    if (curl := shutil.which("curl")) is not None:
+        _program(folder / "bin" / "curl", f"{curl} --silent --show-error --fail")
     (folder / "examples").symlink_to(ROOT / "examples")
     with Node(folder / "data") as node:
         desk = Desk(folder, node)
         for command in (
-            f"frazil demo --seed {SEED} --rate 5 --backfill 15 --count 4500 --json",
+            f"frazil demo --seed {SEED} --rate 3 --backfill 15 --count 2700 --json",
             "frazil flush --json",
             "frazil demo --rate 50 --count 50 --json",
         ):
             done = desk.run(["bash", "-c", command])
             assert done.returncode == 0, command + done.stderr
         yield desk
+
+
+def _program(path: Path, command: str) -> None:
+    """A program for the reader's shell. His `curl` does not take a refusal for a success."""
+    path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    path.chmod(0o755)
 
 
 def _commands(page: Path) -> Iterator[tuple[Block, str]]:
