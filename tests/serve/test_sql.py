@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import gc
 import http.client
@@ -10,6 +11,7 @@ import json
 import logging
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +23,11 @@ from tests.serve.api import Served, fill, served
 ROWS = 3000
 SLOW = "SELECT sum(length(a.body || b.body)) FROM logs a CROSS JOIN logs b CROSS JOIN logs c"
 """Takes minutes."""
+APART = "SELECT count(*) FROM logs a JOIN logs b USING (_offset)"
+"""Starts the process that such queries run in, which then waits for the next one."""
 LOOKS_MAX = 1000
+CLOSE_S_MAX = 60
+"""The query takes many times as long."""
 
 
 @pytest.fixture(scope="module")
@@ -193,12 +199,31 @@ def test_who_leaves_takes_his_query_with_him(there: Served) -> None:
 def test_who_leaves_is_no_error(there: Served, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody has to look, and the log says nothing of rows that nobody waited for."""
     before = ended()
-    assert there.sql("SELECT count(*) FROM logs a JOIN logs b USING (_offset)").status == 200
-    ask_and_leave(there, format="arrow")  # in the process that is there now: it runs at once
+    assert there.sql(APART).status == 200  # so that the other one runs at once
+    ask_and_leave(there, format="arrow")
     await_ended(there, before + 2)
     assert there.sql("SELECT 1").status == 200
     gc.collect()
     assert [r.message for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("how", ["json", "arrow"])
+def test_a_stop_waits_for_no_query(tmp_path: Path, how: str) -> None:
+    """Whoever is cut off takes his query with him; it would go on for as long as one may take."""
+    with served(tmp_path / "data", query={"timeout_ms": 3_600_000}) as there:
+        fill(there, ROWS)
+        assert there.sql(APART).status == 200  # so that the other one runs at once
+        before = ended()
+        body = json.dumps({"sql": SLOW, "format": how})
+        with closing(http.client.HTTPConnection("127.0.0.1", there.api.port)) as asking:
+            asking.request("POST", "/api/v1/sql", body, {"Content-Type": "application/json"})
+            there.rooms.clock.sleep(0.3)
+            close_api(there)
+            await_ended(there, before + 1)
+
+
+def close_api(there: Served) -> None:
+    asyncio.run_coroutine_threadsafe(there.api.close(0.1), there.loop).result(CLOSE_S_MAX)
 
 
 def ask_and_leave(there: Served, **more: str) -> None:

@@ -131,11 +131,15 @@ class Asking:
 
 @contextlib.asynccontextmanager
 async def watched(request: Request, cancel: Callable[[], None]) -> AsyncIterator[None]:
-    """While this goes on, somebody waits for it; if he leaves, it is cancelled, and `Gone`."""
+    """While this goes on, somebody waits for it; if he leaves, it is cancelled, and `Gone`. Also
+    when a stop cuts him off: it would go on in its thread, which the stop waits for."""
     watch = asyncio.create_task(request.gone())
     watch.add_done_callback(lambda task: None if task.cancelled() else cancel())
     try:
         yield
+    except asyncio.CancelledError:
+        cancel()
+        raise
     except Unavailable:
         if watch.done():
             raise Gone from None
