@@ -44,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.01
 """How often to look whether all is visible."""
+STARTING_MS = 10_000
+"""So long a query waits for rows that were there before the start."""
 STUCK_MS = 30_000
 """Without a single new row for so long, something is wrong that waiting does not mend."""
 
@@ -164,7 +166,26 @@ class Embedded:
             return self._ask_spark(text, limits or Limits())
         if self._error is not None:
             raise Unavailable(f"recent rows are not read any more: {self._error}")
+        if not self.tier.has_caught_up:
+            self._see_what_was(leash)
         return self.engine.sql(text, limits=limits, leash=leash)
+
+    def _see_what_was(self, leash: Leash | None) -> None:
+        """Wait until all rows are visible that were there before the start: whoever has seen one
+        then finds it again. `Unavailable` when that takes too long. What cannot be read at all is
+        not waited for; the node's health says so."""
+        begin_ns = self._clock.monotonic_ns()
+        while not self.tier.has_caught_up and self.tier.trouble is None:
+            if leash is not None:
+                leash.check()
+            if self._error is not None:
+                raise Unavailable(f"recent rows are not read any more: {self._error}")
+            if self._clock.monotonic_ns() - begin_ns > STARTING_MS * NS_PER_MS:
+                raise Unavailable(
+                    f"{self.tier.lag} requests of the log are not visible yet after the start; "
+                    "ask again in a moment"
+                )
+            self._clock.sleep(LOOK_S)
 
     def ask(self, text: str) -> pa.Table:
         """All rows of one query at once. What the questions in `frazil.query` are asked with."""

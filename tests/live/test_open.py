@@ -196,3 +196,33 @@ def test_a_program_may_end_without_closing(tmp_path: Path) -> None:
             check=False,
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "[(80,)]\n", "")
+
+
+def test_what_was_there_before_a_start_is_there_after_it(tmp_path: Path) -> None:
+    """The first answer of a node that was killed shows every row that the last one has shown."""
+    with Node(tmp_path / "data", "--set", "lake.enabled=false") as node:
+        for round_number in range(3):
+            fill(node, [f"{round_number}-{name}" for name in NAMES])
+            node.kill()
+            node.start()
+            found = frazil.connect(node.url).sql("SELECT count(*) FROM logs").fetchall()
+            assert found == [(2 * len(NAMES) * (round_number + 1),)]
+
+
+def test_a_query_does_not_wait_for_ever_for_what_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that do not come are named, and not left out in silence."""
+    with Node(tmp_path / "data") as node:
+        fill(node, ["one"])
+        assert node.stop() == 0
+    shutil.rmtree(tmp_path / "data" / "hot")
+    monkeypatch.setattr(embedded, "STARTING_MS", 200)
+    monkeypatch.setattr(HotTier, "step", lambda _: 0)
+    disk, clock = RealDisk(tmp_path / "data"), SystemClock()
+    with (
+        Log.open(disk, clock=clock, rand=random.SystemRandom()) as log,
+        Embedded.over(log, disk, Config(), clock=clock) as opened,
+        pytest.raises(Unavailable, match="1 requests of the log are not visible yet"),
+    ):
+        opened.sql("SELECT 1")

@@ -112,7 +112,11 @@ class HotPartition:
     @property
     def is_whole(self) -> bool:
         """Is every row visible that the log has?"""
-        return self.watermark >= self.log.view.durable_watermark and self._is_gapless
+        return self.has_shown(self.log.view.durable_watermark)
+
+    def has_shown(self, end: int) -> bool:
+        """Is every row below this offset visible?"""
+        return self.watermark >= end and self._is_gapless
 
     @property
     def stretches(self) -> list[Stretch]:

@@ -70,6 +70,8 @@ class HotTier:
         self._sealer = Sealer(self._shown, config, clock, held)
         self._followed: set[str] = set()
         self._stalled_ns: dict[HotPartition, int] = {}
+        self._old: dict[HotPartition, int] = {}
+        """How far the log went when the tier was opened, until all of that is visible."""
         self.trouble: str | None = None
         """Why the log could not be read, the last time it could not."""
         self.died: BaseException | None = None
@@ -108,6 +110,7 @@ class HotTier:
         tier._follow_new()
         with tier._shown.swap:
             tier._shown.publish()
+        tier._old = {p: p.log.view.durable_watermark for p in tier._shown.partitions}
         return tier
 
     def pieces(self, table: str) -> tuple[Piece, ...]:
@@ -235,6 +238,13 @@ class HotTier:
     def is_whole(self) -> bool:
         """Is every row visible that the log has, also those of files that are made anew?"""
         return all(p.is_whole for p in self._shown.partitions)
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Is every row visible that the log had when this was opened? Once it is, it stays so."""
+        if self._old and all(p.has_shown(end) for p, end in self._old.items()):
+            self._old = {}
+        return not self._old
 
     @property
     def is_behind(self) -> bool:
