@@ -14,6 +14,9 @@ from pathlib import Path
 from types import TracebackType
 
 SECONDS_MAX = 30
+TRIES_MAX = 10
+PAUSE_S = 3
+"""Without a letter for so long, nothing comes by itself."""
 _COLOURS = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
@@ -48,6 +51,18 @@ class Terminal:
             except OSError as error:
                 raise AssertionError(f"it ended with {_plain(seen)}") from error
         return _plain(seen)
+
+    def interrupt(self, wanted: str) -> None:
+        """Ctrl-C, as often as it takes, as a person does: one that comes in the middle of a
+        completion is lost."""
+        seen = b""
+        for _ in range(TRIES_MAX):
+            self.write("\x03")
+            while select.select([self._ours], [], [], PAUSE_S)[0]:
+                seen += os.read(self._ours, 65536)
+                if wanted in _plain(seen):
+                    return
+        raise AssertionError(f"{wanted} was never written, but {_plain(seen)}")
 
     def has_child(self) -> bool:
         """Has it started a process that still runs?"""

@@ -98,12 +98,10 @@ def test_completion(shell: Terminal) -> None:
     """Of columns, and of attributes that are there."""
     shell.write("SELECT severity_n" + TAB)
     shell.read_until("severity_number")
-    shell.write(CTRL_C)
-    shell.read_until(PROMPT)
+    shell.interrupt(PROMPT)
     shell.write("SELECT attributes['us" + TAB)
     shell.read_until("user']")
-    shell.write(CTRL_C)
-    shell.read_until(PROMPT)
+    shell.interrupt(PROMPT)
 
 
 def test_ctrl_c_stops_a_query(shell: Terminal) -> None:

@@ -21,6 +21,8 @@ _SQL = (
 )
 SAMPLE_ROWS = 2000
 """The newest rows of a table, in which attributes are looked for."""
+WAIT_S = 10.0
+"""Whoever asks for words before they are there waits for them, but not for ever."""
 WORDS_MAX = 200
 """More than that is no help."""
 
@@ -41,6 +43,7 @@ class Words:
         self._functions: list[str] = []
         self._keys: dict[tuple[str, str], list[str]] = {}
         self._found: list[str] = []
+        self._is_looked_up = threading.Event()
 
     def start(self) -> None:
         threading.Thread(target=self._look, name="frazil-words", daemon=True).start()
@@ -59,10 +62,13 @@ class Words:
             self._functions = sorted(found["routine_name"].to_pylist())
         except FrazilError:
             return  # Words of SQL are still completed; the first statement says what is wrong.
+        finally:
+            self._is_looked_up.set()
 
     def complete(self, word: str, number: int) -> str | None:
         """One of the words that begin like this one, as readline asks for them."""
         if number == 0:
+            self._is_looked_up.wait(WAIT_S)
             self._found = self.matching(line_so_far(), word)
         return self._found[number] if number < len(self._found) else None
 
