@@ -18,6 +18,8 @@ COLUMNS = 90
 CTRL_C, CTRL_D, TAB = "\x03", "\x04", "\t"
 PROMPT = "frazil> "
 
+LOOKS_MAX = 600
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -111,8 +113,11 @@ def test_ctrl_c_stops_a_query(shell: Terminal) -> None:
         "generate_series(1, 1000000) AS b;\n"
     )
     waiting = threading.Event()
-    while not shell.has_child():  # it runs in a process of its own
+    for _ in range(LOOKS_MAX):
+        if shell.has_child():  # it runs in a process of its own
+            break
         waiting.wait(0.05)
+    assert shell.has_child()
     shell.write(CTRL_C)
     shell.read_until("cancelled", PROMPT)
     assert "│ 7 │" in ask(shell, "SELECT 7 AS a;")
