@@ -111,12 +111,15 @@ def world(tmp_path: Path, proxy: RestProxy) -> Iterator[Rested]:
         catalog.close()
 
 
-def test_all_who_read_find_the_same(server: RestServer, tmp_path: Path) -> None:
+def test_all_who_read_find_the_same(
+    server: RestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A node's rooms over a REST catalog, set as the documentation says: tables are brought up to
     date, filled on Spark, joined, and every engine finds each row once."""
     settings = tmp_path / "frazil.toml"
     example = blocks_of(PAGE, "toml")[0].text
     settings.write_text(example.replace(PAGE_URI, server.uri), encoding="utf-8")
+    monkeypatch.setenv("CATALOG_CREDENTIAL", "client:secret")  # where the page keeps it
     folder = tmp_path / "data"
     little = {"driver_memory_bytes": 512 * MiB}
     config = load(str(settings), {"data": str(folder), "lake": little})
