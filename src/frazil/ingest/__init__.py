@@ -34,7 +34,7 @@ Everything here belongs to the event loop; the log's writer thread answers it by
 
 from frazil.ingest.access import Access
 from frazil.ingest.config import IngestConfig, is_loopback
-from frazil.ingest.http_answers import Answer, Refusal, cors_headers
+from frazil.ingest.http_answers import PREFLIGHT_AGE_S, Answer, Refusal, cors_headers
 from frazil.ingest.http_connection import CUT, Manners
 from frazil.ingest.http_port import Address, App, HttpPort
 from frazil.ingest.http_request import Receive, Scope, Send
@@ -45,6 +45,7 @@ from frazil.ingest.wire import warm
 
 __all__ = [
     "CUT",
+    "PREFLIGHT_AGE_S",
     "Access",
     "Address",
     "Answer",

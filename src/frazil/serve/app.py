@@ -16,6 +16,7 @@ from frazil import tracing
 from frazil.errors import FrazilError, Unavailable
 from frazil.ingest import (
     CUT,
+    PREFLIGHT_AGE_S,
     Access,
     Answer,
     Receive,
@@ -33,9 +34,6 @@ from frazil.serve.request import Gone, Request, struct_of_json, struct_of_query
 from frazil.serve.streams import Live, Stream
 
 logger = logging.getLogger(__name__)
-
-PREFLIGHT_AGE_S = 7200
-"""How long a browser may remember what a page may ask; the longest that all of them heed."""
 
 REQUESTS = Counter("frazil.serve.requests", "Requests to the API that were answered, by status.")
 DURATION = Histogram("frazil.serve.duration.ms", "From a request to the API to its last byte.")

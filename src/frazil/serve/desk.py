@@ -13,9 +13,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from frazil.asking import Leash, Limits, Result
+from frazil.asking import Leash, Limits, Result, json_of
 from frazil.errors import Overloaded, Unavailable
+from frazil.ingest import Answer
 from frazil.query import Ask
+from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.config import ServeConfig
 from frazil.serve.request import Gone, Request
 from frazil.serve.rooms import Rooms, Sql
@@ -56,6 +58,12 @@ class Desk:
         asking = Asking(self.sql)
         async with watched(request, asking.cancel):
             return await self.run(lambda: question(asking.ask))
+
+    async def answer(self, request: Request, question: Callable[[Ask], object]) -> Answer:
+        """The same, written as JSON. None of it is done on the event loop, which has others to
+        serve: acknowledgements, for one."""
+        body = await self.ask(request, lambda ask: json_of(question(ask)))
+        return answer_of_body(body, JSON)
 
     @contextlib.contextmanager
     def seat(self) -> Iterator[None]:

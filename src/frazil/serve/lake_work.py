@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 
-from frazil.asking import json_of
 from frazil.errors import Unavailable
 from frazil.ingest import Answer
 from frazil.lake import Appended, Lake, Maintained
 from frazil.query import Ask
-from frazil.serve.answers import JSON, answer_of, answer_of_body
+from frazil.serve.answers import answer_of
 from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Nothing
 from frazil.serve.request import Request
@@ -65,8 +64,7 @@ async def snapshots(desk: Desk, asked: SnapshotsRequest, request: Request) -> An
         ).to_pylist()
         return [row for row in rows if asked.table in (None, row["table_name"])]
 
-    found = await desk.ask(request, question)
-    return answer_of_body(json_of(Snapshots(snapshots=found)), JSON)
+    return await desk.answer(request, lambda ask: Snapshots(snapshots=question(ask)))
 
 
 def _lake(desk: Desk) -> Lake:

@@ -8,12 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from frazil.asking import json_of
 from frazil.errors import Malformed
 from frazil.ingest import Answer, Refusal
 from frazil.model import Clock
 from frazil.query import (
     Around,
+    Ask,
     Bar,
     Facet,
     LogRow,
@@ -24,7 +24,6 @@ from frazil.query import (
     histogram,
     logs_around,
 )
-from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.request import Request, moment_now, pairs_of, range_of, seconds_of
 from frazil.serve.values import (
@@ -141,21 +140,24 @@ async def find(desk: Desk, asked: FindLogsRequest, request: Request) -> Answer:
     """Log records, newest or oldest first, page by page."""
     which = asked.which(desk.rooms.clock)
     after = None if asked.after is None else Place.parse(asked.after)
-    rows = await desk.ask(
-        request,
-        lambda ask: find_logs(ask, limit=asked.limit, order=asked.order, after=after, **which),
-    )
-    cursor = str(rows[-1].place) if len(rows) == asked.limit else None
-    return answer_of_body(json_of(LogsAnswer(logs=rows, cursor=cursor)), JSON)
+
+    def question(ask: Ask) -> LogsAnswer:
+        rows = find_logs(ask, limit=asked.limit, order=asked.order, after=after, **which)
+        cursor = str(rows[-1].place) if len(rows) == asked.limit else None
+        return LogsAnswer(logs=rows, cursor=cursor)
+
+    return await desk.answer(request, question)
 
 
 async def bars(desk: Desk, asked: HistogramRequest, request: Request) -> Answer:
     """How many log records there were when, by severity."""
     which = asked.which(desk.rooms.clock)
     step = _step(asked, which, desk.rooms.clock)
-    found = await desk.ask(request, lambda ask: histogram(ask, step, **which))
-    answer = HistogramAnswer(step_s=step.total_seconds(), bars=found)
-    return answer_of_body(json_of(answer), JSON)
+    step_s = step.total_seconds()
+    return await desk.answer(
+        request,
+        lambda ask: HistogramAnswer(step_s=step_s, bars=histogram(ask, step, **which)),
+    )
 
 
 def _step(asked: HistogramRequest, which: WhichLogs, clock: Clock) -> datetime.timedelta:
@@ -171,16 +173,20 @@ def _step(asked: HistogramRequest, which: WhichLogs, clock: Clock) -> datetime.t
 async def values(desk: Desk, asked: FacetsRequest, request: Request) -> Answer:
     """The most frequent values of columns and attributes."""
     which = asked.which(desk.rooms.clock)
-    found = await desk.ask(request, lambda ask: facets(ask, asked.name, limit=asked.limit, **which))
-    return answer_of_body(json_of(FacetsAnswer(facets=found)), JSON)
+    return await desk.answer(
+        request,
+        lambda ask: FacetsAnswer(facets=facets(ask, asked.name, limit=asked.limit, **which)),
+    )
 
 
 async def around(desk: Desk, asked: AroundRequest, request: Request) -> Answer:
     """A log record, and those right before and after it."""
     place, filters = Place.parse(asked.at), pairs_of(asked.filter, "filter")
-    found: Around | None = await desk.ask(
-        request, lambda ask: logs_around(ask, place, count=asked.count, filters=filters)
-    )
-    if found is None:
-        raise Refusal(HTTPStatus.NOT_FOUND, f"no log record is at {asked.at}")
-    return answer_of_body(json_of(found), JSON)
+
+    def question(ask: Ask) -> Around:
+        found = logs_around(ask, place, count=asked.count, filters=filters)
+        if found is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, f"no log record is at {asked.at}")
+        return found
+
+    return await desk.answer(request, question)

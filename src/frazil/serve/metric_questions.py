@@ -6,7 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from frazil.asking import json_of
 from frazil.errors import Malformed
 from frazil.ingest import Answer
 from frazil.query import (
@@ -14,13 +13,11 @@ from frazil.query import (
     Label,
     Metric,
     Range,
-    SeriesAnswer,
     exemplars,
     metric_labels,
     metric_names,
     metric_series,
 )
-from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.request import Request, moment_now, pairs_of, range_of, seconds_of
 from frazil.serve.values import Groups, Limit, Moment, Name, Pairs, Share, Stretch, Text
@@ -124,37 +121,38 @@ async def names(desk: Desk, asked: MetricsRequest, request: Request) -> Answer:
     """Which metrics there are: type, unit, description, services."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     filters = pairs_of(asked.filter, "filter")
-    found = await desk.ask(
+    return await desk.answer(
         request,
-        lambda ask: metric_names(
-            ask, within=within, search=asked.search, filters=filters, limit=asked.limit
+        lambda ask: MetricsAnswer(
+            metrics=metric_names(
+                ask, within=within, search=asked.search, filters=filters, limit=asked.limit
+            )
         ),
     )
-    return answer_of_body(json_of(MetricsAnswer(metrics=found)), JSON)
 
 
 async def labels(desk: Desk, asked: OneMetricRequest, request: Request) -> Answer:
     """What the points of a metric can be told apart by, with the most frequent values."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     filters = pairs_of(asked.filter, "filter")
-    found = await desk.ask(
+    return await desk.answer(
         request,
-        lambda ask: metric_labels(
-            ask, asked.name, within=within, filters=filters, limit=asked.limit
+        lambda ask: LabelsAnswer(
+            labels=metric_labels(ask, asked.name, within=within, filters=filters, limit=asked.limit)
         ),
     )
-    return answer_of_body(json_of(LabelsAnswer(labels=found)), JSON)
 
 
 async def examples(desk: Desk, asked: OneMetricRequest, request: Request) -> Answer:
     """Single values of a metric, with the spans they were recorded in, newest first."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     filters = pairs_of(asked.filter, "filter")
-    found = await desk.ask(
+    return await desk.answer(
         request,
-        lambda ask: exemplars(ask, asked.name, within=within, filters=filters, limit=asked.limit),
+        lambda ask: ExemplarsAnswer(
+            exemplars=exemplars(ask, asked.name, within=within, filters=filters, limit=asked.limit)
+        ),
     )
-    return answer_of_body(json_of(ExemplarsAnswer(exemplars=found)), JSON)
 
 
 async def query(desk: Desk, asked: MetricQueryRequest, request: Request) -> Answer:
@@ -169,7 +167,7 @@ async def query(desk: Desk, asked: MetricQueryRequest, request: Request) -> Answ
     seconds = (within.until - within.since).total_seconds()
     step = seconds_of(asked.step or f"{max(1, round(seconds / STEPS))}s", "step")
     filters, exclude = pairs_of(asked.filter, "filter"), pairs_of(asked.exclude, "exclude")
-    found: SeriesAnswer = await desk.ask(
+    return await desk.answer(
         request,
         lambda ask: metric_series(
             ask,
@@ -185,4 +183,3 @@ async def query(desk: Desk, asked: MetricQueryRequest, request: Request) -> Answ
             limit=asked.limit,
         ),
     )
-    return answer_of_body(await desk.run(lambda: json_of(found)), JSON)

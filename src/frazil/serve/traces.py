@@ -6,7 +6,6 @@ from http import HTTPStatus
 
 import msgspec
 
-from frazil.asking import json_of
 from frazil.ingest import Answer, Refusal
 from frazil.query import (
     Ask,
@@ -28,7 +27,6 @@ from frazil.query import (
     waterfall,
 )
 from frazil.query import Failure as SpanFailure
-from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.request import Request, pairs_of, range_of, seconds_of
 from frazil.serve.values import (
@@ -160,9 +158,9 @@ async def find(desk: Desk, asked: TracesRequest, request: Request) -> Answer:
     """Traces with a span that fits, newest first, page by page."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     tags, exclude = pairs_of(asked.filter, "filter"), pairs_of(asked.exclude, "exclude")
-    found = await desk.ask(
-        request,
-        lambda ask: find_traces(
+
+    def question(ask: Ask) -> TracesAnswer:
+        found = find_traces(
             ask,
             service=asked.service,
             operation=asked.operation,
@@ -175,10 +173,11 @@ async def find(desk: Desk, asked: TracesRequest, request: Request) -> Answer:
             within=within,
             limit=asked.limit,
             after=asked.after,
-        ),
-    )
-    cursor = found[-1].cursor if len(found) == asked.limit else None
-    return answer_of_body(json_of(TracesAnswer(traces=found, cursor=cursor)), JSON)
+        )
+        cursor = found[-1].cursor if len(found) == asked.limit else None
+        return TracesAnswer(traces=found, cursor=cursor)
+
+    return await desk.answer(request, question)
 
 
 def _nanos(duration_ms: float | None) -> int | None:
@@ -188,10 +187,10 @@ def _nanos(duration_ms: float | None) -> int | None:
 async def one(desk: Desk, asked: TraceRequest, request: Request) -> Answer:
     """One trace as a waterfall, with what was logged in it."""
 
-    def question(ask: Ask) -> TraceAnswer | None:
+    def question(ask: Ask) -> TraceAnswer:
         found = trace(ask, asked.trace_id)
         if found is None:
-            return None
+            raise Refusal(HTTPStatus.NOT_FOUND, f"no span of a trace {asked.trace_id} is here")
         return TraceAnswer(
             trace_id=found.trace_id,
             span_count=found.span_count,
@@ -200,49 +199,51 @@ async def one(desk: Desk, asked: TraceRequest, request: Request) -> Answer:
             logs=logs_of_trace(ask, asked.trace_id) if asked.logs else [],
         )
 
-    answer = await desk.ask(request, question)
-    if answer is None:
-        raise Refusal(HTTPStatus.NOT_FOUND, f"no span of a trace {asked.trace_id} is here")
-    return answer_of_body(await desk.run(lambda: json_of(answer)), JSON)
+    return await desk.answer(request, question)
 
 
 async def all_services(desk: Desk, asked: StretchRequest, request: Request) -> Answer:
     """Every service that sent something, and how it does."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
-    found = await desk.ask(request, lambda ask: services(ask, within=within))
-    return answer_of_body(json_of(ServicesAnswer(services=found)), JSON)
+    return await desk.answer(
+        request, lambda ask: ServicesAnswer(services=services(ask, within=within))
+    )
 
 
 async def operations(desk: Desk, asked: ServiceRequest, request: Request) -> Answer:
     """How fast operations are, and how many fail."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
-    found = await desk.ask(
-        request,
-        lambda ask: latencies(ask, service=asked.service, within=within, limit=asked.limit),
-    )
-    return answer_of_body(json_of(OperationsAnswer(operations=found)), JSON)
+
+    def question(ask: Ask) -> OperationsAnswer:
+        found = latencies(ask, service=asked.service, within=within, limit=asked.limit)
+        return OperationsAnswer(operations=found)
+
+    return await desk.answer(request, question)
 
 
 async def failed(desk: Desk, asked: ServiceRequest, request: Request) -> Answer:
     """Spans that failed in the same way, the most frequent first."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
-    found = await desk.ask(
-        request,
-        lambda ask: failures(ask, service=asked.service, within=within, limit=asked.limit),
-    )
-    return answer_of_body(json_of(FailuresAnswer(failures=found)), JSON)
+
+    def question(ask: Ask) -> FailuresAnswer:
+        found = failures(ask, service=asked.service, within=within, limit=asked.limit)
+        return FailuresAnswer(failures=found)
+
+    return await desk.answer(request, question)
 
 
 async def calls(desk: Desk, asked: StretchRequest, request: Request) -> Answer:
     """Which service calls which, how often, and how that goes."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
-    found = await desk.ask(request, lambda ask: dependencies(ask, within=within))
-    return answer_of_body(json_of(DependenciesAnswer(dependencies=found)), JSON)
+    return await desk.answer(
+        request, lambda ask: DependenciesAnswer(dependencies=dependencies(ask, within=within))
+    )
 
 
 async def amounts(desk: Desk, asked: VolumesRequest, request: Request) -> Answer:
     """How many rows each service sends, in all or over time."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     step = None if asked.step is None else seconds_of(asked.step, "step")
-    found = await desk.ask(request, lambda ask: volumes(ask, within=within, step=step))
-    return answer_of_body(json_of(VolumesAnswer(volumes=found)), JSON)
+    return await desk.answer(
+        request, lambda ask: VolumesAnswer(volumes=volumes(ask, within=within, step=step))
+    )
