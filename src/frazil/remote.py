@@ -1,5 +1,5 @@
-"""Remote: a node asked from outside. `frazil.connect(url)` gives one; it has the methods of what
-`frazil.open(path)` gives, and the same results."""
+"""Remote: a node asked from outside. `frazil.connect(url)` gives one; it is asked as what
+`frazil.open(path)` gives, with the same results. Readers that follow a table need the folder."""
 
 from __future__ import annotations
 
