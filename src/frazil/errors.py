@@ -34,7 +34,13 @@ class Rejected(FrazilError):
 
 
 class Malformed(Rejected):
-    """The bytes do not parse, or a value is outside its range."""
+    """The bytes do not parse, or a value is outside its range. Of a text that somebody types it
+    may be known where: from `begin` to before `end`, in characters."""
+
+    def __init__(self, message: str = "", *, begin: int = 0, end: int | None = None) -> None:
+        super().__init__(message)
+        self.begin = begin
+        self.end = end
 
 
 class TooLarge(Rejected):

@@ -11,7 +11,7 @@ one. A failed `sync` is never tried again.
 """
 
 from frazil.disk.budget import Budget
-from frazil.disk.checkpoint import read_checkpoint, write_checkpoint
+from frazil.disk.checkpoint import read_checkpoint, write_checkpoint, write_whole
 from frazil.disk.files import (
     Buffer,
     Disk,
@@ -63,4 +63,5 @@ __all__ = [
     "split_id",
     "walk_frames",
     "write_checkpoint",
+    "write_whole",
 ]

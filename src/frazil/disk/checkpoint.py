@@ -7,10 +7,11 @@ synced last. The byte layout is `docs/formats/checkpoint.md`.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from google_crc32c import value as crc32c
 
-from frazil.disk.files import Disk
+from frazil.disk.files import Buffer, Disk
 from frazil.errors import Corrupt
 
 MAGIC = b"FRZC"
@@ -25,13 +26,18 @@ def write_checkpoint(disk: Disk, path: str, kind: bytes, version: int, body: byt
     """Replace the state at `path`. Returns once the new state survives a power cut."""
     assert len(kind) == 4 and len(body) <= BODY_BYTES_MAX
     bytes_before_check = HEADER.pack(MAGIC, kind, version, 0, len(body)) + body
+    write_whole(disk, path, [bytes_before_check, TRAILER.pack(crc32c(bytes_before_check))])
+
+
+def write_whole(disk: Disk, path: str, buffers: Sequence[Buffer]) -> None:
+    """Replace the file at `path` by these bytes. Returns once they survive a power cut."""
     folder, _, name = path.rpartition("/")
     scratch = f"{path}.tmp"
     if f"{name}.tmp" in disk.list(folder):
         disk.unlink(scratch)
     file = disk.open(scratch, "create")
     try:
-        file.append([bytes_before_check, TRAILER.pack(crc32c(bytes_before_check))])
+        file.append(buffers)
         file.sync()
         disk.rename(scratch, path)
     except OSError:
