@@ -40,7 +40,7 @@ from frazil.ingest.http_port import Address, App, HttpPort
 from frazil.ingest.http_request import Receive, Scope, Send
 from frazil.ingest.otlp import Otlp
 from frazil.ingest.signals import Signal
-from frazil.ingest.totals import Totals, totals_of
+from frazil.ingest.totals import Totals, refused_by_reason, requests_by_transport, totals_of
 from frazil.ingest.wire import warm
 
 __all__ = [
@@ -62,6 +62,8 @@ __all__ = [
     "Totals",
     "cors_headers",
     "is_loopback",
+    "refused_by_reason",
+    "requests_by_transport",
     "totals_of",
     "warm",
 ]

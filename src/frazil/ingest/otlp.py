@@ -15,12 +15,26 @@ from frazil.ingest.wire import warm
 from frazil.log import Log
 from frazil.model import Clock, Rand
 
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses that stand for all of a machine, and the one that it calls itself by."""
+
 
 class Otlp:
     """Open it, or nothing listens; close it, and those inside are still answered."""
 
-    def __init__(self, gate: Gate, grpc: OtlpGrpc, http: OtlpHttp, receiver: Receiver) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        access: Access,
+        host: str,
+        grpc: OtlpGrpc,
+        http: OtlpHttp,
+        receiver: Receiver,
+    ) -> None:
         self.gate = gate
+        self.needs_token = bool(access.tokens)
+        self.is_tls = access.tls is not None
+        self._host = host
         self._grpc = grpc
         self._http = http
         self._receiver = receiver
@@ -42,7 +56,7 @@ class Otlp:
             undo.push_async_callback(grpc.close, 0)
             http = await OtlpHttp.open(config, access, receiver)
             undo.pop_all()
-        return cls(gate, grpc, http, receiver)
+        return cls(gate, access, config.host, grpc, http, receiver)
 
     @property
     def grpc_port(self) -> int:
@@ -51,6 +65,13 @@ class Otlp:
     @property
     def http_port(self) -> int:
         return self._http.port
+
+    @property
+    def own_url(self) -> str:
+        """Of OTLP/HTTP, as this machine reaches it."""
+        host = ANYWHERE.get(self._host, self._host)
+        scheme = "https" if self.is_tls else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.http_port}"
 
     async def close(self, grace_s: float) -> None:
         """Take nothing more in, answer those inside, for at most `grace_s`."""

@@ -31,6 +31,7 @@ from frazil.model import NS_PER_MS, Clock
 
 T = TypeVar("T")
 Transport = Literal["grpc", "http"]
+TRANSPORTS: tuple[Transport, ...] = ("grpc", "http")
 
 INLINE_BYTES_MAX = 1024 * 1024
 """Larger bodies are checked on another thread, so that nobody waits behind them; for smaller

@@ -11,6 +11,7 @@ from frazil.ingest.receive import (
     DUPLICATE_REQUESTS,
     REFUSED_RECORDS,
     REFUSED_REQUESTS,
+    TRANSPORTS,
 )
 from frazil.ingest.signals import Signal
 
@@ -39,3 +40,23 @@ def totals_of(signal: Signal) -> Totals:
         refused_requests=int(REFUSED_REQUESTS.total(signal=name)),
         refused_records=int(REFUSED_RECORDS.total(signal=name)),
     )
+
+
+def requests_by_transport() -> dict[str, tuple[int, int]]:
+    """Requests that were accepted and refused, of all signals."""
+    return {
+        transport: (
+            int(ACCEPTED_REQUESTS.total(transport=transport)),
+            int(REFUSED_REQUESTS.total(transport=transport)),
+        )
+        for transport in TRANSPORTS
+    }
+
+
+def refused_by_reason() -> dict[str, int]:
+    """Requests that were refused, of all signals."""
+    found: dict[str, int] = {}
+    for sample in REFUSED_REQUESTS.samples():
+        reason = dict(sample.labels)["reason"]
+        found[reason] = found.get(reason, 0) + int(sample.value)
+    return found
