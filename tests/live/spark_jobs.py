@@ -13,7 +13,7 @@ from pathlib import Path
 import frazil.lake
 from examples import join, sessions, windows
 
-OFFSETS = 20
+OFFSETS = 40
 """Requests of a batch: few, so that there are many batches."""
 JOBS = {"windows": windows.start, "sessions": sessions.start, "join": join.start}
 

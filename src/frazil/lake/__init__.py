@@ -18,6 +18,7 @@ says so where they are missing; without them it can be imported all the same.
 
     maintain.py       Maintenance: what tables need besides new rows
     schedule.py       when that is due
+    doing.py          Doing: what is done to the tables now
     compact.py        which files are to be joined
     merge.py          what one task of that does
     rewrite.py        files for files in one step, or not at all
@@ -29,6 +30,8 @@ says so where they are missing; without them it can be imported all the same.
     cold.py           a snapshot, its files, and what is known of them
     manifests.py      that, read from manifests
     snapshot_facts.py what is known of snapshots
+    table_facts.py    what is known of a table, for people who look at it
+    shown.py          the catalog, for people: without its secrets
     topic_tables.py   TopicTables: other topics as tables, for queries
     topic_tails.py    their rows that are in the log only
 
@@ -87,8 +90,10 @@ from frazil.lake.ahead import ReadLimits
 from frazil.lake.append import Appended, Appender, Covered
 from frazil.lake.catalog import catalog_path, catalog_properties, open_catalog
 from frazil.lake.cold import ColdFile, SnapshotFacts, TableView, View
+from frazil.lake.compact import is_small
 from frazil.lake.config import LakeConfig
-from frazil.lake.feed import bytes_behind
+from frazil.lake.doing import Doing
+from frazil.lake.feed import bytes_behind, source_of
 from frazil.lake.follow import Followed, Follower
 from frazil.lake.followers import Followers
 from frazil.lake.jars import default_folder as jars_folder
@@ -96,20 +101,32 @@ from frazil.lake.jars import is_installed, warm, wrong_jars
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.lake.kafka_feed import KafkaFeed
 from frazil.lake.lake import Lake
-from frazil.lake.maintain import Maintained
+from frazil.lake.maintain import TARGET_BYTES, Maintained
 from frazil.lake.questions import ask as ask_spark
 from frazil.lake.questions import whole
 from frazil.lake.session import OnSpark, Session
 from frazil.lake.shell import open_shell, run_script
+from frazil.lake.shown import CatalogShown, catalog_shown
+from frazil.lake.table_facts import (
+    ColumnFacts,
+    PartitionFacts,
+    SchemaFacts,
+    SnapshotSummary,
+    TableFacts,
+)
 from frazil.lake.topic_tables import TopicRows, TopicTables
 from frazil.lake.user_session import session, user_settings
 from frazil.lake.view import LakeView
 
 __all__ = [
+    "TARGET_BYTES",
     "Appended",
     "Appender",
+    "CatalogShown",
     "ColdFile",
+    "ColumnFacts",
     "Covered",
+    "Doing",
     "Followed",
     "Follower",
     "Followers",
@@ -120,9 +137,13 @@ __all__ = [
     "LakeView",
     "Maintained",
     "OnSpark",
+    "PartitionFacts",
     "ReadLimits",
+    "SchemaFacts",
     "Session",
     "SnapshotFacts",
+    "SnapshotSummary",
+    "TableFacts",
     "TableView",
     "TopicRows",
     "TopicTables",
@@ -131,12 +152,15 @@ __all__ = [
     "bytes_behind",
     "catalog_path",
     "catalog_properties",
+    "catalog_shown",
     "is_installed",
+    "is_small",
     "jars_folder",
     "open_catalog",
     "open_shell",
     "run_script",
     "session",
+    "source_of",
     "user_settings",
     "warm",
     "whole",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from frazil import tracing
@@ -30,6 +30,7 @@ from frazil.lake.commit import (
     take_over,
 )
 from frazil.lake.config import LakeConfig
+from frazil.lake.doing import Doing
 from frazil.lake.feed import SOURCES, Feed
 from frazil.lake.slices import Slice, Source
 from frazil.lake.task import DEAD_LETTERS, Target, Written
@@ -104,6 +105,8 @@ class Appender:
         self._clock = clock
         self._rand = rand
         self._name = self._unique()
+        self.doing: Doing | None = None
+        """What the round in hand does; None between two of them."""
         self._round = 0
         self._held: dict[Place, int] = {}
         self._taken: set[str] = set()
@@ -154,6 +157,13 @@ class Appender:
         Returns what was committed; nothing when there was nothing new. More may be left: a round
         has a limit.
         """
+        try:
+            return self._append(Doing(work="round", step="plans", begun_ms=self._clock.wall_ms()))
+        finally:
+            self.doing = None
+
+    def _append(self, doing: Doing) -> list[Appended]:
+        self.doing = doing
         sources = self._feed.sources()
         self._take(source.table for source in sources)
         identities = self._feed.identities()
@@ -170,16 +180,28 @@ class Appender:
         ]
         if not work:
             return []
+        slices = [slice for slice, _ in work]
+        sizes = _bytes_by_table(slices)
+        doing = replace(
+            doing, step="writes files", task_count=len(work), log_bytes=sum(sizes.values())
+        )
+        self.doing = doing
         written = self._run(work)
-        _check_whole([slice for slice, _ in work], written)
+        _check_whole(slices, written)
         self._check_same(identities)
-        return [
-            self._commit(
-                table, dead, [each for each in written if each.source.table == name], identities
+        done = []
+        for name, table in sorted(tables.items()):
+            new = [each for each in written if each.source.table == name]
+            if not new:
+                continue
+            self.doing = replace(doing, step="commits", table=name)
+            done.append(self._commit(table, dead, new, identities))
+            doing = replace(
+                doing,
+                done_bytes=doing.done_bytes + sizes[name],
+                done_rows=doing.done_rows + done[-1].row_count,
             )
-            for name, table in sorted(tables.items())
-            if any(each.source.table == name for each in written)
-        ]
+        return done
 
     def _take(self, names: Iterable[str]) -> None:
         """Make tables that are missing, and take over those that are not ours yet."""
@@ -314,6 +336,13 @@ class Appender:
 
     def _full_name(self, name: str) -> str:
         return f"{self._config.namespace}.{name}"
+
+
+def _bytes_by_table(slices: Iterable[Slice]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for each in slices:
+        sizes[each.source.table] = sizes.get(each.source.table, 0) + each.size_bytes
+    return sizes
 
 
 def _note(span: tracing.Span, done: list[Appended]) -> None:

@@ -40,6 +40,8 @@ class ColdFile:
     microseconds."""
     empty: frozenset[str] = frozenset()
     """Columns in which every row is null."""
+    partition: str = ""
+    """What its rows have in common, as Iceberg writes it in paths: `time_day=2026-11-16`."""
 
     @property
     def offset_min(self) -> int:

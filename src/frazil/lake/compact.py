@@ -47,6 +47,11 @@ class Group:
         return sum(part.size_bytes for part in self.parts)
 
 
+def is_small(size_bytes: int, target_bytes: int) -> bool:
+    """Would a file be joined with others, if there were enough of them?"""
+    return size_bytes * 100 < target_bytes * LARGE_PERCENT
+
+
 def groups_of(
     parts: Iterable[DataPart], *, today: int, target_bytes: int, is_all: bool
 ) -> list[Group]:
@@ -56,7 +61,7 @@ def groups_of(
     """
     days: dict[int, list[DataPart]] = {}
     for part in parts:
-        if part.size_bytes * 100 < target_bytes * LARGE_PERCENT:
+        if is_small(part.size_bytes, target_bytes):
             days.setdefault(part.day, []).append(part)
     found: list[Group] = []
     for day, small in sorted(days.items(), key=lambda item: (-len(item[1]), item[0])):

@@ -25,6 +25,7 @@ from frazil.errors import Fenced, FrazilError, Overloaded, Unavailable
 from frazil.lake.append import Appended, Appender
 from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
+from frazil.lake.doing import Doing
 from frazil.lake.feed import Feed, LogFeed
 from frazil.lake.jars import NEEDED
 from frazil.lake.maintain import Maintained, Maintenance
@@ -43,6 +44,9 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.5
 """How often to look whether a round is due."""
+FIRST_LOOK_MS = 1000
+"""After the start: the catalog's library takes a second to load, and whoever sends and asks right
+then would wait for it. Rows come into tables after a minute anyway."""
 VIEW_MS = 3000
 """How often to look whether somebody else has changed the tables, such as the user's own Spark."""
 RETRY_S = 1.0
@@ -234,6 +238,20 @@ class Lake:
         return answer
 
     @property
+    def doing(self) -> Doing | None:
+        """What is done to the tables now; any thread may look."""
+        appender = self._appender
+        return self._maintenance.doing or (None if appender is None else appender.doing)
+
+    @property
+    def pending_age_ms(self) -> int | None:
+        """How long the first bytes wait that no table has; None when none do."""
+        since_ns = self._pending_since_ns
+        if since_ns is None:
+            return None
+        return (self._clock.monotonic_ns() - since_ns) // NS_PER_MS
+
+    @property
     def catalog(self) -> Catalog:
         """For the thread."""
         if self._catalog is None:
@@ -285,7 +303,7 @@ class Lake:
                 self._jobs.get()()
 
     def _work(self) -> None:
-        look_ns = 0
+        look_ns = self._clock.monotonic_ns() + FIRST_LOOK_MS * NS_PER_MS
         while not self._is_closing.is_set():
             with suppress(queue.Empty):
                 self._jobs.get(timeout=LOOK_S)()

@@ -10,7 +10,8 @@ files that a power cut can empty (docs/decisions/0011).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from frazil.lake.catalog import reached
 from frazil.lake.commit import APPENDER
 from frazil.lake.compact import Group, groups_of
 from frazil.lake.config import LakeConfig
+from frazil.lake.doing import Doing
 from frazil.metrics import Counter
 from frazil.model import Clock, Rand, SteadyTime
 
@@ -102,6 +104,8 @@ class Maintenance:
         self._clock = clock
         self._rand = rand
         self._time = SteadyTime(clock)
+        self.doing: Doing | None = None
+        """What is done now, and to which table; None when nothing is."""
         self._left: set[str] = set()
         self._settled: dict[str, int] = {}
         """Of which snapshot of a table it is known that no files of it are to be joined."""
@@ -138,7 +142,8 @@ class Maintenance:
         """Join some small files, as far as that pays. Nothing is done when there are none."""
         for _ in range(TRIES):
             try:
-                return self._compact(name, is_all)
+                with self._told(name, "joins files"):
+                    return self._compact(name, is_all)
             except Conflict as error:
                 logger.info("files are joined anew", extra={"table": name, "reason": str(error)})
         raise Conflict(f"{name} was changed by others {TRIES} times while its files were joined")
@@ -150,7 +155,8 @@ class Maintenance:
         count = count_scattered(self._load(name))
         if count:
             nothing = Replacement(old=(), new=(), commit_id=self._unique())
-            replace_files(self._catalog(), self._full_name(name), nothing, clock=self._clock)
+            with self._told(name, "joins manifests"):
+                replace_files(self._catalog(), self._full_name(name), nothing, clock=self._clock)
         return Maintained(table=name, manifests_joined=count)
 
     def expire(self, name: str) -> Maintained:
@@ -162,7 +168,8 @@ class Maintenance:
             age_ms=self._config.maintain_keep_hours * HOUR_MS,
             tag_days=self._config.maintain_tag_days,
         )
-        done = expire(self._catalog(), self._full_name(name), keep, self._do, clock=self._clock)
+        with self._told(name, "lets old snapshots go"):
+            done = expire(self._catalog(), self._full_name(name), keep, self._do, clock=self._clock)
         REMOVED.add(done.file_count, table=name, reason="expired")
         return Maintained(
             table=name,
@@ -176,15 +183,26 @@ class Maintenance:
         """Take away old files that no snapshot names."""
         from frazil.lake.orphans import remove_orphans
 
-        done = remove_orphans(
-            self._catalog(),
-            self._full_name(name),
-            self._do,
-            now_ms=self._time.now_ms(),
-            age_ms=self._config.maintain_orphan_hours * HOUR_MS,
-        )
+        with self._told(name, "removes files that nobody names"):
+            done = remove_orphans(
+                self._catalog(),
+                self._full_name(name),
+                self._do,
+                now_ms=self._time.now_ms(),
+                age_ms=self._config.maintain_orphan_hours * HOUR_MS,
+            )
         REMOVED.add(done.file_count, table=name, reason="orphan")
         return Maintained(table=name, orphans_removed=done.file_count, orphan_bytes=done.size_bytes)
+
+    @contextmanager
+    def _told(self, name: str, step: str) -> Iterator[None]:
+        """While this goes on, whoever looks is told so."""
+        begun_ms = self._clock.wall_ms()
+        self.doing = Doing(work="maintenance", step=step, table=name, begun_ms=begun_ms)
+        try:
+            yield
+        finally:
+            self.doing = None
 
     def _compact(self, name: str, is_all: bool) -> Maintained:
         from frazil.lake.rewrite import Replacement, replace_files

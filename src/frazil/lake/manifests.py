@@ -88,7 +88,8 @@ def _read_manifest(table: Table, manifest: ManifestFile, root: str) -> Read:
         elif file.file_format is not FileFormat.PARQUET or not _is_below(file, root):
             foreign.append(file.file_path)
         else:
-            files.append(cold_file_of(file, schema, root, has_day=has_day))
+            partition = "" if spec is None else spec.partition_to_path(file.partition, schema)
+            files.append(cold_file_of(file, schema, root, has_day=has_day, partition=partition))
     return Read(files=tuple(files), deletes=deletes, foreign=tuple(foreign))
 
 
@@ -96,7 +97,9 @@ def _is_below(file: DataFile, root: str) -> bool:
     return plain_location(file.file_path).startswith(root)
 
 
-def cold_file_of(file: DataFile, schema: Schema, root: str, *, has_day: bool = False) -> ColdFile:
+def cold_file_of(
+    file: DataFile, schema: Schema, root: str, *, has_day: bool = False, partition: str = ""
+) -> ColdFile:
     """A data file as its manifest describes it. `has_day`: its partition is a day of `time`."""
     bounds = dict(_bounds(file, schema))
     if has_day and PARTITION_COLUMN not in bounds and file.partition[0] is not None:
@@ -112,6 +115,7 @@ def cold_file_of(file: DataFile, schema: Schema, root: str, *, has_day: bool = F
         time_max_us=high if isinstance(high, int) else None,
         bounds=bounds,
         empty=frozenset(_empty(file, schema)),
+        partition=partition,
     )
 
 

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
     from frazil.lake.manifests import Manifests
+    from frazil.lake.table_facts import TableFacts
 
 
 NAMES = (*(name for name in TABLES if name != DEAD_LETTERS), DEAD_LETTERS)
@@ -128,6 +129,19 @@ class LakeView:
             if table is None or found is None:
                 raise Unknown(f"{name} has no snapshot {snapshot_id} any more")
             return self._pinned(name, table, found)
+
+    def facts(self, name: str) -> TableFacts | None:
+        """All that is known of a table, as it was looked up last; None when it is not there."""
+        if name in self.topic_tables():
+            self.pin([name])
+        view = self.pin().tables.get(name)
+        with self._lock:
+            table = self._tables.get(name)
+        if view is None or table is None:
+            return None
+        from frazil.lake.table_facts import facts_of_table
+
+        return facts_of_table(table, view)
 
     def close(self, within_s: float = -1) -> bool:
         """Let the catalog go. False when somebody was asking it all the time: it is left then."""
