@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from frazil import metrics
-from frazil.metrics import Counter, Gauge, Histogram, Sample, collect
+from frazil.metrics import Counter, Gauge, Histogram, Sample, collect, quantile
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +104,13 @@ def test_samples_come_by_name() -> None:
     for name in ("frazil.b.x.count", "frazil.a.x.count", "frazil.c.x.count"):
         Counter(name, "X.").add()
     assert [sample.name[7] for sample in collect()] == ["a", "b", "c"]
+
+
+def test_a_quantile_lies_where_its_share_ends() -> None:
+    """Between two bounds it is where a line between them says; above the last it is that one."""
+    bounds = (1, 2, 10)
+    assert quantile(bounds, (0, 0, 0, 0), 0.5) is None
+    assert quantile(bounds, (4, 0, 0, 0), 0.5) == 0.5
+    assert quantile(bounds, (1, 0, 1, 0), 1.0) == 10
+    assert quantile(bounds, (1, 0, 2, 0), 2 / 3) == 6
+    assert quantile(bounds, (0, 0, 0, 3), 0.01) == 10

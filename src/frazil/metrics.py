@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 Labels = tuple[tuple[str, str], ...]
@@ -92,6 +92,11 @@ class Histogram:
             self._counts[bisect_left(self.bounds, value)] += 1
             self._sum += value
 
+    def counts(self) -> tuple[int, ...]:
+        """How many values there were up to each bound, and above the last one; not summed up."""
+        with self._lock:
+            return tuple(self._counts)
+
     def samples(self) -> Iterator[Sample]:
         with self._lock:
             counts, total = list(self._counts), self._sum
@@ -101,6 +106,18 @@ class Histogram:
             yield Sample(name=f"{self.name}.bucket", labels=(("le", str(bound)),), value=running)
         yield Sample(name=f"{self.name}.count", labels=(), value=running)
         yield Sample(name=f"{self.name}.sum", labels=(), value=total)
+
+
+def quantile(bounds: Sequence[float], counts: Sequence[int], share: float) -> float | None:
+    """The value that this share of all is at or below, to the resolution of the bounds; None while
+    there are none. What is above the last bound counts as that."""
+    wanted = share * sum(counts)
+    low, below = 0.0, 0
+    for bound, count in zip(bounds, counts, strict=False):
+        if count and below + count >= wanted:
+            return low + (bound - low) * (wanted - below) / count
+        low, below = bound, below + count
+    return low if sum(counts) else None
 
 
 Metric = Counter | Gauge | Histogram
