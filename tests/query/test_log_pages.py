@@ -20,9 +20,9 @@ from frazil.query.logs import (
     histogram,
     logs_around,
     logs_of_trace,
-    severity_of,
 )
 from frazil.query.place import Place
+from frazil.query.severities import severity_of
 from tests.query.build import engine_over, log, piece_of
 
 TRACE = "ab" * 16

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from frazil.errors import Malformed
 from frazil.model.columns import LOGS, METRICS, SPANS
 from frazil.query.ask import Ask, Range, moment, text
+from frazil.query.durations import trace_dots
 from frazil.query.logs import facets, histogram
-from frazil.query.services import dependencies, failures, latencies, services
+from frazil.query.services import dependencies, failures, latencies, service_steps, services
+from frazil.query.traces import Order as TraceOrder
 from frazil.query.traces import find_traces, trace, tree_of
 from frazil.query.volume import volumes
 
@@ -133,6 +135,17 @@ def ids(found: list[Any]) -> list[int]:
         ({"service": "x' OR '1'='1"}, []),
         ({"within": Range(since=BEGIN + datetime.timedelta(seconds=1))}, [3, 2]),
         ({"within": Range(until=BEGIN + datetime.timedelta(seconds=1))}, [1]),
+        ({"through": ["web", "db"]}, [1]),
+        ({"through": ["cart"], "service": "web"}, [2, 1]),
+        ({"through": ["cart"], "operation": "GET /health"}, []),
+        ({"through": ["x' OR '1'='1"]}, []),
+        ({"min_trace_nano": 100 * MS}, [2, 1]),
+        ({"max_trace_nano": 100 * MS}, [3, 1]),
+        ({"min_trace_nano": 6 * MS, "max_trace_nano": 299 * MS, "service": "db"}, [1]),
+        ({"order": "longest"}, [2, 1, 3]),
+        ({"order": "longest", "service": "db"}, [1]),
+        ({"order": "spans"}, [1, 2, 3]),
+        ({"order": "errors", "limit": 1}, [2]),
     ],
 )
 def test_traces_are_found_by(question: Mapping[str, Any], wanted: list[int], ask: Ask) -> None:
@@ -141,8 +154,17 @@ def test_traces_are_found_by(question: Mapping[str, Any], wanted: list[int], ask
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_traces_page_by_page(size: int, ask: Ask) -> None:
-    """Each is on one page, also of those that are as new as another."""
+@pytest.mark.parametrize(
+    ("order", "wanted"),
+    [
+        ("newest", [3, 2, 1, 20, 21, 22, 23, 24]),
+        ("longest", [2, 1, 3, 20, 21, 22, 23, 24]),
+        ("spans", [1, 2, 3, 20, 21, 22, 23, 24]),
+        ("errors", [2, 1, 3, 20, 21, 22, 23, 24]),
+    ],
+)
+def test_traces_page_by_page(size: int, order: TraceOrder, wanted: list[int], ask: Ask) -> None:
+    """Each is on one page, also of those that are as new, or as long, as another."""
     same = [span(n, 50, 1, "web", "tick", of=n) for n in range(20, 25)]
     context = datafusion.SessionContext()
     context.register_record_batches("spans", [table_of([*SHOP, *same], SPANS).to_batches()])
@@ -152,10 +174,10 @@ def test_traces_page_by_page(size: int, ask: Ask) -> None:
 
     seen: list[int] = []
     after = None
-    while page := find_traces(run, limit=size, after=after):
+    while page := find_traces(run, order=order, limit=size, after=after):
         seen += ids(page)
         after = page[-1].cursor
-    assert seen == ids(find_traces(run, limit=100)) == [3, 2, 1, 20, 21, 22, 23, 24]
+    assert seen == ids(find_traces(run, order=order, limit=100)) == wanted
     with pytest.raises(Malformed, match="no cursor"):
         find_traces(ask, after="1-' OR 1=1")
 
@@ -167,6 +189,34 @@ def test_a_summary_tells_the_whole_trace(ask: Ask) -> None:
     assert (found.span_count, found.error_count) == (2, 1)
     assert (found.start_unix_nano, found.duration_nano) == (BEGIN_NS + 1000 * MS, 300 * MS)
     assert found.services == ("cart", "web")
+    assert [(one.service, one.span_count, one.error_count) for one in found.shares] == [
+        ("cart", 1, 1),
+        ("web", 1, 0),
+    ]
+
+
+def test_traces_as_dots(ask: Ask) -> None:
+    """Those of one step and about one duration are one dot, apart from those that failed."""
+    second = datetime.timedelta(seconds=1)
+    shown = [
+        (int(dot.trace_id, 16), dot.duration_nano // MS, dot.root_name, dot.is_failed)
+        for dot in trace_dots(ask, second)
+    ]
+    assert shown == [
+        (1, 100, "GET /", False),
+        (2, 300, "GET /", True),
+        (3, 5, "GET /health", False),
+    ]
+    twins = [span(n, n, 100 + n, "web", "tick", of=n) for n in range(20, 25)]
+    context = datafusion.SessionContext()
+    context.register_record_batches("spans", [table_of(twins, SPANS).to_batches()])
+    (dot,) = trace_dots(lambda sql: context.sql(sql).to_arrow_table(), second)
+    assert (int(dot.trace_id, 16), dot.trace_count) == (24, 5)
+    assert (dot.time - BEGIN, dot.root_service) == (datetime.timedelta(milliseconds=24), "web")
+    narrow = trace_dots(ask, second, service="db", within=Range(until=BEGIN + second))
+    assert [int(dot.trace_id, 16) for dot in narrow] == [1]
+    assert narrow[0].duration_nano == 100 * MS, "of the whole trace, and not of what fits"
+    assert trace_dots(ask, second, min_trace_nano=301 * MS) == []
 
 
 def test_a_trace_is_a_tree(ask: Ask) -> None:
@@ -236,6 +286,53 @@ def test_how_much_each_service_sends(ask: Ask) -> None:
     assert shown == [(0, "web", 1), (2, "clock", 1), (2, "web", 1)]
 
 
+def test_services_over_time(ask: Ask) -> None:
+    """One line for each step that a service has spans in."""
+    found = [
+        ((one.time - BEGIN).seconds, one.service, one.span_count, one.error_count)
+        for one in service_steps(ask, datetime.timedelta(seconds=1))
+    ]
+    assert found == [
+        (0, "cart", 2, 0),
+        (0, "db", 1, 0),
+        (0, "web", 1, 0),
+        (1, "cart", 1, 1),
+        (1, "web", 1, 0),
+        (2, "web", 1, 0),
+    ]
+    late = service_steps(
+        ask,
+        datetime.timedelta(seconds=1),
+        within=Range(since=BEGIN + datetime.timedelta(seconds=2)),
+    )
+    assert [(one.service, one.p95_nano) for one in late] == [("web", 5 * MS)]
+
+
+def test_where_failures_began() -> None:
+    """A failure above another one did not begin there, whatever service is asked for."""
+    broken = {"status_code": "ERROR"}
+    timeout = {**broken, "status_message": "too late", "attributes": [("error.type", "timeout")]}
+    rows = [
+        span(1, 0, 100, "web", "GET /", **broken),
+        span(2, 10, 50, "cart", "load", parent_span_id=under(1), **timeout),
+        span(3, 200, 10, "web", "GET /", of=2, **broken),
+        span(4, 201, 5, "cart", "load", of=2, parent_span_id=under(3)),
+    ]
+    context = datafusion.SessionContext()
+    context.register_record_batches("spans", [table_of(rows, SPANS).to_batches()])
+
+    def run(sql: str) -> pa.Table:
+        return context.sql(sql).to_arrow_table()
+
+    shown = [
+        (one.service, one.message, one.error_type, one.count, one.origin_count)
+        for one in failures(run)
+    ]
+    assert shown == [("web", None, None, 2, 1), ("cart", "too late", "timeout", 1, 1)]
+    (web,) = failures(run, service="web")
+    assert (web.count, web.origin_count, int(web.last_trace_id, 16)) == (2, 1, 2)
+
+
 def test_failures_by_message(ask: Ask) -> None:
     (found,) = failures(ask)
     assert (found.service, found.operation, found.count) == ("cart", "load", 1)
@@ -247,6 +344,8 @@ def test_who_calls_whom(ask: Ask) -> None:
     """Spans whose parent is of another service; a service's own calls are not shown."""
     found = [(one.caller, one.callee, one.call_count, one.error_count) for one in dependencies(ask)]
     assert found == [("web", "cart", 3, 1), ("cart", "db", 1, 0)]
+    slowest = dependencies(ask)[0]
+    assert 20 * MS <= slowest.p95_nano <= slowest.p99_nano <= 250 * MS
 
 
 def test_a_histogram_by_severity(ask: Ask) -> None:

@@ -6,6 +6,8 @@
     run.py         Run: a query that is running
     leash.py       Leash: what a cancel and a time limit pull at
     rows.py        Result: rows as they come, as Arrow and as other things
+    parts.py       Part: what a query reads of one table
+    groups.py      rows in groups for a Parquet file
     given.py       rows that somebody else has worked out, as a result
     rendering.py   rows as HTML
     written.py     rows as JSON and CSV
@@ -15,23 +17,37 @@ A result belongs to one reader; a leash may be pulled by anybody.
 """
 
 from frazil.asking.given import result_of, result_of_run
+from frazil.asking.groups import GROUP_ROWS, row_groups
 from frazil.asking.leash import Leash
 from frazil.asking.limits import Limits
+from frazil.asking.parts import Part
 from frazil.asking.rows import Result
 from frazil.asking.run import Run
 from frazil.asking.statements import is_blank, split_statements
 from frazil.asking.tokens import Token, place_of, tokens
-from frazil.asking.wire import ARROW, CUT_KEY, ERROR_KEY, ErrorAnswer, ErrorReason
+from frazil.asking.wire import (
+    ARROW,
+    CUT_KEY,
+    ERROR_KEY,
+    PARQUET,
+    PARTS_KEY,
+    ErrorAnswer,
+    ErrorReason,
+)
 from frazil.asking.written import columns_of, csv_head, csv_of, json_of, json_rows
 
 __all__ = [
     "ARROW",
     "CUT_KEY",
     "ERROR_KEY",
+    "GROUP_ROWS",
+    "PARQUET",
+    "PARTS_KEY",
     "ErrorAnswer",
     "ErrorReason",
     "Leash",
     "Limits",
+    "Part",
     "Result",
     "Run",
     "Token",
@@ -44,6 +60,7 @@ __all__ = [
     "place_of",
     "result_of",
     "result_of_run",
+    "row_groups",
     "split_statements",
     "tokens",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from frazil.asking.leash import Leash
+from frazil.asking.parts import Part
 from frazil.asking.rendering import html_of
 from frazil.asking.run import Run
 from frazil.errors import FrazilError, TooLarge, Unavailable
@@ -39,8 +40,12 @@ class Result:
         rows_max: int,
         preface: pa.RecordBatch | None,
         on_close: Callable[[str], None],
+        parts: Callable[[], list[Part]] = list,
     ) -> None:
         self.schema: pa.Schema = run.schema
+        self.parts = parts
+        """What is read of each table, worked out when somebody asks; nothing where it is not
+        known, as of a query on Spark."""
         self.is_cut = False
         self._run = run
         self._leash = leash

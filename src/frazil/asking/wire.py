@@ -7,11 +7,14 @@ from typing import Final
 import msgspec
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
+PARQUET: Final = "application/vnd.apache.parquet"
 
 ERROR_KEY: Final = b"frazil.error"
 """In the metadata of the last batch: the failure, in JSON."""
 CUT_KEY: Final = b"frazil.is_cut"
 """In the metadata of the last batch: there were more rows than the limit allows."""
+PARTS_KEY: Final = b"frazil.parts"
+"""In the metadata of the schema, for whoever asks for it: what is read, in JSON."""
 
 
 class ErrorReason(msgspec.Struct, frozen=True, kw_only=True):

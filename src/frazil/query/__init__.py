@@ -42,11 +42,20 @@
     compiling.py    compiled loops
 
     ask.py          how a question becomes SQL
+    box.py          the language of the search box
+    box_sql.py      what a text in it means for a table
+    as_sql.py       the question of a search, for somebody to read
+    fields.py       which names can be searched for
+    facets.py       which values there are, and how often
+    severities.py   words for how bad something is
     place.py        where a row stands, for pages
     traces.py       which traces there were, and one as a tree
+    durations.py    traces by when they began and how long they took
     waterfall.py    a trace line by line, and where its time went
+    outline.py      a trace of any size as columns, one span of it, and finding in it
     services.py     how services do, and who calls whom
     logs.py         logs over time, and their facets
+    pages.py        places in a long list of logs
     metrics.py      which metrics there are, their labels and exemplars
     series.py       a metric over time
     growth.py       what counters and histograms counted in each step
@@ -60,15 +69,19 @@ is run. Work that the engine can be stopped in runs in this process, on the engi
 whatever may multiply rows or text runs apart. Any thread may ask; a result belongs to one reader.
 """
 
+from frazil.query.as_sql import written
 from frazil.query.ask import Ask, Filters, Range, row_conditions
+from frazil.query.box_sql import box_conditions
 from frazil.query.config import QueryConfig
+from frazil.query.durations import TraceDot, trace_dots
 from frazil.query.engine import Engine
+from frazil.query.facets import Facet, FacetsAnswer, facets_of
+from frazil.query.fields import NamedField, fields_of
 from frazil.query.functions import warm
 from frazil.query.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.logs import (
     Around,
     Bar,
-    Facet,
     LogRow,
     facets,
     find_logs,
@@ -80,6 +93,8 @@ from frazil.query.logs import (
 from frazil.query.logs import Which as WhichLogs
 from frazil.query.logs import conditions_of as log_conditions
 from frazil.query.metrics import Exemplar, Label, Metric, exemplars, metric_labels, metric_names
+from frazil.query.outline import Outline, find_in_trace, outline, span_of_trace
+from frazil.query.pages import Pages, log_pages
 from frazil.query.place import Place
 from frazil.query.series import Series, SeriesAnswer, metric_series
 from frazil.query.services import (
@@ -87,13 +102,26 @@ from frazil.query.services import (
     Failure,
     Latency,
     Service,
+    ServiceStep,
     dependencies,
     failures,
     latencies,
+    service_steps,
     services,
 )
 from frazil.query.tail import Caught, Tail
-from frazil.query.traces import SpanNode, Trace, TraceSummary, find_traces, trace
+from frazil.query.traces import Order as TraceOrder
+from frazil.query.traces import (
+    SpanNode,
+    Trace,
+    TraceSummary,
+    WhichTraces,
+    find_traces,
+    subtree,
+    trace,
+)
+from frazil.query.traces import Which as WhichSpans
+from frazil.query.traces import conditions_of as span_conditions
 from frazil.query.volume import Volume, volumes
 from frazil.query.waterfall import Line, waterfall
 
@@ -107,6 +135,7 @@ __all__ = [
     "Engine",
     "Exemplar",
     "Facet",
+    "FacetsAnswer",
     "Failure",
     "Filters",
     "Label",
@@ -114,37 +143,57 @@ __all__ = [
     "Line",
     "LogRow",
     "Metric",
+    "NamedField",
+    "Outline",
+    "Pages",
     "Place",
     "QueryConfig",
     "Range",
     "Series",
     "SeriesAnswer",
     "Service",
+    "ServiceStep",
     "SpanNode",
     "Tail",
     "Trace",
+    "TraceDot",
+    "TraceOrder",
     "TraceSummary",
     "Volume",
     "WhichLogs",
+    "WhichSpans",
+    "WhichTraces",
+    "box_conditions",
     "dependencies",
     "exemplars",
     "facets",
+    "facets_of",
     "failures",
+    "fields_of",
+    "find_in_trace",
     "find_logs",
     "find_traces",
     "histogram",
     "latencies",
     "log_conditions",
+    "log_pages",
     "log_rows",
     "logs_around",
     "logs_of_trace",
     "metric_labels",
     "metric_names",
     "metric_series",
+    "outline",
     "row_conditions",
+    "service_steps",
     "services",
+    "span_conditions",
+    "span_of_trace",
+    "subtree",
     "trace",
+    "trace_dots",
     "volumes",
     "warm",
     "waterfall",
+    "written",
 ]

@@ -22,7 +22,7 @@ from frazil.query.carrying import wanted_rows
 from frazil.query.config import QueryConfig
 from frazil.query.counts import Counts
 from frazil.query.dialect import Spelled, spell
-from frazil.query.explain import preface_of
+from frazil.query.explain import parts_of, preface_of
 from frazil.query.here import Here, Query, Rows
 from frazil.query.loop import Loop
 from frazil.query.narrowing import narrow_columns, narrowed
@@ -149,6 +149,7 @@ class Engine:
             rows_max=config.rows_max,
             preface=preface_of(begun.plan, begun.kept, begun.place, begun.run.schema),
             on_close=lambda outcome: self._finish(closing, span, outcome),
+            parts=lambda: parts_of(begun.kept),
         )
 
     def _check(self, text: str, config: QueryConfig) -> None:

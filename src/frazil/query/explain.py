@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from frazil.asking import Part
 from frazil.query.plan import Plan
 from frazil.query.pruning import Kept
 
@@ -27,3 +28,30 @@ def preface_of(
         pa.array([row[side] for row in rows], field.type) for side, field in enumerate(schema)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def parts_of(kept: Mapping[str, Kept]) -> list[Part]:
+    """What is read of each table, in numbers."""
+    return [_part(table, found) for table, found in sorted(kept.items())]
+
+
+def _part(table: str, kept: Kept) -> Part:
+    snapshots = [
+        str(lot.view.snapshot_id)
+        for lot in kept.lots
+        if lot.view is not None and lot.view.snapshot_id is not None
+    ]
+    return Part(
+        table=table,
+        hot_rows=sum(piece.row_count for piece in kept.pieces),
+        hot_bytes=sum(batch.nbytes for piece in kept.pieces for batch in piece.batches),
+        hot_pieces=len(kept.pieces),
+        hot_pieces_all=kept.piece_count,
+        lake_rows=sum(file.row_count for file in kept.files),
+        lake_bytes=sum(file.size_bytes for file in kept.files),
+        lake_files=len(kept.files),
+        lake_files_all=kept.file_count,
+        rows_all=kept.row_count,
+        snapshots=list(dict.fromkeys(snapshots)),
+        skipped=dict(kept.skipped),
+    )

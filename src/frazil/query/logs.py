@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack
 
-from frazil.errors import Malformed, TooLarge
+from frazil.errors import TooLarge
 from frazil.model.columns import LOGS
 from frazil.query.ask import (
     ALWAYS,
     Ask,
     Filters,
     Range,
-    column,
     differs,
     equals,
     micros_of,
@@ -22,41 +21,20 @@ from frazil.query.ask import (
     where,
     whole,
 )
+from frazil.query.box_sql import box_conditions
+from frazil.query.facets import Facet, facets_of
 from frazil.query.place import Place
+from frazil.query.severities import (
+    MORE,
+    NUMBERS_PER_SEVERITY,
+    SEVERITIES,
+    least_number,
+    severity_of,
+)
 
 LIMIT_MAX = 1000
 BUCKETS_MAX = 10_000
-SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
-"""Each stands for four numbers, from 1 on."""
-SEVERITY_UNKNOWN = "UNSPECIFIED"
-NUMBERS_PER_SEVERITY = 4
 Order = Literal["newest", "oldest"]
-
-
-def _severity() -> str:
-    cases = " ".join(
-        f"WHEN severity_number BETWEEN {least_number(word)} "
-        f"AND {least_number(word) + NUMBERS_PER_SEVERITY - 1} THEN '{word}'"
-        for word in SEVERITIES
-    )
-    return f"CASE {cases} ELSE '{SEVERITY_UNKNOWN}' END"
-
-
-def least_number(severity: str) -> int:
-    """The first of the numbers that a word stands for."""
-    if severity.upper() not in SEVERITIES:
-        raise Malformed(f"{severity} is no severity; use one of {', '.join(SEVERITIES)}")
-    return NUMBERS_PER_SEVERITY * SEVERITIES.index(severity.upper()) + 1
-
-
-def severity_of(number: int) -> str:
-    """The word for a severity's number."""
-    place = (number - 1) // NUMBERS_PER_SEVERITY
-    return SEVERITIES[place] if 0 <= place < len(SEVERITIES) else SEVERITY_UNKNOWN
-
-
-MORE = {"severity": _severity()}
-"""What has a name in questions and is no column: the word for `severity_number`."""
 
 
 class Which(TypedDict, total=False):
@@ -73,6 +51,8 @@ class Which(TypedDict, total=False):
     """`WARN` is that and worse."""
     trace_id: str | None
     span_id: str | None
+    query: str | None
+    """What somebody typed into the search box: see box.py."""
 
 
 def conditions_of(
@@ -84,6 +64,7 @@ def conditions_of(
     min_severity: str | None = None,
     trace_id: str | None = None,
     span_id: str | None = None,
+    query: str | None = None,
 ) -> list[str]:
     """What SQL demands of such records, one condition each."""
     conditions = within.conditions()
@@ -96,6 +77,8 @@ def conditions_of(
         conditions.append(f"span_id = {text(span_id.lower())}")
     if search is not None:
         conditions.append(f"matches(body, {text(search)})")
+    if query is not None:
+        conditions += box_conditions("logs", query)
     return conditions
 
 
@@ -238,26 +221,8 @@ _FIRST_NUMBER = (
 """One number for each severity: they are grouped much quicker than words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facet:
-    """A column or an attribute, with its most frequent values."""
-
-    name: str
-    values: tuple[tuple[str | None, int], ...]
-
-
 def facets(
     ask: Ask, names: Sequence[str], *, limit: int = 10, **which: Unpack[Which]
 ) -> list[Facet]:
     """The most frequent values of each column or attribute, among the records that fit."""
-    conditions = where(conditions_of(**which))
-    found = []
-    for name in names:
-        rows = ask(
-            f"SELECT {column(name, LOGS, MORE)} AS value, count(*) AS count "
-            f"FROM logs {conditions} GROUP BY 1 ORDER BY 2 DESC, 1 "
-            f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
-        ).to_pylist()
-        values = tuple((row["value"], row["count"]) for row in rows)
-        found.append(Facet(name=name, values=values))
-    return found
+    return list(facets_of(ask, "logs", names, conditions_of(**which), limit=limit).facets)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, replace
 
-from frazil.query.ask import ALWAYS, Ask, Range, text, where, whole
-from frazil.query.logs import least_number
+from frazil.errors import TooLarge
+from frazil.query.ask import ALWAYS, Ask, Range, micros_of, text, where, whole
+from frazil.query.severities import least_number
 
 LIMIT_MAX = 1000
+STEPS_MAX = 20_000
+"""Two hundred services in a hundred steps."""
 
 ERRORS = "sum(CASE WHEN {0}status_code = 'ERROR' THEN 1 ELSE 0 END)"
 """How many of some spans failed; `{0}` is the table's name and a point, or nothing."""
@@ -61,6 +64,36 @@ def services(ask: Ask, *, within: Range = ALWAYS, limit: int = LIMIT_MAX) -> lis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceStep:
+    """How one service did in one step of time."""
+
+    service: str
+    time: datetime.datetime
+    """When the step begins."""
+    span_count: int
+    error_count: int
+    p95_nano: int
+
+
+def service_steps(
+    ask: Ask, step: datetime.timedelta, *, within: Range = ALWAYS
+) -> list[ServiceStep]:
+    """Every service over time, oldest first. Steps begin at whole multiples since 1970, and those
+    without spans are left out."""
+    rows = ask(
+        f"SELECT date_bin(INTERVAL '{micros_of(step)} microseconds', time) AS time, "
+        f"service_name AS service, count(*) AS span_count, {ERRORS.format('')} AS error_count, "
+        f"{_percentile(0.95)} AS p95_nano FROM spans {where(within.conditions())} "
+        f"GROUP BY 1, 2 LIMIT {STEPS_MAX + 1}"
+    ).to_pylist()
+    if len(rows) > STEPS_MAX:
+        raise TooLarge(
+            f"steps of {step} are more than {STEPS_MAX} lines; take longer ones, or a shorter time"
+        )
+    return sorted((ServiceStep(**row) for row in rows), key=lambda each: (each.time, each.service))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """How one operation of a service does."""
 
@@ -99,22 +132,39 @@ class Failure:
     service: str
     operation: str
     message: str | None
+    error_type: str | None
+    """Their attribute `error.type`: an exception, or the status of an answer."""
     count: int
+    origin_count: int
+    """How many of them have no failed span right below them: there it began, as far as is told."""
     last_trace_id: str
 
 
 def failures(
     ask: Ask, *, service: str | None = None, within: Range = ALWAYS, limit: int = 100
 ) -> list[Failure]:
-    """Failed spans by service, operation and message, the most frequent first."""
-    conditions = [*within.conditions(), "status_code = 'ERROR'"]
-    if service is not None:
-        conditions.append(f"service_name = {text(service)}")
+    """Failed spans by service, operation, message and type, the most frequent first."""
+    failed = where([*within.conditions(), "status_code = 'ERROR'"])
+    # Each failed span, and each that one says is above it. `lower` changes nothing: it makes plain
+    # texts of two columns that the engine would not put below each other otherwise.
+    told = (
+        "SELECT trace_id, lower(span_id) AS span_id, service_name AS service, name AS operation, "
+        "status_message AS message, attributes['error.type'] AS error_type, time, 0 AS is_above "
+        f"FROM spans {failed} UNION ALL SELECT trace_id, lower(parent_span_id), NULL, NULL, NULL, "
+        f"NULL, NULL, 1 FROM spans {failed} AND parent_span_id IS NOT NULL"
+    )
+    columns = ("service", "operation", "message", "error_type", "time", "is_above")
+    spans = (
+        f"SELECT trace_id, {', '.join(f'max({name}) AS {name}' for name in columns)} "
+        f"FROM ({told}) GROUP BY trace_id, span_id"
+    )
+    chosen = "service IS NOT NULL" if service is None else f"service = {text(service)}"
     rows = ask(
-        "SELECT service_name AS service, name AS operation, status_message AS message, "
-        "count(*) AS count, last_value(trace_id ORDER BY time) AS last_trace_id "
-        f"FROM spans {where(conditions)} GROUP BY service_name, name, status_message "
-        f"ORDER BY count DESC, service, operation LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+        "SELECT service, operation, message, error_type, count(*) AS count, "
+        "sum(1 - is_above) AS origin_count, last_value(trace_id ORDER BY time) AS last_trace_id "
+        f"FROM ({spans}) WHERE {chosen} GROUP BY service, operation, message, error_type "
+        f"ORDER BY count DESC, service, operation, message, error_type "
+        f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
     )
     return [Failure(**row) for row in rows.to_pylist()]
 
@@ -127,6 +177,7 @@ class Dependency:
     callee: str
     call_count: int
     error_count: int
+    p95_nano: int
     p99_nano: int
 
 
@@ -136,6 +187,7 @@ def dependencies(ask: Ask, *, within: Range = ALWAYS) -> list[Dependency]:
     rows = ask(
         "SELECT parent.service_name AS caller, child.service_name AS callee, "
         f"count(*) AS call_count, {ERRORS.format('child.')} AS error_count, "
+        f"{_percentile(0.95, 'child.duration_nano')} AS p95_nano, "
         f"{_percentile(0.99, 'child.duration_nano')} AS p99_nano "
         "FROM spans AS child JOIN spans AS parent ON child.trace_id = parent.trace_id "
         "AND child.parent_span_id = parent.span_id "

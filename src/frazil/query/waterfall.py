@@ -9,7 +9,7 @@ the trace would have been so, too. What children did outside of their parent cou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,47 +70,58 @@ def _stretch(node: SpanNode) -> Stretch:
 
 def self_nano(node: SpanNode) -> int:
     """How long a span ran without any of its children."""
-    begin, end = _stretch(node)
+    return alone_nano(*_stretch(node), list(map(_stretch, node.children)))
+
+
+def alone_nano(begin: int, end: int, others: list[Stretch]) -> int:
+    """How much of a stretch none of the others covers."""
     reached, covered = begin, 0
-    for low, high in sorted(_inside(node.children, begin, end)):
-        covered += max(high - max(low, reached), 0)
-        reached = max(reached, high)
+    for low, high in sorted(others):
+        low, high = max(low, reached), min(high, end)
+        if low < high:
+            covered += high - low
+            reached = high
     return end - begin - covered
-
-
-def _inside(children: Iterable[SpanNode], begin: int, end: int) -> Iterator[Stretch]:
-    for child in children:
-        low, high = _stretch(child)
-        if max(low, begin) < min(high, end):
-            yield max(low, begin), min(high, end)
 
 
 def critical_path(root: SpanNode) -> dict[int, int]:
     """The spans on the critical path of a root, by `id`, each with its own time on it. Together
     they are as long as the root."""
+    nodes = [node for _, node in root.walk()]
+    place_of = {id(node): place for place, node in enumerate(nodes)}
+    children = [[place_of[id(child)] for child in node.children] for node in nodes]
     found: dict[int, int] = {}
-    waiting = [(root, *_stretch(root))]
-    while waiting:
-        node, begin, end = waiting.pop()
-        own = 0
-        for child, low, high in _last_ended(node, begin, end):
-            own += end - high
-            end = low
-            waiting.append((child, low, high))
-        found[id(node)] = found.get(id(node), 0) + own + end - begin
+    for place, begin, end in critical_parts(list(map(_stretch, nodes)), children, 0):
+        key = id(nodes[place])
+        found[key] = found.get(key, 0) + end - begin
     return found
 
 
-def _last_ended(node: SpanNode, begin: int, end: int) -> Iterator[tuple[SpanNode, int, int]]:
-    """Children, from the end to the begin of this stretch: each time the one that ended last
-    before the one behind it began; of those that ended together the longest. One that ended later
-    ran beside that one, and nobody waited for it."""
-    children = [
-        (child, max(low, begin), min(high, end))
-        for child in node.children
-        for low, high in (_stretch(child),)
-        if max(low, begin) < min(high, end)
-    ]
+def critical_parts(
+    stretches: Sequence[Stretch], children: Sequence[Sequence[int]], root: int
+) -> Iterator[tuple[int, int, int]]:
+    """The same piece by piece, of spans that are places in a list: whose it is, from when to when.
+    A piece may be empty."""
+    waiting = [(root, *stretches[root])]
+    while waiting:
+        place, begin, end = waiting.pop()
+        inside = [
+            (child, max(low, begin), min(high, end))
+            for child in children[place]
+            for low, high in (stretches[child],)
+            if max(low, begin) < min(high, end)
+        ]
+        for child, low, high in _last_ended(inside, end):
+            yield place, high, end
+            end = low
+            waiting.append((child, low, high))
+        yield place, begin, end
+
+
+def _last_ended(children: list[tuple[int, int, int]], end: int) -> Iterator[tuple[int, int, int]]:
+    """Children, from the last to the first: each time the one that ended last before the one
+    behind it began; of those that ended together the longest. One that ended later ran beside that
+    one, and nobody waited for it."""
     bound = end
     for child, low, high in sorted(children, key=lambda one: (-one[2], one[1])):
         if high <= bound:
