@@ -284,7 +284,7 @@ def test_every_file_in_the_pages_parses() -> None:
 def test_the_api_page_has_every_endpoint() -> None:
     """Method and path of docs/api.md are those of the code, no more and no less."""
     page = (ROOT / "docs" / "api.md").read_text()
-    shown = set(re.findall(r"^\| (GET|POST) \| `([^`]+)` \|", page, re.MULTILINE))
+    shown = set(re.findall(r"^\| (GET|POST|PUT|DELETE) \| `([^`]+)` \|", page, re.MULTILINE))
     assert shown == {(endpoint.method, endpoint.path) for endpoint in endpoints_of()}
 
 

@@ -142,6 +142,7 @@ class Starting:
         self._say("ingest", ports, begin_ns)
         rooms = Rooms(
             data=str(self._folder),
+            disk=RealDisk(config.data),
             life=life,
             log=log,
             otlp=otlp,

@@ -251,6 +251,16 @@ def test_history_and_then_what_comes(node: Node) -> None:
     assert rows_of(node, 3, "--level", "error", act=act) == ["no money", "bad", "worse"]
 
 
+def test_a_tail_takes_what_the_search_box_takes(node: Node, run: Run) -> None:
+    """For the rows of before and for those that come."""
+
+    def act() -> None:
+        shop.send_logs(node, [shop.log("so cheap", 9), shop.log("so dear", 17)])
+
+    assert rows_of(node, 2, "severity:>=ERROR -bad -worse", act=act) == ["no money", "so dear"]
+    assert "not closed" in run("tail", "(a", code=2)
+
+
 def test_a_node_that_restarts(tmp_path: Path) -> None:
     """The tail waits for it, and goes on where it was: nothing is missed, nothing shown twice."""
     with Node(tmp_path / "data", "--set", "lake.enabled=false") as node:

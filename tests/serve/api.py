@@ -7,10 +7,11 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import uvloop
 
@@ -18,6 +19,7 @@ from frazil.config import Config, load
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
 from frazil.ingest import Access, Otlp
+from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import SystemClock, SystemRand
 from frazil.serve import Api, Life, Rooms
@@ -92,6 +94,13 @@ class Served:
         return self.ask("POST", "/api/v1/sql", {"sql": text, **more})
 
 
+def get(there: Served, path: str, **parameters: Any) -> Any:
+    """The answer to a question, which must be one."""
+    said = there.ask("GET", f"/api/v1/{path}?{urlencode(parameters, doseq=True)}")
+    assert said.status == 200, said.body
+    return said.json
+
+
 def settings(folder: Path, **changed: dict[str, Any]) -> Config:
     rooms = {**NO_LAKE, **PORTS, "data": str(folder)}
     for room, values in changed.items():
@@ -101,7 +110,8 @@ def settings(folder: Path, **changed: dict[str, Any]) -> Config:
 
 @contextmanager
 def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
-    """Open a log, the hot tier over it, and both kinds of port on an event loop of their own."""
+    """Open a log, the hot tier over it, and both kinds of port on an event loop of their own. A
+    lake does nothing by itself."""
     config = settings(folder, **changed)
     clock, rand, disk = SystemClock(), SystemRand(), RealDisk(folder)
     access = Access.load(config.ingest)
@@ -118,17 +128,23 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
     try:
         with (
             Log.open(disk, config.log, clock=clock, rand=rand) as log,
-            Embedded.over(log, disk, config, clock=clock) as embedded,
+            ExitStack() as stack,
         ):
+            lake = None
+            if config.lake.enabled:
+                lake = Lake.open(log, folder, config.lake, clock=clock, rand=rand, is_steady=False)
+                stack.callback(lake.close)
+            embedded = stack.enter_context(Embedded.over(log, disk, config, clock=clock, lake=lake))
             otlp = on_loop(Otlp.open(log, config.ingest, access, clock=clock, rand=rand))
             rooms = Rooms(
                 data=str(folder),
+                disk=disk,
                 life=Life(clock),
                 log=log,
                 otlp=otlp,
                 tier=embedded.tier,
                 sql=embedded.sql,
-                lake=None,
+                lake=lake,
                 clock=clock,
             )
             api = on_loop(open_api(rooms))

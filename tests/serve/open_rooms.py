@@ -46,6 +46,7 @@ def open_rooms(
             life.state = "running"
             yield Rooms(
                 data=str(folder),
+                disk=RealDisk(folder),
                 life=life,
                 log=served.log,
                 otlp=served.otlp,

@@ -5,43 +5,17 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
 from tests.demo.records import Sent, Told
-from tests.serve.api import Served, served
-from tests.serve.shop import send_shop
+from tests.serve.api import Served, get
 
 WORDS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 ERROR = 2
 """Of a span's status, in protobuf."""
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Sent]]:
-    with served(tmp_path_factory.mktemp("questions") / "data") as opened:
-        port = opened.rooms.otlp.http_port
-        yield opened, send_shop(port, lambda text: opened.embedded.sql(text).fetchall())
-
-
-@pytest.fixture
-def there(shop: tuple[Served, Sent]) -> Served:
-    return shop[0]
-
-
-@pytest.fixture
-def sent(shop: tuple[Served, Sent]) -> Sent:
-    return shop[1]
-
-
-def get(there: Served, path: str, **parameters: Any) -> Any:
-    said = there.ask("GET", f"/api/v1/{path}?{urlencode(parameters, doseq=True)}")
-    assert said.status == 200, said.body
-    return said.json
 
 
 def severity(told: Told) -> str:
@@ -67,7 +41,7 @@ def test_pages_have_every_log_once(there: Served, sent: Sent, order: str) -> Non
     rows: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
-        more = {} if cursor is None else {"after": cursor}
+        more: dict[str, Any] = {} if cursor is None else {"after": cursor}
         page = get(there, "logs", limit=70, order=order, **more)
         rows += page["logs"]
         cursor = page["cursor"]
@@ -186,6 +160,61 @@ def test_traces_that_failed_or_took_long(there: Served, sent: Sent) -> None:
     assert {row["trace_id"] for row in rows} == slow
 
 
+@pytest.mark.parametrize("order", ["longest", "spans", "errors"])
+def test_traces_in_another_order(there: Served, sent: Sent, order: str) -> None:
+    def measure(row: dict[str, Any]) -> int:
+        names = {"longest": "duration_nano", "spans": "span_count", "errors": "error_count"}
+        return int(row[names[order]])
+
+    found, cursor = [], None
+    while True:
+        more: dict[str, Any] = {} if cursor is None else {"after": cursor}
+        page = get(there, "traces", order=order, limit=40, **more)
+        found += page["traces"]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert {row["trace_id"] for row in found} == traces(sent).keys()
+    assert len(found) == len(traces(sent))
+    assert [measure(row) for row in found] == sorted(map(measure, found), reverse=True)
+
+
+def test_traces_that_fit_as_a_whole(there: Served, sent: Sent) -> None:
+    through = ["checkout", "payment"]
+    wanted = {
+        trace_id
+        for trace_id, spans in traces(sent).items()
+        if {*through} <= {told.service for told in spans}
+    }
+    rows = get(there, "traces", through=through, limit=1000)["traces"]
+    assert wanted
+    assert {row["trace_id"] for row in rows} == wanted
+    for row in rows:
+        counts = Counter(told.service for told in traces(sent)[row["trace_id"]])
+        assert {each["service"]: each["span_count"] for each in row["shares"]} == counts
+        assert sum(each["error_count"] for each in row["shares"]) == row["error_count"]
+    took = sorted(row["duration_nano"] for row in rows)
+    least, most = took[0] / 1e6 + 0.001, took[-1] / 1e6 - 0.001
+    bounds = {"min_trace_ms": least, "max_trace_ms": most}
+    within = get(there, "traces", through=through, limit=1000, **bounds)["traces"]
+    assert sorted(row["duration_nano"] for row in within) == took[1:-1]
+
+
+def test_durations_of_traces_over_time(there: Served, sent: Sent) -> None:
+    answer = get(there, "traces/durations", step="30s")
+    assert answer["step_s"] == 30
+    assert sum(dot["trace_count"] for dot in answer["dots"]) == len(traces(sent))
+    failed = get(there, "traces/durations", step="30s", errors="true")["dots"]
+    assert failed
+    assert all(dot["is_failed"] for dot in failed)
+    for dot in answer["dots"]:
+        spans = traces(sent)[dot["trace_id"]]
+        begin = min(told.record.start_time_unix_nano for told in spans)
+        assert dot["duration_nano"] == max(t.record.end_time_unix_nano for t in spans) - begin
+    said = there.ask("GET", "/api/v1/traces/durations?step=none")
+    assert (said.status, said.json["error"]["kind"]) == (400, "malformed")
+
+
 def test_one_trace_and_its_logs(there: Served, sent: Sent) -> None:
     trace_id, spans = max(traces(sent).items(), key=lambda each: len(each[1]))
     found = get(there, f"traces/{trace_id}", logs="true")
@@ -207,6 +236,45 @@ def test_one_trace_and_its_logs(there: Served, sent: Sent) -> None:
             assert depths[told.record.span_id.hex()] == depths[parent] + 1
 
 
+def test_a_trace_as_columns(there: Served, sent: Sent) -> None:
+    """It says of every span what its line says."""
+    trace_id, spans = max(traces(sent).items(), key=lambda each: len(each[1]))
+    lines = get(there, f"traces/{trace_id}")["lines"]
+    found = get(there, f"traces/{trace_id}/outline")
+    assert found["span_count"] == len(spans)
+    assert found["span_id"] == [line["span"]["span_id"] for line in lines]
+    assert found["self_nano"] == [line["self_nano"] for line in lines]
+    names = [found["names"][number] for number in found["name"]]
+    assert names == [line["span"]["name"] for line in lines]
+
+
+def test_one_span_of_a_trace(there: Served, sent: Sent) -> None:
+    told = next(told for told in sent.spans if told.record.events)
+    trace_id, span_id = told.record.trace_id.hex(), told.record.span_id.hex()
+    found = get(there, f"traces/{trace_id}/spans/{span_id}")
+    assert found["span"]["name"] == told.record.name
+    assert found["event_offset_nano"] == [
+        event.time_unix_nano - told.record.start_time_unix_nano for event in told.record.events
+    ]
+    below = get(there, f"traces/{trace_id}", below=span_id)
+    assert below["lines"][0]["span"]["span_id"] == span_id
+    for path in (f"spans/{'0' * 16}", f"?below={'0' * 16}"):
+        said = there.ask("GET", f"/api/v1/traces/{trace_id}/{path}".replace("/?", "?"))
+        assert said.status == 404
+        assert f"no span {'0' * 16} of a trace {trace_id}" in said.message
+
+
+def test_finding_in_a_trace(there: Served, sent: Sent) -> None:
+    trace_id, spans = max(traces(sent).items(), key=lambda each: len(each[1]))
+    wanted = {told.record.span_id.hex() for told in spans if told.service == "checkout"}
+    assert wanted
+    path = f"traces/{trace_id}/find"
+    assert set(get(there, path, filter="service_name=checkout")["span_ids"]) == wanted
+    assert wanted <= set(get(there, path, search="CHECKOUT")["span_ids"])
+    assert get(there, path, search="no such text")["span_ids"] == []
+    assert get(there, f"traces/{'0' * 32}/find", search="x")["span_ids"] == []
+
+
 @pytest.mark.parametrize(
     ("trace_id", "status", "words"),
     [
@@ -214,6 +282,9 @@ def test_one_trace_and_its_logs(there: Served, sent: Sent) -> None:
         ("f" * 31, 400, "32 hexadecimal digits"),
         ("%ff" * 32, 400, "32 hexadecimal digits"),
         ("x' OR 'a'='a", 400, "32 hexadecimal digits"),
+        ("0" * 32 + "/outline", 404, "no span of a trace"),
+        ("0" * 32 + "/spans/0", 400, "16 hexadecimal digits"),
+        ("0" * 32 + "/find?filter=nonsense", 400, "filter"),
     ],
 )
 def test_no_such_trace(there: Served, trace_id: str, status: int, words: str) -> None:
@@ -245,14 +316,28 @@ def test_services_and_how_much_they_send(there: Served, sent: Sent) -> None:
     assert stepped == {"spans": spans.total(), "logs": logs.total(), "metrics": points.total()}
 
 
+def test_services_over_time(there: Served, sent: Sent) -> None:
+    counts, failed = Counter[str](), Counter[str]()
+    for each in get(there, "services/series", step="30s")["steps"]:
+        assert datetime.datetime.fromisoformat(each["time"]).second % 30 == 0
+        counts[each["service"]] += each["span_count"]
+        failed[each["service"]] += each["error_count"]
+    assert counts == Counter(told.service for told in sent.spans)
+    wanted = Counter(told.service for told in sent.spans if told.record.status.code == ERROR)
+    assert +failed == wanted
+
+
 def test_operations_and_failures(there: Served, sent: Sent) -> None:
     durations: dict[tuple[str, str], list[int]] = {}
-    failed: Counter[tuple[str, str, str | None]] = Counter()
+    failed: Counter[tuple[str, str, str | None, str | None]] = Counter()
     for told in sent.spans:
         took = told.record.end_time_unix_nano - told.record.start_time_unix_nano
         durations.setdefault((told.service, told.record.name), []).append(took)
         if told.record.status.code == ERROR:
-            failed[told.service, told.record.name, told.record.status.message or None] += 1
+            kind = [a.value for a in told.record.attributes if a.key == "error.type"]
+            message = told.record.status.message or None
+            error_type = kind[0].string_value if kind else None
+            failed[told.service, told.record.name, message, error_type] += 1
     found = get(there, "operations", limit=1000)["operations"]
     assert {(each["service"], each["operation"]): each["span_count"] for each in found} == {
         name: len(took) for name, took in durations.items()
@@ -267,8 +352,11 @@ def test_operations_and_failures(there: Served, sent: Sent) -> None:
     assert failed
     found = get(there, "failures", limit=1000)["failures"]
     assert {
-        (each["service"], each["operation"], each["message"]): each["count"] for each in found
+        (each["service"], each["operation"], each["message"], each["error_type"]): each["count"]
+        for each in found
     } == failed
+    assert all(0 <= each["origin_count"] <= each["count"] for each in found)
+    assert any(each["origin_count"] for each in found)
     counts = [each["count"] for each in found]
     assert counts == sorted(counts, reverse=True)
 

@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from frazil.query.engine import QUERIES
@@ -61,7 +62,7 @@ def test_details_say_types_and_whether_it_was_cut(there: Served) -> None:
     assert len(said.json["rows"]) == 5
 
 
-@pytest.mark.parametrize("how", ["json", "csv", "arrow"])
+@pytest.mark.parametrize("how", ["json", "csv", "arrow", "parquet"])
 def test_a_cut_result_is_no_success(there: Served, how: str) -> None:
     """Whoever cannot see that rows are missing gets an error instead."""
     if how == "json":
@@ -91,6 +92,50 @@ def test_arrow_reads_back_with_any_reader(there: Served) -> None:
     table = pa.ipc.open_stream(said.body).read_all()
     assert table.num_rows == ROWS
     assert pa.types.is_map(table.schema.field("attributes").type)
+
+
+def test_parquet_reads_back(there: Served) -> None:
+    said = there.ask(
+        "POST",
+        "/api/v1/sql",
+        {"sql": "SELECT * FROM logs ORDER BY _offset, _row"},
+        {"Accept": "application/vnd.apache.parquet"},
+    )
+    assert said.headers["content-type"] == "application/vnd.apache.parquet"
+    table = pq.read_table(io.BytesIO(said.body))
+    assert table.num_rows == ROWS
+    assert set(table["body"].to_pylist()) == {f"case {number}" for number in range(ROWS)}
+
+
+def test_no_rows_are_a_parquet_file_all_the_same(there: Served) -> None:
+    said = there.sql("SELECT body FROM logs WHERE false", format="parquet")
+    assert pq.read_table(io.BytesIO(said.body)).column_names == ["body"]
+
+
+def test_what_parquet_cannot_hold_is_said(there: Served) -> None:
+    said = there.sql("SELECT INTERVAL '1 month' AS i FROM logs", format="parquet")
+    assert (said.status, said.json["error"]["kind"]) == (400, "malformed")
+    assert "Parquet" in said.message
+
+
+def test_parts_say_what_was_read(there: Served) -> None:
+    """The same in JSON, and in the schema of an Arrow stream; nobody else is told."""
+    text = "SELECT body FROM logs"
+    [part] = there.sql(text, parts=True).json["parts"]
+    assert (part["table"], part["hot_rows"], part["lake_rows"]) == ("logs", ROWS, 0)
+    assert part["hot_bytes"] > ROWS
+    assert part["hot_pieces"] == part["hot_pieces_all"] > 0
+    arrow = pa.ipc.open_stream(there.sql(text, parts=True, format="arrow").body)
+    assert json.loads(arrow.schema.metadata[b"frazil.parts"]) == [part]
+    plain = there.sql(text, details=True, format="arrow")
+    assert pa.ipc.open_stream(plain.body).schema.metadata is None
+
+
+def test_what_is_left_out_is_told(there: Served) -> None:
+    text = "SELECT body FROM logs WHERE service_name = 'nobody'"
+    [part] = there.sql(text, parts=True).json["parts"]
+    assert (part["hot_rows"], part["hot_bytes"], part["rows_all"]) == (0, 0, ROWS)
+    assert part["skipped"] == {"without the service": part["hot_pieces_all"]}
 
 
 def test_a_query_that_fails_later_is_cut_off(there: Served) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from frazil.ingest import Signal
-from frazil.lake.append import Appender
+from frazil.lake.append import Appender, Work
 from frazil.lake.feed import LogFeed
+from frazil.lake.task import Written
 from frazil.model import SystemClock
 from frazil.serve import Rooms, Status, status_of
-from frazil.serve.life import WINDOW_S, Rates
-from frazil.serve.status import PartitionStatus
+from frazil.serve.life import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates
+from frazil.serve.status import DoingStatus, PartitionStatus
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
 from tests.lake.topic_world import run_here
@@ -101,7 +103,11 @@ def test_the_last_commit_is_told(tmp_path: Path) -> None:
         (table,) = (each for each in status.tables if each.table == "logs")
         assert (table.rows, table.files) == (4, 1)
         assert table.bytes > 0
+        assert table.small_files == 1
         assert status.lag_bytes == 0
+        newest = status.commits[0]
+        assert newest == status.last_commit
+        assert (newest.operation, newest.snapshot) == ("append", str(newest.snapshot_id))
 
 
 def test_a_closed_gate_says_why(tmp_path: Path) -> None:
@@ -130,3 +136,84 @@ def test_rates_are_of_the_last_seconds(tmp_path: Path) -> None:
             clock.advance(1000)
             rates.step()
         assert {rate.records_per_s for rate in rates.now()} == {0.0}
+
+
+def test_latencies_are_of_the_last_seconds(tmp_path: Path) -> None:
+    """How long a sync and an acknowledgement took; nothing is said when there was none."""
+    clock = SimClock()
+    with open_rooms(tmp_path) as rooms:
+        rates = Rates(clock)
+        assert rates.latency(SYNCED) is None
+        send(rooms, "a", "b", "c")
+        clock.advance(1000)
+        rates.step()
+        for name in (SYNCED, ACKNOWLEDGED):
+            found = rates.latency(name)
+            assert found is not None
+            assert found.count >= 3
+            assert 0 < found.p50_ms <= found.p99_ms
+        for _ in range(WINDOW_S + 1):
+            clock.advance(1000)
+            rates.step()
+        assert rates.latency(SYNCED) is None
+
+
+def test_what_came_is_told_by_transport_and_what_did_not_by_reason(tmp_path: Path) -> None:
+    with open_rooms(tmp_path) as rooms:
+        before = status_of(rooms).ingest
+        send(rooms, "a")
+        wrong = {"Content-Type": PROTOBUF}
+        assert send_http(rooms.otlp.http_port, "/v1/logs", b"\xff\xff", wrong).status == 400
+        after = status_of(rooms).ingest
+        old, new = (
+            next(each for each in found.transports if each.transport == "http")
+            for found in (before, after)
+        )
+        assert new.accepted_requests - old.accepted_requests == 1
+        assert new.refused_requests - old.refused_requests == 1
+        assert sum(after.refusals.values()) - sum(before.refusals.values()) == 1
+        assert not after.needs_token
+        assert not after.is_tls
+
+
+def test_a_round_tells_what_it_does(tmp_path: Path) -> None:
+    """While tasks write and while tables are committed: how much, and how much of it is done."""
+    seen: list[DoingStatus | None] = []
+    with open_rooms(tmp_path, has_lake=True) as rooms:
+        lake = rooms.lake
+        assert lake is not None
+        send(rooms, "a", "b")
+
+        def look_and_run(work: Sequence[Work]) -> list[Written]:
+            seen.append(_doing(rooms))
+            return run_here(work)
+
+        def append() -> None:
+            lake._appender = Appender.open(
+                LogFeed(rooms.log, tmp_path),
+                lake.catalog,
+                lake.config,
+                run=look_and_run,
+                clock=SystemClock(),
+                rand=lake._rand,
+            )
+            lake._appender.append()
+
+        assert _doing(rooms) is None
+        lake.run(append)
+        assert _doing(rooms) is None
+        with lake._maintenance._told("logs", "joins files"):
+            seen.append(_doing(rooms))
+    writing, joining = seen
+    assert writing is not None
+    assert (writing.work, writing.step, writing.task_count) == ("round", "writes files", 1)
+    assert writing.log_bytes > 0
+    assert writing.done_bytes == 0
+    assert joining is not None
+    assert (joining.work, joining.table) == ("maintenance", "logs")
+
+
+def _doing(rooms: Rooms) -> DoingStatus | None:
+    status = status_of(rooms).lake
+    assert status is not None
+    return status.doing

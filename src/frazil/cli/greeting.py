@@ -74,8 +74,12 @@ class Greeting:
         if config.hot.enabled:
             sizes += f", hot tier up to {_size(config.hot.disk_bytes_max)}"
         token = "" if config.ingest.token_file is None else self._token()
+        page = ""
+        if ready.api_port is not None:
+            address = self._paint(self._url(ready.api_port), BOLD)
+            page = f"Open {address} in a browser.\n\n"
         self._say(
-            f"\nReady. Data is kept in {Path(config.data).absolute()} ({sizes}).\n\n"
+            f"\nReady. Data is kept in {Path(config.data).absolute()} ({sizes}).\n\n{page}"
             "Point an application here:\n"
             f"  export OTEL_EXPORTER_OTLP_ENDPOINT={self._url(ready.http_port)}\n"
             f"  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n{token}"

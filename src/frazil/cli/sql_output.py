@@ -18,8 +18,6 @@ from frazil.errors import TooLarge
 from frazil.model import NS_PER_MS, Clock
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from frazil.asking import Result
 
 MEASURED_ROWS = 1000
@@ -27,8 +25,6 @@ MEASURED_ROWS = 1000
 EXPANDED_ROWS_MAX = 20
 """More rows are not shown with a line for each column unless somebody wants that."""
 PIECE_ROWS = 8192
-GROUP_ROWS, GROUP_BYTES = 128 * 1024, 64 * 1024 * 1024
-"""Of a row group in Parquet: readers skip whole ones, and small ones cost more than they hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,29 +121,16 @@ def _arrow(result: Result) -> Iterator[bytes]:
 def _parquet(result: Result) -> Iterator[bytes]:
     import pyarrow.parquet as pq
 
+    from frazil.asking import GROUP_ROWS, row_groups
+
     sink = _Sink()
     writer = pq.ParquetWriter(sink, result.schema, compression="zstd")
-    for table in _groups(result):
+    for table in row_groups(result):
         writer.write_table(table, row_group_size=GROUP_ROWS)
         yield sink.take()
     _refuse_part(result)
     writer.close()
     yield sink.take()
-
-
-def _groups(result: Result) -> Iterator[pa.Table]:
-    """Rows in groups of a good size."""
-    import pyarrow as pa
-
-    waiting: list[pa.RecordBatch] = []
-    for batch in result:
-        waiting.append(batch)
-        rows = sum(each.num_rows for each in waiting)
-        if rows >= GROUP_ROWS or sum(each.nbytes for each in waiting) >= GROUP_BYTES:
-            yield pa.Table.from_batches(waiting, result.schema)
-            waiting = []
-    if waiting:
-        yield pa.Table.from_batches(waiting, result.schema)
 
 
 WRITERS: dict[str, Callable[[Result], Iterator[bytes]]] = {

@@ -97,11 +97,21 @@ def _lag(parts: Sequence[Found], name: str, size: str | None = None) -> str:
 def _sizes(found: Found, columns: int, paint: Paint) -> Iterator[str]:
     log, hot = found["log"], found["hot"]
     yield _size("log", log["used_bytes"], log["bytes_max"], columns, paint)
+    if log["syncing"] is not None:
+        acknowledging = _took(found["ingest"]["acknowledging"])
+        waiting = count_text(log["queue_batches"])
+        said = f"{_took(log['syncing'])} to sync, {acknowledging} to acknowledge; {waiting} wait"
+        yield shortened(f"            {said}", columns)
     if hot is None:
         yield paint("hot         off (hot.enabled = false)", DIM)
         return
     yield _size("hot memory", hot["memory_bytes"], hot["memory_bytes_max"], columns, paint)
     yield _size("hot disk", hot["disk_bytes"], hot["disk_bytes_max"], columns, paint)
+
+
+def _took(latency: Found | None) -> str:
+    """Half of them, and almost all of them; a dash when there were none."""
+    return "-" if latency is None else f"{latency['p50_ms']:.3g} to {latency['p99_ms']:.3g} ms"
 
 
 def _size(name: str, used: int, cap: int, columns: int, paint: Paint) -> str:
@@ -126,15 +136,26 @@ def _lake(lake: Found | None, columns: int, paint: Paint) -> Iterator[str]:
         )
     yield shortened(f"lake        {said}", columns)
     files = sum(table["files"] for table in lake["tables"])
+    small = sum(table["small_files"] for table in lake["tables"])
     size = sum(table["bytes"] for table in lake["tables"])
+    often = f"{age_text(lake['flush_age_ms'] / 1000)} or {bytes_text(lake['flush_bytes'])}"
     yield shortened(
-        f"            {count_text(files)} files, {bytes_text(size)}; filled every "
-        f"{age_text(lake['flush_age_ms'] / 1000)} or {bytes_text(lake['flush_bytes'])}",
+        f"            {count_text(files)} files ({count_text(small)} small), {bytes_text(size)}; "
+        f"filled every {often}",
         columns,
     )
     spark = lake["spark"]
     pid = "" if spark["pid"] is None else f", pid {spark['pid']}"
-    yield shortened(f"spark       {safe(spark['state'])}{pid}", columns)
+    yield shortened(f"spark       {safe(spark['state'])}{pid}{_doing(lake['doing'])}", columns)
+
+
+def _doing(doing: Found | None) -> str:
+    """What is done to the tables now."""
+    if doing is None:
+        return ""
+    table = "" if doing["table"] is None else f" ({safe(doing['table'])})"
+    size = f", {bytes_text(doing['log_bytes'])} of the log" if doing["log_bytes"] else ""
+    return f"; {doing['work']}: {doing['step']}{table}{size}, for {age_text(doing['age_s'])}"
 
 
 def _subscribers(subscribers: Sequence[Found], columns: int, paint: Paint) -> Iterator[str]:

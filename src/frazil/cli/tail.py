@@ -35,6 +35,7 @@ Row = dict[str, Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser, has_data=False)
     add = parser.add_argument
+    add("query", nargs="?", help="as in the search box: words, service:cart, severity:>=WARN")
     add("--table", choices=tuple(DRAWN), default="logs", help="what to show (logs)")
     add("--service", metavar="NAME", help="only of this service")
     add("--level", type=_level, metavar="LEVEL", help="only as bad as this or worse, as warn")
@@ -120,6 +121,7 @@ def parameters_of(options: argparse.Namespace) -> dict[str, object]:
         "exclude": options.exclude,
         "search": options.match,
         "severity": options.level,
+        "query": options.query,
     }
 
 
@@ -144,7 +146,7 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Row]]:
 def history(node: Remote, options: argparse.Namespace) -> Iterator[Row]:
     """The last records that are there already, oldest first."""
     from frazil.asking import json_of
-    from frazil.query import find_logs, row_conditions
+    from frazil.query import box_conditions, find_logs, row_conditions
 
     if options.lines == 0:
         return iter(())
@@ -158,11 +160,14 @@ def history(node: Remote, options: argparse.Namespace) -> Iterator[Row]:
             exclude=exclude,
             search=options.match,
             min_severity=options.level,
+            query=options.query,
         )
         return (json.loads(json_of(row)) for row in reversed(rows))
     from frazil.model.columns import SPANS
 
-    conditions = " AND ".join(row_conditions(filters, exclude, SPANS))
+    wanted = row_conditions(filters, exclude, SPANS)
+    wanted += box_conditions("spans", options.query or "")
+    conditions = " AND ".join(wanted)
     spans = node.ask(
         f"SELECT * FROM spans {f'WHERE {conditions}' if conditions else ''} "
         f"ORDER BY time DESC LIMIT {options.lines}"

@@ -30,6 +30,7 @@ from frazil.model import NS_PER_MS
 from frazil.serve.answers import answer_of_error, failure_of
 from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Endpoint, Reply, Routes
+from frazil.serve.page import Page
 from frazil.serve.request import Gone, Request, struct_of_json, struct_of_query
 from frazil.serve.streams import Live, Stream
 
@@ -59,6 +60,7 @@ class App:
         cors_origins: Sequence[str],
         is_local: bool,
     ) -> None:
+        self._page = Page()
         self._desk = desk
         self._routes = routes
         self._access = access
@@ -90,6 +92,9 @@ class App:
             self._check_page(request, cors)
             if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
                 return _preflight()
+            page = await self._page_answer(request)
+            if page is not None:
+                return page
             endpoint, named = self._routes.find(request.method, request.path)
             if not endpoint.is_open and not self._access.knows(
                 request.headers.get("authorization")
@@ -104,12 +109,28 @@ class App:
             logger.exception("request failed", extra={"path": request.path})
             return answer_of_error(Unavailable(FAILED))
 
+    async def _page_answer(self, request: Request) -> Answer | None:
+        """The web page for whoever comes with a browser; None for everybody else."""
+        accept = request.headers.get("accept", "")
+        if request.method != "GET" or not self._page.is_page(request.path, accept):
+            return None
+        if request.path != "/" and self._routes.knows(request.path):
+            return None
+        accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
+        known = request.headers.get("if-none-match", "")
+        return await self._desk.run(lambda: self._page.answer(request.path, accepts_gzip, known))
+
     async def _serve(
         self, endpoint: Endpoint[Any], named: dict[str, str], request: Request
     ) -> Reply:
         body = await request.body(self._desk.config.body_bytes_max)
+        content_type = request.headers.get("content-type", "")
         if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
-            asked = struct_of_json(endpoint.takes, body, request.headers.get("content-type", ""))
+            asked = struct_of_json(endpoint.takes, body, content_type)
+        elif endpoint.body is not None:
+            content = struct_of_json(endpoint.body_type, body, content_type)
+            given = {**named, endpoint.body: content}
+            asked = struct_of_query(endpoint.takes, request.query, given)
         else:
             asked = struct_of_query(endpoint.takes, request.query, named)
         if endpoint.is_open:
@@ -237,8 +258,9 @@ async def _send_piece(piece: bytes, send: Send) -> None:
 async def _send_answer(answer: Answer, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
     REQUESTS.add(status=str(int(answer.status)))
     SENT.add(len(answer.body))
-    headers = [*answer.headers, *SECURITY, *cors]
-    if answer.status != HTTPStatus.NO_CONTENT:
+    said = {name for name, _ in answer.headers}
+    headers = [*answer.headers, *(each for each in SECURITY if each[0] not in said), *cors]
+    if answer.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
         headers.append((b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": int(answer.status), "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
@@ -247,7 +269,7 @@ async def _send_answer(answer: Answer, send: Send, cors: list[tuple[bytes, bytes
 def _preflight() -> Answer:
     """Tell a browser what a page may ask."""
     headers = [
-        (b"access-control-allow-methods", b"GET, POST"),
+        (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
         (b"access-control-allow-headers", b"authorization, content-type, accept"),
         (b"access-control-max-age", b"%d" % PREFLIGHT_AGE_S),
     ]

@@ -19,6 +19,8 @@ from frazil.ingest import Answer
 from frazil.query import Ask
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.config import ServeConfig
+from frazil.serve.dashboard_files import DashboardFiles
+from frazil.serve.demo_shop import DemoShop
 from frazil.serve.request import Gone, Request
 from frazil.serve.rooms import Rooms, Sql
 
@@ -35,6 +37,8 @@ class Desk:
     def __init__(self, rooms: Rooms, config: ServeConfig) -> None:
         self.rooms = rooms
         self.config = config
+        self.demo = DemoShop(rooms.otlp, rooms.clock)
+        self.dashboards = DashboardFiles(rooms.disk)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="frazil-serve")
         self._request_count = 0
         self._tail_count = 0
@@ -101,6 +105,7 @@ class Desk:
 
     def close(self) -> None:
         """Wait for what is under way; nothing new is begun."""
+        self.demo.close()
         self._threads.shutdown(cancel_futures=True)
 
 

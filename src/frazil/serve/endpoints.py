@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
 import msgspec
 
@@ -30,10 +30,12 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Endpoint(Generic[T]):
     """One method of one path."""
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     """A part in braces stands for one name, which is a field of `takes`."""
     takes: type[T]
+    body: str | None = None
+    """The field of `takes` that comes as the body of a PUT. The body of a POST is all of it."""
     gives: Any
     """The type of the answer in JSON; None when it has none."""
     types: tuple[str, ...] = ("application/json",)
@@ -43,6 +45,13 @@ class Endpoint(Generic[T]):
     serve: Callable[[Desk, T, Request], Awaitable[Reply]]
     is_open: bool = False
     """Does it need no token? As those for probes, which say nothing about the data."""
+
+    @property
+    def body_type(self) -> type[msgspec.Struct]:
+        """What the body of a PUT is."""
+        assert self.body is not None
+        kind: type[msgspec.Struct] = get_type_hints(self.takes)[self.body]
+        return kind
 
     @property
     def summary(self) -> str:
@@ -55,6 +64,10 @@ class Routes:
 
     def __init__(self, endpoints: Sequence[Endpoint[Any]]) -> None:
         self.endpoints = tuple(endpoints)
+
+    def knows(self, path: str) -> bool:
+        """Is there anything at that path?"""
+        return any(_match(each.path, path) is not None for each in self.endpoints)
 
     def find(self, method: str, path: str) -> tuple[Endpoint[Any], dict[str, str]]:
         """The endpoint for a request, and the names in its path."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from frazil import metrics
 from frazil.metrics import Counter, Histogram, Labels, Metric
 
 Kind = Literal["counter", "gauge", "histogram", "info", "summary"]
@@ -101,21 +102,5 @@ def points_by(values: Mapping[str, float], label: str) -> Iterator[Point]:
 
 
 def quantile(metric: Histogram, share: float) -> float | None:
-    """The value that this share of all is at or below, to the resolution of the bounds; None while
-    there are none."""
-    buckets = [
-        (float(dict(s.labels)["le"]), s.value)
-        for s in metric.samples()
-        if s.name.endswith(".bucket")
-    ]
-    total = buckets[-1][1]
-    if not total:
-        return None
-    low, below = 0.0, 0.0
-    for bound, count in buckets:
-        if count >= share * total:
-            if bound == float("inf"):
-                return low
-            return low + (bound - low) * (share * total - below) / (count - below)
-        low, below = bound, count
-    return low
+    """Of all values since the start; None while there are none."""
+    return metrics.quantile(metric.bounds, metric.counts(), share)

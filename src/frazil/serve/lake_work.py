@@ -47,12 +47,12 @@ class Snapshots(msgspec.Struct, frozen=True, kw_only=True):
 
 async def flush(desk: Desk, _: Nothing, __: Request) -> Answer:
     """Bring everything that is acknowledged by now into the tables; answers when it is there."""
-    return answer_of(Flushed(commits=await asyncio.wrap_future(_lake(desk).ask_flush())))
+    return answer_of(Flushed(commits=await asyncio.wrap_future(lake_of(desk).ask_flush())))
 
 
 async def maintain(desk: Desk, _: Nothing, __: Request) -> Answer:
     """Join small files, let old snapshots go, remove what nobody names; answers when it is done."""
-    return answer_of(Tidied(tables=await asyncio.wrap_future(_lake(desk).ask_maintain())))
+    return answer_of(Tidied(tables=await asyncio.wrap_future(lake_of(desk).ask_maintain())))
 
 
 async def snapshots(desk: Desk, asked: SnapshotsRequest, request: Request) -> Answer:
@@ -67,7 +67,8 @@ async def snapshots(desk: Desk, asked: SnapshotsRequest, request: Request) -> An
     return await desk.answer(request, lambda ask: Snapshots(snapshots=question(ask)))
 
 
-def _lake(desk: Desk) -> Lake:
+def lake_of(desk: Desk) -> Lake:
+    """The lake of a node. `Unavailable` where there is none."""
     if desk.rooms.lake is None:
         raise Unavailable(
             "there is no lake on this node: install it with `pip install 'frazil[lake]'`, or set "

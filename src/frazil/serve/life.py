@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from frazil.ingest import Signal, Totals, totals_of
-from frazil.metrics import Counter, find
+from frazil.metrics import Counter, Histogram, find, quantile
 from frazil.model import NS_PER_MS, Clock
 
 WINDOW_S = 10
 """Rates are over so many seconds, or since the start."""
 QUERIES = "frazil.query.queries"
+ACKNOWLEDGED, SYNCED, ANSWERED = (
+    "frazil.ingest.ack.ms",
+    "frazil.log.sync.ms",
+    "frazil.query.duration.ms",
+)
+LATENCIES = (ACKNOWLEDGED, SYNCED, ANSWERED)
+"""Histograms that are remembered."""
 NS_PER_S = 1000 * NS_PER_MS
 
 State = Literal["starting", "running", "stopping"]
@@ -28,32 +36,78 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_s: float
 
 
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """How long something took, to the resolution of the histogram that counts it."""
+
+    count: int
+    p50_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What was counted up to a moment."""
+
+    at_ns: int
+    totals: dict[Signal, Totals]
+    query_count: float
+    counts: dict[str, tuple[int, ...]]
+
+
 class Rates:
     """Looks at the counters about once a second. Belongs to the event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seen: deque[tuple[int, dict[Signal, Totals], float]] = deque(maxlen=WINDOW_S + 1)
+        self._seen: deque[_Look] = deque(maxlen=WINDOW_S + 1)
         self.step()
 
     def step(self) -> None:
         """Remember what was counted up to now."""
-        totals = {signal: totals_of(signal) for signal in Signal}
         queries = find(QUERIES)
-        asked = queries.total() if isinstance(queries, Counter) else 0
-        self._seen.append((self._clock.monotonic_ns(), totals, asked))
+        self._seen.append(
+            _Look(
+                at_ns=self._clock.monotonic_ns(),
+                totals={signal: totals_of(signal) for signal in Signal},
+                query_count=queries.total() if isinstance(queries, Counter) else 0,
+                counts={
+                    name: metric.counts()
+                    for name in LATENCIES
+                    if isinstance(metric := find(name), Histogram)
+                },
+            )
+        )
 
     def now(self) -> list[Rate]:
         """Between the oldest look that is remembered, and the last one."""
-        (begin_ns, before, _), (end_ns, after, _) = self._seen[0], self._seen[-1]
-        seconds = (end_ns - begin_ns) / NS_PER_S
-        return [_rate(signal, before[signal], after[signal], seconds) for signal in Signal]
+        before, after, seconds = self._window()
+        return [
+            _rate(signal, before.totals[signal], after.totals[signal], seconds) for signal in Signal
+        ]
 
     @property
     def queries_per_s(self) -> float:
         """Queries that ended."""
-        (begin_ns, _, before), (end_ns, _, after) = self._seen[0], self._seen[-1]
-        return (after - before) * NS_PER_S / (end_ns - begin_ns) if end_ns > begin_ns else 0.0
+        before, after, seconds = self._window()
+        return (after.query_count - before.query_count) / seconds if seconds else 0.0
+
+    def latency(self, name: str) -> Timing | None:
+        """What one of `LATENCIES` took in the same time; None when there was nothing of it."""
+        before, after, _ = self._window()
+        metric = find(name)
+        if not isinstance(metric, Histogram) or name not in before.counts:
+            return None
+        counts = [
+            new - old for old, new in zip(before.counts[name], after.counts[name], strict=True)
+        ]
+        p50, p99 = (quantile(metric.bounds, counts, share) for share in (0.5, 0.99))
+        if p50 is None or p99 is None:
+            return None
+        return Timing(count=sum(counts), p50_ms=round(p50, 3), p99_ms=round(p99, 3))
+
+    def _window(self) -> tuple[_Look, _Look, float]:
+        before, after = self._seen[0], self._seen[-1]
+        return before, after, (after.at_ns - before.at_ns) / NS_PER_S
 
 
 def _rate(signal: Signal, before: Totals, after: Totals, seconds: float) -> Rate:

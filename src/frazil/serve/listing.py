@@ -9,10 +9,23 @@ from typing import Any
 import msgspec
 
 from frazil.ingest import Answer
-from frazil.query import Around, SeriesAnswer
-from frazil.serve import logs, operating, tail, traces
+from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
+from frazil.serve import (
+    box,
+    dashboards,
+    lake_tables,
+    logs,
+    one_trace,
+    operating,
+    services,
+    tail,
+    traces,
+)
 from frazil.serve import metric_questions as metrics
 from frazil.serve.answers import JSON, answer_of, answer_of_body
+from frazil.serve.dashboard_files import StoredDashboard
+from frazil.serve.demo import look_at_demo, start_demo, stop_demo
+from frazil.serve.demo_shop import DemoRequest, DemoState
 from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Endpoint, Nothing
 from frazil.serve.lake_work import (
@@ -37,7 +50,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = "Frazil"
     about: str = (
-        "This is the API of a Frazil node. There is no web page yet: use `frazil sql`, "
+        "This is a Frazil node. Open this address with a browser, or use `frazil sql`, "
         "`frazil tail` and `frazil status`, or the API."
     )
     openapi: str = "/openapi.json"
@@ -54,11 +67,12 @@ async def welcome(_: Desk, __: Nothing, ___: Request) -> Answer:
 
 async def openapi(desk: Desk, _: Nothing, __: Request) -> Answer:
     """This description."""
-    return answer_of_body(await desk.run(_description), JSON)
+    return answer_of_body(await desk.run(description), JSON)
 
 
 @lru_cache(maxsize=1)
-def _description() -> bytes:
+def description() -> bytes:
+    """All of this, described for programs."""
     return msgspec.json.encode(describe(groups_of(), VERSION))
 
 
@@ -74,7 +88,9 @@ def groups_of() -> tuple[Group, ...]:
         Group(name="logs", about="Log records.", endpoints=_LOGS),
         Group(name="traces", about="Traces, and the services they go through.", endpoints=_TRACES),
         Group(name="metrics", about="Metrics over time.", endpoints=_METRICS),
+        Group(name="dashboards", about="What the web page draws.", endpoints=_DASHBOARDS),
         Group(name="lake", about="The Iceberg tables.", endpoints=_LAKE),
+        Group(name="demo", about="Demo data.", endpoints=_DEMO),
         Group(name="operating", about="How the node does.", endpoints=_OPERATING),
     )
 
@@ -97,27 +113,72 @@ _SQL: tuple[Endpoint[Any], ...] = (
         serve=sql,
     ),
     _get("/api/v1/tail", tail.TailRequest, None, tail.tail, types=("text/event-stream",)),
+    _get("/api/v1/query", box.QueryRequest, box.QueryAnswer, box.query),
+    _get("/api/v1/fields", box.FieldsRequest, box.FieldsAnswer, box.fields),
 )
 _LOGS = (
     _get("/api/v1/logs", logs.FindLogsRequest, logs.LogsAnswer, logs.find),
     _get("/api/v1/logs/histogram", logs.HistogramRequest, logs.HistogramAnswer, logs.bars),
-    _get("/api/v1/logs/facets", logs.FacetsRequest, logs.FacetsAnswer, logs.values),
+    _get("/api/v1/logs/facets", logs.FacetsRequest, FacetsAnswer, logs.values),
+    _get("/api/v1/logs/pages", logs.PagesRequest, Pages, logs.pages),
     _get("/api/v1/logs/around", logs.AroundRequest, Around, logs.around, statuses=_MISSING),
 )
 _TRACES = (
     _get("/api/v1/traces", traces.TracesRequest, traces.TracesAnswer, traces.find),
+    _get("/api/v1/traces/facets", traces.SpanFacetsRequest, FacetsAnswer, traces.values),
+    _get(
+        "/api/v1/traces/durations",
+        traces.DurationsRequest,
+        traces.DurationsAnswer,
+        traces.durations,
+    ),
     _get(
         "/api/v1/traces/{trace_id}",
-        traces.TraceRequest,
-        traces.TraceAnswer,
-        traces.one,
+        one_trace.TraceRequest,
+        one_trace.TraceAnswer,
+        one_trace.one,
         statuses=_MISSING,
     ),
-    _get("/api/v1/services", traces.StretchRequest, traces.ServicesAnswer, traces.all_services),
-    _get("/api/v1/operations", traces.ServiceRequest, traces.OperationsAnswer, traces.operations),
-    _get("/api/v1/failures", traces.ServiceRequest, traces.FailuresAnswer, traces.failed),
-    _get("/api/v1/dependencies", traces.StretchRequest, traces.DependenciesAnswer, traces.calls),
-    _get("/api/v1/volumes", traces.VolumesRequest, traces.VolumesAnswer, traces.amounts),
+    _get(
+        "/api/v1/traces/{trace_id}/outline",
+        one_trace.OutlineRequest,
+        Outline,
+        one_trace.columns,
+        statuses=_MISSING,
+    ),
+    _get(
+        "/api/v1/traces/{trace_id}/spans/{span_id}",
+        one_trace.SpanRequest,
+        one_trace.SpanAnswer,
+        one_trace.one_span,
+        statuses=_MISSING,
+    ),
+    _get(
+        "/api/v1/traces/{trace_id}/find",
+        one_trace.FindRequest,
+        one_trace.FindAnswer,
+        one_trace.find_spans,
+    ),
+    _get(
+        "/api/v1/services", services.StretchRequest, services.ServicesAnswer, services.all_services
+    ),
+    _get(
+        "/api/v1/services/series",
+        services.ServiceSeriesRequest,
+        services.ServiceSeriesAnswer,
+        services.over_time,
+    ),
+    _get(
+        "/api/v1/operations",
+        services.ServiceRequest,
+        services.OperationsAnswer,
+        services.operations,
+    ),
+    _get("/api/v1/failures", services.ServiceRequest, services.FailuresAnswer, services.failed),
+    _get(
+        "/api/v1/dependencies", services.StretchRequest, services.DependenciesAnswer, services.calls
+    ),
+    _get("/api/v1/volumes", services.VolumesRequest, services.VolumesAnswer, services.amounts),
 )
 _METRICS = (
     _get("/api/v1/metrics", metrics.MetricsRequest, metrics.MetricsAnswer, metrics.names),
@@ -130,10 +191,59 @@ _METRICS = (
         metrics.examples,
     ),
 )
+_DASHBOARDS: tuple[Endpoint[Any], ...] = (
+    _get("/api/v1/dashboards", Nothing, dashboards.DashboardsAnswer, dashboards.all_of_them),
+    _get(
+        "/api/v1/dashboards/{name}",
+        dashboards.DashboardRequest,
+        StoredDashboard,
+        dashboards.one,
+        statuses=_MISSING,
+    ),
+    Endpoint(
+        method="PUT",
+        path="/api/v1/dashboards/{name}",
+        takes=dashboards.PutDashboardRequest,
+        body="body",
+        gives=StoredDashboard,
+        statuses=(HTTPStatus.CONFLICT,),
+        serve=dashboards.put,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/api/v1/dashboards/{name}",
+        takes=dashboards.DeleteDashboardRequest,
+        gives=StoredDashboard,
+        statuses=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        serve=dashboards.delete,
+    ),
+)
 _LAKE: tuple[Endpoint[Any], ...] = (
     Endpoint(method="POST", path="/api/v1/flush", takes=Nothing, gives=Flushed, serve=flush),
     Endpoint(method="POST", path="/api/v1/maintain", takes=Nothing, gives=Tidied, serve=maintain),
     _get("/api/v1/snapshots", SnapshotsRequest, Snapshots, snapshots),
+    _get("/api/v1/lake", Nothing, lake_tables.LakeAnswer, lake_tables.tables),
+    _get(
+        "/api/v1/lake/tables/{name}",
+        lake_tables.LakeTableRequest,
+        lake_tables.LakeTableAnswer,
+        lake_tables.one,
+        statuses=_MISSING,
+    ),
+)
+_DEMO: tuple[Endpoint[Any], ...] = (
+    _get("/api/v1/demo", Nothing, DemoState, look_at_demo),
+    Endpoint(
+        method="POST",
+        path="/api/v1/demo",
+        takes=DemoRequest,
+        gives=DemoState,
+        statuses=(HTTPStatus.CONFLICT,),
+        serve=start_demo,
+    ),
+    Endpoint(
+        method="POST", path="/api/v1/demo/stop", takes=Nothing, gives=DemoState, serve=stop_demo
+    ),
 )
 _OPERATING = (
     _get("/", Nothing, Welcome, welcome, is_open=True),

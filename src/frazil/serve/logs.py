@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from http import HTTPStatus
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -15,13 +15,14 @@ from frazil.query import (
     Around,
     Ask,
     Bar,
-    Facet,
     LogRow,
     Place,
     WhichLogs,
-    facets,
+    facets_of,
     find_logs,
     histogram,
+    log_conditions,
+    log_pages,
     logs_around,
 )
 from frazil.serve.desk import Desk
@@ -41,6 +42,8 @@ from frazil.serve.values import (
 
 FACETS = ("service_name", "severity", "event_name", "scope_name", "host_name", "k8s_pod_name")
 """When nobody says which."""
+EVERY_MIN, EVERY_MAX = 10, 1000
+"""Records of one page: a million of them still have fewer pages than an answer can hold."""
 BARS = 60
 """Into so many the time is cut, when nobody says how long a bar is."""
 
@@ -64,6 +67,8 @@ class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Only what was logged in this trace."""
     span_id: SpanId | None = None
     """Only what was logged in this span."""
+    query: Text | None = None
+    """What somebody types into a search box: words, field:value, field:>5, AND, OR, NOT."""
 
     def which(self, clock: Clock) -> WhichLogs:
         return WhichLogs(
@@ -74,6 +79,7 @@ class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             min_severity=self.severity,
             trace_id=self.trace_id,
             span_id=self.span_id,
+            query=self.query,
         )
 
 
@@ -119,10 +125,13 @@ class FacetsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_field
     """Values of each, at most."""
 
 
-class FacetsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The most frequent values."""
+class PagesRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which log records, and how long a page of them is."""
 
-    facets: list[Facet]
+    order: Literal["newest", "oldest"] = "newest"
+    """Which of them come first."""
+    every: Annotated[int, msgspec.Meta(ge=EVERY_MIN, le=EVERY_MAX)] = EVERY_MAX
+    """Records of one page."""
 
 
 class AroundRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -172,10 +181,17 @@ def _step(asked: HistogramRequest, which: WhichLogs, clock: Clock) -> datetime.t
 
 async def values(desk: Desk, asked: FacetsRequest, request: Request) -> Answer:
     """The most frequent values of columns and attributes."""
+    conditions = log_conditions(**asked.which(desk.rooms.clock))
+    return await desk.answer(
+        request, lambda ask: facets_of(ask, "logs", asked.name, conditions, limit=asked.limit)
+    )
+
+
+async def pages(desk: Desk, asked: PagesRequest, request: Request) -> Answer:
+    """Where pages begin in all log records that fit, to jump anywhere in a long list."""
     which = asked.which(desk.rooms.clock)
     return await desk.answer(
-        request,
-        lambda ask: FacetsAnswer(facets=facets(ask, asked.name, limit=asked.limit, **which)),
+        request, lambda ask: log_pages(ask, every=asked.every, order=asked.order, **which)
     )
 
 

@@ -6,27 +6,42 @@ Only memory is looked at: no file, no catalog, no Spark, no lock that is held fo
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
 
-from frazil.ingest import Signal, totals_of
-from frazil.lake import Lake, SnapshotFacts, TableView, bytes_behind
+from frazil.ingest import Signal, refused_by_reason, requests_by_transport, totals_of
+from frazil.lake import (
+    TARGET_BYTES,
+    Lake,
+    SnapshotFacts,
+    TableView,
+    bytes_behind,
+    is_small,
+)
 from frazil.log import Partition, Topic
-from frazil.serve.life import WINDOW_S
+from frazil.serve.life import ACKNOWLEDGED, ANSWERED, SYNCED, WINDOW_S
 from frazil.serve.rooms import Rooms
 from frazil.serve.status import (
     CommitStatus,
+    DoingStatus,
     HotStatus,
     IngestStatus,
     LakeStatus,
     LogStatus,
     PartitionStatus,
+    QueryStatus,
     SignalStatus,
     SparkStatus,
     Status,
     SubscriberStatus,
     TableStatus,
     TopicStatus,
+    TransportStatus,
 )
 from frazil.version import __version__
+
+COMMITS_MAX = 20
 
 
 def status_of(rooms: Rooms) -> Status:
@@ -45,6 +60,7 @@ def status_of(rooms: Rooms) -> Status:
         log=log,
         hot=_hot_status(rooms),
         lake=None if rooms.lake is None else _lake_status(rooms.lake, log, rooms.clock.wall_ms()),
+        query=_query_status(rooms),
         subscribers=[
             SubscriberStatus(
                 subscriber=each.name,
@@ -68,6 +84,9 @@ def _ingest_status(rooms: Rooms) -> IngestStatus:
         why_closed=why,
         in_flight_requests=gate.request_count,
         in_flight_bytes=gate.in_flight_bytes,
+        needs_token=rooms.otlp.needs_token,
+        is_tls=rooms.otlp.is_tls,
+        acknowledging=rooms.life.rates.latency(ACKNOWLEDGED),
         signals=[
             SignalStatus(
                 signal=signal,
@@ -80,6 +99,13 @@ def _ingest_status(rooms: Rooms) -> IngestStatus:
             )
             for signal, total in totals.items()
         ],
+        transports=[
+            TransportStatus(
+                transport=transport, accepted_requests=accepted, refused_requests=refused
+            )
+            for transport, (accepted, refused) in requests_by_transport().items()
+        ],
+        refusals=refused_by_reason(),
     )
 
 
@@ -92,6 +118,7 @@ def _log_status(rooms: Rooms) -> LogStatus:
         when_full=log.config.when_full,
         queue_batches=log.writer.queue_count,
         queue_bytes=log.writer.queue_bytes,
+        syncing=rooms.life.rates.latency(SYNCED),
         topics=[
             TopicStatus(
                 topic=topic.name,
@@ -151,15 +178,19 @@ def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
             state=lake.session.state, pid=lake.session.pid, trouble=lake.session.trouble
         ),
         lag_bytes=sum(known) if known else None,
+        lag_age_s=None if lake.pending_age_ms is None else lake.pending_age_ms / 1000,
         flush_bytes=lake.config.flush_bytes,
         flush_age_ms=lake.config.flush_age_ms,
-        last_commit=_last_commit(tables, now_ms),
+        doing=_doing_status(lake, now_ms),
+        last_commit=next(iter(_commits(tables, now_ms, 1, only="append")), None),
+        commits=_commits(tables, now_ms, COMMITS_MAX),
         tables=[
             TableStatus(
                 table=table.name,
                 snapshot_id=table.snapshot_id,
                 rows=table.row_count,
                 files=len(table.files),
+                small_files=sum(is_small(file.size_bytes, TARGET_BYTES) for file in table.files),
                 bytes=sum(file.size_bytes for file in table.files),
             )
             for table in tables
@@ -169,19 +200,45 @@ def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
     )
 
 
-def _last_commit(tables: list[TableView], now_ms: int) -> CommitStatus | None:
-    newest: tuple[str, SnapshotFacts] | None = None
-    for table in tables:
-        last = next((s for s in reversed(table.snapshots) if s.operation == "append"), None)
-        if last is not None and (newest is None or last.committed_ms > newest[1].committed_ms):
-            newest = table.name, last
-    if newest is None:
+def _doing_status(lake: Lake, now_ms: int) -> DoingStatus | None:
+    doing = lake.doing
+    if doing is None:
         return None
-    name, facts = newest
-    return CommitStatus(
-        table=name,
-        snapshot_id=facts.snapshot_id,
-        added_rows=facts.added_rows,
-        committed_ms=facts.committed_ms,
-        age_s=max(0, now_ms - facts.committed_ms) / 1000,
+    return DoingStatus(**asdict(doing), age_s=max(0, now_ms - doing.begun_ms) / 1000)
+
+
+def _commits(
+    tables: list[TableView], now_ms: int, count: int, only: str | None = None
+) -> list[CommitStatus]:
+    """The newest of all tables. Each table has its own in their order, so few are looked at."""
+    newest = [
+        (facts.committed_ms, table.name, facts)
+        for table in tables
+        for facts in islice(_backwards(table.snapshots, only), count)
+    ]
+    newest.sort(key=lambda each: each[:2], reverse=True)
+    return [
+        CommitStatus(
+            table=name,
+            snapshot_id=facts.snapshot_id,
+            snapshot=str(facts.snapshot_id),
+            operation=facts.operation,
+            added_rows=facts.added_rows,
+            committed_ms=committed_ms,
+            age_s=max(0, now_ms - committed_ms) / 1000,
+        )
+        for committed_ms, name, facts in newest[:count]
+    ]
+
+
+def _backwards(snapshots: Sequence[SnapshotFacts], only: str | None) -> Iterator[SnapshotFacts]:
+    return (facts for facts in reversed(snapshots) if only in (None, facts.operation))
+
+
+def _query_status(rooms: Rooms) -> QueryStatus | None:
+    if rooms.sql is None:
+        return None
+    rates = rooms.life.rates
+    return QueryStatus(
+        queries_per_s=round(rates.queries_per_s, 2), answering=rates.latency(ANSWERED)
     )

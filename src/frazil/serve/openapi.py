@@ -97,8 +97,18 @@ def _kinds(endpoints: Sequence[Endpoint[Any]]) -> Iterable[Any]:
     for each in endpoints:
         if each.gives is not None:
             yield each.gives
-        if each.method == "POST" and each.takes.__struct_fields__:
-            yield each.takes
+        body = _body(each)
+        if body is not None:
+            yield body
+
+
+def _body(endpoint: Endpoint[Any]) -> Any | None:
+    """The type of what is sent in JSON."""
+    if endpoint.body is not None:
+        return endpoint.body_type
+    return (
+        endpoint.takes if endpoint.method == "POST" and endpoint.takes.__struct_fields__ else None
+    )
 
 
 def _named(kinds: Sequence[Any]) -> dict[str, type]:
@@ -156,10 +166,11 @@ def _operation(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, 
     parameters = list(_parameters(endpoint))
     if parameters:
         described["parameters"] = parameters
-    if endpoint.method == "POST" and endpoint.takes.__struct_fields__:
+    body = _body(endpoint)
+    if body is not None:
         described["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": schema_of[endpoint.takes]}},
+            "content": {"application/json": {"schema": schema_of[body]}},
         }
     if endpoint.is_open:
         described["security"] = []
@@ -167,7 +178,7 @@ def _operation(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, 
 
 
 def _responses(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, Any]:
-    more = OF_BODIES if endpoint.method == "POST" else ()
+    more = OF_BODIES if endpoint.method in ("POST", "PUT") else ()
     questions = OF_QUESTIONS if not endpoint.is_open else ()
     error: dict[str, Any] = {"application/json": {"schema": schema_of[ErrorAnswer]}}
     content = _content(endpoint, schema_of)
@@ -202,6 +213,8 @@ def _parameters(endpoint: Endpoint[Any]) -> Iterable[dict[str, Any]]:
     kind: type = endpoint.takes
     comments = comments_of(kind)
     for name, described in properties.items():
+        if name == endpoint.body:
+            continue
         where = "path" if name in in_path else "query"
         given = dict(described)
         if given.get("default") is None:

@@ -7,6 +7,7 @@ import datetime
 import re
 import types
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -95,8 +96,9 @@ class Request:
             continue
 
 
-def struct_of_query(kind: type[T], query: str, named: dict[str, str]) -> T:
-    """The values of a query string, and of the path, as a struct. Lists come by repetition."""
+def struct_of_query(kind: type[T], query: str, named: Mapping[str, Any]) -> T:
+    """The values of a query string, and those named elsewhere, as in the path, as a struct. Lists
+    come by repetition."""
     given: dict[str, Any] = dict(named)
     lists = _lists(kind)
     try:
@@ -181,6 +183,15 @@ def range_of(since: str | None, until: str | None, clock: Clock) -> Range:
 
 def moment_now(clock: Clock) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(clock.wall_ms() / 1000, datetime.UTC)
+
+
+def ago_or_moment(text: str, name: str, clock: Clock) -> datetime.datetime | datetime.timedelta:
+    """A time, or how long ago it was, as it was written."""
+    ago = _AGO.fullmatch(text)
+    moment = moment_of(text, name, moment_now(clock))
+    if ago is None or moment == EARLIEST:
+        return moment
+    return datetime.timedelta(**{_UNITS[ago[2]]: int(ago[1])})
 
 
 def moment_of(text: str, name: str, now: datetime.datetime) -> datetime.datetime:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from frazil.asking import Leash, Limits, Result
+from frazil.disk import Disk
 from frazil.hot import HotTier
 from frazil.ingest import Otlp
 from frazil.lake import Lake
@@ -32,6 +33,8 @@ class Rooms:
     """The open rooms of one node. None is one that is switched off, or not installed."""
 
     data: str
+    disk: Disk
+    """The data folder."""
     life: Life
     log: Log
     otlp: Otlp

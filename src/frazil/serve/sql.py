@@ -1,4 +1,4 @@
-"""SQL over HTTP: one text in, rows out, as JSON, CSV or Arrow."""
+"""SQL over HTTP: one text in, rows out, as JSON, CSV, Arrow or Parquet."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from frazil.asking import ARROW, Limits, Result, columns_of, json_rows
+from frazil.asking import ARROW, PARQUET, Limits, Part, Result, columns_of, json_rows
 from frazil.errors import Malformed, TooLarge
 from frazil.ingest import Answer
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Asking, Desk, watched
 from frazil.serve.request import Request
-from frazil.serve.streams import Stream, arrow_stream, csv_stream
+from frazil.serve.streams import Stream, arrow_stream, csv_stream, parquet_stream
 from frazil.serve.values import Positive
 
-Format = Literal["json", "csv", "arrow"]
+Format = Literal["json", "csv", "arrow", "parquet"]
 FORMATS: dict[str, Format] = {
     "application/json": "json",
     "text/csv": "csv",
     ARROW: "arrow",
+    PARQUET: "parquet",
 }
 """What an `Accept` header may name."""
 Query = Annotated[
@@ -48,6 +49,9 @@ class SqlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What it may hold in memory while it runs."""
     details: bool = False
     """Say also which types the columns have, and cut at the limit of rows instead of refusing."""
+    parts: bool = False
+    """Say also what is read of each table, in the hot tier and in the lake: JSON in `parts`, Arrow
+    in the metadata of its schema, at frazil.parts."""
 
 
 class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,6 +66,8 @@ class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the columns, as Arrow calls them."""
     is_cut: bool | None = None
     """Were there more rows?"""
+    parts: list[Part] | None = None
+    """What was read of each table, for whoever asked for that."""
 
 
 async def sql(desk: Desk, asked: SqlRequest, request: Request) -> Answer | Stream:
@@ -79,14 +85,16 @@ async def sql(desk: Desk, asked: SqlRequest, request: Request) -> Answer | Strea
         )
         if how == "json":
             bytes_max = desk.config.answer_bytes_max
-            body = await desk.run(lambda: json_answer(result, bytes_max, asked.details))
+            body = await desk.run(lambda: json_answer(result, bytes_max, asked))
             return answer_of_body(body, JSON)
     if how == "arrow":
-        return arrow_stream(result, may_cut=asked.details)
-    return csv_stream(result)
+        return await desk.run(
+            lambda: arrow_stream(result, may_cut=asked.details, has_parts=asked.parts)
+        )
+    return parquet_stream(result) if how == "parquet" else csv_stream(result)
 
 
-def json_answer(result: Result, bytes_max: int, has_details: bool) -> bytes:
+def json_answer(result: Result, bytes_max: int, asked: SqlRequest) -> bytes:
     """All rows in one document of at most `bytes_max`."""
     rows: list[bytes] = []
     size = 0
@@ -101,7 +109,7 @@ def json_answer(result: Result, bytes_max: int, has_details: bool) -> bytes:
                         "as they come"
                     )
                 rows.append(row)
-    if result.is_cut and not has_details:
+    if result.is_cut and not asked.details:
         raise TooLarge(
             f"the result has more than {result.given_count} rows, the limit of this query or "
             "query.rows_max; add a LIMIT, aggregate, or ask with details, which says so in is_cut"
@@ -109,8 +117,10 @@ def json_answer(result: Result, bytes_max: int, has_details: bool) -> bytes:
     columns = columns_of(result.schema)
     head = {"columns": [column["name"] for column in columns]}
     tail: dict[str, Any] = {}
-    if has_details:
+    if asked.details:
         tail = {"types": [column["type"] for column in columns], "is_cut": result.is_cut}
+    if asked.parts:
+        tail["parts"] = result.parts()
     rest = msgspec.json.encode(tail)[1:] if tail else b"}"
     comma = b"," if tail else b""
     return b'%s,"rows":[%s]%s%s' % (msgspec.json.encode(head)[:-1], b",".join(rows), comma, rest)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from frazil.serve.life import Rate, State
+from frazil.serve.life import Rate, State, Timing
 
 
 class IngestStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +19,15 @@ class IngestStatus(msgspec.Struct, frozen=True, kw_only=True):
     why_closed: str | None
     in_flight_requests: int
     in_flight_bytes: int
+    needs_token: bool
+    """Does it take nothing from whoever has no token?"""
+    is_tls: bool
+    acknowledging: Timing | None
+    """From a whole body to its durable answer; None when nothing came lately."""
     signals: list[SignalStatus]
+    transports: list[TransportStatus]
+    refusals: dict[str, int]
+    """Requests that were refused since the start, by reason."""
 
 
 class SignalStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +42,14 @@ class SignalStatus(msgspec.Struct, frozen=True, kw_only=True):
     refused_records: int
 
 
+class TransportStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What came by gRPC or by HTTP since the start."""
+
+    transport: str
+    accepted_requests: int
+    refused_requests: int
+
+
 class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What the log takes, of what it may."""
 
@@ -43,6 +59,8 @@ class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
     when_full: str
     queue_batches: int
     queue_bytes: int
+    syncing: Timing | None
+    """What it takes to make a group of requests durable; None when nothing came lately."""
     topics: list[TopicStatus]
 
 
@@ -89,9 +107,15 @@ class LakeStatus(msgspec.Struct, frozen=True, kw_only=True):
     spark: SparkStatus
     lag_bytes: int | None
     """Of the log, that are not in tables yet."""
+    lag_age_s: float | None
+    """How long the first of them wait; None when none do, or when nobody fills the tables."""
     flush_bytes: int
     flush_age_ms: int
+    doing: DoingStatus | None
+    """What is done to the tables now; None when nothing is."""
     last_commit: CommitStatus | None
+    commits: list[CommitStatus]
+    """The newest of all tables, whatever they did; the newest first."""
     tables: list[TableStatus]
     trouble: str | None
     given_up: str | None
@@ -105,11 +129,34 @@ class SparkStatus(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None
 
 
+class DoingStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A round that fills tables, or maintenance of them."""
+
+    work: str
+    """round, or maintenance."""
+    step: str
+    """In words."""
+    table: str | None
+    begun_ms: int
+    age_s: float
+    task_count: int
+    """Of the job on Spark."""
+    log_bytes: int
+    """What the round takes from the log."""
+    done_bytes: int
+    """Of these, what is committed."""
+    done_rows: int
+
+
 class CommitStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest commit that brought rows."""
+    """One commit to a table."""
 
     table: str
     snapshot_id: int
+    snapshot: str
+    """The same as a text, for readers whose numbers are not exact above 2^53."""
+    operation: str
+    """append brought rows, replace joined files."""
     added_rows: int | None
     committed_ms: int
     age_s: float
@@ -122,7 +169,17 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_id: int | None
     rows: int
     files: int
+    small_files: int
+    """Those that maintenance would join with others, once there are enough of them."""
     bytes: int
+
+
+class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """SQL over hot tier and lake."""
+
+    queries_per_s: float
+    answering: Timing | None
+    """From a question to its last row; None when nothing was asked lately."""
 
 
 class SubscriberStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,4 +208,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """None when `hot.enabled` is false."""
     lake: LakeStatus | None
     """None when `lake.enabled` is false, or something for it is not installed."""
+    query: QueryStatus | None
+    """None when there is no SQL, as `hot.enabled` is false."""
     subscribers: list[SubscriberStatus]

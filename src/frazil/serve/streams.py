@@ -1,4 +1,4 @@
-"""Rows on their way to a client, piece by piece: Arrow and CSV.
+"""Rows on their way to a client, piece by piece: Arrow, CSV and Parquet.
 
 A stream that cannot be finished is cut off, so that nobody takes a part for the whole. For those
 who read Arrow as we write it, the last batch of such a stream is empty and says why.
@@ -11,9 +11,21 @@ from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from frazil.asking import ARROW, CUT_KEY, ERROR_KEY, Result, csv_head, csv_of
-from frazil.errors import FrazilError, TooLarge
+from frazil.asking import (
+    ARROW,
+    CUT_KEY,
+    ERROR_KEY,
+    GROUP_ROWS,
+    PARQUET,
+    PARTS_KEY,
+    Result,
+    csv_head,
+    csv_of,
+    row_groups,
+)
+from frazil.errors import FrazilError, Malformed, TooLarge
 from frazil.serve.answers import failure_of
 
 CSV = b"text/csv; charset=utf-8"
@@ -47,10 +59,14 @@ class Live:
     """Let go of what the pieces come from."""
 
 
-def arrow_stream(result: Result, *, may_cut: bool) -> Stream:
-    """Rows as an Arrow IPC stream."""
+def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> Stream:
+    """Rows as an Arrow IPC stream. With parts it says first what is read."""
     sink = _Pieces()
-    writer = pa.ipc.new_stream(sink, result.schema)
+    schema = result.schema
+    if has_parts:
+        known = {**(schema.metadata or {}), PARTS_KEY: msgspec.json.encode(result.parts())}
+        schema = schema.with_metadata(known)
+    writer = pa.ipc.new_stream(sink, schema)
 
     def pieces() -> Iterator[bytes]:
         for batch in result:
@@ -99,6 +115,31 @@ def csv_stream(result: Result) -> Stream:
     )
 
 
+def parquet_stream(result: Result) -> Stream:
+    """Rows as a Parquet file, one row group after the other."""
+    sink = _Pieces()
+
+    def pieces() -> Iterator[bytes]:
+        try:
+            with pq.ParquetWriter(sink, result.schema, compression="zstd") as writer:
+                for group in row_groups(result):
+                    writer.write_table(group, row_group_size=GROUP_ROWS)
+                    yield sink.take()
+                if result.is_cut:
+                    raise _cut(result)
+        except pa.ArrowException as error:
+            raise Malformed(f"these rows cannot be a Parquet file: {error}; use CAST") from None
+        yield sink.take()
+
+    return Stream(
+        content_type=PARQUET.encode(),
+        pieces=pieces(),
+        stop=result.cancel,
+        close=result.close,
+        farewell=lambda _: b"",
+    )
+
+
 def _cut(result: Result) -> TooLarge:
     return TooLarge(
         f"the result has more than {result.given_count} rows, the limit of this query or "
@@ -115,11 +156,19 @@ class _Pieces:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        self._position = 0
         self.closed = False
 
     def write(self, data: bytes) -> int:
         self._parts.append(bytes(data))
+        self._position += len(data)
         return len(data)
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        self.closed = True
 
     def flush(self) -> None:
         """There is nothing behind it."""

@@ -20,7 +20,7 @@ from frazil.asking import json_of
 from frazil.errors import Malformed, Unavailable
 from frazil.hot import HotTier
 from frazil.model.columns import METRICS, SPANS
-from frazil.query import Caught, Tail, log_conditions, log_rows, row_conditions
+from frazil.query import Caught, Tail, box_conditions, log_conditions, log_rows, row_conditions
 from frazil.serve.desk import Asking, Desk
 from frazil.serve.request import Request, pairs_of
 from frazil.serve.streams import Live
@@ -54,6 +54,9 @@ class TailRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Words of the body; logs only."""
     severity: Severity | None = None
     """That and worse; logs only."""
+    query: Text | None = None
+    """What somebody types into a search box: words, field:value, field:>5, AND, OR, NOT; logs and
+    spans only."""
     rate: Annotated[int, msgspec.Meta(ge=1, le=CATCH_MAX)] = CATCH_MAX
     """Rows that are shown at once, at most."""
 
@@ -119,11 +122,20 @@ def _conditions(asked: TailRequest) -> list[str]:
     filters, exclude = pairs_of(asked.filter, "filter"), pairs_of(asked.exclude, "exclude")
     if asked.table == "logs":
         return log_conditions(
-            filters=filters, exclude=exclude, search=asked.search, min_severity=asked.severity
+            filters=filters,
+            exclude=exclude,
+            search=asked.search,
+            min_severity=asked.severity,
+            query=asked.query,
         )
     if asked.search is not None or asked.severity is not None:
         raise Malformed(f"search and severity are for logs, not for {asked.table}; use filter")
-    return row_conditions(filters, exclude, SCHEMAS[asked.table])
+    conditions = row_conditions(filters, exclude, SCHEMAS[asked.table])
+    if asked.query is None:
+        return conditions
+    if asked.table == "metrics":
+        raise Malformed("query is for logs and spans, not for metrics; use filter")
+    return conditions + box_conditions(asked.table, asked.query)
 
 
 def _watermarks(tier: HotTier, table: str) -> dict[int, int]:

@@ -1,181 +1,181 @@
-"""Questions about traces and services, over HTTP."""
+"""Questions about traces, over HTTP."""
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 import msgspec
 
-from frazil.ingest import Answer, Refusal
+from frazil.ingest import Answer
+from frazil.model import Clock
 from frazil.query import (
     Ask,
-    Dependency,
-    Latency,
-    Line,
-    LogRow,
-    Service,
+    TraceDot,
+    TraceOrder,
     TraceSummary,
-    Volume,
-    dependencies,
-    failures,
+    WhichSpans,
+    WhichTraces,
+    facets_of,
     find_traces,
-    latencies,
-    logs_of_trace,
-    services,
-    trace,
-    volumes,
-    waterfall,
+    span_conditions,
+    trace_dots,
 )
-from frazil.query import Failure as SpanFailure
 from frazil.serve.desk import Desk
 from frazil.serve.request import Request, pairs_of, range_of, seconds_of
 from frazil.serve.values import (
     Duration,
+    Groups,
     Limit,
     Moment,
     Name,
+    Names,
     Pairs,
     Stretch,
+    Text,
     TraceCursor,
-    TraceId,
 )
 
 NS_PER_MS = 1_000_000
 
 
-class TracesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which traces: those with a span that fits all of these."""
+FACETS = (
+    "service_name",
+    "name",
+    "kind",
+    "status_code",
+    "http_request_method",
+    "http_route",
+    "http_response_status_code",
+    "db_system",
+    "rpc_method",
+    "messaging_system",
+    "deployment_environment",
+    "host_name",
+)
+"""When nobody says which."""
+
+
+class SpansRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which spans: those that fit all of these."""
 
     since: Moment | None = None
     """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
     until: Moment | None = None
     """The same: what comes before it counts."""
     service: Name | None = None
-    """Of that span."""
+    """Of the span."""
     operation: Name | None = None
-    """The name of that span."""
+    """The name of the span."""
     min_duration_ms: Duration | None = None
-    """Of that span."""
+    """Of the span."""
     max_duration_ms: Duration | None = None
-    """Of that span."""
+    """Of the span."""
     filter: Pairs = ()
     """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
     exclude: Pairs = ()
     """The same, for what must not be."""
     errors: bool = False
-    """Only traces with a span that failed."""
+    """Only spans that failed."""
     roots: bool = False
     """Only the first span of a trace is looked at."""
+    query: Text | None = None
+    """What somebody types into a search box: words of the span's name, field:value, field:>5, AND,
+    OR, NOT."""
+
+    def which(self, clock: Clock) -> WhichSpans:
+        return WhichSpans(
+            within=range_of(self.since, self.until, clock),
+            service=self.service,
+            operation=self.operation,
+            min_duration_nano=_nanos(self.min_duration_ms),
+            max_duration_nano=_nanos(self.max_duration_ms),
+            tags=pairs_of(self.filter, "filter"),
+            exclude=pairs_of(self.exclude, "exclude"),
+            only_errors=self.errors,
+            only_roots=self.roots,
+            query=self.query,
+        )
+
+
+class FittingRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which traces: those with a span that fits all of these, and that fit as a whole."""
+
+    through: Groups = ()
+    """Services that the trace goes through, all of them."""
+    min_trace_ms: Duration | None = None
+    """Of the whole trace, from its first begin to its last end."""
+    max_trace_ms: Duration | None = None
+    """The same."""
+
+    def which_traces(self, clock: Clock) -> WhichTraces:
+        return WhichTraces(
+            **self.which(clock),
+            through=self.through,
+            min_trace_nano=_nanos(self.min_trace_ms),
+            max_trace_nano=_nanos(self.max_trace_ms),
+        )
+
+
+class TracesRequest(FittingRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which traces, and which of them first."""
+
+    order: TraceOrder = "newest"
+    """What comes first: the newest, the longest, or those with the most spans or errors."""
     limit: Limit = 20
     """Traces of one page, at most."""
     after: TraceCursor | None = None
-    """The cursor of the last one of a page, to turn it."""
+    """The cursor of the last one of a page, to turn it; for the same order."""
+
+
+class DurationsRequest(FittingRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which traces, and how finely they are told apart."""
+
+    step: Stretch = "1m"
+    """As 10s, 5m, 1h."""
+
+
+class DurationsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """All traces that fit, as dots."""
+
+    step_s: int
+    dots: list[TraceDot]
+
+
+class SpanFacetsRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which spans, and which columns or attributes of them."""
+
+    name: Names = FACETS
+    """A column, an attribute, or `resource.` and an attribute of the resource; several by
+    repetition."""
+    limit: Limit = 10
+    """Values of each, at most."""
 
 
 class TracesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Traces, newest first; `cursor` turns the page, and is null on the last one."""
+    """Traces in the order asked for; `cursor` turns the page, and is null on the last one."""
 
     traces: list[TraceSummary]
     cursor: str | None
 
 
-class TraceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which trace."""
-
-    trace_id: TraceId
-    """32 hexadecimal digits."""
-    logs: bool = False
-    """With what was logged in it?"""
-
-
-class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One trace as lines, in the order of a waterfall."""
-
-    trace_id: str
-    span_count: int
-    is_cut: bool
-    """Are there more spans than are shown?"""
-    lines: list[Line]
-    logs: list[LogRow]
-
-
-class StretchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stretch of time."""
-
-    since: Moment | None = None
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
-
-
-class ServiceRequest(StretchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stretch of time, and perhaps one service."""
-
-    service: Name | None = None
-    """Only this one."""
-    limit: Limit = 100
-    """Lines of the answer, at most."""
-
-
-class VolumesRequest(StretchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stretch of time, and perhaps steps of it."""
-
-    step: Stretch | None = None
-    """As 10s, 5m, 1h; without it, all of the time is one."""
-
-
-class ServicesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Every service that sent something."""
-
-    services: list[Service]
-
-
-class OperationsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How operations do, the busiest first."""
-
-    operations: list[Latency]
-
-
-class FailuresAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Spans that failed, by service, operation and message."""
-
-    failures: list[SpanFailure]
-
-
-class DependenciesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who calls whom."""
-
-    dependencies: list[Dependency]
-
-
-class VolumesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How much each service sends."""
-
-    volumes: list[Volume]
-
-
 async def find(desk: Desk, asked: TracesRequest, request: Request) -> Answer:
-    """Traces with a span that fits, newest first, page by page."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    tags, exclude = pairs_of(asked.filter, "filter"), pairs_of(asked.exclude, "exclude")
+    """Traces with a span that fits, newest first or otherwise, page by page."""
+    which = asked.which_traces(desk.rooms.clock)
 
     def question(ask: Ask) -> TracesAnswer:
-        found = find_traces(
-            ask,
-            service=asked.service,
-            operation=asked.operation,
-            min_duration_nano=_nanos(asked.min_duration_ms),
-            max_duration_nano=_nanos(asked.max_duration_ms),
-            tags=tags,
-            exclude=exclude,
-            only_errors=asked.errors,
-            only_roots=asked.roots,
-            within=within,
-            limit=asked.limit,
-            after=asked.after,
-        )
+        found = find_traces(ask, order=asked.order, limit=asked.limit, after=asked.after, **which)
         cursor = found[-1].cursor if len(found) == asked.limit else None
         return TracesAnswer(traces=found, cursor=cursor)
+
+    return await desk.answer(request, question)
+
+
+async def durations(desk: Desk, asked: DurationsRequest, request: Request) -> Answer:
+    """How long traces took, over time."""
+    which = asked.which_traces(desk.rooms.clock)
+    step = seconds_of(asked.step, "step")
+
+    def question(ask: Ask) -> DurationsAnswer:
+        dots = trace_dots(ask, step, **which)
+        return DurationsAnswer(step_s=int(step.total_seconds()), dots=dots)
 
     return await desk.answer(request, question)
 
@@ -184,66 +184,9 @@ def _nanos(duration_ms: float | None) -> int | None:
     return None if duration_ms is None else int(duration_ms * NS_PER_MS)
 
 
-async def one(desk: Desk, asked: TraceRequest, request: Request) -> Answer:
-    """One trace as a waterfall, with what was logged in it."""
-
-    def question(ask: Ask) -> TraceAnswer:
-        found = trace(ask, asked.trace_id)
-        if found is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"no span of a trace {asked.trace_id} is here")
-        return TraceAnswer(
-            trace_id=found.trace_id,
-            span_count=found.span_count,
-            is_cut=found.is_cut,
-            lines=waterfall(found),
-            logs=logs_of_trace(ask, asked.trace_id) if asked.logs else [],
-        )
-
-    return await desk.answer(request, question)
-
-
-async def all_services(desk: Desk, asked: StretchRequest, request: Request) -> Answer:
-    """Every service that sent something, and how it does."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
+async def values(desk: Desk, asked: SpanFacetsRequest, request: Request) -> Answer:
+    """The most frequent values of columns and attributes of spans."""
+    conditions = span_conditions(**asked.which(desk.rooms.clock))
     return await desk.answer(
-        request, lambda ask: ServicesAnswer(services=services(ask, within=within))
-    )
-
-
-async def operations(desk: Desk, asked: ServiceRequest, request: Request) -> Answer:
-    """How fast operations are, and how many fail."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-
-    def question(ask: Ask) -> OperationsAnswer:
-        found = latencies(ask, service=asked.service, within=within, limit=asked.limit)
-        return OperationsAnswer(operations=found)
-
-    return await desk.answer(request, question)
-
-
-async def failed(desk: Desk, asked: ServiceRequest, request: Request) -> Answer:
-    """Spans that failed in the same way, the most frequent first."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-
-    def question(ask: Ask) -> FailuresAnswer:
-        found = failures(ask, service=asked.service, within=within, limit=asked.limit)
-        return FailuresAnswer(failures=found)
-
-    return await desk.answer(request, question)
-
-
-async def calls(desk: Desk, asked: StretchRequest, request: Request) -> Answer:
-    """Which service calls which, how often, and how that goes."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    return await desk.answer(
-        request, lambda ask: DependenciesAnswer(dependencies=dependencies(ask, within=within))
-    )
-
-
-async def amounts(desk: Desk, asked: VolumesRequest, request: Request) -> Answer:
-    """How many rows each service sends, in all or over time."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    step = None if asked.step is None else seconds_of(asked.step, "step")
-    return await desk.answer(
-        request, lambda ask: VolumesAnswer(volumes=volumes(ask, within=within, step=step))
+        request, lambda ask: facets_of(ask, "spans", asked.name, conditions, limit=asked.limit)
     )
