@@ -10,3 +10,11 @@ def test_node() -> None:
     once, by SQL over both tiers, in the Iceberg tables, and for whoever opens the folder."""
     report = run(0, 4, acts=(("kill", "nothing"), ("kill_worker", "after")))
     assert report.is_valid, report.as_json()
+
+
+def test_node_would_notice() -> None:
+    """A node that does not know again what it is sent twice keeps it twice."""
+    report = run(0, 4, acts=(("kill", "nothing"),), more="[ingest]\ndeduplicate = false\n")
+    assert report.faults["repeated"] > 0
+    assert report.verdict.counts["duplicate"] > 0, report.as_json()
+    assert report.verdict.counts["lost"] == 0, report.as_json()

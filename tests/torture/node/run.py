@@ -68,14 +68,14 @@ LINE_CHARS_MAX = 500
 class Story:
     """Owned by one thread. What acts see of a node is here."""
 
-    def __init__(self, scratch: Path, seed: int, stack: ExitStack) -> None:
+    def __init__(self, scratch: Path, seed: int, stack: ExitStack, more: str) -> None:
         self.chance = Random(seed)
         self.verdict, self.fired = Verdict(), Counter[str]()
         self.start_ms: list[int] = []
         self.stop_ms: list[int] = []
         self._name = f"{seed}-{os.getpid()}"
         settings = scratch / "frazil.toml"
-        settings.write_text(SETTINGS)
+        settings.write_text(SETTINGS + more)
         self._settings = settings
         self._watch = remains.Watch()
         stack.callback(self._watch.close)
@@ -223,8 +223,9 @@ def _ms_since(begun: float) -> int:
     return int((time.monotonic() - begun) * 1000)
 
 
-def run(cycles: int, seed: int, *, acts: Sequence[tuple[str, str]] = ()) -> Report:
-    """So many acts, or these; each with what goes on when it comes."""
+def run(cycles: int, seed: int, *, acts: Sequence[tuple[str, str]] = (), more: str = "") -> Report:
+    """So many acts, or these; each with what goes on when it comes. A node with `more` settings
+    is another one, perhaps one that must not be found well."""
     chance = Random(f"{seed} acts")
     chosen = list(acts) or [(name, chance.choice(WORK)) for name in dealt(chance, cycles)]
     must_fire = {"acknowledged", "asked", "flushes", "commits", *(name for name, _ in chosen)}
@@ -233,7 +234,7 @@ def run(cycles: int, seed: int, *, acts: Sequence[tuple[str, str]] = ()) -> Repo
         must_fire |= {"killed_spark", "killed_worker", "killed_starting", "forced"}
     report = Report("node", seed, must_fire=tuple(sorted(must_fire)))
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
-        story = Story(Path(scratch), seed, stack)
+        story = Story(Path(scratch), seed, stack, more)
         for number, (name, work) in enumerate(chosen):
             begun = time.monotonic()
             story.cycle(name, work)
