@@ -1,7 +1,7 @@
 # Everything a newcomer needs: `make up` and `make test` do all set-up by themselves.
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup test check bench torture fuzz lock clean
+.PHONY: help up ui setup test check bench torture fuzz lock clean
 
 VENV ?= .venv
 JOBS ?= 2
@@ -15,7 +15,7 @@ RUN     := $(VENV)/.frazil-run
 SLOW    := tests/live tests/crash tests/torture
 # All tests of a file run in one process: some share a Spark, or a server.
 SPREAD   = -n $(JOBS) --dist loadfile --no-loadscope-reorder
-TYPED   := src tests $(wildcard bench examples)
+TYPED   := src tests ui $(wildcard bench examples)
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 
 AT_LEAST_3_11 := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
@@ -26,7 +26,12 @@ help: ## Show this list
 	@echo "  VENV=dir uses another environment than .venv; PYTHON=path names the interpreter."
 
 up: $(RUN) ## Run a node here; ARGS="--http-port 5000" passes flags on to `frazil up`
+	@$(PY) -m compileall -q src  # some machines are told to keep no bytecode: 0.5 s of each start
+	@$(PY) ui/build.py --if-possible
 	@exec $(VENV)/bin/frazil up $(ARGS)
+
+ui: $(PY) ## Build the web page, which `make up` does by itself; needs Node.js
+	@$(PY) ui/build.py
 
 setup: $(STAMP) ## Make the environment in .venv from the lock (other targets do this by themselves)
 
@@ -62,6 +67,8 @@ $(STAMP): $(LOCK) $(RUN)
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options on to pytest
+	@$(PY) ui/build.py --if-possible
+	@$(PY) -m tests.ui.browser
 	$(PY) -m pytest $(SPREAD) $(ARGS)
 
 check: $(STAMP) ## Before every commit: lint, format, types, fast tests

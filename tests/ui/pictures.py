@@ -1,0 +1,123 @@
+"""The pictures of the docs: every screen, in dark and light, in front of a node with the shop.
+
+python -m tests.ui.pictures            all of them, into docs/pictures
+python -m tests.ui.pictures logs sql   only these
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlencode
+
+from playwright.sync_api import Page, expect
+
+import frazil
+from tests.clients.node import Node
+from tests.ui.browser import chromium
+from tests.ui.conftest import send_past
+from tests.ui.watched import THEMES, watched
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+WIDTH, HEIGHT = 1440, 900
+SETTLED_MS = 3000
+"""Charts are drawn, and answers are there."""
+
+Show = Callable[[Page, str], None]
+
+SLOWEST = """SELECT service_name, name, count(*) AS spans,
+  round(percentile(duration_nano, 0.5) / 1e6, 1) AS p50_ms,
+  round(percentile(duration_nano, 0.99) / 1e6, 1) AS p99_ms
+FROM spans
+WHERE time > now() - INTERVAL '1 hour' AND kind = 'SERVER'
+GROUP BY 1, 2 ORDER BY p99_ms DESC LIMIT 20"""
+WHY = "no answer within 1500 ms"
+"""How the shop's worst trouble begins."""
+
+
+def _address(path: str, **query: str) -> Show:
+    more = f"?{urlencode(query)}" if query else ""
+    return lambda page, trace_id: _open(page, path.format(trace=trace_id) + more)
+
+
+def _open(page: Page, path: str) -> None:
+    page.goto(path)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
+def _trace(page: Page, trace_id: str) -> None:
+    _open(page, f"/trace/{trace_id}")
+    expect(page.get_by_role("treegrid").get_by_role("row").first).to_be_visible()
+    page.keyboard.press("e")
+    page.keyboard.press("e")
+    page.keyboard.press("Enter")
+
+
+def _map(page: Page, _: str) -> None:
+    _open(page, "/services?from=30m")
+    page.get_by_role("tab", name="Map").click()
+
+
+def _dashboard(page: Page, _: str) -> None:
+    """Made for the first picture, and there for the second."""
+    _open(page, "/dashboards")
+    make = page.get_by_role("main").get_by_role("button", name="New dashboard").last
+    there = page.get_by_role("link", name="Shop").first
+    expect(there.or_(make).first).to_be_visible()
+    if there.is_visible():
+        there.click()
+    else:
+        make.click()
+        page.get_by_label("Shop").check()
+        page.get_by_role("button", name="Create").click()
+    expect(page).to_have_url(re.compile("/dashboard/"))
+
+
+SCREENS: dict[str, Show] = {
+    "start": _address("/"),
+    "logs": _address("/logs", **{"from": "30m"}),
+    "traces": _address("/traces", **{"from": "30m"}),
+    "trace": _trace,
+    "services": _address("/services", **{"from": "30m"}),
+    "map": _map,
+    "explore": _address(
+        "/explore",
+        metric="http.server.request.duration",
+        agg="p95",
+        by="service_name",
+        **{"from": "20m"},
+    ),
+    "dashboard": _dashboard,
+    "sql": _address("/sql", q=SLOWEST),
+    "pipeline": _address("/pipeline"),
+    "lake": _address("/lake", table="spans"),
+    "volume": _address("/volume", **{"from": "30m"}),
+}
+
+
+def main(names: list[str]) -> int:
+    """Take them."""
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+        node = stack.enter_context(Node(Path(scratch) / "data"))
+        send_past(node)
+        asked = frazil.connect(node.url)
+        asked.flush()
+        failures = asked.get("/api/v1/failures", {"since": "1h"})["failures"]
+        trace_id = next(each["last_trace_id"] for each in failures if each["message"] == WHY)
+        browser = stack.enter_context(chromium())
+        for theme in THEMES:
+            for name in names or SCREENS:
+                with watched(browser, node.url, width=WIDTH, height=HEIGHT, theme=theme) as page:
+                    SCREENS[name](page, trace_id)
+                    page.wait_for_timeout(SETTLED_MS)
+                    page.screenshot(path=PICTURES / f"{name}-{theme}.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

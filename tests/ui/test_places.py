@@ -1,0 +1,55 @@
+"""The page elsewhere: below a path, and in front of a node that wants a token."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.clients.node import Node
+from tests.ui.proxy import below_a_path
+from tests.ui.watched import watched
+
+TOKEN = "a-secret-of-some-length"
+
+
+def test_it_works_below_any_path(browser: Browser, node: Node) -> None:
+    with below_a_path(node.api_port) as url, watched(browser, url, allowed=("404",)) as page:
+        page.goto(f"{url}/logs?from=1h")
+        screens = page.get_by_role("navigation", name="Screens")
+        screens.get_by_role("link", name="Pipeline").click()
+        expect(page).to_have_url(re.compile(f"^{re.escape(url)}/pipeline"))
+        page.reload()
+        expect(page.get_by_role("heading", name="Pipeline", level=1)).to_be_visible()
+        page.goto(f"{url}/trace/{'ab' * 16}?span=1")  # deeper, and loaded anew
+        expect(page.get_by_role("heading", name="Trace", level=1)).to_be_visible()
+        screens.get_by_role("link", name="SQL").click()
+        expect(page).to_have_url(re.compile(f"^{re.escape(url)}/sql"))
+
+
+def test_a_node_may_want_a_token(browser: Browser, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{TOKEN}\n")
+    options = ("--set", "lake.enabled=false", "--set", f"serve.token_file={tokens}")
+    with (
+        Node(tmp_path / "data", *options) as closed,
+        watched(browser, closed.url, allowed=("401",)) as page,
+    ):
+        page.goto("/pipeline")
+        dialog = page.get_by_role("dialog", name="Token")
+        dialog.get_by_label("Token").fill("not-the-one-that-it-wants")
+        page.keyboard.press("Enter")
+        dialog.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        expect(dialog).to_be_hidden()
+        page.reload()
+        expect(page.get_by_role("heading", name="Pipeline", level=1)).to_be_visible()
+        expect(dialog).to_be_hidden()
+        _is_asked_with(page, TOKEN)
+
+
+def _is_asked_with(page: Page, token: str) -> None:
+    with page.expect_request("**/api/v1/status") as asked:
+        page.reload()
+    assert asked.value.headers["authorization"] == f"Bearer {token}"

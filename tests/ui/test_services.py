@@ -1,0 +1,194 @@
+"""Services: what fails, rate, errors and durations, and who calls whom."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.clients.node import Node
+from tests.ui.watched import violations, watched
+
+SERVICES = 9
+"""Of the shop."""
+NOWHERE = "\u2013"
+"""Where it began is another line."""
+FIRST_JOIN_MS = 30_000
+"""Who calls whom is worked out apart, in a process that is started for the first such question."""
+
+
+def table(page: Page) -> Locator:
+    return page.get_by_role("tabpanel").get_by_role("table").first
+
+
+def names(page: Page) -> list[str]:
+    return [text.strip() for text in table(page).locator("tbody th").all_inner_texts()]
+
+
+def test_the_cause_is_one_click_away(page: Page) -> None:
+    """What began where it is listed comes first, with its message and a trace that shows it."""
+    page.goto("/services")
+    fails = page.get_by_role("region", name="What fails")
+    cause = fails.get_by_role("row").filter(has_text="no answer within 1500 ms")
+    expect(cause).to_contain_text("payment")
+    expect(fails.get_by_role("row").nth(1)).not_to_contain_text(NOWHERE)
+    cause.get_by_role("link", name="Last trace").click()
+    expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}\?q=status_code%3AERROR"))
+    page.go_back()
+    cause.get_by_role("link", name="All").click()
+    expect(page).to_have_url(re.compile(r"/traces\?is=service_name%3Dpayment&is=name%3DPOST"))
+    expect(page.get_by_role("list", name="Traces").get_by_role("link").first).to_contain_text(
+        "POST /checkout"
+    )
+
+
+def test_all_failures_are_there_on_demand(page: Page) -> None:
+    page.goto("/services")
+    fails = page.get_by_role("region", name="What fails")
+    expect(fails.get_by_role("row")).to_have_count(7)
+    fails.get_by_role("button", name=re.compile("Show all")).click()
+    expect(page).to_have_url(re.compile("all=1"))
+    # What only failed because of something below has begun nowhere here.
+    passed_on = (
+        fails.get_by_role("row").filter(has_text="shop.Payment/Charge").filter(has_text=NOWHERE)
+    )
+    expect(passed_on.first).to_be_visible()
+
+
+def test_every_service_has_rate_errors_and_durations(page: Page) -> None:
+    page.goto("/services")
+    expect(table(page).locator("tbody tr")).to_have_count(SERVICES)
+    payment = table(page).get_by_role("row").filter(has_text="payment")
+    expect(payment).to_contain_text("%")
+    expect(payment).to_contain_text("ms")
+    for label in ("Spans per second of payment", "Errors of payment", "p95 of payment"):
+        line = payment.get_by_role("img", name=f"{label} over time").locator(".line")
+        assert (line.get_attribute("d") or "").count("L") > 5
+    healthy = table(page).get_by_role("row").filter(has_text="recommendation")
+    expect(healthy.get_by_role("img")).to_have_count(2)
+
+
+def test_sorted_and_found_by_name(page: Page) -> None:
+    page.goto("/services")
+    expect(table(page).locator("tbody tr")).to_have_count(SERVICES)
+    assert names(page)[0].endswith("payment"), "the largest share of errors"
+    page.get_by_role("button", name="Service", exact=True).click()
+    column = page.get_by_role("tabpanel").get_by_role("columnheader", name="Service")
+    expect(column).to_have_attribute("aria-sort", "ascending")
+    assert names(page) == sorted(names(page))
+    page.get_by_role("button", name="Service", exact=True).click()
+    expect(page).to_have_url(re.compile("sort=name&up=1"))
+    assert names(page) == sorted(names(page), reverse=True)
+    page.keyboard.press("/")
+    page.keyboard.type("CART")
+    expect(table(page).locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(re.compile("name=CART"))
+    page.keyboard.type("x")
+    page.get_by_role("link", name="Show all").click()
+    expect(table(page).locator("tbody tr")).to_have_count(SERVICES)
+
+
+def test_a_service_opens_to_its_operations(page: Page) -> None:
+    page.goto("/services")
+    page.get_by_role("button", name="checkout").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("open=checkout"))
+    inside = page.locator("td.inside")
+    expect(inside.get_by_role("link", name="POST /orders", exact=True)).to_be_visible()
+    expect(inside).to_contain_text("the order has no price")
+    page.reload()
+    inside.get_by_role("link", name="POST /orders", exact=True).click()
+    expect(page).to_have_url(
+        re.compile(r"/traces\?is=service_name%3Dcheckout&is=name%3DPOST\+%2Forders")
+    )
+    page.go_back()
+    page.get_by_role("button", name="checkout").click()
+    expect(inside).to_have_count(0)
+
+
+def test_a_service_leads_to_its_traces_and_logs(page: Page) -> None:
+    page.goto("/services?from=3h")
+    page.get_by_role("link", name="Traces of payment").click()
+    expect(page).to_have_url(re.compile(r"/traces\?from=3h&is=service_name%3Dpayment"))
+    page.go_back()
+    page.get_by_role("link", name="Logs of payment").click()
+    expect(page).to_have_url(re.compile(r"/logs\?from=3h&is=service_name%3Dpayment"))
+
+
+def test_the_map_has_every_service_and_every_call(page: Page) -> None:
+    page.goto("/services")
+    page.get_by_role("tab", name="Map").click()
+    drawn = page.get_by_role("group", name="Services and their calls")
+    expect(drawn.locator("a.service")).to_have_count(SERVICES, timeout=FIRST_JOIN_MS)
+    call = drawn.get_by_role("link", name=re.compile("^checkout calls payment"))
+    expect(call.locator("title")).to_have_text(re.compile(r"per second, [\d.]+ % errors, p95 "))
+    steady = drawn.get_by_role("link", name=re.compile("^gateway calls recommendation"))
+    ink = "each => getComputedStyle(each).stroke"
+    assert call.locator(".line").evaluate(ink) != steady.locator(".line").evaluate(ink)
+    call.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/traces\?through=checkout&through=payment"))
+    page.go_back()
+    drawn.get_by_role("link", name=re.compile("^payment:")).click()
+    expect(page).to_have_url(re.compile("open=payment"))
+    expect(page.locator("td.inside")).to_contain_text("no answer within 1500 ms")
+
+
+def test_the_map_is_zoomed_moved_and_shown_whole_again(page: Page) -> None:
+    page.goto("/services?tab=map")
+    moved = page.get_by_role("group", name="Services and their calls").locator("> g")
+    expect(moved).to_have_attribute("transform", re.compile("scale"), timeout=FIRST_JOIN_MS)
+    whole = moved.get_attribute("transform") or ""
+    page.get_by_role("button", name="Larger").click()
+    expect(moved).not_to_have_attribute("transform", whole)
+    page.keyboard.press("0")
+    expect(moved).to_have_attribute("transform", whole)
+    box = page.get_by_role("group", name="Services and their calls").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] - 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 90, box["y"] + box["height"] - 60)
+    page.mouse.up()
+    expect(moved).not_to_have_attribute("transform", whole)
+    page.get_by_role("button", name="Fit").click()
+    expect(moved).to_have_attribute("transform", whole)
+
+
+def test_calls_are_also_a_table(page: Page) -> None:
+    page.goto("/services?tab=calls")
+    call = page.get_by_role("row").filter(has_text="checkout").filter(has_text="payment").last
+    expect(call).to_contain_text("%", timeout=FIRST_JOIN_MS)
+    call.get_by_role("link", name="Traces through checkout and payment").click()
+    expect(page).to_have_url(re.compile(r"/traces\?through=checkout&through=payment"))
+
+
+def test_nothing_in_this_time(page: Page) -> None:
+    page.goto("/services?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")
+    expect(page.get_by_text("No service sent anything in this time.")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_screen_is_accessible(
+    browser: Browser, node: Node, theme: Literal["dark", "light"]
+) -> None:
+    with watched(browser, node.url, theme=theme) as page:
+        page.goto("/services?open=checkout&all=1")
+        expect(page.locator("td.inside")).to_contain_text("Operations")
+        assert violations(page) == []
+        page.get_by_role("tab", name="Map").click()
+        expect(page.locator("a.service").first).to_be_visible(timeout=FIRST_JOIN_MS)
+        assert violations(page) == []
+        page.get_by_role("tab", name="Calls as a table").click()
+        through = page.get_by_role("link", name=re.compile("^Traces through"))
+        expect(through.first).to_be_visible(timeout=FIRST_JOIN_MS)
+        assert violations(page) == []
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page(browser: Browser, node: Node) -> None:
+    with watched(browser, node.url, width=360, height=740) as page:
+        for address in ("/services?open=checkout", "/services?tab=map", "/services?tab=calls"):
+            page.goto(address)
+            expect(page.get_by_role("region", name="What fails")).to_be_visible()
+            assert page.locator("#screen").evaluate("each => each.scrollWidth") <= 360

@@ -1,0 +1,95 @@
+"""What surrounds every screen: the list of screens, the time, keys, the palette, the theme."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.clients.node import Node
+from tests.ui.watched import THEMES, Theme, violations, watched
+
+
+def test_screens_are_reached_by_link_and_the_way_back_works(page: Page) -> None:
+    page.goto("/logs")
+    page.get_by_role("link", name="Traces").click()
+    expect(page).to_have_url(re.compile("/traces"))
+    page.get_by_role("link", name="SQL").click()
+    expect(page.get_by_role("heading", name="SQL", level=1)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Traces", level=1)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Logs", level=1)).to_be_visible()
+    page.go_forward()
+    expect(page.get_by_role("heading", name="Traces", level=1)).to_be_visible()
+
+
+def test_the_time_is_in_the_address_and_goes_along(page: Page) -> None:
+    page.goto("/logs?from=3h")
+    expect(page.get_by_role("button", name="Last 3 hours")).to_be_visible()
+    page.get_by_role("link", name="Traces").click()
+    expect(page.get_by_role("button", name="Last 3 hours")).to_be_visible()
+    page.keyboard.press("T")
+    page.get_by_role("button", name="Last 6 hours").click()
+    expect(page).to_have_url(re.compile("from=6h"))
+    page.go_back()
+    expect(page.get_by_role("button", name="Last 3 hours")).to_be_visible()
+
+
+def test_a_time_can_be_typed_and_what_makes_no_sense_is_said(page: Page) -> None:
+    page.goto("/logs")
+    page.keyboard.press("T")
+    page.get_by_label("From").fill("yesterday")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert").filter(has_text="how long ago")).to_be_visible()
+    page.get_by_label("From").fill("2026-01-02 03:04")
+    page.get_by_label("To", exact=True).fill("2026-01-02 04:04")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("from=2026-01-02T03%3A04%3A00.000Z"))
+    expect(page.get_by_role("button", name="2026-01-02 03:04:00 to")).to_be_visible()
+
+
+def test_keys_lead_everywhere_and_are_listed(page: Page) -> None:
+    page.goto("/logs")
+    expect(page.get_by_role("heading", name="Logs", level=1)).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    expect(page).to_have_url(re.compile("/sql"))
+    page.locator("#screen").focus()
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("go to Logs")
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+
+
+def test_the_palette_finds_by_typing(page: Page) -> None:
+    page.goto("/logs")
+    expect(page.get_by_role("heading", name="Logs", level=1)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_label("What to do").fill("theme light")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_an_address_that_is_none_is_said(page: Page) -> None:
+    page.goto("/no/such/page")
+    expect(page.get_by_role("alert")).to_contain_text("no such page")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_dialogs_are_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with watched(browser, node.url, theme=theme) as page:
+        page.goto("/logs")
+        expect(page.get_by_role("heading", name="Logs", level=1)).to_be_visible()
+        page.keyboard.press("T")
+        assert violations(page) == []
+        page.keyboard.press("Escape")
+        page.keyboard.press("Control+k")
+        assert violations(page) == []
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        assert violations(page) == []

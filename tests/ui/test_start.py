@@ -1,0 +1,146 @@
+"""The start page: what to do while nothing has come, then what fails and where to look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from playwright.sync_api import Browser, Page, expect
+
+from tests.clients.node import Node
+from tests.ui.test_pipeline import HOSTILE, change
+from tests.ui.watched import THEMES, Theme, violations, watched
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Node]:
+    """A node that has never seen anything."""
+    with Node(tmp_path / "data", "--set", "lake.enabled=false") as started:
+        yield started
+
+
+def make_empty(found: dict[str, Any]) -> None:
+    """A status as if nothing had ever come."""
+    for signal in found["ingest"]["signals"]:
+        signal["accepted_records"] = 0
+    for topic in found["log"]["topics"]:
+        for part in topic["partitions"]:
+            part["durable_watermark"] = 0
+    found["hot"]["rows"] = {}
+
+
+def test_it_waits_and_flips_with_the_first_span(browser: Browser, empty: Node) -> None:
+    """Then the demo is one press away, and can be ended."""
+    with watched(browser, empty.url) as page:
+        page.goto("/")
+        expect(page.get_by_role("heading", name="Waiting for the first signal")).to_be_visible()
+        expect(page.get_by_text(f"http://127.0.0.1:{empty.grpc_port}")).to_be_visible()
+        endpoint = f"http://127.0.0.1:{empty.http_port}"
+        expect(page.get_by_label("Tell it where to send", exact=True)).to_contain_text(endpoint)
+        provider = TracerProvider(resource=Resource({"service.name": "checkout"}))
+        exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        provider.get_tracer("test").start_span("first").end()
+        provider.shutdown()
+        first = page.get_by_role("status").filter(has_text="First signal: 1 span from checkout")
+        expect(first).to_be_visible()
+        expect(first.get_by_role("link", name="checkout")).to_have_attribute(
+            "href", re.compile(r"/traces\?is=service_name%3Dcheckout")
+        )
+        expect(page.get_by_role("heading", name="Nothing has failed")).to_be_visible()
+        page.get_by_role("button", name="Send demo data").click()
+        stop = page.get_by_role("button", name="Stop the demo")
+        expect(stop).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text="gateway").first).to_be_visible()
+        stop.click()
+        expect(page.get_by_role("button", name="Send demo data")).to_be_enabled()
+
+
+def test_settings_are_for_each_language_and_copied(page: Page) -> None:
+    """Which one is in the address; a token is spoken of where one is wanted."""
+
+    def guard(found: dict[str, Any]) -> None:
+        make_empty(found)
+        found["ingest"]["needs_token"] = True
+
+    change(page, "status", guard)
+    page.goto("/")
+    page.get_by_role("link", name="Java", exact=True).click()
+    page.get_by_role("link", name="OTLP/gRPC").click()
+    expect(page).to_have_url(re.compile("language=java&by=grpc"))
+    expect(page.get_by_text("-javaagent:")).to_be_visible()
+    expect(page.get_by_text("only from those with a token")).to_be_visible()
+    page.get_by_role("button", name="Copy Tell it where to send").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert "OTEL_EXPORTER_OTLP_PROTOCOL=grpc" in copied
+    assert "Bearer%20YOUR_TOKEN" in copied
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"language=java$"))
+    page.reload()
+    expect(page.get_by_label("Tell it where to send", exact=True)).to_contain_text("http/protobuf")
+
+
+def test_a_demo_that_cannot_be_says_why(page: Page) -> None:
+    change(page, "demo", lambda found: found.update(refusal="OTLP asks for a token here"))
+    page.goto("/")
+    expect(page.get_by_text("OTLP asks for a token here")).to_be_visible()
+    expect(page.get_by_role("button", name="Send demo data")).to_be_hidden()
+
+
+def test_what_fails_in_the_shop_is_seen_at_once(page: Page) -> None:
+    """From there one press leads to a trace of it, and others to its logs."""
+    page.goto("/")
+    fails = page.get_by_role("region", name=re.compile("services have failed spans"))
+    expect(fails).to_contain_text("no answer within 1500 ms")
+    services = page.get_by_role("region", name="Services in the last hour")
+    logs = services.get_by_role("row").filter(has_text="payment").get_by_role("link").last
+    expect(logs).to_have_attribute(
+        "href", re.compile(r"/logs\?is=service_name%3Dpayment&is=severity%3DERROR")
+    )
+    fails.get_by_role("link", name=re.compile("newest of payment")).first.click()
+    expect(page).to_have_url(re.compile("/trace/[0-9a-f]{32}"))
+
+
+def test_every_screen_is_linked(page: Page) -> None:
+    page.goto("/")
+    ways = page.get_by_role("list", name="All screens")
+    expect(ways.get_by_role("link")).to_have_count(9)
+    ways.get_by_role("link", name="Lake").click()
+    expect(page.get_by_role("heading", name="Lake", level=1)).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_both_faces_are_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with watched(browser, node.url, theme=theme) as page:
+        page.goto("/?settings=1")
+        expect(page.get_by_role("link", name=re.compile("Open trace")).first).to_be_visible()
+        assert violations(page) == []
+        change(page, "status", make_empty)
+        page.goto("/")
+        expect(page.get_by_role("heading", name="Waiting for the first signal")).to_be_visible()
+        expect(page.get_by_role("button", name="Send demo data")).to_be_enabled()
+        assert violations(page) == []
+
+
+def test_names_that_are_hostile_do_no_harm(browser: Browser, node: Node) -> None:
+    """Also on a phone."""
+
+    def rename(found: dict[str, Any]) -> None:
+        for failure in found["failures"]:
+            failure |= {"service": HOSTILE, "message": HOSTILE}
+
+    with watched(browser, node.url, width=360) as page:
+        change(page, "failures*", rename)
+        change(page, "services*", lambda found: found["services"][0].update(name=HOSTILE))
+        page.goto("/")
+        expect(page.get_by_text("<img src=x").first).to_be_visible()
+        expect(page.get_by_text("⟨U+202E⟩").first).to_be_visible()
+        assert page.evaluate("document.querySelectorAll('#screen img').length") == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

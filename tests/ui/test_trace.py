@@ -1,0 +1,429 @@
+"""One trace: its waterfall, its spans, what was logged in it, and where its time went."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.cli import shop
+from tests.cli.test_asking import wait_for
+from tests.clients.node import Node
+from tests.ui.watched import violations, watched
+
+HOSTILE_TRACE = "bb" * 16
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "javascript:alert(1)",
+    "\u202edlrow\u202c\u0000\u001b[31m",
+    "{{7*7}} ${7*7} %00 ' OR 1=1 --",
+    "e\u0301" * 3000,
+)
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with a trace whose every value is known, and one that means harm."""
+    folder = tmp_path_factory.mktemp("trace") / "data"
+    with Node(folder, "--set", "lake.enabled=false") as started:
+        shop.send(started)
+        send_hostile(started)
+        wait_for(started, "SELECT 1 FROM spans", 5 + len(HOSTILE))
+        wait_for(started, "SELECT 1 FROM logs", shop.LOG_COUNT + 1)
+        yield started
+
+
+def send_hostile(node: Node) -> None:
+    """Every field that can have any text has one of them."""
+
+    def texts(harm: str) -> list[dict[str, Any]]:
+        return [{"key": key, "value": {"stringValue": harm}} for key in (harm, "plain")]
+
+    spans = [
+        {
+            "traceId": HOSTILE_TRACE,
+            "spanId": f"{number + 1:016x}",
+            "parentSpanId": f"{number:016x}" if number else "",
+            "name": harm,
+            "startTimeUnixNano": str(shop.BEGIN),
+            "endTimeUnixNano": str(shop.BEGIN + shop.MS),
+            "attributes": texts(harm),
+            "status": {"code": 2, "message": harm},
+            "traceState": "a=b",
+            "events": [{"name": harm, "attributes": texts(harm)}],
+            "links": [{"traceId": shop.TRACE, "spanId": shop.ROOT, "attributes": texts(harm)}],
+        }
+        for number, harm in enumerate(HOSTILE)
+    ]
+    resources = [
+        {
+            "resource": {
+                "attributes": [
+                    *texts(harm),
+                    {"key": "service.name", "value": {"stringValue": harm}},
+                ]
+            },
+            "scopeSpans": [{"scope": {"name": harm, "attributes": texts(harm)}, "spans": [span]}],
+        }
+        for harm, span in zip(HOSTILE, spans, strict=True)
+    ]
+    shop.post(node, "traces", {"resourceSpans": resources})
+    shop.send_logs(
+        node, [shop.log("".join(HOSTILE), 17, traceId=HOSTILE_TRACE, spanId=f"{1:016x}")]
+    )
+
+
+@pytest.fixture
+def small(browser: Browser, known: Node) -> Iterator[Page]:
+    """A page in front of that node."""
+    with watched(browser, known.url) as opened:
+        yield opened
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.get_by_role("row", name=name)
+
+
+def panel(page: Page) -> Locator:
+    return page.get_by_role("region", name="Span", exact=True)
+
+
+def part_of_panel(page: Page, name: str) -> Locator:
+    return page.get_by_role("navigation", name="Parts of the span").get_by_role("link", name=name)
+
+
+def open_known(page: Page, query: str = "") -> None:
+    page.goto(f"/trace/{shop.TRACE}{query}")
+    expect(page.get_by_role("treegrid")).to_be_visible()
+
+
+def copied(page: Page, button: str) -> str:
+    pressed = page.get_by_role("button", name=button).element_handle()
+    pressed.click()
+    page.wait_for_function("(button) => button.textContent.includes('Copied')", arg=pressed)
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def failed_checkout(node: Node) -> str:
+    """A trace of the shop in which something failed deep down."""
+    query = urllib.parse.urlencode({"errors": "true", "service": "payment", "limit": 100})
+    with urllib.request.urlopen(f"{node.url}/api/v1/traces?{query}", timeout=60) as answer:
+        found = json.load(answer)["traces"]
+    return str(max(found, key=lambda each: each["span_count"])["trace_id"])
+
+
+def test_the_header_says_what_the_trace_is(small: Page) -> None:
+    open_known(small)
+    summary = small.get_by_role("region", name="Summary")
+    for words in ("shop buy", shop.TRACE, "Duration 100 ms", "Spans 4", "Errors 1", "Depth 3"):
+        expect(summary).to_contain_text(re.compile(re.escape(words).replace("\\ ", r"\s*")))
+    expect(summary).to_contain_text("1 span was called by a span that is not here")
+    summary.get_by_role("button", name="Show the first").click()
+    expect(row(small, "bank audit")).to_have_attribute("aria-selected", "true")
+    summary.get_by_title("Show the next error").click()
+    expect(row(small, "bank charge")).to_have_attribute("aria-selected", "true")
+
+
+def test_rows_are_a_tree_that_opens_and_closes(small: Page) -> None:
+    open_known(small)
+    expect(small.get_by_role("treegrid")).to_have_attribute("aria-rowcount", "4")
+    expect(row(small, "bank charge")).to_have_attribute("aria-level", "3")
+    small.keyboard.press("]")
+    expect(small.get_by_role("treegrid")).to_have_attribute("aria-rowcount", "2")
+    expect(small).to_have_url(re.compile("level=0"))
+    small.get_by_role("button", name="open one level more").click()
+    expect(small.get_by_role("treegrid")).to_have_attribute("aria-rowcount", "3")
+    small.reload()
+    expect(small.get_by_role("treegrid")).to_have_attribute("aria-rowcount", "3")
+    small.keyboard.press("[")
+    expect(row(small, "bank charge")).to_be_visible()
+    box = row(small, "shop call the bank").bounding_box()
+    assert box is not None
+    small.mouse.click(box["x"] + 8 + 12 + 4, box["y"] + 11)
+    expect(row(small, "shop call the bank")).to_have_attribute("aria-expanded", "false")
+    expect(row(small, "bank charge")).to_be_hidden()
+    small.go_back()
+    expect(row(small, "bank charge")).to_be_visible()
+
+
+def test_a_click_opens_the_panel_of_a_span(small: Page) -> None:
+    open_known(small)
+    row(small, "bank charge").click()
+    expect(small).to_have_url(re.compile(f"span={shop.FAILED}"))
+    for words in ("bank charge", "Duration 40 ms", "Starts at +20 ms", "Of the trace 40 %"):
+        expect(panel(small)).to_contain_text(re.compile(re.escape(words).replace("\\ ", r"\s*")))
+    expect(panel(small)).to_contain_text("ERROR")
+    part_of_panel(small, "Events").click()
+    expect(panel(small)).to_contain_text("NoMoney the account is empty")
+    expect(panel(small)).to_contain_text("10 ms after its start")
+    small.reload()
+    expect(panel(small)).to_contain_text("NoMoney")
+    panel(small).get_by_role("button", name="Close the panel").click()
+    expect(panel(small)).to_be_hidden()
+    small.go_back()
+    expect(panel(small)).to_be_visible()
+
+
+def test_keys_walk_through_spans(small: Page) -> None:
+    open_known(small)
+    small.keyboard.press("j")
+    expect(row(small, "shop buy")).to_have_attribute("aria-selected", "true")
+    small.keyboard.press("ArrowDown")
+    small.keyboard.press("j")
+    expect(row(small, "bank charge")).to_have_attribute("aria-selected", "true")
+    expect(small).to_have_url(re.compile(f"span={shop.FAILED}"))
+    small.keyboard.press("ArrowLeft")
+    small.keyboard.press("ArrowLeft")
+    expect(row(small, "bank charge")).to_be_hidden()
+    small.keyboard.press("e")
+    expect(row(small, "bank charge")).to_have_attribute("aria-selected", "true")
+    small.keyboard.press("Enter")
+    expect(panel(small)).to_be_focused()
+    small.keyboard.press("Escape")
+    expect(panel(small)).to_be_hidden()
+    expect(small.get_by_role("treegrid")).to_be_focused()
+    small.keyboard.press("?")
+    expect(small.get_by_role("dialog", name="Keys")).to_contain_text("next error")
+
+
+def test_finding_counts_walks_and_filters(small: Page) -> None:
+    open_known(small)
+    small.keyboard.press("/")
+    small.keyboard.type("bank")
+    expect(small.get_by_role("search")).to_contain_text("3 matches")
+    small.keyboard.press("Enter")
+    expect(row(small, "shop call the bank")).to_have_attribute("aria-selected", "true")
+    expect(small.get_by_role("search")).to_contain_text("1 of 3 matches")
+    small.keyboard.press("Shift+Enter")
+    expect(row(small, "bank audit")).to_have_attribute("aria-selected", "true")
+    small.get_by_label("Find in the trace").fill("NoMoney")
+    expect(small.get_by_role("search")).to_contain_text("1 match")
+    small.get_by_label("Find in the trace").fill("service=bank")
+    expect(small.get_by_role("search")).to_contain_text("2 matches")
+    small.get_by_role("button", name="Only matches").click()
+    expect(row(small, "bank audit")).to_be_visible()
+    small.get_by_label("Find in the trace").fill("charge")
+    expect(row(small, "bank audit")).to_be_hidden()
+    expect(row(small, "shop buy")).to_be_visible()
+    expect(small).to_have_url(re.compile("q=charge&only=1"))
+
+
+def test_matches_of_a_search_come_with_the_address(small: Page) -> None:
+    open_known(small, "?q=who%3D%22%1B%5B31mme%22")
+    expect(small.get_by_role("search")).to_contain_text("1 match")
+    expect(row(small, "bank audit")).to_contain_text("found")
+
+
+def test_the_minimap_chooses_a_window_and_a_double_click_all(small: Page) -> None:
+    open_known(small)
+    minimap = small.get_by_role("slider", name="Window of time")
+    box = minimap.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+
+    def drag(low: float, high: float) -> None:
+        small.mouse.move(box["x"] + low * box["width"], middle)
+        small.mouse.down()
+        small.mouse.move(box["x"] + high * box["width"], middle, steps=4)
+        small.mouse.up()
+
+    drag(0.25, 0.5)
+    expect(minimap).to_have_attribute("aria-valuetext", re.compile(r"2[45](\.\d)? ms to (50|49.9)"))
+    expect(small).to_have_url(re.compile(r"low=2\d{7}&high=(4|5)\d{7}"))
+    drag(0.375, 0.575)
+    expect(minimap).to_have_attribute("aria-valuetext", re.compile(r"4[45](\.\d)? ms to (70|69.9)"))
+    small.get_by_role("treegrid").focus()
+    small.keyboard.press("+")
+    expect(small).to_have_url(re.compile(r"low=5\d{7}&high=6\d{7}"))
+    expect(minimap).to_have_attribute("aria-valuetext", re.compile(r"5\d(\.\d)? ms to 6"))
+    minimap.dblclick(position={"x": 5, "y": 20})
+    expect(minimap).to_have_attribute("aria-valuetext", "all of 100 ms")
+    expect(small).not_to_have_url(re.compile("low="))
+
+
+def test_the_wheel_zooms_around_the_pointer(small: Page) -> None:
+    open_known(small)
+    minimap = small.get_by_role("slider", name="Window of time")
+    row(small, "bank charge").hover(position={"x": 900, "y": 10})
+    small.keyboard.down("Control")
+    small.mouse.wheel(0, -400)
+    small.keyboard.up("Control")
+    expect(minimap).not_to_have_attribute("aria-valuetext", "all of 100 ms")
+    zoomed = minimap.get_attribute("aria-valuetext")
+    small.keyboard.down("Shift")
+    small.mouse.wheel(0, 200)
+    small.keyboard.up("Shift")
+    expect(minimap).not_to_have_attribute("aria-valuetext", str(zoomed))
+
+
+def test_the_critical_path_is_drawn_when_asked_for(small: Page) -> None:
+    open_known(small)
+    before = small.get_by_role("treegrid").screenshot()
+    small.keyboard.press("c")
+    expect(small.get_by_role("button", name="Critical path")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(small).to_have_url(re.compile("critical=1"))
+    small.wait_for_function("() => new Promise((done) => requestAnimationFrame(() => done(true)))")
+    assert small.get_by_role("treegrid").screenshot() != before
+
+
+def test_attributes_are_filtered_and_lead_elsewhere(page: Page, node: Node) -> None:
+    page.goto(f"/trace/{failed_checkout(node)}")
+    page.get_by_role("treegrid").focus()
+    page.keyboard.press("e")
+    page.keyboard.press("Enter")
+    attributes = panel(page).get_by_role("table", name="Span")
+    expect(attributes).to_be_visible()
+    panel(page).get_by_label("Filter attributes").fill("service.version")
+    expect(attributes).to_be_hidden()
+    resource = panel(page).get_by_role("table", name="Resource: service, host, process")
+    resource.get_by_role("button").click()
+    link = resource.get_by_role("link", name="Logs with it")
+    assert "is=resource.service.version%3D" in str(link.get_attribute("href"))
+    assert "from=" in str(link.get_attribute("href"))
+    resource.get_by_role("link", name="Find in this trace").click()
+    expect(page.get_by_role("search")).to_contain_text(re.compile(r"of [1-9]\d*\s+match"))
+    logs = panel(page).get_by_role("link", name="Open in logs")
+    assert re.search(r"is=trace_id.*is=span_id", str(logs.get_attribute("href")))
+
+
+def test_links_lead_to_other_traces(small: Page) -> None:
+    open_known(small, f"?span={shop.ORPHAN}&show=links")
+    panel(small).get_by_role("link", name=re.compile(shop.OTHER)).click()
+    expect(small).to_have_url(re.compile(f"/trace/{shop.OTHER}"))
+    expect(row(small, "shop look")).to_have_attribute("aria-selected", "true")
+
+
+def test_logs_and_spans_lead_to_each_other(small: Page) -> None:
+    small.goto(f"/trace/{shop.TRACE}?tab=logs")
+    logs = small.get_by_role("list", name="Logs of the trace")
+    expect(logs.get_by_role("listitem")).to_have_count(3)
+    expect(logs.get_by_role("button", name=re.compile("from nowhere"))).to_be_disabled()
+    logs.get_by_role("button", name=re.compile("no money")).click()
+    expect(small).to_have_url(re.compile(f"span={shop.FAILED}"))
+    part_of_panel(small, "Logs").click()
+    expect(panel(small).get_by_role("list", name="Logs of the span")).to_contain_text("no money")
+
+
+def test_dots_of_logs_say_what_was_logged(small: Page) -> None:
+    open_known(small)
+    box = row(small, "shop buy").bounding_box()
+    split = small.get_by_role("separator", name="Width of the names").bounding_box()
+    expect(small.get_by_role("link", name="Logs 3")).to_be_visible()
+    assert box is not None
+    assert split is not None
+    left = split["x"] + 3 + 6
+    small.mouse.move(left + 0.15 * (box["x"] + box["width"] - left - 6), box["y"] + 18)
+    expect(small.get_by_text("INFO at 22:13:20.015000")).to_be_visible()
+    small.mouse.down()
+    small.mouse.up()
+    expect(panel(small).get_by_role("list", name="Logs of the span")).to_contain_text("basket")
+
+
+def test_statistics_sort_and_lead_back(small: Page) -> None:
+    small.goto(f"/trace/{shop.TRACE}?tab=statistics")
+    table = small.get_by_role("region", name="Statistics")
+    first = table.get_by_role("row").nth(1)
+    expect(first).to_contain_text("buy")
+    small.get_by_role("button", name="By service").click()
+    expect(table.get_by_role("row")).to_have_count(3)
+    expect(first).to_contain_text(re.compile(r"shop\s*2\s*0\s*60 ms\s*160 ms\s*60 ms\s*100 ms"))
+    table.get_by_role("button", name="Errors").click()
+    expect(first).to_contain_text("bank")
+    small.reload()
+    expect(first).to_contain_text("bank")
+    first.get_by_role("link").click()
+    expect(small.get_by_role("search")).to_contain_text("2 matches")
+
+
+def test_the_flame_graph_looks_closer_and_keeps_the_span(small: Page) -> None:
+    small.goto(f"/trace/{shop.TRACE}?tab=flame&span={shop.FAILED}")
+    flame = small.get_by_role("region", name="Flame graph")
+    box = flame.bounding_box()
+    assert box is not None
+    small.mouse.click(box["x"] + 20, box["y"] + 3.5 * 20)
+    expect(small).to_have_url(re.compile(f"span={shop.FAILED}.*box={shop.FAILED}"))
+    small.get_by_role("button", name="Show all").click()
+    expect(small).not_to_have_url(re.compile("box="))
+    expect(panel(small)).to_contain_text("charge")
+    flame.get_by_role("button", name="shop: call the bank").press("Enter")
+    expect(small).to_have_url(re.compile(f"box={shop.CALL}"))
+
+
+def test_spans_are_copied_as_text_json_and_markdown(small: Page) -> None:
+    open_known(small, f"?span={shop.CALL}")
+    expect(panel(small)).to_contain_text("UNSET")
+    line = copied(small, "Copy line")
+    assert line.startswith("shop: call the bank, internal, 60 ms (own 20 ms), at +10 ms of 100 ms")
+    span = json.loads(copied(small, "Copy JSON"))
+    assert span["time_unix_nano"] == str(shop.BEGIN + 10 * shop.MS)
+    tree = json.loads(copied(small, "Subtree as JSON"))
+    assert [each["name"] for each in tree["spans"]] == ["call the bank", "charge"]
+    told = copied(small, "Subtree as Markdown")
+    assert "\n  - **bank** charge (+10 ms, 40 ms, own 40 ms) **failed**\n" in told
+    assert "`exception.type`: `NoMoney`" in told
+
+
+def test_a_trace_of_the_shop_shows_its_error_at_a_key(page: Page, node: Node) -> None:
+    page.goto(f"/trace/{failed_checkout(node)}")
+    expect(page.get_by_role("region", name="Summary")).to_contain_text("payment")
+    page.keyboard.press("]")
+    page.keyboard.press("e")
+    expect(page.get_by_role("row", selected=True)).to_contain_text("failed")
+    expect(page.get_by_role("row", selected=True)).to_be_in_viewport()
+
+
+def test_no_such_trace_is_said(browser: Browser, known: Node) -> None:
+    with watched(browser, known.url, allowed=("404",)) as page:
+        page.goto(f"/trace/{'0' * 32}")
+        expect(page.get_by_role("alert")).to_contain_text("no span of a trace 0000")
+        expect(page.get_by_role("link", name="Look for traces")).to_be_visible()
+
+
+@pytest.mark.parametrize("tab", ["waterfall", "flame", "statistics", "logs"])
+def test_hostile_text_is_only_text(small: Page, tab: str) -> None:
+    small.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+    small.goto(f"/trace/{HOSTILE_TRACE}?tab={tab}&span={1:016x}")
+    for part in ("Events", "Links", "Logs", "Attributes"):
+        part_of_panel(small, part).click()
+        expect(panel(small)).to_contain_text("onerror=alert(1)")
+    assert small.locator("main img, main script, main iframe").count() == 0
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert small.evaluate(overflow) <= 0
+    assert small.locator("a[href^='javascript']").count() == 0
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_trace_is_accessible(
+    browser: Browser, known: Node, theme: Literal["dark", "light"]
+) -> None:
+    with watched(browser, known.url, theme=theme) as page:
+        for tab, show in (
+            ("waterfall&q=bank", "events"),
+            ("flame", "attributes"),
+            ("statistics", "links"),
+            ("logs", "logs"),
+        ):
+            page.goto(f"/trace/{shop.TRACE}?span={shop.FAILED}&tab={tab}&show={show}")
+            expect(panel(page)).to_contain_text("ERROR")
+            expect(panel(page)).not_to_contain_text("Reading")
+            assert violations(page) == []
+
+
+def test_it_can_be_read_on_a_phone(browser: Browser, known: Node) -> None:
+    with watched(browser, known.url, width=360, height=740) as page:
+        open_known(page, f"?span={shop.FAILED}")
+        expect(panel(page)).to_contain_text("ERROR")
+        expect(row(page, "bank charge")).to_be_visible()
+        for tab in ("Flame graph", "Statistics", "Logs"):
+            page.get_by_role("navigation", name="Views").get_by_role("link", name=tab).click()
+            overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert page.evaluate(overflow) <= 0

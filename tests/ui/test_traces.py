@@ -1,0 +1,288 @@
+"""The search for traces: no service has to be chosen first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.clients.node import Node
+from tests.ui.spans import ODD_NAMES, send_odd_traces
+from tests.ui.watched import violations, watched
+
+DURATION = re.compile(r"([\d.]+) (ns|µs|ms|s|min)")
+MS = {"ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1000.0, "min": 60_000.0}
+
+
+def lines(page: Page) -> Locator:
+    return page.get_by_role("list", name="Traces").get_by_role("link")
+
+
+def durations_ms(page: Page) -> list[float]:
+    shown = lines(page).locator(".figure").all_inner_texts()
+    return [float(match[1]) * MS[match[2]] for text in shown if (match := DURATION.match(text))]
+
+
+def asked_of(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlparse(page.url).query)
+
+
+def test_traces_are_there_without_choosing_anything(page: Page) -> None:
+    page.goto("/traces")
+    first = lines(page).first
+    expect(first).to_contain_text(re.compile(r"storefront|mailer"))
+    expect(page.get_by_role("img", name="Durations of traces over time")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="found in")).to_contain_text("traces")
+    first.click()
+    expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}"))
+    page.go_back()
+    expect(first).to_be_visible()
+
+
+def test_facets_include_and_exclude(page: Page) -> None:
+    page.goto("/traces")
+    facets = page.get_by_role("region", name="Facets")
+    facets.get_by_role("button", name=re.compile(r"^payment")).click()
+    expect(page).to_have_url(re.compile("is=service_name%3Dpayment"))
+    expect(lines(page).first).to_contain_text("POST /checkout")
+    expect(lines(page).filter(has_not_text="POST /checkout")).to_have_count(0)
+    # Other values of the same facet are still there to be chosen.
+    expect(facets.get_by_role("button", name=re.compile(r"^storefront"))).to_be_visible()
+    page.get_by_role("button", name="Give up service_name=payment").click()
+    expect(lines(page).filter(has_not_text="POST /checkout").first).to_be_visible()
+    mailer = facets.get_by_role("button", name=re.compile("^mailer"))
+    mailer.click()
+    expect(lines(page).first).to_contain_text("process orders")
+    facets.get_by_role("button", name="Without Service mailer").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("not=service_name%3Dmailer"))
+    expect(lines(page).filter(has_text="process orders")).to_have_count(0)
+    mailer.click(modifiers=["Alt"])
+    expect(page).not_to_have_url(re.compile("not="))
+
+
+def test_a_facet_can_be_added_and_removed(page: Page) -> None:
+    page.goto("/traces")
+    facets = page.get_by_role("region", name="Facets")
+    facets.get_by_label("Add a facet").fill("rpc.method")
+    page.keyboard.press("Enter")
+    expect(facets.get_by_role("button", name=re.compile("^Charge"))).to_be_visible()
+    facets.get_by_role("button", name="Remove the facet rpc.method").click()
+    expect(facets.get_by_role("button", name=re.compile("^Charge"))).to_have_count(0)
+
+
+def test_only_errors_and_root_spans(page: Page) -> None:
+    page.goto("/traces")
+    page.get_by_role("button", name="Only errors").click()
+    expect(lines(page).first).to_contain_text("failed")
+    expect(lines(page).filter(has_not_text="failed")).to_have_count(0)
+    page.goto("/traces?is=service_name%3Dpayment")
+    expect(lines(page).first).to_be_visible()
+    page.get_by_role("button", name="Root spans only").click()
+    expect(page.get_by_text("No trace of this time fits.")).to_be_visible()
+    page.get_by_role("link", name="Look at all traces").click()
+    expect(lines(page).first).to_be_visible()
+
+
+def test_sorted_by_the_node(page: Page) -> None:
+    page.goto("/traces")
+    expect(lines(page).first).to_be_visible()
+    page.get_by_role("button", name="Duration", exact=True).click()
+    expect(page).to_have_url(re.compile("order=longest"))
+    expect(lines(page).first.locator(".figure")).to_have_text(re.compile(r" s$"))
+    shown = durations_ms(page)
+    assert shown == sorted(shown, reverse=True)
+    page.get_by_role("button", name="Errors", exact=True).click()
+    expect(lines(page).first).to_contain_text("failed")
+    page.reload()
+    expect(page.get_by_role("button", name="Errors", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(lines(page).first).to_contain_text("failed")
+
+
+def test_durations_are_typed(page: Page) -> None:
+    page.goto("/traces")
+    page.get_by_label("Shortest duration of a trace").fill("1.2s")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("min=1200"))
+    expect(lines(page).first.locator(".figure")).to_have_text(re.compile(r" s$"))
+    page.get_by_label("Longest duration of a trace").fill("1600")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("max=1600"))
+    expect(lines(page).filter(has_text=re.compile(r"3\.0\d s"))).to_have_count(0)
+    assert durations_ms(page)
+    assert all(1195 <= ms <= 1605 for ms in durations_ms(page))
+    page.get_by_label("Longest duration of a trace").fill("soon")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("1.5s")
+
+
+def test_a_drag_narrows_time_and_duration_in_one_step(page: Page) -> None:
+    page.goto("/traces?from=30m")
+    expect(lines(page).first).to_be_visible()
+    before = page.url
+    box = page.get_by_role("img", name="Durations of traces").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + 30
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 200, y + 60, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("min=.*max="))
+    asked = asked_of(page)
+    assert asked["from"][0] < asked["to"][0]
+    expect(lines(page).first).to_be_visible()
+    low, high = float(asked["min"][0]), float(asked["max"][0])
+    expect(page.get_by_label("Shortest duration of a trace")).not_to_have_value("")
+    assert all(low * 0.99 <= ms <= high * 1.01 for ms in durations_ms(page))
+    page.go_back()
+    expect(page).to_have_url(before)
+
+
+def test_a_dot_is_told_and_opened(page: Page) -> None:
+    """The longest trace of all stands alone: on its dot a click opens it."""
+    page.goto("/traces?from=30m&order=longest&errors=1&min=1000")
+    first = lines(page).first
+    expect(first).to_be_visible()
+    page.locator("#screen").focus()
+    page.keyboard.press("j")  # marks the same trace in the picture
+    picture = page.get_by_role("img", name="Durations of traces")
+    box = picture.bounding_box()
+    assert box is not None
+    found = False
+    for step in range(0, int(box["width"]) - 70, 3):
+        for height in (12, 30, 48, 66, 84, 102):
+            page.mouse.move(box["x"] + 58 + step, box["y"] + height)
+            if picture.locator(".tip").count():
+                found = True
+                break
+        if found:
+            break
+    assert found
+    expect(picture.locator(".tip")).to_contain_text("with errors")
+    page.mouse.down()
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}"))
+
+
+def test_pages_follow_each_other_while_scrolling(page: Page) -> None:
+    page.goto("/traces")
+    told = page.get_by_role("status").filter(has_text="in the list")
+    expect(told).to_contain_text("50 so far")
+    rows = page.get_by_role("list", name="Traces")
+    rows.evaluate("element => element.scrollTo(0, element.scrollHeight)")
+    expect(told).to_contain_text("100 so far")
+
+
+def test_keys_walk_through_the_list(page: Page) -> None:
+    page.goto("/traces")
+    expect(lines(page).first).to_be_visible()
+    page.locator("#screen").focus()
+    page.keyboard.press("j")
+    expect(lines(page).nth(0)).to_be_focused()
+    page.keyboard.press("j")
+    expect(lines(page).nth(1)).to_be_focused()
+    page.keyboard.press("k")
+    expect(lines(page).nth(0)).to_be_focused()
+    trace = lines(page).nth(0).get_attribute("data-trace")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"/trace/{trace}"))
+
+
+def test_the_search_goes_along_into_the_trace(page: Page) -> None:
+    page.goto("/traces")
+    expect(lines(page).first).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("service_name:payment status_code:ERROR")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("q=service_name%3Apayment"))
+    expect(lines(page).first).to_contain_text("failed")
+    expect(lines(page).filter(has_not_text="POST /checkout")).to_have_count(0)
+    lines(page).first.click()
+    expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}\?.*q=service_name%3Apayment"))
+
+
+def test_a_search_that_is_wrong_says_why(browser: Browser, node: Node) -> None:
+    with watched(browser, node.url, allowed=("400",)) as page:
+        page.goto("/traces?q=duration_nano%3A%3Ex")
+        expect(page.get_by_role("alert").first).to_be_visible()
+
+
+def test_traces_through_two_services(page: Page) -> None:
+    page.goto("/traces?through=checkout&through=payment")
+    expect(lines(page).first).to_contain_text("POST /checkout")
+    page.get_by_role("button", name="Give up through payment").click()
+    expect(page).to_have_url(re.compile(r"\?through=checkout$"))
+
+
+def test_nothing_in_this_time(page: Page) -> None:
+    page.goto("/traces?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")
+    expect(page.get_by_text("No traces in this time.")).to_be_visible()
+
+
+def test_what_is_hidden_is_not_asked_for(page: Page) -> None:
+    page.goto("/traces")
+    expect(lines(page).first).to_be_visible()
+    page.get_by_role("button", name="Hide the durations").click()
+    page.get_by_role("button", name="Facets", exact=True).click()
+    expect(page).to_have_url(re.compile("side=0.*dots=0"))
+    expect(page.get_by_role("img", name="Durations of traces")).to_have_count(0)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlparse(request.url).path))
+    page.reload()
+    expect(lines(page).first).to_be_visible()
+    assert {path for path in asked if path.startswith("/api/")} == {"/api/v1/traces"}
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_screen_is_accessible(
+    browser: Browser, node: Node, theme: Literal["dark", "light"]
+) -> None:
+    with watched(browser, node.url, theme=theme) as page:
+        page.goto("/traces?errors=1&is=service_name%3Dpayment&not=kind%3DSERVER")
+        expect(lines(page).first).to_be_visible()
+        facets = page.get_by_role("region", name="Facets")
+        expect(facets).to_contain_text("Operation")
+        facets.get_by_role("button", name="Kind", exact=True).click()
+        assert violations(page) == []
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page(browser: Browser, node: Node) -> None:
+    with watched(browser, node.url, width=360, height=740) as page:
+        page.goto("/traces")
+        expect(lines(page).first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert page.locator("#screen").evaluate("each => each.scrollWidth") <= 360
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with names that nobody should have."""
+    folder: Path = tmp_path_factory.mktemp("odd") / "data"
+    with Node(folder, "--set", "lake.enabled=false") as started:
+        send_odd_traces(started)
+        yield started
+
+
+@pytest.mark.parametrize("screen", ["traces", "services", "services?tab=map", "services?tab=calls"])
+def test_hostile_names_are_only_names(browser: Browser, odd: Node, screen: str) -> None:
+    """Nothing of it runs, nothing is turned round, and all of it is there."""
+    with watched(browser, odd.url) as page:
+        page.goto(f"/{screen}")
+        shown = page.locator("#screen")
+        expect(shown).to_contain_text("<img src=x onerror=")
+        expect(shown).to_contain_text("__proto__")
+        expect(shown).not_to_contain_text("\u202e")
+        expect(page).not_to_have_title(re.compile("broken"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        if screen == "traces":
+            expect(lines(page)).to_have_count(len(ODD_NAMES))
+            facets = page.get_by_role("region", name="Facets")
+            facets.get_by_role("button", name=re.compile("^<img")).first.click()
+            expect(lines(page)).to_have_count(1)

@@ -1,0 +1,104 @@
+"""Volume: who sends how much, more or less than before, and what it would cost."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.clients.node import Node
+from tests.ui.test_pipeline import HOSTILE, change, lake
+from tests.ui.watched import THEMES, Theme, violations, watched
+
+COUNTED_MS = 60_000
+"""Different things are counted after the rows, and take a while on a busy machine."""
+
+
+def test_services_are_counted_by_signal(page: Page) -> None:
+    """The table has what the API says, with shares, growth and how many different things."""
+    page.goto("/volume")
+    volumes = page.request.get("/api/v1/volumes").json()["volumes"]
+    logs = next(
+        each["row_count"]
+        for each in volumes
+        if each["service"] == "gateway" and each["signal"] == "logs"
+    )
+    row = page.get_by_role("row").filter(has_text="gateway")
+    expect(row.get_by_role("link").first).to_have_text(f"{logs:,}")
+    expect(row).to_contain_text("new")
+    expect(row).to_contain_text("%")
+    expect(row.get_by_role("cell").nth(9)).to_have_text(re.compile(r"^\d+$"), timeout=COUNTED_MS)
+    expect(page.get_by_role("img", name=re.compile("Rows in each .*, by service"))).to_be_visible()
+    row.get_by_role("link").first.click()
+    expect(page).to_have_url(re.compile(r"/logs\?is=service_name%3Dgateway"))
+
+
+def test_what_is_chosen_is_in_the_address(page: Page) -> None:
+    page.goto("/volume")
+    page.get_by_role("combobox", name="Rows of").select_option("metrics")
+    expect(page).to_have_url(re.compile("signal=metrics"))
+    row = page.get_by_role("row").filter(has_text="gateway")
+    expect(row.get_by_role("link")).to_have_count(0)
+    page.get_by_role("combobox", name="by", exact=True).select_option("signal")
+    expect(page.get_by_role("list", name="Colours")).to_have_text("metrics")
+    page.get_by_role("combobox", name="Order").select_option("service")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("cart")
+    page.reload()
+    expect(page.get_by_role("list", name="Colours")).to_have_text("metrics")
+    page.go_back()
+    expect(page).not_to_have_url(re.compile("order="))
+
+
+def test_a_price_makes_a_cost(page: Page) -> None:
+    """By what rows weigh on this node; without a lake nobody knows."""
+    page.goto("/volume")
+    cost = page.get_by_role("region", name="What would this cost?")
+    expect(cost).to_contain_text("There is no lake on this node")
+    expect(cost).to_contain_text("not known")
+    weighed = lake()
+    weighed["tables"] = [
+        {**weighed["tables"][0], "table": table, "rows": 1000, "bytes": 40_000}
+        for table in ("logs", "spans", "metrics")
+    ]
+    change(page, "status", lambda found: found.update(lake=weighed))
+    page.goto("/volume?price=1&keep=10")
+    expect(cost).not_to_contain_text("not known")
+    shown = cost.locator(".result dd")
+    before = float(shown.inner_text().replace(",", ""))
+    cost.get_by_label("A gigabyte for a month costs").fill("10")
+    expect(page).to_have_url(re.compile("price=10"))
+    expect(shown).not_to_have_text(f"{before}")
+    assert float(shown.inner_text().replace(",", "")) == pytest.approx(10 * before, rel=0.01)
+
+
+def test_a_time_without_rows_says_what_to_do(page: Page) -> None:
+    page.goto("/volume?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z")
+    expect(page.get_by_text("Nothing came in that time.")).to_be_visible()
+    page.get_by_role("link", name="send something").click()
+    expect(page.get_by_role("heading", name="Start", level=1)).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_it_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with watched(browser, node.url, theme=theme) as page:
+        page.goto("/volume")
+        expect(page.get_by_role("region", name="What would this cost?")).to_be_visible()
+        assert violations(page) == []
+
+
+def test_names_that_are_hostile_do_no_harm(browser: Browser, node: Node) -> None:
+    """Also on a phone."""
+
+    def rename(found: dict[str, Any]) -> None:
+        for volume in found["volumes"]:
+            if volume["service"] == "gateway":
+                volume["service"] = HOSTILE
+
+    with watched(browser, node.url, width=360) as page:
+        change(page, "volumes*", rename)
+        page.goto("/volume")
+        expect(page.get_by_role("cell").get_by_text("<img src=x")).to_be_visible()
+        assert page.evaluate("document.querySelectorAll('#screen img').length") == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,58 @@
+/** Where in the page one is: a screen, what it is about, and the query that its codec reads. */
+
+export const SCREENS = [
+  "start",
+  "logs",
+  "traces",
+  "trace",
+  "services",
+  "explore",
+  "dashboards",
+  "dashboard",
+  "sql",
+  "pipeline",
+  "lake",
+  "volume",
+] as const;
+
+export type ScreenName = (typeof SCREENS)[number];
+
+/** Screens about one thing, which the address names: `trace/<id>`. */
+const ABOUT_ONE: ReadonlySet<ScreenName> = new Set(["trace", "dashboard"]);
+
+export interface Address {
+  readonly screen: ScreenName;
+  /** Of what a screen is about; empty for the others. */
+  readonly id: string;
+  readonly query: URLSearchParams;
+}
+
+/** The address behind a path below the root; null when there is no such screen. */
+export function addressOf(path: string, search: string): Address | null {
+  const parts = path.split("/").filter((part) => part !== "");
+  const query = new URLSearchParams(search);
+  if (parts.length === 0) return { screen: "start", id: "", query };
+  const screen = SCREENS.find((name) => name === parts[0]);
+  if (!screen || parts.length !== (ABOUT_ONE.has(screen) ? 2 : 1)) return null;
+  return { screen, id: decoded(parts[1] ?? ""), query };
+}
+
+/** The address as written: a path below the root, and a query. */
+export function written(address: Address): string {
+  const query = address.query.toString();
+  const path =
+    address.screen === "start"
+      ? ""
+      : ABOUT_ONE.has(address.screen)
+        ? `${address.screen}/${encodeURIComponent(address.id)}`
+        : address.screen;
+  return query ? `${path}?${query}` : path;
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // Not written by us.
+  }
+}

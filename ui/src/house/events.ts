@@ -1,0 +1,52 @@
+/** Server-sent events over fetch: as EventSource, but with a token, and with errors that say why. */
+
+import { ApiError, ask, isAborted } from "./api";
+import { EventParser, type ServerEvent } from "./event_parser";
+
+const RETRY_MS = 2000;
+
+/**
+ * Hear events until the signal ends it. A lost connection is taken up where it was lost, and
+ * `onTrouble` hears of it; what the node refuses is thrown.
+ */
+export async function hear(
+  path: string,
+  signal: AbortSignal,
+  onEvents: (events: ServerEvent[]) => void,
+  onTrouble: (message: string | null) => void = () => {},
+): Promise<void> {
+  let last = "";
+  while (!signal.aborted) {
+    try {
+      const headers: Record<string, string> = { accept: "text/event-stream" };
+      if (last) headers["last-event-id"] = last;
+      const answer = await ask(path, { signal, headers });
+      onTrouble(null);
+      const parser = new EventParser();
+      const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        const events = parser.feed(value);
+        last = parser.lastId || last;
+        if (events.length) onEvents(events);
+      }
+      onTrouble("The node has ended the connection; trying again.");
+    } catch (error) {
+      if (signal.aborted || isAborted(error)) return;
+      if (error instanceof ApiError && error.status !== 0 && error.status < 500) throw error;
+      onTrouble("The connection is lost; trying again.");
+    }
+    await pause(RETRY_MS, signal);
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

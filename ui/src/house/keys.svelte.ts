@@ -1,0 +1,89 @@
+/** Keys: what each does on the screen that is open. `?` lists them. */
+
+import { untrack } from "svelte";
+
+export interface Key {
+  /** As `KeyboardEvent.key` names it; after `g` a second one: `g l`. `mod+k` is Ctrl or Command. */
+  readonly key: string;
+  readonly does: string;
+  readonly run: (event: KeyboardEvent) => void;
+  /** Also while somebody types into a field? */
+  readonly whileTyping?: boolean;
+}
+
+const SECOND_MS = 1000;
+
+class Keys {
+  private groups = $state.raw<readonly { name: string; keys: readonly Key[] }[]>([]);
+  private first = "";
+  private firstAt = 0;
+
+  /** All keys that do something now, for the list. */
+  get all() {
+    return this.groups;
+  }
+
+  /**
+   * Keys of a part of the page, as long as it is there. Call it in an effect:
+   * `$effect(() => keys.add("Logs", [...]))`.
+   */
+  add(name: string, list: readonly Key[]): () => void {
+    const group = { name, keys: list };
+    // Whoever adds does not depend on what others have added.
+    this.groups = [...untrack(() => this.groups), group];
+    return () => {
+      this.groups = this.groups.filter((each) => each !== group);
+    };
+  }
+
+  /** For the window: run what the key stands for. */
+  press = (event: KeyboardEvent): void => {
+    if (event.defaultPrevented || event.isComposing) return;
+    if (presses(event)) return;
+    const isTyping = typesInto(event.target);
+    const isMod = event.ctrlKey || event.metaKey;
+    if (event.altKey || (isMod && event.key.length > 1 && event.key !== "Enter")) return;
+    const pressed = isMod ? `mod+${event.key.toLowerCase()}` : event.key;
+    const both =
+      this.first && event.timeStamp - this.firstAt < SECOND_MS ? `${this.first} ${pressed}` : "";
+    const found = (both && this.find(both, isTyping)) || this.find(pressed, isTyping);
+    this.first = "";
+    if (found) {
+      event.preventDefault();
+      found.run(event);
+    } else if (!isTyping && this.begins(pressed)) {
+      this.first = pressed;
+      this.firstAt = event.timeStamp;
+    }
+  };
+
+  /** The screen on top wins. */
+  private find(key: string, isTyping: boolean): Key | undefined {
+    return this.groups
+      .toReversed()
+      .flatMap((group) => group.keys)
+      .find((each) => each.key === key && (!isTyping || each.whileTyping));
+  }
+
+  private begins(pressed: string): boolean {
+    return this.groups.some((group) =>
+      group.keys.some((each) => each.key.startsWith(`${pressed} `)),
+    );
+  }
+}
+
+/** Does the key press what has the focus? Then it means that, and nothing else. */
+function presses({ key, target, ctrlKey, metaKey }: KeyboardEvent): boolean {
+  if ((key !== " " && key !== "Enter") || ctrlKey || metaKey) return false;
+  const pressed = "button, a[href], summary, input[type=checkbox], input[type=radio]";
+  return target instanceof Element && target.closest(pressed) !== null;
+}
+
+function typesInto(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement)
+    return !["checkbox", "radio", "button"].includes(target.type);
+  return target.isContentEditable || ["TEXTAREA", "SELECT"].includes(target.tagName);
+}
+
+export const keys = new Keys();

@@ -1,0 +1,240 @@
+/** One metric over time: what can be asked of it, and the answer as lines of a chart. */
+
+import type { Series, SeriesAnswer } from "./answers";
+import { asked as within, type Stretch } from "./range";
+import { perSecond } from "./units";
+
+export const QUANTILES = ["p50", "p75", "p90", "p95", "p99", "p99.9"] as const;
+const NUMBERS = ["avg", "min", "max", "sum", "last", "count"] as const;
+const DISTRIBUTIONS = ["avg", "sum", "count", "rate"] as const;
+const GROWING = ["rate", "increase"] as const;
+
+/** Series of one question; a chart with more cannot be read. */
+export const SERIES_MAX = 50;
+
+/** What a metric is, as far as it matters for what can be asked. */
+export interface Kind {
+  readonly type: string;
+  readonly is_monotonic?: boolean | null;
+}
+
+export interface MetricAsked {
+  readonly name: string;
+  /** Needed only where a name is used for several kinds. */
+  readonly type: string;
+  readonly aggregates: readonly string[];
+  readonly by: readonly string[];
+  /** `name=value` */
+  readonly filter: readonly string[];
+  readonly exclude: readonly string[];
+  /** As 10s, 5m; empty for one that fits. */
+  readonly step: string;
+}
+
+/** Values of one line, at the times that all lines share. `undefined` is between two values. */
+export interface Line {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string | null>>;
+  readonly aggregate: string;
+  readonly values: readonly (number | null | undefined)[];
+}
+
+export interface Drawn {
+  readonly type: string | null;
+  readonly unit: string | null;
+  readonly stepS: number;
+  readonly timesMs: readonly number[];
+  readonly lines: readonly Line[];
+  /** There are more series than are drawn. */
+  readonly isCut: boolean;
+}
+
+/** What makes sense for a kind of metric; the most useful comes first. */
+export function aggregatesOf(kind: Kind): readonly string[] {
+  if (isDistribution(kind.type)) return [...QUANTILES, ...DISTRIBUTIONS];
+  if (kind.type === "sum" && kind.is_monotonic) return [...GROWING, ...NUMBERS];
+  if (kind.type === "sum") return ["sum", ...NUMBERS.filter((each) => each !== "sum")];
+  return [...NUMBERS, ...QUANTILES];
+}
+
+/** What is shown when nobody has chosen. */
+export function usualAggregates(kind: Kind): readonly string[] {
+  return isDistribution(kind.type) ? ["p50", "p90", "p99"] : aggregatesOf(kind).slice(0, 1);
+}
+
+/** Choose one more, or one less: several quantiles go together, everything else goes alone. */
+export function toggled(chosen: readonly string[], aggregate: string): readonly string[] {
+  if (!isQuantile(aggregate)) return [aggregate];
+  const others = chosen.filter((each) => isQuantile(each) && each !== aggregate);
+  if (!chosen.includes(aggregate)) {
+    return QUANTILES.filter((each) => each === aggregate || others.includes(each));
+  }
+  return others.length ? others : chosen;
+}
+
+export function isDistribution(type: string): boolean {
+  return ["histogram", "exponential_histogram", "summary"].includes(type);
+}
+
+export function isQuantile(aggregate: string): boolean {
+  return /^p\d/.test(aggregate);
+}
+
+/** Is the value of a step one that was recorded, or could have been? Exemplars are, too. */
+export function isOfValues(aggregate: string): boolean {
+  return isQuantile(aggregate) || ["avg", "min", "max", "last"].includes(aggregate);
+}
+
+/** The unit of what an aggregate gives. */
+export function unitOf(type: string | null, unit: string | null, aggregate: string): string | null {
+  const counted = type !== null && isDistribution(type) ? "1" : unit;
+  if (aggregate === "count") return "1";
+  if (aggregate === "rate") return perSecond(counted);
+  if (aggregate === "increase") return counted;
+  return unit;
+}
+
+/** A step as the API takes it. */
+export function stepText(seconds: number): string {
+  return `${Math.max(1, Math.round(seconds))}s`;
+}
+
+/** What the API is asked, for one aggregate. */
+export function parametersOf(
+  asked: MetricAsked,
+  aggregate: string,
+  stretch: Stretch,
+  stepS: number,
+  limit = SERIES_MAX,
+) {
+  const isShort = ["p50", "p90", "p95", "p99"].includes(aggregate);
+  return {
+    name: asked.name,
+    ...(isQuantile(aggregate) && !isShort
+      ? { aggregate: "quantile", quantile: Number(aggregate.slice(1)) / 100 }
+      : { aggregate }),
+    ...within(stretch),
+    step: stepText(stepS),
+    group_by: asked.by,
+    filter: asked.filter,
+    exclude: asked.exclude,
+    type: asked.type,
+    limit,
+  };
+}
+
+/** All answers over one list of times: a whole step each, whether it has a value or not. */
+export function drawn(
+  asked: MetricAsked,
+  answers: readonly SeriesAnswer[],
+  stretch: Stretch,
+  stepS: number,
+): Drawn {
+  const timesMs = gridOf(stretch, stepS);
+  const gapMs = 3 * 1000 * Math.max(stepS, typicalDistanceS(answers.flatMap((a) => a.series)) ?? 0);
+  const lines = answers.flatMap((answer, i) => {
+    const aggregate = asked.aggregates[i] ?? "";
+    return answer.series.map((series) => ({
+      name: lineName(asked, series.labels, aggregate),
+      labels: series.labels,
+      aggregate,
+      values: placed(series, timesMs, stepS * 1000, gapMs),
+    }));
+  });
+  const known = answers.find((answer) => answer.metric_type !== null);
+  return {
+    type: known?.metric_type ?? null,
+    unit: known?.unit ?? null,
+    stepS,
+    timesMs,
+    lines,
+    isCut: answers.some((answer) => answer.is_cut),
+  };
+}
+
+/** The beginnings of all steps that touch the stretch. */
+export function gridOf({ sinceMs, untilMs }: Stretch, stepS: number): number[] {
+  const stepMs = stepS * 1000;
+  const first = Math.floor(sinceMs / stepMs) * stepMs;
+  const count = Math.max(0, Math.ceil((untilMs - first) / stepMs));
+  return Array.from({ length: count }, (_, i) => first + i * stepMs);
+}
+
+/** Values at their steps. Between two that are near it goes on; where nothing came it breaks. */
+function placed(
+  series: Series,
+  timesMs: readonly number[],
+  stepMs: number,
+  gapMs: number,
+): (number | null | undefined)[] {
+  const values = new Array<number | null | undefined>(timesMs.length).fill(null);
+  const begin = timesMs[0] ?? 0;
+  let last = -1;
+  for (const [time, value] of series.values) {
+    const at = Math.floor((Date.parse(time) - begin) / stepMs);
+    if (at < 0 || at >= values.length || !Number.isFinite(value)) continue;
+    if (last >= 0 && (at - last) * stepMs <= gapMs) values.fill(undefined, last + 1, at);
+    values[at] = value;
+    last = at;
+  }
+  return values;
+}
+
+/** How far apart values mostly are, in seconds; null when there are too few to say. */
+export function typicalDistanceS(all: readonly Series[]): number | null {
+  const distances: number[] = [];
+  for (const { values } of all) {
+    for (let i = 1; i < values.length; i++) {
+      distances.push((Date.parse(values[i]![0]) - Date.parse(values[i - 1]![0])) / 1000);
+    }
+  }
+  if (distances.length < 3) return null;
+  return distances.sort((one, other) => one - other)[distances.length >> 1] ?? null;
+}
+
+function lineName(
+  asked: MetricAsked,
+  labels: Readonly<Record<string, string | null>>,
+  aggregate: string,
+): string {
+  const label = asked.by.map((name) => labels[name] ?? "(none)").join(", ");
+  if (asked.aggregates.length > 1) return label ? `${aggregate} ${label}` : aggregate;
+  return label || `${aggregate} of ${asked.name}`;
+}
+
+/** `90s`, `5m`, `1h` in seconds; null when it is none of these. */
+export function secondsOf(step: string): number | null {
+  const match = /^(\d{1,6})([smhd])$/.exec(step.trim());
+  if (!match) return null;
+  const seconds = Number(match[1]) * { s: 1, m: 60, h: 3600, d: 86_400 }[match[2] as "s"];
+  return seconds > 0 ? seconds : null;
+}
+
+/** A line in a few numbers. */
+export interface Summed {
+  readonly last: number | null;
+  readonly min: number | null;
+  readonly max: number | null;
+  readonly avg: number | null;
+}
+
+export function summed(values: readonly (number | null | undefined)[]): Summed {
+  let [last, min, max, sum, count]: [number | null, number, number, number, number] = [
+    null,
+    Infinity,
+    -Infinity,
+    0,
+    0,
+  ];
+  for (const value of values) {
+    if (value === null || value === undefined) continue;
+    last = value;
+    min = Math.min(min, value);
+    max = Math.max(max, value);
+    sum += value;
+    count += 1;
+  }
+  return count
+    ? { last, min, max, avg: sum / count }
+    : { last: null, min: null, max: null, avg: null };
+}

@@ -1,0 +1,38 @@
+/** How the node does now, and how it did in the last minutes: for every screen that shows it. */
+
+import type { HealthAnswer, Status } from "./answers";
+import { get, isAborted, messageOf } from "./api";
+import { repeat } from "./repeat";
+import { remembered, type Sample, sampleOf } from "./samples";
+
+const EVERY_MS = 2000;
+
+class NodeNow {
+  status = $state.raw<Status | undefined>();
+  health = $state.raw<HealthAnswer | undefined>();
+  error = $state<string | null>(null);
+  /** Oldest first. Kept while one looks at other screens, too. */
+  samples = $state.raw<readonly Sample[]>([]);
+
+  /** Look at it until the end, which is what this gives: `$effect(() => node.watch())`. */
+  watch(everyMs = EVERY_MS): () => void {
+    return repeat(everyMs, (signal) => this.look(signal));
+  }
+
+  async look(signal?: AbortSignal): Promise<void> {
+    try {
+      const [status, health] = await Promise.all([
+        get<Status>("api/v1/status", {}, signal),
+        get<HealthAnswer>("api/v1/health", {}, signal),
+      ]);
+      this.status = status;
+      this.health = health;
+      this.error = null;
+      this.samples = remembered(this.samples, sampleOf(status, Date.now()));
+    } catch (error) {
+      if (!isAborted(error) && !signal?.aborted) this.error = messageOf(error);
+    }
+  }
+}
+
+export const node = new NodeNow();

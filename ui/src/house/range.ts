@@ -1,0 +1,93 @@
+/** A stretch of time that is looked at: the last hour, or from then to then. */
+
+import { codec, flag, type StateOf, text } from "./codec";
+
+/** How an address names it. `to` is empty for now; `play` moves on by itself. */
+export const rangeFields = { from: text("1h"), to: text(), play: flag() };
+export const rangeCodec = codec(rangeFields);
+export type RangeState = StateOf<typeof rangeFields>;
+
+/** A stretch of time, in milliseconds since 1970. */
+export interface Stretch {
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+export const UNITS: Readonly<Record<string, number>> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/** What is offered; anything else can be typed. */
+export const OFFERED = [
+  ["5m", "5 minutes"],
+  ["15m", "15 minutes"],
+  ["1h", "hour"],
+  ["3h", "3 hours"],
+  ["6h", "6 hours"],
+  ["24h", "24 hours"],
+  ["2d", "2 days"],
+  ["7d", "7 days"],
+  ["30d", "30 days"],
+] as const;
+
+const AGO = /^(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw])$/;
+const HOUR_MS = 3_600_000;
+
+/** `90s`, `15m`, `6h`, `7d` in milliseconds; null when it is none of these. */
+export function agoMs(text: string): number | null {
+  const match = AGO.exec(text.trim());
+  return match ? Number(match[1]) * UNITS[match[2]!]! : null;
+}
+
+/** A moment as written: how long ago, or a date, with a zone or in the one that is shown. */
+export function momentOf(text: string, nowMs: number, isUtc = false): number | null {
+  const trimmed = text.trim();
+  if (trimmed === "" || trimmed === "now") return nowMs;
+  const ago = agoMs(trimmed);
+  if (ago !== null) return nowMs - ago;
+  const match =
+    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?))?(Z|[+-]\d{2}:\d{2})?$/.exec(
+      trimmed,
+    );
+  if (!match) return null;
+  const [, day, time = "00:00", zone = isUtc ? "Z" : ""] = match;
+  const ms = Date.parse(`${day}T${time}${zone}`);
+  return Number.isNaN(ms) ? null : ms;
+}
+
+/** From when to when that is, at a moment. What makes no sense is the last hour. */
+export function stretchOf(range: RangeState, nowMs: number): Stretch {
+  const untilMs = momentOf(range.to, nowMs) ?? nowMs;
+  const sinceMs = momentOf(range.from, nowMs) ?? untilMs - HOUR_MS;
+  return sinceMs < untilMs ? { sinceMs, untilMs } : { sinceMs: untilMs - HOUR_MS, untilMs };
+}
+
+/** Does it move with the time? */
+export function isRelative(range: RangeState): boolean {
+  return agoMs(range.from) !== null && (range.to === "" || agoMs(range.to) !== null);
+}
+
+/** That very stretch, as an address names it. */
+export function fixed({ sinceMs, untilMs }: Stretch): RangeState {
+  const iso = (ms: number) => new Date(ms).toISOString();
+  return { from: iso(Math.floor(sinceMs)), to: iso(Math.ceil(untilMs)), play: false };
+}
+
+/** For the API. */
+export function asked({ sinceMs, untilMs }: Stretch): { since: string; until: string } {
+  return { since: new Date(sinceMs).toISOString(), until: new Date(untilMs).toISOString() };
+}
+
+const STEPS_S = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
+];
+
+/** A step that people count in, so that about `count` of them fill the stretch; in seconds. */
+export function stepOf({ sinceMs, untilMs }: Stretch, count: number): number {
+  const wanted = (untilMs - sinceMs) / 1000 / count;
+  return STEPS_S.find((step) => step >= wanted) ?? 86_400 * Math.ceil(wanted / 86_400);
+}

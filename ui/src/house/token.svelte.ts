@@ -1,0 +1,21 @@
+/** The token that a node may ask for. It is kept as long as the tab is open, and nowhere else. */
+
+const KEY = "frazil.token";
+
+class Token {
+  value = $state(sessionStorage.getItem(KEY) ?? "");
+  isWanted = $state(false);
+
+  /** The node does not know who asks, or does not believe it. */
+  want(): void {
+    this.isWanted = true;
+  }
+
+  give(value: string): void {
+    this.value = value.trim();
+    this.isWanted = false;
+    sessionStorage.setItem(KEY, this.value);
+  }
+}
+
+export const token = new Token();

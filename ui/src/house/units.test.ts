@@ -1,0 +1,48 @@
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+
+import { perSecond, shownIn, unitName } from "./units";
+
+// What somebody likes is the browser's.
+vi.mock("./prefs.svelte", () => ({ prefs: { isUtc: true } }));
+
+describe("units", () => {
+  it.each([
+    ["s", 0.0123, "12.3 ms"],
+    ["ms", 1500, "1.5 s"],
+    ["By", 12_900_000, "12.3 MiB"],
+    ["By/s", 2048, "2 KiB/s"],
+    ["%", 12.34, "12.3 %"],
+    ["1", 0.25, "0.25"],
+    ["{order}", 1234, "1,234"],
+    ["{order}/s", 0.3, "0.3/s"],
+    ["EUR", 5, "5 EUR"],
+    ["1/s", 7, "7/s"],
+    [null, 3, "3"],
+    ["a unit that is much too long", 3, "3"],
+    ["toString", 3, "3 toString"],
+  ])("%s", (unit, value, wanted) => {
+    expect(shownIn(unit)(value)).toBe(wanted);
+  });
+
+  it("has a sign for no value, and no unit for nothing", () => {
+    expect(shownIn("s")(null)).toBe("–");
+    expect(shownIn("By/s")(0)).toBe("0");
+  });
+
+  it("is named without braces", () => {
+    expect(unitName("{order}")).toBe("order");
+    expect(unitName("1")).toBe("");
+    expect(unitName(perSecond("{order}"))).toBe("order/s");
+    expect(unitName(perSecond(null))).toBe("/s");
+  });
+
+  it("takes any unit and any number", () => {
+    fc.assert(
+      fc.property(fc.option(fc.string()), fc.double({ noNaN: true }), (unit, value) => {
+        expect(shownIn(unit)(value).length).toBeGreaterThan(0);
+        expect(typeof unitName(unit)).toBe("string");
+      }),
+    );
+  });
+});

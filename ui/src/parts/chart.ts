@@ -1,0 +1,226 @@
+/** How a chart looks and behaves, as uPlot wants to be told. */
+
+import type uPlot from "uplot";
+
+import type { Stretch } from "../house/range";
+
+export interface ChartLine {
+  readonly name: string;
+  readonly color: string;
+  /** Null is a gap; undefined lies between two values that belong together. */
+  readonly values: readonly (number | null | undefined)[];
+}
+
+/** One value apart from the lines, as an exemplar is. */
+export interface Dot {
+  readonly timeMs: number;
+  readonly value: number;
+  readonly label: string;
+  readonly href: string;
+}
+
+export interface Look {
+  readonly lines: readonly ChartLine[];
+  readonly kind: "lines" | "bars";
+  readonly isStacked: boolean;
+  readonly stepMs: number;
+  readonly height: number;
+  readonly isDark: boolean;
+  readonly isUtc: boolean;
+  readonly value: (value: number | null | undefined) => string;
+  readonly dots: () => readonly Dot[];
+  readonly stretch: () => Stretch;
+  readonly onnarrow: (stretch: Stretch) => void;
+  readonly onpoint: (index: number | null, left: number) => void;
+  readonly onchoose: (dot: Dot) => void;
+}
+
+/** Each line on top of those before it. Where a line has no value, it adds nothing. */
+export function stacked(lines: readonly (readonly (number | null | undefined)[])[]): number[][] {
+  const heights: number[][] = [];
+  let below: number[] = [];
+  for (const values of lines) {
+    below = values.map((value, i) => (below[i] ?? 0) + (value ?? 0));
+    heights.push(below);
+  }
+  return heights;
+}
+
+const DOT_RADIUS = 4;
+const AXIS_WIDTH = 56;
+
+export function optionsOf(look: Look): Omit<uPlot.Options, "width"> {
+  const grid = look.isDark ? "#25323a" : "#e3e9ec";
+  const text = look.isDark ? "#94a6b0" : "#51626c";
+  const axis = {
+    stroke: text,
+    grid: { stroke: grid, width: 1 },
+    ticks: { show: false },
+    font: "11px sans-serif",
+  };
+  // What is stacked is drawn from the top down, so that each covers the foot of the one above it.
+  const order = look.isStacked ? look.lines.map((_, i) => look.lines.length - 1 - i) : null;
+  return {
+    height: look.height,
+    legend: { show: false },
+    padding: [8, 8, 0, 0],
+    tzDate: (seconds) => shifted(seconds * 1000, look.isUtc),
+    cursor: {
+      y: false,
+      drag: { x: true, y: false, setScale: false },
+      points: { show: look.kind === "lines" && !look.isStacked },
+    },
+    select: { show: true, left: 0, top: 0, width: 0, height: 0 },
+    focus: { alpha: 0.15 },
+    scales: {
+      x: {
+        time: true,
+        range: () => [look.stretch().sinceMs / 1000, look.stretch().untilMs / 1000],
+      },
+      y: {
+        range: (_, min, max) => [
+          Math.min(0, min ?? 0),
+          (max ?? 0) > 0 ? max * 1.08 : (max ?? 0) < 0 ? 0 : 1,
+        ],
+      },
+    },
+    axes: [
+      {
+        ...axis,
+        size: 28,
+        space: 70,
+        values: (_, ticks, __, ___, apartS) =>
+          ticks.map((tick) => tickOf(shifted(tick * 1000, look.isUtc), apartS)),
+      },
+      {
+        ...axis,
+        size: AXIS_WIDTH,
+        space: 28,
+        values: (_, ticks) => ticks.map((tick) => look.value(tick)),
+      },
+    ],
+    series: [{}, ...look.lines.map((line) => seriesOf(line, look))],
+    ...(order && { drawOrder: ["axes", "series"] as uPlot.DrawOrderKey[] }),
+    hooks: {
+      setSelect: [(chart) => select(chart, look)],
+      setCursor: [
+        (chart) => look.onpoint(chart.cursor.idx ?? null, (chart.cursor.left ?? 0) + AXIS_WIDTH),
+      ],
+      draw: [(chart) => drawDots(chart, look)],
+      ready: [
+        (chart) => chart.over.addEventListener("click", (event) => choose(chart, look, event)),
+      ],
+    },
+    // Bars begin where the one below ends; a band would cut them off there.
+    ...(order && look.kind === "lines" && { bands: bandsOf(look.lines.length) }),
+  };
+}
+
+function seriesOf(line: ChartLine, look: Look): uPlot.Series {
+  const common = { label: line.name, stroke: line.color, spanGaps: false };
+  if (look.kind === "bars") {
+    return { ...common, width: 0, fill: line.color, points: { show: false }, paths: bars(look) };
+  }
+  return {
+    ...common,
+    width: 1.5,
+    ...(look.isStacked && { fill: `${line.color}66` }),
+    points: { show: look.isStacked ? false : lonely },
+  };
+}
+
+/** Of what is stacked only the part above the line below is filled. */
+function bandsOf(count: number): uPlot.Band[] {
+  return Array.from({ length: Math.max(0, count - 1) }, (_, i) => ({
+    series: [i + 2, i + 1] as [number, number],
+  }));
+}
+
+/** A value between two that are missing would not be seen. */
+function lonely(chart: uPlot, series: number): boolean {
+  const values = chart.data[series] as (number | null | undefined)[];
+  return values.filter((value) => value !== null && value !== undefined).length <= 2;
+}
+
+/** Bars as long as a step, from the line below, beginning at their time. */
+function bars(look: Look): uPlot.Series.PathBuilder {
+  return (chart, series, from, to) => {
+    const fill = new Path2D();
+    const times = chart.data[0];
+    const values = chart.data[series]!;
+    const below = look.isStacked && series > 1 ? chart.data[series - 1]! : null;
+    const step = look.stepMs / 1000;
+    for (let i = from; i <= to; i++) {
+      const value = values[i];
+      const foot = below?.[i] ?? 0;
+      if (value === null || value === undefined || value === foot) continue;
+      const left = chart.valToPos(times[i]!, "x", true);
+      const right = chart.valToPos(times[i]! + step, "x", true);
+      const top = chart.valToPos(value, "y", true);
+      const bottom = chart.valToPos(foot, "y", true);
+      // Whatever is there must be seen, however little it is.
+      const height = Math.max(1, bottom - top);
+      fill.rect(left + 0.5, bottom - height, Math.max(1, right - left - 1), height);
+    }
+    return { fill, stroke: null };
+  };
+}
+
+function select(chart: uPlot, look: Look): void {
+  const { left, width } = chart.select;
+  if (width < 3) return;
+  const sinceMs = chart.posToVal(left, "x") * 1000;
+  const untilMs = chart.posToVal(left + width, "x") * 1000;
+  chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  look.onnarrow({ sinceMs, untilMs });
+}
+
+function drawDots(chart: uPlot, look: Look): void {
+  const context = chart.ctx;
+  context.save();
+  context.fillStyle = look.isDark ? "#ffd43b" : "#b45309";
+  for (const { x, y } of placed(chart, look, true)) {
+    context.beginPath();
+    context.arc(x, y, DOT_RADIUS * devicePixelRatio, 0, 2 * Math.PI);
+    context.fill();
+  }
+  context.restore();
+}
+
+function choose(chart: uPlot, look: Look, event: MouseEvent): void {
+  const near = placed(chart, look, false)
+    .map((each) => ({ ...each, away: Math.hypot(each.x - event.offsetX, each.y - event.offsetY) }))
+    .filter((each) => each.away <= 3 * DOT_RADIUS)
+    .sort((one, other) => one.away - other.away);
+  if (near[0]) look.onchoose(near[0].dot);
+}
+
+function placed(chart: uPlot, look: Look, onCanvas: boolean) {
+  const { sinceMs, untilMs } = look.stretch();
+  return look
+    .dots()
+    .filter((dot) => dot.timeMs >= sinceMs && dot.timeMs <= untilMs)
+    .map((dot) => ({
+      dot,
+      x: chart.valToPos(dot.timeMs / 1000, "x", onCanvas),
+      y: Math.max(
+        chart.valToPos(dot.value, "y", onCanvas),
+        onCanvas ? chart.bbox.top : 0, // Above the top of the chart it is shown at its top.
+      ),
+    }));
+}
+
+/** A moment under the chart, as short as the next tick allows; a new day says which. */
+function tickOf(date: Date, apartS: number): string {
+  const two = (value: number) => String(value).padStart(2, "0");
+  const isMidnight = date.getHours() + date.getMinutes() + date.getSeconds() === 0;
+  if (apartS >= 86_400 || isMidnight) return `${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const minute = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  return apartS >= 60 ? minute : `${minute}:${two(date.getSeconds())}`;
+}
+
+/** A date whose local parts are those of the zone that is shown. */
+function shifted(ms: number, isUtc: boolean): Date {
+  const date = new Date(ms);
+  return isUtc ? new Date(ms + date.getTimezoneOffset() * 60_000) : date;
+}

@@ -1,0 +1,14 @@
+/** What the screens of dashboards show, as their address has it. */
+
+import { codec, flag, text, texts } from "../../house/codec";
+
+export const fields = codec({
+  /** What is chosen of variables: `name=value`, several by repetition; `name=` is all of them. */
+  var: texts(),
+  /** May panels be moved and changed? */
+  edit: flag(),
+  /** The panel that is shown alone. */
+  panel: text(),
+});
+
+export const listFields = codec({ search: text() });

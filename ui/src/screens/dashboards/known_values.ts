@@ -1,0 +1,60 @@
+/** The values of variables, asked for all of them at once. */
+
+import type { LabelsAnswer, SqlAnswer } from "../../house/answers";
+import { get, send } from "../../house/api";
+import { asked, type Stretch, stepOf } from "../../house/range";
+import type { DashVariable } from "./model";
+import { textOf } from "./rows";
+import { type Chosen, inSql } from "./variables";
+
+const VALUES_MAX = 500;
+
+/** Values by name, and what went wrong with those that could not be had. */
+export interface Values {
+  readonly known: Chosen;
+  readonly errors: Readonly<Record<string, string>>;
+}
+
+export async function askValues(
+  variables: readonly DashVariable[],
+  stretch: Stretch,
+  signal: AbortSignal,
+): Promise<Values> {
+  const errors: Record<string, string> = {};
+  const pairs = await Promise.all(
+    variables.map(async (variable): Promise<[string, readonly string[]]> => {
+      try {
+        return [variable.name, await valuesOf(variable, stretch, signal)];
+      } catch (error) {
+        if (signal.aborted) throw error;
+        errors[variable.name] = error instanceof Error ? error.message : String(error);
+        return [variable.name, []];
+      }
+    }),
+  );
+  return { known: Object.fromEntries(pairs), errors };
+}
+
+async function valuesOf(
+  variable: DashVariable,
+  stretch: Stretch,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (variable.kind === "list") return variable.values;
+  if (variable.kind === "sql") {
+    if (!variable.sql.trim()) return [];
+    const sql = inSql(variable.sql, {}, {}, stretch, stepOf(stretch, 1));
+    const body = { sql, details: true, rows_max: VALUES_MAX };
+    const { rows } = await send<SqlAnswer>("POST", "api/v1/sql", body, signal);
+    return [...new Set(rows.map((row) => textOf(row[0])).filter(Boolean))].sort();
+  }
+  if (!variable.metric || !variable.of) return [];
+  const { labels } = await get<LabelsAnswer>(
+    "api/v1/metrics/labels",
+    { name: variable.metric, limit: VALUES_MAX, ...asked(stretch) },
+    signal,
+  );
+  const name = variable.of === "service_name" ? "resource.service.name" : variable.of;
+  const found = labels.find((label) => label.name === name)?.values ?? [];
+  return found.map(([value]) => value).sort();
+}

@@ -1,0 +1,37 @@
+/** Where else one can look at what a panel shows. */
+
+import { STEPS } from "../../house/ask_metric";
+import { linkTo } from "../../house/place.svelte";
+import { stepOf } from "../../house/range";
+import type { Surroundings } from "./ask_panel";
+import type { DashPanel } from "./model";
+import { inLogs, inMetric, inSql } from "./variables";
+
+export function linksOf(
+  panel: DashPanel,
+  { chosen, known, stretch }: Surroundings,
+): { name: string; href: string }[] {
+  if (panel.kind === "logs" && panel.logs) {
+    const { search, severity, filter, exclude } = inLogs(panel.logs, chosen);
+    const q = [search, severity && `severity:${severity}`].filter(Boolean).join(" ");
+    const query = { ...(q && { q }), is: filter, not: exclude };
+    return [{ name: "Open in logs", href: linkTo("logs", query) }];
+  }
+  if (panel.metric && panel.kind !== "table") {
+    const asked = inMetric(panel.metric, chosen);
+    const query = {
+      metric: asked.name,
+      ...(asked.type && { type: asked.type }),
+      agg: asked.aggregates,
+      by: asked.by,
+      filter: asked.filter,
+      not: asked.exclude,
+      ...(asked.step && { step: asked.step }),
+      ...(panel.look !== "lines" && { look: panel.look }),
+    };
+    return [{ name: "Open in metrics", href: linkTo("explore", query) }];
+  }
+  if (!panel.sql) return [];
+  const q = inSql(panel.sql, chosen, known, stretch, stepOf(stretch, STEPS));
+  return [{ name: "Open in SQL", href: linkTo("sql", { q }) }];
+}

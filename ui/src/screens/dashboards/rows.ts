@@ -1,0 +1,123 @@
+/** Rows of SQL as what a panel draws: lines over time, or named numbers. */
+
+import type { SqlAnswer } from "../../house/answers";
+import type { Drawn, Line } from "../../house/metric";
+import { summed } from "../../house/metric";
+
+const TIMES = /^(timestamp|date)/;
+const NUMBERS = /^(u?int|float|double|half|decimal)/;
+const LINES_MAX = 50;
+
+/** A column, by what is in it. */
+function columnsOf({ types }: SqlAnswer, pattern: RegExp): number[] {
+  return (types ?? []).flatMap((type, i) => (pattern.test(type) ? [i] : []));
+}
+
+export function hasTime(answer: SqlAnswer): boolean {
+  return columnsOf(answer, TIMES).length > 0;
+}
+
+/** The first column that is a time, each column of numbers a line, for each of the other texts. */
+export function linesOf(answer: SqlAnswer): Drawn {
+  const [time] = columnsOf(answer, TIMES);
+  const numbers = columnsOf(answer, NUMBERS);
+  if (time === undefined) throw new Error("There is no column with a time: select one first.");
+  if (!numbers.length) throw new Error("There is no column with a number: select one.");
+  const texts = answer.columns.flatMap((_, i) => (i === time || numbers.includes(i) ? [] : [i]));
+  const byLine = new Map<string, Map<number, number>>();
+  const times = new Set<number>();
+  for (const row of answer.rows) {
+    const ms = Date.parse(zoned(String(row[time])));
+    if (Number.isNaN(ms)) continue;
+    times.add(ms);
+    const label = texts.map((i) => textOf(row[i])).join(", ");
+    for (const number of numbers) {
+      const name = nameOf(label, answer.columns[number] ?? "", numbers.length);
+      const values = byLine.get(name) ?? new Map<number, number>();
+      byLine.set(name, values);
+      const value = numberOf(row[number]);
+      if (value !== null) values.set(ms, value);
+    }
+  }
+  const timesMs = [...times].sort((one, other) => one - other);
+  const all = [...byLine].map(([name, values]): Line => ({
+    name,
+    labels: {},
+    aggregate: "",
+    values: timesMs.map((ms) => values.get(ms) ?? null),
+  }));
+  return {
+    type: null,
+    unit: null,
+    stepS: stepOf(timesMs),
+    timesMs,
+    lines: all.slice(0, LINES_MAX),
+    isCut: answer.is_cut === true || all.length > LINES_MAX,
+  };
+}
+
+export interface Named {
+  readonly name: string;
+  readonly value: number;
+}
+
+/** Texts of a row as a name, its first number as the value. */
+export function namedOf(answer: SqlAnswer): Named[] {
+  const [number] = columnsOf(answer, NUMBERS);
+  if (number === undefined) throw new Error("There is no column with a number: select one.");
+  return answer.rows.flatMap((row) => {
+    const value = numberOf(row[number]);
+    if (value === null) return [];
+    const name = row.filter((_, i) => i !== number && !isNumber(answer, i)).map(textOf);
+    return [{ name: name.join(", ") || (answer.columns[number] ?? ""), value }];
+  });
+}
+
+/** Lines as one number each. */
+export function reduced(
+  lines: readonly Line[],
+  reduce: "last" | "avg" | "min" | "max" | "sum",
+): Named[] {
+  return lines.flatMap(({ name, values }) => {
+    const numbers = values.filter((value): value is number => typeof value === "number");
+    const value =
+      reduce === "sum" ? numbers.reduce((a, b) => a + b, 0) : (summed(values)[reduce] ?? null);
+    return value === null || !numbers.length ? [] : [{ name, value }];
+  });
+}
+
+/** The largest first. */
+export function topOf(named: readonly Named[], limit: number): Named[] {
+  return named.toSorted((one, other) => other.value - one.value).slice(0, limit);
+}
+
+/** Any value of a row as text. */
+export function textOf(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function isNumber({ types }: SqlAnswer, i: number): boolean {
+  return NUMBERS.test(types?.[i] ?? "");
+}
+
+/** Texts where JSON has no number: decimals, and what is not finite. */
+function numberOf(value: unknown): number | null {
+  const number = typeof value === "string" && value !== "" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : null;
+}
+
+function nameOf(label: string, column: string, numbers: number): string {
+  if (!label) return column;
+  return numbers > 1 ? `${column} ${label}` : label;
+}
+
+/** A time without a zone is UTC. */
+function zoned(text: string): string {
+  return /T.*(Z|[+-]\d\d:\d\d)$/.test(text) || !text.includes("T") ? text : `${text}Z`;
+}
+
+function stepOf(timesMs: readonly number[]): number {
+  const apart = timesMs.slice(1).map((ms, i) => ms - (timesMs[i] ?? 0));
+  return apart.length ? Math.max(0.001, Math.min(...apart) / 1000) : 60;
+}

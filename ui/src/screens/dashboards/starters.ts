@@ -1,0 +1,145 @@
+/** Dashboards to begin with. */
+
+import { type Dash, type DashPanel, type DashVariable, EMPTY, panelOf, variableOf } from "./model";
+
+export interface Starter {
+  readonly title: string;
+  readonly about: string;
+  readonly dash: Dash;
+}
+
+type Metric = NonNullable<DashPanel["metric"]>;
+
+const metric = (
+  name: string,
+  aggregates: readonly string[],
+  more: Partial<Metric> = {},
+): Metric => ({
+  name,
+  type: "",
+  aggregates,
+  by: [],
+  filter: [],
+  exclude: [],
+  step: "",
+  ...more,
+});
+
+const panel = (
+  kind: DashPanel["kind"],
+  id: string,
+  title: string,
+  [x, y, w, h]: readonly [number, number, number, number],
+  more: Partial<DashPanel>,
+): DashPanel => ({ ...panelOf(kind, id), title, x, y, w, h, ...more });
+
+/** Spans that answer somebody, of the services that are chosen, in the time that is looked at. */
+const ANSWERS = `FROM spans
+WHERE kind IN ('SERVER', 'CONSUMER') AND service_name IN ($service)
+  AND time >= $from AND time < $to`;
+const STEP = "time_bucket('$step seconds', time) AS at";
+const ERRORS = "count(*) FILTER (WHERE status_code = 'ERROR')";
+
+const SERVICES: DashVariable = {
+  ...variableOf("service"),
+  label: "Service",
+  kind: "sql",
+  of: "",
+  sql: "SELECT DISTINCT service_name FROM spans WHERE time >= $from AND time < $to",
+};
+
+const RED: Dash = {
+  title: "Services",
+  description: "How often services are asked, how often they fail, and how long they take.",
+  variables: [SERVICES],
+  panels: [
+    panel("series", "rate", "Requests per second", [0, 0, 4, 8], {
+      sql: `SELECT ${STEP}, service_name, count(*) / $step.0 AS rate\n${ANSWERS}\nGROUP BY 1, 2 ORDER BY 1`,
+      unit: "1/s",
+    }),
+    panel("series", "errors", "Failed, in percent", [4, 0, 4, 8], {
+      sql: `SELECT ${STEP}, service_name, 100.0 * ${ERRORS} / count(*) AS failed\n${ANSWERS}\nGROUP BY 1, 2 ORDER BY 1`,
+      unit: "%",
+    }),
+    panel("series", "time", "95 of 100 take at most", [8, 0, 4, 8], {
+      sql: `SELECT ${STEP}, service_name, approx_percentile_cont(duration_nano, 0.95) AS p95\n${ANSWERS}\nGROUP BY 1, 2 ORDER BY 1`,
+      unit: "ns",
+    }),
+    panel("table", "all", "Operations", [0, 8, 8, 9], {
+      sql: `SELECT service_name, name, count(*) AS requests, ${ERRORS} AS failed,
+       round(approx_percentile_cont(duration_nano, 0.5) / 1e6, 1) AS p50_ms,
+       round(approx_percentile_cont(duration_nano, 0.95) / 1e6, 1) AS p95_ms
+${ANSWERS}
+GROUP BY 1, 2 ORDER BY requests DESC LIMIT 100`,
+    }),
+    panel("top", "slow", "Slowest operations, p95", [8, 8, 4, 9], {
+      sql: `SELECT service_name, name, approx_percentile_cont(duration_nano, 0.95) AS p95\n${ANSWERS}\nGROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20`,
+      unit: "ns",
+    }),
+    panel("logs", "logs", "Errors in logs", [0, 17, 12, 8], {
+      logs: { search: "", severity: "ERROR", filter: ["service_name=$service"], exclude: [] },
+    }),
+  ],
+};
+
+const SHOP: Dash = {
+  title: "Shop",
+  description: "The shop of `frazil demo`: what it sells, and how it does.",
+  variables: [
+    {
+      ...variableOf("service"),
+      label: "Service",
+      metric: "http.server.request.duration",
+    },
+  ],
+  panels: [
+    panel("stat", "orders", "Orders", [0, 0, 3, 4], {
+      metric: metric("shop.orders", ["increase"]),
+      reduce: "sum",
+    }),
+    panel("stat", "revenue", "Revenue", [3, 0, 3, 4], {
+      metric: metric("shop.revenue", ["increase"]),
+      reduce: "sum",
+    }),
+    panel("stat", "carts", "Open carts", [6, 0, 3, 4], {
+      metric: metric("shop.carts.open", ["sum"]),
+    }),
+    panel("stat", "mails", "Mails waiting", [9, 0, 3, 4], {
+      metric: metric("shop.mail.queue.length", ["sum"]),
+    }),
+    panel("series", "requests", "Requests", [0, 4, 6, 9], {
+      metric: metric("http.server.request.duration", ["rate"], {
+        by: ["service_name"],
+        filter: ["service_name=$service"],
+      }),
+      look: "stacked",
+    }),
+    panel("series", "duration", "Durations of requests", [6, 4, 6, 9], {
+      metric: metric("http.server.request.duration", ["p50", "p90", "p99"], {
+        filter: ["service_name=$service"],
+      }),
+    }),
+    panel("top", "routes", "Slowest routes, p99", [0, 13, 4, 8], {
+      metric: metric("http.server.request.duration", ["p99"], {
+        by: ["service_name", "http.route"],
+        filter: ["service_name=$service"],
+      }),
+      reduce: "max",
+    }),
+    panel("series", "memory", "Memory", [4, 13, 4, 8], {
+      metric: metric("process.memory.usage", ["max"], { by: ["service_name"] }),
+    }),
+    panel("series", "payments", "Payment provider", [8, 13, 4, 8], {
+      metric: metric("payment_provider_latency_seconds", ["p50", "p90", "p99"]),
+    }),
+    panel("logs", "trouble", "Trouble", [0, 21, 12, 8], {
+      logs: { search: "", severity: "WARN", filter: ["service_name=$service"], exclude: [] },
+    }),
+  ],
+};
+
+export const STARTERS: readonly Starter[] = [
+  { title: "Empty", about: "Nothing yet.", dash: EMPTY },
+  { title: "Services", about: "Requests, failures and durations, from spans.", dash: RED },
+  { title: "Shop", about: "What `frazil demo` sends.", dash: SHOP },
+];

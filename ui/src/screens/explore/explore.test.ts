@@ -1,0 +1,65 @@
+import { describe, expect, it, vi } from "vitest";
+
+import type { Metric } from "../../house/answers";
+import type { MetricAsked } from "../../house/metric";
+import { sqlOf } from "./sql";
+import { found, grouped, kindName, prefixOf } from "./list";
+
+// There is no page here.
+vi.mock("../../house/place.svelte", () => ({ ROOT: new URL("http://node/") }));
+vi.mock("../../house/prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../../house/token.svelte", () => ({ token: {} }));
+
+const metric = (name: string, description = ""): Metric => ({
+  name,
+  type: "gauge",
+  unit: null,
+  description,
+  temporality: null,
+  is_monotonic: null,
+  services: ["shop"],
+  point_count: 1,
+  newest: "2026-11-16T10:00:00Z",
+});
+
+describe("the list of metrics", () => {
+  const all = [metric("http.a", "Requests"), metric("http.b"), metric("node_cpu")];
+
+  it("finds by all words of name and description", () => {
+    expect(found(all, "HTTP req").map((each) => each.name)).toEqual(["http.a"]);
+    expect(found(all, " ")).toHaveLength(3);
+  });
+
+  it("has headings with what is below them", () => {
+    expect(
+      grouped(all).map((each) => (each.kind === "group" ? each.name : each.metric.name)),
+    ).toEqual(["http", "http.a", "http.b", "node", "node_cpu"]);
+    expect(prefixOf("...")).toBe("...");
+  });
+
+  it("calls kinds what people call them", () => {
+    expect(kindName({ type: "sum", is_monotonic: true })).toBe("counter");
+    expect(kindName({ type: "exponential_histogram", is_monotonic: null })).toBe("exp. histogram");
+  });
+});
+
+describe("SQL", () => {
+  it("quotes what comes from elsewhere", () => {
+    const asked: MetricAsked = {
+      name: "it's",
+      type: "gauge",
+      aggregates: ["max"],
+      by: ['a"b', "resource.host.name"],
+      filter: ["http.route=' OR 1=1"],
+      exclude: ["service_name=x=y"],
+      step: "1m",
+    };
+    const sql = sqlOf(asked, { type: "gauge" }, { sinceMs: 0, untilMs: 1000 });
+    expect(sql).toContain("metric_name = 'it''s'");
+    expect(sql).toContain(`attributes['a"b'] AS "a""b"`);
+    expect(sql).toContain("resource_attributes['host.name']");
+    expect(sql).toContain("attributes['http.route'] = ''' OR 1=1'");
+    expect(sql).toContain("service_name IS DISTINCT FROM 'x=y'");
+    expect(sql).toContain("max(value)");
+  });
+});

@@ -1,0 +1,41 @@
+/** The list of metrics: what is found, and what stands under which heading. */
+
+import type { Metric } from "../../house/answers";
+
+/** A line of the list: a heading, or a metric below it. */
+export type Entry =
+  | { readonly kind: "group"; readonly name: string; readonly count: number }
+  | { readonly kind: "metric"; readonly metric: Metric };
+
+/** Those with all typed words in name or description. */
+export function found(metrics: readonly Metric[], typed: string): Metric[] {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  return metrics.filter((metric) => {
+    const text = `${metric.name} ${metric.description ?? ""}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** Metrics under the first part of their names. */
+export function grouped(metrics: readonly Metric[]): Entry[] {
+  const groups = new Map<string, Metric[]>();
+  for (const metric of metrics) {
+    const group = prefixOf(metric.name);
+    groups.set(group, [...(groups.get(group) ?? []), metric]);
+  }
+  return [...groups].flatMap(([name, members]): Entry[] => [
+    { kind: "group", name, count: members.length },
+    ...members.map((metric): Entry => ({ kind: "metric", metric })),
+  ]);
+}
+
+/** `http` of `http.server.duration`, `node` of `node_cpu_seconds`. */
+export function prefixOf(name: string): string {
+  return /^[^._/:-]+/.exec(name)?.[0] ?? name;
+}
+
+/** What people call it. */
+export function kindName(metric: Pick<Metric, "type" | "is_monotonic">): string {
+  if (metric.type === "sum") return metric.is_monotonic ? "counter" : "sum";
+  return metric.type === "exponential_histogram" ? "exp. histogram" : metric.type;
+}

@@ -1,0 +1,146 @@
+/** The same question for others to ask: as SQL, and as a command of the shell. */
+
+import { queryOf } from "../../house/api";
+import { STEPS } from "../../house/ask_metric";
+import {
+  isDistribution,
+  isQuantile,
+  type Kind,
+  type MetricAsked,
+  parametersOf,
+  secondsOf,
+} from "../../house/metric";
+import { type Stretch, stepOf } from "../../house/range";
+
+const VIEWS: Readonly<Record<string, string>> = {
+  gauge: "gauges",
+  sum: "sums",
+  histogram: "histograms",
+  exponential_histogram: "exponential_histograms",
+  summary: "summaries",
+};
+
+/** One line for each aggregate. */
+export function curlOf(asked: MetricAsked, stretch: Stretch, origin: string): string {
+  const stepS = secondsOf(asked.step) ?? stepOf(stretch, STEPS);
+  return asked.aggregates
+    .map((aggregate) => {
+      const query = queryOf(parametersOf(asked, aggregate, stretch, stepS));
+      return `curl '${origin}/api/v1/metrics/query${query.replaceAll("'", "%27")}'`;
+    })
+    .join("\n");
+}
+
+/** The largest exemplar of each of so many parts of the time: the newest would all be of its end. */
+export function exemplarsSqlOf(asked: MetricAsked, stretch: Stretch, parts: number): string {
+  const seconds = Math.max(1, Math.ceil((stretch.untilMs - stretch.sinceMs) / 1000 / parts));
+  const value = "coalesce(one['value_double'], CAST(one['value_int'] AS DOUBLE))";
+  const largest = (column: string) => `first_value(${column} ORDER BY ${value} DESC)`;
+  return `SELECT max(${value}) AS value,
+       ${largest("CAST(one['time_unix_nano'] / 1000 AS VARCHAR)")} AS time_us,
+       ${largest("one['trace_id']")} AS trace_id,
+       ${largest("one['span_id']")} AS span_id,
+       ${largest("service_name")} AS service_name,
+       ${largest("attributes")} AS labels
+FROM (SELECT service_name, attributes, unnest(exemplars) AS one
+      FROM metrics
+      WHERE ${conditionsOf(asked, stretch)}
+        AND NOT empty(exemplars))
+GROUP BY one['time_unix_nano'] / ${seconds}000000000
+ORDER BY value DESC`;
+}
+
+function conditionsOf(asked: MetricAsked, stretch: Stretch): string {
+  return [
+    `metric_name = ${quoted(asked.name)}`,
+    `time >= ${quoted(new Date(stretch.sinceMs).toISOString())}`,
+    `time < ${quoted(new Date(stretch.untilMs).toISOString())}`,
+    ...conditionsIn(asked.filter),
+    ...asked.exclude.map((pair) => condition(pair, "IS DISTINCT FROM")),
+  ].join("\n  AND ");
+}
+
+/** A name that comes several times may have any of its values. */
+function conditionsIn(pairs: readonly string[]): string[] {
+  const nameOf = (pair: string) => pair.slice(0, pair.indexOf("="));
+  return [...new Set(pairs.map(nameOf))].map((name) => {
+    const some = pairs.filter((pair) => nameOf(pair) === name);
+    const any = some.map((pair) => condition(pair, "=")).join(" OR ");
+    return some.length > 1 ? `(${any})` : any;
+  });
+}
+
+/** What SQL says of it. How counters restart and where quantiles lie is known to the API only. */
+export function sqlOf(asked: MetricAsked, kind: Kind, stretch: Stretch): string {
+  const stepS = secondsOf(asked.step) ?? stepOf(stretch, STEPS);
+  const labels = asked.by.map((label) => `${columnOf(label)} AS ${quoted(label, '"')}`);
+  const from = `FROM ${VIEWS[kind.type] ?? "metrics"}\nWHERE ${conditionsOf(asked, stretch)}`;
+  const at = `time_bucket('${stepS} seconds', time) AS at`;
+  const [aggregate = "avg"] = asked.aggregates;
+  const grouped = Array.from({ length: labels.length + 1 }, (_, i) => i + 1).join(", ");
+  if (kind.type === "summary" && isQuantile(aggregate)) {
+    return `SELECT time, ${[...labels, "quantiles"].join(", ")}\n${from}\nORDER BY time`;
+  }
+  if (isDistribution(kind.type) && isQuantile(aggregate)) {
+    return (
+      "-- The points themselves: quantiles of their buckets are worked out by the API.\n" +
+      `SELECT ${[...labels, "*"].join(", ")}\n${from}\nORDER BY time`
+    );
+  }
+  const isGrown = isDistribution(kind.type) || ["rate", "increase"].includes(aggregate);
+  if (!isGrown) {
+    return (
+      `SELECT ${[at, ...labels, `${numbers(aggregate)} AS value`].join(",\n       ")}\n` +
+      `${from}\nGROUP BY ${grouped}\nORDER BY 1`
+    );
+  }
+  const names = asked.by.map((label) => quoted(label, '"'));
+  const columns = isDistribution(kind.type) ? ["count", "sum"] : ["value"];
+  const inner = columns.map(
+    (column) =>
+      `${column} - coalesce(lag(${column}) OVER (PARTITION BY service_instance_id, ` +
+      `start_time_unix_nano, attributes ORDER BY time), 0) AS more_${column}`,
+  );
+  return (
+    "-- Of cumulative points; of delta points the values themselves are what was added.\n" +
+    `WITH points AS (\nSELECT ${[at, ...labels, ...inner].join(",\n       ")}\n${from})\n` +
+    `SELECT ${["at", ...names, `${grown(aggregate, columns[0] ?? "", stepS)} AS value`].join(", ")}\n` +
+    `FROM points\nGROUP BY ${grouped}\nORDER BY 1`
+  );
+}
+
+function numbers(aggregate: string): string {
+  if (isQuantile(aggregate)) return `percentile(value, ${Number(aggregate.slice(1)) / 100})`;
+  if (aggregate === "last") return "last_value(value ORDER BY time)";
+  return `${aggregate}(value)`;
+}
+
+function grown(aggregate: string, counter: string, stepS: number): string {
+  if (aggregate === "rate") return `sum(more_${counter}) / ${stepS}.0`;
+  if (aggregate === "avg") return "sum(more_sum) / sum(more_count)";
+  if (aggregate === "sum") return "sum(more_sum)";
+  return `sum(more_${counter})`;
+}
+
+function condition(pair: string, operator: string): string {
+  const at = pair.indexOf("=");
+  // In parentheses, as `a IS DISTINCT FROM b AND c` is read as if `b AND c` was meant.
+  return `(${columnOf(pair.slice(0, at))} ${operator} ${quoted(pair.slice(at + 1))})`;
+}
+
+/** As docs/sql.md spells labels. */
+function columnOf(label: string): string {
+  if (label === "service_name") return label;
+  for (const [prefix, column] of [
+    ["resource.", "resource_attributes"],
+    ["scope.", "scope_attributes"],
+    ["attribute.", "attributes"],
+  ] as const) {
+    if (label.startsWith(prefix)) return `${column}[${quoted(label.slice(prefix.length))}]`;
+  }
+  return `attributes[${quoted(label)}]`;
+}
+
+function quoted(text: string, mark = "'"): string {
+  return `${mark}${text.replaceAll(mark, mark + mark)}${mark}`;
+}

@@ -1,0 +1,63 @@
+/** All screens. Each is loaded when somebody goes there. */
+
+import type { Component } from "svelte";
+
+import type { ScreenName } from "../house/address";
+
+export interface Screen {
+  readonly title: string;
+  readonly load: () => Promise<{ default: Component<{ id: string }> }>;
+  /** Is the stretch of time of any use there? */
+  readonly hasTime: boolean;
+  /** Its place in the list on the left, and the key after `g` that leads there. */
+  readonly key?: string;
+}
+
+export const screens: Record<ScreenName, Screen> = {
+  start: { title: "Start", load: () => import("./start/Start.svelte"), hasTime: false, key: "h" },
+  logs: { title: "Logs", load: () => import("./logs/Logs.svelte"), hasTime: true, key: "l" },
+  traces: {
+    title: "Traces",
+    load: () => import("./traces/Traces.svelte"),
+    hasTime: true,
+    key: "t",
+  },
+  trace: { title: "Trace", load: () => import("./trace/Trace.svelte"), hasTime: false },
+  services: {
+    title: "Services",
+    load: () => import("./services/Services.svelte"),
+    hasTime: true,
+    key: "s",
+  },
+  explore: {
+    title: "Metrics",
+    load: () => import("./explore/Explore.svelte"),
+    hasTime: true,
+    key: "m",
+  },
+  dashboards: {
+    title: "Dashboards",
+    load: () => import("./dashboards/Dashboards.svelte"),
+    hasTime: false,
+    key: "d",
+  },
+  dashboard: {
+    title: "Dashboard",
+    load: () => import("./dashboards/Dashboard.svelte"),
+    hasTime: true,
+  },
+  sql: { title: "SQL", load: () => import("./sql/Sql.svelte"), hasTime: false, key: "q" },
+  pipeline: {
+    title: "Pipeline",
+    load: () => import("./pipeline/Pipeline.svelte"),
+    hasTime: false,
+    key: "p",
+  },
+  lake: { title: "Lake", load: () => import("./lake/Lake.svelte"), hasTime: false, key: "i" },
+  volume: {
+    title: "Volume",
+    load: () => import("./volume/Volume.svelte"),
+    hasTime: true,
+    key: "v",
+  },
+};

@@ -1,0 +1,166 @@
+/**
+ * A list of any length, of which only the pages are here that are looked at.
+ *
+ * Where pages begin is asked once, with the count; so whatever comes meanwhile moves nothing.
+ */
+
+import { ApiError, ask, type Asked, isAborted, messageOf, queryOf } from "../../house/api";
+import { type Order, pageOf } from "./cursor";
+import { type LogRecord, parsed } from "./rows";
+
+export const EVERY = 500;
+/** So many pages stay, and so much text: what was looked at longest ago goes first. */
+const PAGES_MAX = 12;
+const TEXT_MAX = 48 * 1024 * 1024;
+/** A page that is only passed is not asked for. */
+const PASSED_MS = 80;
+/** So many rows before they are seen, a page is asked for. */
+const AHEAD = 60;
+
+interface Page {
+  readonly rows: readonly LogRecord[];
+  readonly size: number;
+}
+
+interface PagesAnswer {
+  count: number;
+  every: number;
+  cursors: string[];
+  is_cut: boolean;
+}
+
+export class Pages {
+  /** How many rows there are; so many as are known until they are counted. */
+  count = $state(0);
+  isCounted = $state(false);
+  /** There are more, which cannot be reached. */
+  isCut = $state(false);
+  error = $state<string | null>(null);
+  /** Changes when rows have come. */
+  private version = $state(0);
+  private readonly pages = new Map<number, Page>();
+  private readonly loading = new Map<number, AbortController>();
+  private readonly life = new AbortController();
+  private cursors: readonly string[] = [];
+  private wanted = "";
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly asked: Asked,
+    readonly order: Order,
+  ) {}
+
+  /** The first page. The count takes longer, and comes later. */
+  async begin(): Promise<void> {
+    const first = await this.fetched(null, EVERY, this.life.signal);
+    this.keep(0, first);
+    this.count = first.rows.length;
+    if (first.rows.length < EVERY) this.isCounted = true;
+    else void this.countAll();
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+    this.life.abort();
+    for (const abort of this.loading.values()) abort.abort();
+  }
+
+  /** A row, if it is here. */
+  row(index: number): LogRecord | undefined {
+    void this.version;
+    return this.pages.get(Math.floor(index / EVERY))?.rows[index % EVERY];
+  }
+
+  /** These rows are looked at: have them here, and give up others that are under way. */
+  see(first: number, last: number): void {
+    const from = Math.floor(Math.max(0, first - AHEAD) / EVERY);
+    const to = Math.floor(Math.min(this.count - 1, last + AHEAD) / EVERY);
+    const wanted = `${from}-${to}`;
+    if (wanted === this.wanted) return;
+    this.wanted = wanted;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      for (const [number, abort] of this.loading) if (number < from || number > to) abort.abort();
+      for (let number = from; number <= to; number++) void this.load(number);
+    }, PASSED_MS);
+  }
+
+  /** Ask again for what failed. */
+  retry = (): void => {
+    this.error = null;
+    const [from = 0, to = 0] = this.wanted.split("-").map(Number);
+    for (let number = from; number <= to; number++) void this.load(number);
+  };
+
+  /** Where the record at that cursor is in the list, or -1. Its page is here then. */
+  async find(cursor: string): Promise<number> {
+    const number = pageOf(cursor, this.cursors, this.order);
+    await this.load(number);
+    const place = this.pages.get(number)?.rows.findIndex((row) => row.cursor === cursor) ?? -1;
+    return place < 0 ? -1 : number * EVERY + place;
+  }
+
+  private async countAll(): Promise<void> {
+    try {
+      const path = `api/v1/logs/pages${queryOf({ ...this.asked, order: this.order, every: EVERY })}`;
+      const answer = await ask(path, { signal: this.life.signal });
+      const { count, cursors, is_cut } = (await answer.json()) as PagesAnswer;
+      this.cursors = cursors;
+      this.count = Math.max(count, this.count);
+      this.isCut = is_cut;
+      this.isCounted = true;
+    } catch (error) {
+      if (!isAborted(error)) this.error = messageOf(error);
+    }
+  }
+
+  private async load(number: number): Promise<void> {
+    const kept = this.pages.get(number);
+    if (kept) {
+      // The last that was looked at is the last to go.
+      this.pages.delete(number);
+      this.pages.set(number, kept);
+      return;
+    }
+    const after = number === 0 ? null : this.cursors[number - 1];
+    if (this.loading.has(number) || after === undefined) return;
+    const abort = new AbortController();
+    this.loading.set(number, abort);
+    try {
+      this.keep(number, await this.fetched(after, EVERY, abort.signal));
+      this.error = null;
+    } catch (error) {
+      if (!isAborted(error)) this.error = messageOf(error);
+      else this.wanted = ""; // It is asked for again when it is seen again.
+    } finally {
+      this.loading.delete(number);
+    }
+  }
+
+  private keep(number: number, page: Page): void {
+    this.pages.set(number, page);
+    let size = [...this.pages.values()].reduce((sum, each) => sum + each.size, 0);
+    for (const [oldest, { size: its }] of this.pages) {
+      if (oldest === number || (this.pages.size <= PAGES_MAX && size <= TEXT_MAX)) break;
+      this.pages.delete(oldest);
+      size -= its;
+    }
+    this.version += 1;
+  }
+
+  /** So many rows. If they are too large for one answer, in several. */
+  private async fetched(after: string | null, limit: number, signal: AbortSignal): Promise<Page> {
+    try {
+      const asked = { ...this.asked, order: this.order, after, limit };
+      const text = await (await ask(`api/v1/logs${queryOf(asked)}`, { signal })).text();
+      return { rows: parsed<{ logs: LogRecord[] }>(text).logs, size: text.length };
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.kind !== "too_large" || limit === 1) throw error;
+      const half = await this.fetched(after, Math.ceil(limit / 2), signal);
+      const last = half.rows.at(-1);
+      if (!last || half.rows.length < Math.ceil(limit / 2)) return half;
+      const rest = await this.fetched(last.cursor, Math.floor(limit / 2), signal);
+      return { rows: [...half.rows, ...rest.rows], size: half.size + rest.size };
+    }
+  }
+}

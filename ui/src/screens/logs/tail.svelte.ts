@@ -1,0 +1,79 @@
+/** Records as they come, in a buffer that does not grow for ever. */
+
+import { messageOf, queryOf } from "../../house/api";
+import { hear } from "../../house/events";
+import type { ServerEvent } from "../../house/event_parser";
+import type { Looked } from "./asking";
+import { type LogRecord, parsed } from "./rows";
+
+/** So many stay; the oldest go first. As many may wait while somebody reads. */
+export const ROWS_MAX = 5000;
+
+export class Tail {
+  /** The newest last. */
+  rows = $state.raw<readonly LogRecord[]>([]);
+  /** How many rows went before the first, so that each keeps its number. */
+  first = $state(0);
+  /** While it does not follow, what comes waits, and the list stays as it is. */
+  isFollowing = $state(true);
+  waitingCount = $state(0);
+  /** Rows that came too fast to be shown. */
+  skippedCount = $state(0);
+  /** Why nothing is heard now. */
+  trouble = $state<string | null>("Connecting …");
+  error = $state<string | null>(null);
+  private waiting: LogRecord[] = [];
+
+  /** Hear of new ones until the signal ends it. */
+  async run({ q, is, not }: Looked, signal: AbortSignal): Promise<void> {
+    const asked = { table: "logs", query: q, filter: is, exclude: not };
+    try {
+      await hear(
+        `api/v1/tail${queryOf(asked)}`,
+        signal,
+        (events) => this.take(events),
+        (trouble) => (this.trouble = trouble),
+      );
+    } catch (error) {
+      this.error = messageOf(error);
+    }
+  }
+
+  take(events: readonly ServerEvent[]): void {
+    const rows: LogRecord[] = [];
+    for (const { name, data } of events) {
+      if (name === "") rows.push(parsed<LogRecord>(data));
+      else if (name === "skipped") {
+        this.skippedCount += (JSON.parse(data) as { count: number }).count;
+      }
+    }
+    if (!rows.length) return;
+    this.waiting = [...this.waiting, ...rows].slice(-ROWS_MAX);
+    if (this.isFollowing) this.show();
+    else this.waitingCount += rows.length;
+  }
+
+  stop(): void {
+    this.isFollowing = false;
+  }
+
+  follow(): void {
+    this.isFollowing = true;
+    this.show();
+  }
+
+  clear(): void {
+    this.first += this.rows.length;
+    this.rows = [];
+    this.skippedCount = 0;
+  }
+
+  private show(): void {
+    const rows = [...this.rows, ...this.waiting];
+    const gone = Math.max(0, rows.length - ROWS_MAX);
+    this.rows = gone ? rows.slice(gone) : rows;
+    this.first += gone;
+    this.waiting = [];
+    this.waitingCount = 0;
+  }
+}

@@ -1,0 +1,43 @@
+/** Views with a name: what was looked for, kept in this browser. */
+
+const KEY = "frazil.views.logs";
+const VIEWS_MAX = 100;
+
+export interface View {
+  readonly name: string;
+  /** The query of the address. */
+  readonly query: string;
+}
+
+class Views {
+  all = $state.raw<readonly View[]>(read());
+
+  /** One of the same name is replaced. */
+  save(view: View): void {
+    const others = this.all.filter(({ name }) => name !== view.name);
+    this.keep([...others, view].sort((one, other) => one.name.localeCompare(other.name)));
+  }
+
+  remove(name: string): void {
+    this.keep(this.all.filter((view) => view.name !== name));
+  }
+
+  private keep(views: readonly View[]): void {
+    this.all = views.slice(0, VIEWS_MAX);
+    const kept = Object.fromEntries(this.all.map(({ name, query }) => [name, query]));
+    localStorage.setItem(KEY, JSON.stringify(kept));
+  }
+}
+
+function read(): View[] {
+  try {
+    const kept = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Record<string, unknown>;
+    return Object.entries(kept).flatMap(([name, query]) =>
+      typeof query === "string" ? [{ name, query }] : [],
+    );
+  } catch {
+    return []; // Somebody else's, or half of it.
+  }
+}
+
+export const views = new Views();

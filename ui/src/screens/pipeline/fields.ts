@@ -1,0 +1,6 @@
+import { choice, codec } from "../../house/codec";
+
+export const DETAILS = ["partitions", "subscribers", "tables", "commits", "refusals"] as const;
+
+/** What is listed below the picture. */
+export const fields = codec({ show: choice(DETAILS, "partitions") });

@@ -1,0 +1,28 @@
+import type { TopicStatus } from "../../house/answers";
+
+export interface Stages {
+  /** Offsets that are durable, of all partitions. */
+  readonly end: number;
+  /** How many of these each stage has before it; a stage that is not there is left out. */
+  readonly lags: readonly { readonly stage: "hot" | "lake"; readonly lag: number }[];
+}
+
+export function stagesOf({ partitions }: TopicStatus): Stages {
+  const lagOf = (stage: "hot" | "lake", lags: readonly (number | null)[]) => {
+    const known = lags.filter((lag) => lag !== null);
+    return known.length ? [{ stage, lag: known.reduce((total, lag) => total + lag, 0) }] : [];
+  };
+  return {
+    end: partitions.reduce((total, part) => total + part.durable_watermark, 0),
+    lags: [
+      ...lagOf(
+        "hot",
+        partitions.map((part) => part.hot_lag_offsets),
+      ),
+      ...lagOf(
+        "lake",
+        partitions.map((part) => part.lake_lag_offsets),
+      ),
+    ],
+  };
+}

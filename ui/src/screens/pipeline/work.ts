@@ -1,0 +1,33 @@
+import type { Flushed, Tidied } from "../../house/answers";
+import * as format from "../../house/format";
+
+/** What a flush or maintenance has done, in a sentence. */
+export function outcomeOf(done: Flushed | Tidied): string {
+  return "commits" in done ? flushed(done) : tidied(done);
+}
+
+function flushed({ commits }: Flushed): string {
+  if (commits.length === 0) return "Nothing was left to bring into the tables.";
+  const rows = commits.reduce((total, commit) => total + commit.row_count, 0);
+  return `${format.count(rows)} rows in ${plural(commits.length, "commit")}.`;
+}
+
+function tidied({ tables }: Tidied): string {
+  const sum = (of: (table: Tidied["tables"][number]) => number) =>
+    tables.reduce((total, table) => total + of(table), 0);
+  const [joined, made] = [sum((t) => t.files_joined ?? 0), sum((t) => t.files_made ?? 0)];
+  const expired = sum((t) => t.snapshots_expired ?? 0);
+  const orphans = sum((t) => t.orphans_removed ?? 0);
+  const trouble = tables.flatMap((table) => table.trouble ?? []);
+  const said = [
+    joined ? `${plural(joined, "file")} joined into ${format.count(made)}` : "",
+    expired ? `${plural(expired, "snapshot")} let go` : "",
+    orphans ? `${plural(orphans, "file")} removed that nobody names` : "",
+    ...trouble,
+  ].filter((text) => text !== "");
+  return said.length ? `${said.join("; ")}.` : "Nothing was to be done.";
+}
+
+function plural(count: number, word: string): string {
+  return `${format.count(count)} ${word}${count === 1 ? "" : "s"}`;
+}

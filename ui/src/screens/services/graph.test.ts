@@ -1,0 +1,71 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+
+import type { Dependency } from "../../house/answers";
+import { fitted, graphOf, widthOf, zoomed } from "./graph";
+import { curveOf, layout, NODE } from "./layout";
+
+function call(caller: string, callee: string, call_count = 1): Dependency {
+  return { caller, callee, call_count, error_count: 0, p95_nano: 1, p99_nano: 1 };
+}
+
+// Also names that mean something to objects, or to who joins texts.
+const names = fc.constantFrom("web", "cart", "__proto__", "constructor", "a\x01b", "", "b\0");
+
+test("every service and every call is drawn, whatever they are called", () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.tuple(names, names), { selector: String }), (pairs) => {
+      const calls = pairs.map(([one, other]) => call(one, other));
+      const graph = graphOf([], calls);
+      const drawing = layout(graph);
+      expect(new Set(graph.services.map((each) => each.name))).toEqual(new Set(pairs.flat()));
+      expect(drawing.calls.length).toBe(pairs.length);
+      for (const { x, y } of drawing.services) {
+        expect(x).toBeGreaterThanOrEqual(NODE.width / 2);
+        expect(x).toBeLessThanOrEqual(drawing.width - NODE.width / 2);
+        expect(y).toBeLessThanOrEqual(drawing.height - NODE.height / 2);
+      }
+      for (const { path } of drawing.calls) expect(path).toMatch(/^M-?[\d.]+,/);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test("a service without calls is there, one without spans is not", () => {
+  const last_seen = "2026-01-01T00:00:00Z";
+  const graph = graphOf(
+    [
+      { name: "batch", last_seen, span_count: 3 },
+      { name: "host", last_seen, point_count: 9 },
+    ],
+    [],
+  );
+  expect(graph.services.map((each) => each.name)).toEqual(["batch"]);
+  expect(layout(graphOf([], []))).toMatchObject({ services: [], calls: [] });
+});
+
+test("of very many calls the most frequent are drawn", () => {
+  const calls = Array.from({ length: 300 }, (_, i) => call("web", `s${i}`, i));
+  const graph = graphOf([], calls);
+  expect(graph.leftOut).toBe(100);
+  expect(Math.min(...graph.calls.map((each) => each.call.call_count))).toBe(100);
+  expect(widthOf(299, 299)).toBe(6);
+  expect(widthOf(0, 299)).toBe(1);
+});
+
+test("what is zoomed at stays where it is", () => {
+  const view = fitted({ width: 1000, height: 500 }, { width: 500, height: 500 });
+  expect(view).toEqual({ x: 0, y: 125, zoom: 0.5 });
+  const at = { x: 100, y: 200 };
+  const after = zoomed(view, 1.5, at);
+  const before = { x: (at.x - view.x) / view.zoom, y: (at.y - view.y) / view.zoom };
+  expect((at.x - after.x) / after.zoom).toBeCloseTo(before.x);
+  expect((at.y - after.y) / after.zoom).toBeCloseTo(before.y);
+  expect(zoomed(view, 1e9, at).zoom).toBe(3);
+});
+
+test("a line without points is none", () => {
+  expect(curveOf([])).toBe("");
+  expect(curveOf([{ x: 1, y: 2 }])).toBe("");
+  expect(curveOf([0, 1, 2].map((x) => ({ x, y: 0 })))).toBe("M0,0Q1,0 1.5,0L2,0");
+});

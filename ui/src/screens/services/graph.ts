@@ -1,0 +1,84 @@
+/** Services and their calls as a drawing: what is in it, and how wide its lines are. */
+
+import type { Dependency, Service } from "../../house/answers";
+
+export interface Graph {
+  readonly services: readonly GraphService[];
+  readonly calls: readonly GraphCall[];
+  /** Calls that there was no room for, the rarest ones. */
+  readonly leftOut: number;
+}
+
+export interface GraphService {
+  readonly name: string;
+  /** Null where it is called, and sent nothing in this time itself. */
+  readonly service: Service | null;
+}
+
+export interface GraphCall {
+  readonly call: Dependency;
+  /** Places in the list of services: names may be anything. */
+  readonly from: number;
+  readonly to: number;
+}
+
+const CALLS_MAX = 200;
+
+/** All services that sent spans, and all that are called. Calls come with the most frequent first. */
+export function graphOf(services: readonly Service[], calls: readonly Dependency[]): Graph {
+  const shown = calls.toSorted((one, other) => other.call_count - one.call_count);
+  const kept = shown.slice(0, CALLS_MAX);
+  const known = new Map(services.map((service) => [service.name, service]));
+  const names = new Set([
+    ...services.filter((service) => service.span_count).map((service) => service.name),
+    ...kept.flatMap((call) => [call.caller, call.callee]),
+  ]);
+  const placeOf = new Map([...names].map((name, place) => [name, place]));
+  return {
+    services: [...names].map((name) => ({ name, service: known.get(name) ?? null })),
+    calls: kept.map((call) => ({
+      call,
+      from: placeOf.get(call.caller) ?? 0,
+      to: placeOf.get(call.callee) ?? 0,
+    })),
+    leftOut: shown.length - kept.length,
+  };
+}
+
+/** By the square root: ten times as many calls are about three times as wide. */
+export function widthOf(callCount: number, most: number): number {
+  return 1 + 5 * Math.sqrt(callCount / Math.max(1, most));
+}
+
+export interface View {
+  readonly x: number;
+  readonly y: number;
+  /** How large things are; 1 is as they were laid out. */
+  readonly zoom: number;
+}
+
+const ZOOM_MIN = 0.1;
+const ZOOM_MAX = 3;
+
+/** All of it in the middle of the window, never larger than it was laid out. */
+export function fitted(
+  size: { width: number; height: number },
+  room: { width: number; height: number },
+): View {
+  const zoom = Math.max(
+    ZOOM_MIN,
+    Math.min(1, room.width / Math.max(1, size.width), room.height / Math.max(1, size.height)),
+  );
+  return {
+    x: (room.width - size.width * zoom) / 2,
+    y: (room.height - size.height * zoom) / 2,
+    zoom,
+  };
+}
+
+/** Larger or smaller, so that what is at that point of the window stays there. */
+export function zoomed(view: View, factor: number, at: { x: number; y: number }): View {
+  const zoom = Math.min(ZOOM_MAX, Math.max(ZOOM_MIN, view.zoom * factor));
+  const ratio = zoom / view.zoom;
+  return { x: at.x - (at.x - view.x) * ratio, y: at.y - (at.y - view.y) * ratio, zoom };
+}

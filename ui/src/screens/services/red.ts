@@ -1,0 +1,121 @@
+/** Rate, errors and durations of services, as lines of a table. */
+
+import type { Failure, Service, ServiceStep } from "../../house/answers";
+import type { Stretch } from "../../house/range";
+import type { Values } from "../../parts/sparkline";
+import type { Sort } from "./fields";
+
+export interface Line {
+  readonly service: Service;
+  readonly spanCount: number;
+  readonly errorCount: number;
+  /** Spans per second. */
+  readonly rate: number;
+  readonly errorShare: number;
+  readonly over: Over;
+}
+
+/** The same over time, step by step. */
+export interface Over {
+  readonly rate: Values;
+  readonly errors: Values;
+  readonly p95: Values;
+}
+
+export function linesOf(
+  services: readonly Service[],
+  steps: readonly ServiceStep[],
+  stretch: Stretch,
+  stepS: number,
+): Line[] {
+  const byService = new Map<string, ServiceStep[]>();
+  for (const step of steps) {
+    const known = byService.get(step.service);
+    if (known) known.push(step);
+    else byService.set(step.service, [step]);
+  }
+  return services.map((service) => {
+    const spanCount = service.span_count ?? 0;
+    const errorCount = service.error_count ?? 0;
+    return {
+      service,
+      spanCount,
+      errorCount,
+      rate: rateOf(spanCount, stretch),
+      errorShare: spanCount ? errorCount / spanCount : 0,
+      over: overTime(byService.get(service.name) ?? [], stretch, stepS),
+    };
+  });
+}
+
+export function rateOf(count: number, { sinceMs, untilMs }: Stretch): number {
+  return count / Math.max(0.001, (untilMs - sinceMs) / 1000);
+}
+
+/** Steps without spans have none; how long they took is not known. */
+export function overTime(steps: readonly ServiceStep[], stretch: Stretch, stepS: number): Over {
+  const stepMs = stepS * 1000;
+  const first = Math.floor(stretch.sinceMs / stepMs);
+  const count = Math.max(1, Math.ceil(stretch.untilMs / stepMs) - first);
+  const rate = Array<number>(count).fill(0);
+  const errors = Array<number>(count).fill(0);
+  const p95 = Array<number | null>(count).fill(null);
+  for (const step of steps) {
+    const place = Math.floor(Date.parse(step.time) / stepMs) - first;
+    if (place < 0 || place >= count) continue;
+    rate[place] = step.span_count / stepS;
+    errors[place] = step.error_count;
+    p95[place] = step.p95_nano;
+  }
+  return { rate, errors, p95 };
+}
+
+const MEASURES: Record<Exclude<Sort, "name">, (line: Line) => number> = {
+  errors: (line) => line.errorShare,
+  rate: (line) => line.rate,
+  p50: (line) => line.service.p50_nano ?? -1,
+  p95: (line) => line.service.p95_nano ?? -1,
+  p99: (line) => line.service.p99_nano ?? -1,
+  logs: (line) => line.service.log_count ?? 0,
+};
+
+/** The most first, names from A on; `isUp` turns that round. Of equals the name decides. */
+export function sorted(lines: readonly Line[], sort: Sort, isUp: boolean): Line[] {
+  const byName = (one: Line, other: Line) =>
+    one.service.name < other.service.name ? -1 : Number(one.service.name > other.service.name);
+  const sign = isUp ? -1 : 1;
+  if (sort === "name") return lines.toSorted((one, other) => sign * byName(one, other));
+  const measure = MEASURES[sort];
+  return lines.toSorted(
+    (one, other) => sign * (measure(other) - measure(one)) || byName(one, other),
+  );
+}
+
+export function named(lines: readonly Line[], part: string): Line[] {
+  const wanted = part.trim().toLowerCase();
+  return lines.filter((line) => line.service.name.toLowerCase().includes(wanted));
+}
+
+/** An answer from 400 on says that the question was wrong; that is no fault of who gave it. */
+function isRefusal({ error_type, message }: Failure): boolean {
+  return message === null && /^4\d\d$/.test(error_type ?? "");
+}
+
+/**
+ * Where trouble comes from first: failures that began there, then requests that were refused, then
+ * what only failed because something below did.
+ */
+export function fromTheCause(failures: readonly Failure[]): Failure[] {
+  const rank = (failure: Failure) => (failure.origin_count === 0 ? 2 : isRefusal(failure) ? 1 : 0);
+  return failures.toSorted(
+    (one, other) =>
+      rank(one) - rank(other) || other.origin_count - one.origin_count || other.count - one.count,
+  );
+}
+
+/** What is known of how it failed, in a few words. */
+export function reasonOf({ message, error_type }: Failure): string {
+  if (message) return message;
+  if (!error_type) return "no message";
+  return /^\d{3}$/.test(error_type) ? `answer ${error_type}` : error_type;
+}

@@ -1,0 +1,86 @@
+/** Rows as the node sends them: an Arrow stream, with what it says besides rows. */
+
+import { type Table, tableFromIPC } from "@uwdata/flechette";
+
+import type { Part } from "../../house/answers";
+import { ApiError } from "../../house/api";
+import { saidIn } from "./stream";
+
+export interface Received {
+  readonly table: Table;
+  /** Were there more rows? */
+  readonly isCut: boolean;
+  /** What was read of each table. */
+  readonly parts: readonly Part[];
+  readonly bytes: number;
+}
+
+/** More than that is no table to look at, and may be more than a tab can hold. */
+const BYTES_MAX = 256 * 1024 * 1024;
+const CUT_KEY = "frazil.is_cut";
+const ERROR_KEY = "frazil.error";
+const PARTS_KEY = "frazil.parts";
+
+/** Numbers of 64 bits and times stay exact. */
+const EXACT = { useBigInt: true, useBigIntTimestamp: true, useDecimalInt: true };
+
+/** Read all of an answer; `onbytes` hears how much has come. */
+export async function receive(
+  answer: Response,
+  onbytes: (bytes: number) => void,
+): Promise<Received> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  let isBroken = false;
+  const reader = answer.body?.getReader();
+  try {
+    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+      chunks.push(piece.value);
+      bytes += piece.value.length;
+      onbytes(bytes);
+      if (bytes > BYTES_MAX) {
+        await reader?.cancel();
+        throw new ApiError(
+          "too_large",
+          "The rows are above 256 MiB. Choose fewer rows or columns, or export them.",
+        );
+      }
+    }
+  } catch (error) {
+    if (error instanceof ApiError || (error as Error).name === "AbortError") throw error;
+    isBroken = true; // The last batch may say why.
+  }
+  const whole = joined(chunks, bytes);
+  const said = saidIn(whole);
+  const failure = said.metadata.get(ERROR_KEY);
+  if (failure) throw failureOf(failure);
+  if (isBroken || !said.hasEnd) {
+    throw new ApiError("unavailable", "The rows were cut off before their end. Run it again.");
+  }
+  const table = tableFromIPC(whole, EXACT);
+  return {
+    table,
+    isCut: said.metadata.get(CUT_KEY) === "true",
+    parts: partsOf(table.schema.metadata?.get(PARTS_KEY)),
+    bytes,
+  };
+}
+
+function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+function failureOf(text: string): ApiError {
+  const { kind, message } = JSON.parse(text) as { kind: string; message: string };
+  return new ApiError(kind, message);
+}
+
+function partsOf(text: string | undefined): Part[] {
+  return text ? (JSON.parse(text) as Part[]) : [];
+}

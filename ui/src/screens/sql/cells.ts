@@ -1,0 +1,249 @@
+/** Values of a result as text: exact where it matters, short where they are many. */
+
+import { type DataType, DateUnit, TimeUnit, Type } from "@uwdata/flechette";
+
+/** How a column is treated. */
+export type Kind = "number" | "time" | "text" | "truth" | "bytes" | "nested";
+
+const NUMBERS: ReadonlySet<number> = new Set([Type.Int, Type.Float, Type.Decimal]);
+const TEXTS: ReadonlySet<number> = new Set([Type.Utf8, Type.LargeUtf8, Type.Utf8View]);
+const BINARIES: ReadonlySet<number> = new Set([
+  Type.Binary,
+  Type.LargeBinary,
+  Type.BinaryView,
+  Type.FixedSizeBinary,
+]);
+const LISTS: ReadonlySet<number> = new Set([
+  Type.List,
+  Type.LargeList,
+  Type.FixedSizeList,
+  Type.ListView,
+  Type.LargeListView,
+]);
+
+/** What is below: of a dictionary, its values. */
+function bare(type: DataType): DataType {
+  return type.typeId === Type.Dictionary ? bare(type.dictionary) : type;
+}
+
+export function kindOf(given: DataType): Kind {
+  const { typeId } = bare(given);
+  if (NUMBERS.has(typeId)) return "number";
+  if (typeId === Type.Timestamp || typeId === Type.Date) return "time";
+  if (typeId === Type.Bool) return "truth";
+  if (BINARIES.has(typeId)) return "bytes";
+  if (LISTS.has(typeId) || typeId === Type.Struct || typeId === Type.Map) return "nested";
+  return "text";
+}
+
+/** As people call it. */
+export function typeName(given: DataType): string {
+  const type = bare(given);
+  switch (type.typeId) {
+    case Type.Int:
+      return `${type.signed ? "" : "u"}int${type.bitWidth}`;
+    case Type.Float:
+      return ["half", "float", "double"][type.precision] ?? "float";
+    case Type.Decimal:
+      return `decimal(${type.precision},${type.scale})`;
+    case Type.Timestamp:
+      return `timestamp(${UNITS[type.unit]?.name ?? ""})`;
+    case Type.Date:
+      return "date";
+    case Type.Bool:
+      return "boolean";
+    case Type.Null:
+      return "null";
+    case Type.Map:
+      return "map";
+    case Type.Struct:
+      return "struct";
+    case Type.Time:
+      return "time";
+    case Type.Duration:
+      return "duration";
+    case Type.Interval:
+      return "interval";
+  }
+  if (TEXTS.has(type.typeId)) return "text";
+  if (BINARIES.has(type.typeId)) return "binary";
+  if (LISTS.has(type.typeId)) return "list";
+  return "other";
+}
+
+interface Unit {
+  readonly name: string;
+  readonly perSecond: bigint;
+  readonly digits: number;
+}
+
+const UNITS: Readonly<Record<number, Unit>> = {
+  [TimeUnit.SECOND]: { name: "s", perSecond: 1n, digits: 0 },
+  [TimeUnit.MILLISECOND]: { name: "ms", perSecond: 1000n, digits: 3 },
+  [TimeUnit.MICROSECOND]: { name: "µs", perSecond: 1_000_000n, digits: 6 },
+  [TimeUnit.NANOSECOND]: { name: "ns", perSecond: 1_000_000_000n, digits: 9 },
+};
+const SECONDS_MAX = 8_640_000_000_000n;
+/** Beyond, no calendar of a browser goes. */
+
+/** A moment to its last digit, in RFC 3339; what no calendar has, as the number that it is. */
+export function exactTime(value: bigint, unit: number, hasZone: boolean): string {
+  const { perSecond, digits, name } = UNITS[unit] ?? UNITS[TimeUnit.SECOND]!;
+  const part = ((value % perSecond) + perSecond) % perSecond;
+  const seconds = (value - part) / perSecond;
+  if (seconds > SECONDS_MAX || seconds < -SECONDS_MAX) return `${value} ${name}`;
+  const whole = new Date(Number(seconds) * 1000).toISOString().replace(/\.\d+Z$/, "");
+  const rest = digits ? `.${String(part).padStart(digits, "0")}` : "";
+  return `${whole}${rest}${hasZone ? "Z" : ""}`;
+}
+
+/** A scaled whole number as a decimal. */
+export function decimalText(value: bigint, scale: number): string {
+  if (scale <= 0) return String(value * 10n ** BigInt(-scale));
+  const digits = String(value < 0n ? -value : value).padStart(scale + 1, "0");
+  const whole = digits.slice(0, -scale);
+  return `${value < 0n ? "-" : ""}${whole}.${digits.slice(-scale)}`;
+}
+
+/** A value to its last digit, as it is copied and shown whole. Null has no text of its own. */
+export function exactText(value: unknown, given: DataType): string {
+  if (value === null || value === undefined) return "";
+  const type = bare(given);
+  switch (type.typeId) {
+    case Type.Timestamp:
+      return exactTime(BigInt(value as bigint), type.unit, Boolean(type.timezone));
+    case Type.Date:
+      return dateText(Number(value as number), type.unit);
+    case Type.Decimal:
+      return decimalText(BigInt(value as bigint), type.scale);
+    case Type.Time:
+      return exactTime(BigInt(value as bigint), type.unit, false).slice(11);
+    case Type.Duration:
+      return `${String(value)} ${UNITS[type.unit]?.name ?? ""}`;
+    case Type.Interval:
+      return intervalText(value);
+  }
+  if (value instanceof Uint8Array) return `0x${hex(value)}`;
+  if (kindOf(type) === "nested") return jsonText(plain(value, type));
+  return String(value);
+}
+
+function dateText(ms: number, unit: number): string {
+  const date = new Date(ms);
+  if (Number.isNaN(date.getTime())) return String(ms);
+  return unit === DateUnit.DAY ? date.toISOString().slice(0, 10) : date.toISOString();
+}
+
+function intervalText(value: unknown): string {
+  if (typeof value === "number") return `${value} months`;
+  const numbers = Array.from(value as ArrayLike<number>);
+  const names = numbers.length === 3 ? ["months", "days", "ns"] : ["days", "ms"];
+  const shown = numbers.flatMap((number, i) => (number ? [`${number} ${names[i]}`] : []));
+  return shown.join(" ") || "0 s";
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** A value of any depth as JSON has it; whole numbers of 64 bits stay `bigint`. */
+export function plain(value: unknown, given: DataType): unknown {
+  if (value === null || value === undefined) return null;
+  const type = bare(given);
+  switch (type.typeId) {
+    case Type.Map: {
+      const [key, item] =
+        type.children[0]?.type.typeId === Type.Struct ? type.children[0].type.children : [];
+      return fromPairs(
+        (value as [unknown, unknown][]).map(([k, v]) => [
+          key ? exactText(k, key.type) : String(k),
+          item ? plain(v, item.type) : v,
+        ]),
+      );
+    }
+    case Type.Struct:
+      return fromPairs(
+        type.children.map((child) => [
+          child.name,
+          plain((value as Record<string, unknown>)[child.name], child.type),
+        ]),
+      );
+  }
+  if (LISTS.has(type.typeId)) {
+    const inner = (type as { children: readonly { type: DataType }[] }).children[0]?.type;
+    return Array.from(value as Iterable<unknown>, (each) => (inner ? plain(each, inner) : each));
+  }
+  if (kindOf(type) === "number" && type.typeId !== Type.Decimal) return value;
+  return typeof value === "boolean" ? value : exactText(value, type);
+}
+
+/** Names such as `__proto__` are names like any other. */
+function fromPairs(pairs: readonly (readonly [string, unknown])[]): Record<string, unknown> {
+  const found = Object.create(null) as Record<string, unknown>;
+  for (const [name, value] of pairs) found[name] = value;
+  return found;
+}
+
+/** JSON in which `bigint` is a number with all of its digits. */
+export function jsonText(value: unknown, indent = 0, depth = 0): string {
+  if (typeof value === "bigint") return String(value);
+  if (typeof value === "number" && !Number.isFinite(value)) return `"${value}"`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  const isList = Array.isArray(value);
+  const parts = isList
+    ? value.map((each) => jsonText(each, indent, depth + 1))
+    : Object.entries(value).map(
+        ([name, each]) =>
+          `${JSON.stringify(name)}:${indent ? " " : ""}${jsonText(each, indent, depth + 1)}`,
+      );
+  const [open, close] = isList ? "[]" : "{}";
+  if (!parts.length) return `${open}${close}`;
+  if (!indent) return `${open}${parts.join(",")}${close}`;
+  const pad = " ".repeat(indent * (depth + 1));
+  return `${open}\n${pad}${parts.join(`,\n${pad}`)}\n${" ".repeat(indent * depth)}${close}`;
+}
+
+/** What a text has inside, if it is JSON with something inside; else undefined. */
+export function parsedJson(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** For charts and sorting: null when it is no number. Times are in milliseconds. */
+export function numberOf(value: unknown, given: DataType): number | null {
+  if (value === null || value === undefined) return null;
+  const type = bare(given);
+  switch (type.typeId) {
+    case Type.Timestamp:
+      return (Number(value as bigint) / Number((UNITS[type.unit] ?? UNITS[0])!.perSecond)) * 1000;
+    case Type.Decimal:
+      return Number(value as bigint) / 10 ** type.scale;
+  }
+  if (typeof value === "boolean") return Number(value);
+  const number = typeof value === "number" || typeof value === "bigint" ? Number(value) : NaN;
+  return Number.isFinite(number) ? number : null;
+}
+
+/** Rows in the order of a column. Equal ones stay as they were, and nulls come last. */
+export function sorted(
+  values: readonly unknown[],
+  given: DataType,
+  isDescending: boolean,
+): Uint32Array {
+  const isText = ["text", "bytes", "nested"].includes(kindOf(given));
+  const keys = isText
+    ? values.map((value) => (value === null ? null : exactText(value, given)))
+    : (values as (number | bigint | boolean | null)[]);
+  const order = Uint32Array.from(values, (_, i) => i);
+  const sign = isDescending ? -1 : 1;
+  return order.sort((a, b) => {
+    const [one, other] = [keys[a] ?? null, keys[b] ?? null];
+    if (one === null || other === null)
+      return Number(one === null) - Number(other === null) || a - b;
+    return one < other ? -sign : one > other ? sign : a - b;
+  });
+}

@@ -1,0 +1,75 @@
+/** Queries to begin with. */
+
+export interface Recipe {
+  readonly name: string;
+  readonly sql: string;
+}
+
+export const COOKBOOK: readonly Recipe[] = [
+  {
+    name: "The newest warnings and errors",
+    sql: `SELECT time, service_name, severity_text, body, trace_id, span_id
+FROM logs
+WHERE severity_number >= 13 AND time > now() - INTERVAL '1 hour'
+ORDER BY time DESC
+LIMIT 200`,
+  },
+  {
+    name: "Requests and failures per minute",
+    sql: `SELECT time_bucket('1 minute', time) AS minute, service_name,
+       count(*) FILTER (WHERE status_code = 'ERROR') AS failed
+FROM spans
+WHERE kind IN ('SERVER', 'CONSUMER') AND time > now() - INTERVAL '1 hour'
+GROUP BY minute, service_name
+ORDER BY minute`,
+  },
+  {
+    name: "The slowest operations",
+    sql: `SELECT service_name, name, count(*) AS spans,
+       round(percentile(duration_nano, 0.5) / 1e6, 1) AS p50_ms,
+       round(percentile(duration_nano, 0.99) / 1e6, 1) AS p99_ms
+FROM spans
+WHERE kind = 'SERVER' AND time > now() - INTERVAL '1 hour'
+GROUP BY service_name, name
+ORDER BY p99_ms DESC
+LIMIT 50`,
+  },
+  {
+    name: "Routes and their status codes",
+    sql: `SELECT attributes['http.route'] AS route,
+       attributes['http.response.status_code'] AS status, count(*) AS answers
+FROM spans
+WHERE attributes['http.route'] IS NOT NULL
+GROUP BY 1, 2
+ORDER BY answers DESC`,
+  },
+  {
+    name: "Words in log lines",
+    sql: `SELECT time, service_name, body
+FROM logs
+WHERE matches(body, 'timeout OR refused OR "out of stock"')
+ORDER BY time DESC
+LIMIT 100`,
+  },
+  {
+    name: "Which attributes there are",
+    sql: `SELECT key, count(*) AS spans, approx_distinct(value) AS different
+FROM (SELECT unnest(map_keys(attributes)) AS key, unnest(map_values(attributes)) AS value FROM spans)
+GROUP BY key
+ORDER BY different DESC`,
+  },
+  {
+    name: "A gauge over time",
+    sql: `SELECT time_bucket('1 minute', time) AS minute, service_name, avg(value) AS mean
+FROM gauges
+WHERE metric_name = 'process.cpu.utilization'
+GROUP BY minute, service_name
+ORDER BY minute`,
+  },
+  {
+    name: "What the lake has committed",
+    sql: `SELECT table_name, snapshot_id, committed_at, operation, added_rows, total_rows
+FROM snapshots
+ORDER BY committed_at DESC`,
+  },
+];

@@ -1,0 +1,85 @@
+/** What was asked before, and what somebody wanted to keep. Both stay in this browser. */
+
+export interface Asked {
+  readonly text: string;
+  readonly engine: "own" | "spark";
+  /** When, in milliseconds since 1970. */
+  readonly at: number;
+  readonly tookMs: number | null;
+  readonly rows: number | null;
+  /** Why it failed; empty when it did not. */
+  readonly error: string;
+}
+
+export interface Saved {
+  readonly name: string;
+  readonly text: string;
+}
+
+export const HISTORY_MAX = 200;
+export const SAVED_MAX = 200;
+const TEXT_MAX = 20_000;
+const ERROR_MAX = 300;
+
+/** The newest first; the same text again takes the place of what it was before. */
+export function remembered(history: readonly Asked[], asked: Asked): Asked[] {
+  if (asked.text.length > TEXT_MAX) return [...history];
+  const kept = history.filter((each) => each.text !== asked.text || each.engine !== asked.engine);
+  return [{ ...asked, error: asked.error.slice(0, ERROR_MAX) }, ...kept].slice(0, HISTORY_MAX);
+}
+
+/** By its name; another text under the same name takes its place. */
+export function withSaved(all: readonly Saved[], saved: Saved): Saved[] {
+  const others = all.filter((each) => each.name !== saved.name);
+  return [...others, saved]
+    .sort((one, other) => one.name.localeCompare(other.name))
+    .slice(0, SAVED_MAX);
+}
+
+/** Those that have all words in them, in any case. */
+export function matching<T extends { readonly text: string; readonly name?: string }>(
+  all: readonly T[],
+  typed: string,
+): T[] {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  return all.filter((each) => {
+    const text = `${each.name ?? ""} ${each.text}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** What storage has; whatever makes no sense is left out. */
+export function historyOf(stored: string | null): Asked[] {
+  return listOf(stored).flatMap((each) => {
+    const { text, engine, at, tookMs, rows, error } = each;
+    if (typeof text !== "string" || typeof at !== "number") return [];
+    return [
+      {
+        text,
+        at,
+        engine: engine === "spark" ? ("spark" as const) : ("own" as const),
+        tookMs: typeof tookMs === "number" ? tookMs : null,
+        rows: typeof rows === "number" ? rows : null,
+        error: typeof error === "string" ? error : "",
+      },
+    ];
+  });
+}
+
+export function savedOf(stored: string | null): Saved[] {
+  return listOf(stored).flatMap(({ name, text }) =>
+    typeof name === "string" && typeof text === "string" ? [{ name, text }] : [],
+  );
+}
+
+function listOf(stored: string | null): Record<string, unknown>[] {
+  try {
+    const list = JSON.parse(stored ?? "[]") as unknown;
+    if (!Array.isArray(list)) return [];
+    return list.filter(
+      (each): each is Record<string, unknown> => typeof each === "object" && each !== null,
+    );
+  } catch {
+    return []; // Somebody else's, or half of it.
+  }
+}

@@ -1,0 +1,199 @@
+/** History, what a chart is of, where an error is, plans, and what an Arrow stream says. */
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { beginsOf, columnsBetween, shortType } from "./columns";
+import {
+  type Asked,
+  HISTORY_MAX,
+  historyOf,
+  matching,
+  remembered,
+  savedOf,
+  withSaved,
+} from "./history";
+import { mistakeIn } from "./mistake";
+import { sectionsOf, stepsOf } from "./plan";
+import { chosen, drawn, LINES_MAX } from "./plot";
+import { saidIn } from "./stream";
+
+const asked = (text: string, error = ""): Asked => ({
+  text,
+  engine: "own",
+  at: 1,
+  tookMs: 2,
+  rows: 3,
+  error,
+});
+
+test("history is bounded, has each text once, and the newest first", () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ maxLength: 2 }), { maxLength: 400 }), (texts) => {
+      const history = texts.reduce<Asked[]>((all, text) => remembered(all, asked(text)), []);
+      expect(history.map((each) => each.text)).toEqual(
+        [...new Set(texts.toReversed())].slice(0, HISTORY_MAX),
+      );
+      expect(historyOf(JSON.stringify(history))).toEqual(history);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test("whatever storage has is read, or left out", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.json(), fc.string(), fc.constant(null)), (stored) => {
+      expect(Array.isArray(historyOf(stored))).toBe(true);
+      expect(Array.isArray(savedOf(stored))).toBe(true);
+    }),
+  );
+  expect(historyOf('[{"text": 5}, {"text": "SELECT 1", "at": 1}]')).toHaveLength(1);
+});
+
+test("saved queries have their names, and are found by words", () => {
+  const all = [
+    { name: "errors", text: "SELECT 1" },
+    { name: "slow", text: "SELECT duration" },
+  ];
+  expect(withSaved(all, { name: "slow", text: "new" })).toEqual([
+    all[0],
+    { name: "slow", text: "new" },
+  ]);
+  expect(matching(all, "SELECT dur")).toEqual([all[1]]);
+  expect(matching(all, "ERR sel")).toEqual([all[0]]);
+});
+
+test.each([
+  [
+    "no column bodi in logs at line 1, column 8; did you mean body?",
+    "SELECT bodi FROM logs",
+    "bodi",
+  ],
+  ["this is not SQL at line 2, column 1", "SELECT 1\n; x", ";"],
+  ["at line 1, column 3", "'𝒳𝒳' é", "'"],
+  ["at line 1, column 9", "SELECT 1", "1"],
+])("%s", (message, sql, wanted) => {
+  const found = mistakeIn(message, sql)!;
+  if (wanted === "'") expect(sql.slice(found.from)).toContain("𝒳' é");
+  else expect(sql.slice(found.from, found.to)).toBe(wanted);
+});
+
+test("a place that is not there marks nothing outside of the text", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.constantFrom(..."ab \n𝒳é'") }),
+      fc.nat(9),
+      fc.nat(99),
+      (sql, line, column) => {
+        const found = mistakeIn(`x at line ${line}, column ${column}`, sql);
+        if (found) {
+          expect(found.from).toBeGreaterThanOrEqual(0);
+          expect(found.from).toBeLessThan(found.to);
+          expect(found.to).toBeLessThanOrEqual(sql.length);
+        }
+      },
+    ),
+  );
+  expect(mistakeIn("the query took too long", "SELECT 1")).toBeNull();
+});
+
+const TIME = { name: "minute", kind: "time" } as const;
+const SERVICE = { name: "service", kind: "text" } as const;
+const COUNT = { name: "n", kind: "number" } as const;
+const MEAN = { name: "mean", kind: "number" } as const;
+const NOTHING = { x: "", y: [], series: "" };
+
+test("a chart is of numbers over time, with a line for each text", () => {
+  expect(chosen([SERVICE, TIME, COUNT], NOTHING)).toEqual({ x: 1, y: [2], series: 0 });
+  expect(chosen([TIME, COUNT, MEAN], NOTHING)).toEqual({ x: 0, y: [1, 2], series: -1 });
+  expect(chosen([SERVICE, COUNT], NOTHING)).toEqual({ x: 0, y: [1], series: -1 });
+  expect(chosen([], NOTHING)).toEqual({ x: -1, y: [], series: -1 });
+});
+
+test("what somebody has chosen counts, if it is there", () => {
+  const all = [TIME, SERVICE, COUNT, MEAN];
+  expect(chosen(all, { x: "service", y: ["mean"], series: "" })).toEqual({
+    x: 1,
+    y: [3],
+    series: -1,
+  });
+  expect(chosen(all, { x: "", y: ["mean", "service"], series: "-" })).toEqual({
+    x: 0,
+    y: [3],
+    series: -1,
+  });
+  expect(chosen(all, { x: "gone", y: ["gone"], series: "gone" }).y).toEqual([2]);
+});
+
+test("lines have common times, and no value is lost", () => {
+  const point = fc.record({
+    timeMs: fc.integer({ min: 0, max: 5 }),
+    name: fc.constantFrom("a", "b"),
+    value: fc.option(fc.integer()),
+  });
+  fc.assert(
+    fc.property(fc.array(point), (points) => {
+      const { timesMs, lines } = drawn(points);
+      expect(timesMs).toEqual([...new Set(timesMs)].toSorted((a, b) => a - b));
+      for (const { timeMs, name } of points) {
+        const last = points.findLast((each) => each.timeMs === timeMs && each.name === name);
+        const line = lines.find((each) => each.name === name)!;
+        expect(line.values[timesMs.indexOf(timeMs)]).toBe(last!.value);
+      }
+    }),
+  );
+  const many = Array.from({ length: LINES_MAX + 5 }, (_, i) => ({
+    timeMs: 0,
+    name: `${i}`,
+    value: i,
+  }));
+  const { lines, leftOut } = drawn(many);
+  expect([lines.length, leftOut, lines[0]!.name]).toEqual([LINES_MAX, 5, `${LINES_MAX + 4}`]);
+});
+
+test("a plan is a tree, by its indents", () => {
+  expect(stepsOf("A\n  B\n    C\n  D\nE")).toEqual([
+    {
+      text: "A",
+      indent: 0,
+      inside: [
+        { text: "B", indent: 2, inside: [{ text: "C", indent: 4, inside: [] }] },
+        { text: "D", indent: 2, inside: [] },
+      ],
+    },
+    { text: "E", indent: 0, inside: [] },
+  ]);
+  const [place, pieces] = sectionsOf([
+    ["place", "here"],
+    ["pieces", "logs: reads 1"],
+    ["pieces", "spans: reads 2"],
+  ]);
+  expect(place!.name).toBe("Where it runs");
+  expect(pieces!.steps.map((step) => step.text)).toEqual(["logs: reads 1", "spans: reads 2"]);
+});
+
+test("the columns that are seen are those in view", () => {
+  const widths = fc.array(fc.integer({ min: 40, max: 400 }), { minLength: 1, maxLength: 60 });
+  fc.assert(
+    fc.property(widths, fc.nat(5000), fc.integer({ min: 1, max: 1500 }), (given, left, width) => {
+      const begins = beginsOf(given);
+      const [first, last] = columnsBetween(begins, left, left + width);
+      given.forEach((_, i) => {
+        const isSeen = begins[i]! < left + width && begins[i + 1]! > left;
+        if (isSeen) expect(i >= first && i < last).toBe(true);
+      });
+    }),
+  );
+});
+
+test("a stream that is broken anywhere has no end, and breaks nothing", () => {
+  expect(saidIn(new Uint8Array()).hasEnd).toBe(false);
+  expect(saidIn(Uint8Array.of(255, 255, 255, 255, 0, 0, 0, 0)).hasEnd).toBe(true);
+  expect(saidIn(Uint8Array.of(255, 255, 255, 255, 16, 0, 0, 0, 1)).hasEnd).toBe(false);
+});
+
+test("types are short", () => {
+  expect(shortType('Timestamp(µs, "UTC")')).toBe("timestamp");
+  expect(shortType("Utf8View")).toBe("text");
+  expect(shortType('Map("entries": Struct())')).toBe("map");
+});

@@ -1,0 +1,101 @@
+/** What is offered while somebody writes a query. */
+
+import type { Schema } from "./schema.svelte";
+import { tableUses } from "./words";
+
+export interface Offer {
+  /** What is shown, and looked for. */
+  readonly label: string;
+  /** What is written when it is chosen. */
+  readonly text: string;
+  readonly hint: string;
+}
+
+export interface Offers {
+  /** What the choice takes the place of. */
+  readonly from: number;
+  readonly to: number;
+  readonly offers: readonly Offer[];
+}
+
+export const KEYWORDS: readonly string[] = (
+  "select from where group by order having limit offset as on using join inner left right full " +
+  "outer cross lateral union all except intersect distinct with recursive values case when then " +
+  "else end and or not in is null like ilike between exists cast filter over partition rows range " +
+  "preceding following unbounded current row asc desc nulls first last interval timestamp date " +
+  "true false explain analyze describe show tables any some similar to escape window qualify " +
+  "for system_time system_version of unnest extract"
+).split(" ");
+
+const OFFERS_MAX = 60;
+const ATTRIBUTE = /([A-Za-z_]*attributes)\s*\[\s*('?)([^'\]]*)$/;
+const WORD = /[A-Za-z_][\w$]*$/;
+
+/**
+ * At the caret: keys of attributes inside brackets; else columns of the tables that the query
+ * names, tables, functions and keywords. Null where nothing is to be offered.
+ */
+export async function offersAt(
+  sql: string,
+  caret: number,
+  schema: Schema,
+  keysOf: (table: string, column: string) => Promise<string[]>,
+  isAsked = false,
+): Promise<Offers | null> {
+  const before = sql.slice(0, caret);
+  const named = new Set(tableUses(sql).map((use) => use.table));
+  const tables = schema.tables.filter((table) => named.has(table.name));
+  const attribute = ATTRIBUTE.exec(before);
+  if (attribute) {
+    const [, column = "attributes", quote = "", typed = ""] = attribute;
+    const keys = await keysOf(tables[0]?.name ?? "spans", column);
+    // Whatever closes it already is written over.
+    const rest = /^'?\]?/.exec(sql.slice(caret))?.[0].length ?? 0;
+    const all = keys.map((key) => ({
+      label: key,
+      text: `${quote ? "" : "'"}${key.replaceAll("'", "''")}']`,
+      hint: column,
+    }));
+    return some(caret - typed.length, caret + rest, matching(all, typed));
+  }
+  const typed = WORD.exec(before)?.[0] ?? "";
+  if ((!typed && !isAsked) || isInside(before.slice(0, caret - typed.length))) return null;
+  const found = matching(wordsFor(schema, tables), typed);
+  return some(caret - typed.length, caret, found);
+}
+
+/** Everything that a word may be, what is nearest first. */
+function wordsFor(schema: Schema, tables: Schema["tables"]): Offer[] {
+  const all = new Map<string, Offer>();
+  const add = (label: string, hint: string, text = label) => {
+    if (!all.has(label)) all.set(label, { label, text, hint });
+  };
+  for (const table of tables) {
+    for (const column of table.columns) add(column.name, column.type);
+  }
+  for (const table of schema.tables) add(table.name, "table");
+  for (const word of KEYWORDS) add(word.toUpperCase(), "");
+  for (const name of schema.functions) add(name, "function", `${name}(`);
+  return [...all.values()];
+}
+
+/** Those that begin with what is typed, then those that have it somewhere. */
+export function matching(all: readonly Offer[], typed: string): Offer[] {
+  const wanted = typed.toLowerCase();
+  const places = all.map((offer) => offer.label.toLowerCase().indexOf(wanted));
+  const begin = all.filter((_, i) => places[i] === 0);
+  const within = all.filter((_, i) => places[i]! > 0);
+  return [...begin, ...within].slice(0, OFFERS_MAX);
+}
+
+/** Nothing is offered when it is all there. */
+function some(from: number, to: number, offers: readonly Offer[]): Offers | null {
+  return offers.length ? { from, to, offers } : null;
+}
+
+/** In a text, a comment, or behind a point, nobody wants names. */
+function isInside(before: string): boolean {
+  if (/[.\w$]$/.test(before)) return true;
+  const rest = before.replace(/--[^\n]*\n|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"/g, "");
+  return /--|\/\*|'|"/.test(rest);
+}

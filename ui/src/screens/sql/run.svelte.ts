@@ -1,0 +1,124 @@
+/** A query that runs, and the last answer to one. */
+
+import { ApiError, ask, isAborted, messageOf } from "../../house/api";
+import { type Received, receive } from "./arrow";
+
+export interface Query {
+  readonly text: string;
+  readonly engine: "own" | "spark";
+  readonly rowsMax: number;
+}
+
+export interface Outcome {
+  readonly tookMs: number;
+  readonly rows: number | null;
+  readonly error: string;
+}
+
+const TICK_MS = 100;
+
+export class Running {
+  answer = $state.raw<Received | undefined>();
+  /** The query that the answer, or the error, is of. */
+  query = $state.raw<Query | undefined>();
+  error = $state<string | null>(null);
+  isRunning = $state(false);
+  wasCancelled = $state(false);
+  bytes = $state(0);
+  tookMs = $state(0);
+  private abort: AbortController | undefined;
+
+  /** Run it; what ran before ends, also on the node. Gives what ends it, as an effect wants. */
+  run(query: Query, onend: (outcome: Outcome) => void): () => void {
+    this.abort?.abort();
+    const abort = new AbortController();
+    this.abort = abort;
+    const begin = performance.now();
+    const took = () => performance.now() - begin;
+    Object.assign(this, { isRunning: true, wasCancelled: false, bytes: 0, tookMs: 0 });
+    const clock = setInterval(() => (this.tookMs = took()), TICK_MS);
+    const end = (error: string | null, answer?: Received) => {
+      clearInterval(clock);
+      if (this.abort !== abort) return;
+      Object.assign(this, { isRunning: false, error, tookMs: took(), query });
+      if (answer) this.answer = answer;
+    };
+    this.fetch(query, abort.signal).then(
+      (answer) => {
+        if (abort.signal.aborted) return;
+        end(null, answer);
+        onend({ tookMs: took(), rows: answer.table.numRows, error: "" });
+      },
+      (error: unknown) => {
+        if (abort.signal.aborted || isAborted(error)) return end(null);
+        end(messageOf(error));
+        onend({ tookMs: took(), rows: null, error: messageOf(error) });
+      },
+    );
+    return () => abort.abort();
+  }
+
+  /** Nobody waits for it any more: the node ends it when the connection closes. */
+  cancel(): void {
+    this.abort?.abort();
+    this.isRunning = false;
+    this.wasCancelled = true;
+  }
+
+  forget(): void {
+    this.abort?.abort();
+    Object.assign(this, { answer: undefined, query: undefined, error: null, isRunning: false });
+  }
+
+  private async fetch(query: Query, signal: AbortSignal): Promise<Received> {
+    const answer = await askSql(
+      query,
+      "arrow",
+      { details: true, parts: true, rows_max: query.rowsMax },
+      signal,
+    );
+    return receive(answer, (bytes) => (this.bytes = bytes));
+  }
+}
+
+export type Format = "arrow" | "csv" | "parquet" | "json";
+
+/** One query, answered in one of the node's formats. */
+export function askSql(
+  query: Pick<Query, "text" | "engine">,
+  format: Format,
+  more: Record<string, unknown> = {},
+  signal?: AbortSignal,
+): Promise<Response> {
+  const body = {
+    sql: query.text,
+    format,
+    ...(query.engine === "spark" && { engine: "spark" }),
+    ...more,
+  };
+  return ask("api/v1/sql", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    ...(signal && { signal }),
+  });
+}
+
+/** The whole result as a file, whatever of it is shown: asked for anew. */
+export async function exported(
+  query: Pick<Query, "text" | "engine">,
+  format: "csv" | "parquet" | "arrow",
+  signal: AbortSignal,
+): Promise<Blob> {
+  const answer = await askSql(query, format, {}, signal);
+  try {
+    return await answer.blob();
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new ApiError(
+      "too_large",
+      "The rows were cut off: there are more than the node gives at once (query.rows_max), or it " +
+        "was stopped. Add a LIMIT, or aggregate.",
+    );
+  }
+}

@@ -1,0 +1,75 @@
+/** Tables, columns and functions, as the node lists them. */
+
+import { send } from "../../house/api";
+import { shortType } from "./columns";
+
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+}
+
+export interface SchemaTable {
+  readonly name: string;
+  readonly group: "Telemetry" | "One kind of metric" | "Topics" | "The lake itself";
+  readonly columns: readonly Column[];
+}
+
+export interface Schema {
+  readonly tables: readonly SchemaTable[];
+  readonly functions: readonly string[];
+}
+
+interface Rows {
+  readonly rows: readonly (readonly string[])[];
+}
+
+const COLUMNS = `SELECT table_name, column_name, data_type FROM information_schema.columns
+WHERE table_schema = 'public' ORDER BY table_name, ordinal_position`;
+const FUNCTIONS = "SELECT DISTINCT routine_name FROM information_schema.routines ORDER BY 1";
+/** What Frazil adds, and the engine does not list. */
+const ADDED = ["matches", "get_json_object", "time_bucket", "percentile", "now"];
+const TELEMETRY = ["logs", "spans", "metrics", "dead_letters"];
+export const GROUPS = ["Telemetry", "One kind of metric", "Topics", "The lake itself"] as const;
+
+export async function schemaOf(signal: AbortSignal): Promise<Schema> {
+  const ask = (sql: string) => send<Rows>("POST", "api/v1/sql", { sql }, signal);
+  const [columns, functions] = await Promise.all([ask(COLUMNS), ask(FUNCTIONS)]);
+  const tables = new Map<string, Column[]>();
+  for (const [table, name, type] of columns.rows) {
+    if (!table || !name) continue;
+    tables.set(table, [...(tables.get(table) ?? []), { name, type: shortType(type ?? "") }]);
+  }
+  return {
+    tables: [...tables].map(([name, all]) => ({ name, group: groupOf(name), columns: all })),
+    functions: [...new Set([...functions.rows.map(([name]) => name ?? ""), ...ADDED])].sort(),
+  };
+}
+
+function groupOf(table: string): SchemaTable["group"] {
+  if (TELEMETRY.includes(table)) return "Telemetry";
+  if (table === "snapshots") return "The lake itself";
+  return table.startsWith("topic_") ? "Topics" : "One kind of metric";
+}
+
+const KEYS_MAX = 500;
+const SAMPLE_ROWS = 5000;
+const keys = new Map<string, Promise<string[]>>();
+
+/** Keys of a column of attributes, the most frequent first; asked for once. */
+export function keysOf(table: string, column: string): Promise<string[]> {
+  const place = `${table}.${column}`;
+  let found = keys.get(place);
+  if (!found) {
+    const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+    // Any rows will do: those that are at hand are quicker than the newest.
+    const sql = `SELECT key FROM (SELECT unnest(map_keys(${quoted(column)})) AS key
+      FROM (SELECT ${quoted(column)} FROM ${quoted(table)} LIMIT ${SAMPLE_ROWS}))
+      GROUP BY key ORDER BY count(*) DESC LIMIT ${KEYS_MAX}`;
+    found = send<Rows>("POST", "api/v1/sql", { sql }).then(
+      (answer) => answer.rows.map(([key]) => key ?? ""),
+      () => [], // No completion is no failure.
+    );
+    keys.set(place, found);
+  }
+  return found;
+}

@@ -1,0 +1,25 @@
+/** A cell as it is seen: one line, cut, in the zone that is chosen. */
+
+import { type DataType, Type } from "@uwdata/flechette";
+
+import * as format from "../../house/format";
+import { cut, visible } from "../../house/visible";
+import { exactText, type Kind } from "./cells";
+
+const LETTERS_MAX = 400;
+
+export interface Shown {
+  readonly text: string;
+  /** On hover: what the text leaves out. */
+  readonly title: string | undefined;
+}
+
+export function shownOf(value: unknown, type: DataType, kind: Kind): Shown {
+  if (value === null || value === undefined) return { text: "null", title: undefined };
+  const exact = exactText(value, type);
+  if (kind === "time" && exact.endsWith("Z") && type.typeId === Type.Timestamp) {
+    return { text: format.moment(exact), title: exact };
+  }
+  const text = visible(cut(exact, LETTERS_MAX));
+  return { text, title: text.length > 40 ? text : undefined };
+}

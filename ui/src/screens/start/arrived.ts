@@ -1,0 +1,27 @@
+import type { Status, Volume } from "../../house/answers";
+
+/** Has anything ever come, also before this start of the node? */
+export function hasArrived({ ingest, log, hot, lake }: Status): boolean {
+  const isTelemetry = (topic: string) => topic.startsWith("otlp_");
+  return (
+    ingest.signals.some((signal) => signal.accepted_records > 0) ||
+    log.topics.some(
+      ({ topic, partitions }) =>
+        isTelemetry(topic) && partitions.some((part) => part.durable_watermark > 0),
+    ) ||
+    Object.values(hot?.rows ?? {}).some((rows) => rows > 0) ||
+    (lake?.tables ?? []).some((table) => table.rows > 0)
+  );
+}
+
+/** Of what came first, the most. */
+export function firstOf(volumes: readonly Volume[]): Volume | null {
+  return volumes.toSorted((one, other) => other.row_count - one.row_count)[0] ?? null;
+}
+
+const WORDS = { logs: "log record", spans: "span", metrics: "metric point" };
+
+/** "12 spans", "1 log record" */
+export function amountOf({ signal, row_count }: Volume): string {
+  return `${row_count.toLocaleString("en")} ${WORDS[signal]}${row_count === 1 ? "" : "s"}`;
+}

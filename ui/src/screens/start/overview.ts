@@ -1,0 +1,42 @@
+/** What the overview shows, from what the API says. */
+
+import type { Failure, Service } from "../../house/answers";
+
+/** Those that say why come first: they are nearer to the cause than those that only pass it on. */
+export function told(failures: readonly Failure[], count: number): Failure[] {
+  return failures
+    .toSorted(
+      (one, other) =>
+        Number(other.message !== null) - Number(one.message !== null) ||
+        Number(other.origin_count > 0) - Number(one.origin_count > 0) ||
+        other.count - one.count,
+    )
+    .slice(0, count);
+}
+
+export interface Does {
+  readonly name: string;
+  readonly spans: number;
+  readonly errors: number;
+  readonly p95Nano: number | null;
+  readonly errorLogs: number;
+}
+
+/** The services, those with most errors first. */
+export function worst(services: readonly Service[]): Does[] {
+  return services
+    .map((service) => ({
+      name: service.name,
+      spans: service.span_count ?? 0,
+      errors: service.error_count ?? 0,
+      p95Nano: service.p95_nano ?? null,
+      errorLogs: service.error_log_count ?? 0,
+    }))
+    .toSorted(
+      (one, other) =>
+        other.errors - one.errors ||
+        other.errorLogs - one.errorLogs ||
+        other.spans - one.spans ||
+        one.name.localeCompare(other.name),
+    );
+}

@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+
+import { amountOf, firstOf } from "./arrived";
+import { LANGUAGES, TRANSPORTS } from "./fields";
+import { told, worst } from "./overview";
+import { endpointOf, stepsOf, type Target } from "./recipes";
+
+const target: Target = {
+  host: "box.example",
+  ports: { grpc: 4317, http: 4318 },
+  isTls: false,
+  needsToken: false,
+};
+const all = (language: (typeof LANGUAGES)[number], by: "http" | "grpc", at = target) =>
+  stepsOf(language, at, by)
+    .map((step) => step.text)
+    .join("\n");
+
+test.each(LANGUAGES.flatMap((language) => TRANSPORTS.map((by) => [language, by] as const)))(
+  "%s over %s names this node, and a token only where one is wanted",
+  (language, by) => {
+    const text = all(language, by);
+    const port = language === "shell" ? 4318 : by === "grpc" ? 4317 : 4318;
+    expect(text).toContain(`box.example:${port}`);
+    expect(text).not.toContain("YOUR_TOKEN");
+    expect(all(language, by, { ...target, needsToken: true })).toContain("YOUR_TOKEN");
+    expect(text).not.toMatch(/\n\n/);
+  },
+);
+
+test("TLS is said where it is spoken", () => {
+  expect(endpointOf({ ...target, isTls: true }, "http")).toBe("https://box.example:4318");
+  expect(all("collector", "grpc")).toContain("insecure: true");
+  expect(all("collector", "grpc", { ...target, isTls: true })).not.toContain("insecure");
+});
+
+test("what is by hand in the shell is JSON once the shell has read it", () => {
+  const body = /-d '(.*)'$/m.exec(all("shell", "http"))?.[1] ?? "";
+  const read = body.replace("'$(date +%s)'", "1794839872");
+  expect(JSON.parse(read)).toHaveProperty("resourceLogs");
+});
+
+test("failures that say why come first, and of these where they began", () => {
+  const failure = (count: number, message: string | null, origin_count = 0) => ({
+    service: "s",
+    operation: "o",
+    message,
+    count,
+    error_type: null,
+    origin_count,
+    last_trace_id: "",
+  });
+  const found = told([failure(9, null), failure(3, "a"), failure(5, "b"), failure(1, null)], 3);
+  expect(found.map((each) => each.count)).toEqual([5, 3, 9]);
+  const began = told([failure(9, "it failed below"), failure(3, "it is full", 3)], 2);
+  expect(began.map((each) => each.count)).toEqual([3, 9]);
+});
+
+test("the service with most errors is the first", () => {
+  const service = (name: string, error_count: number, span_count: number) => ({
+    name,
+    error_count,
+    span_count,
+    last_seen: "",
+  });
+  const names = worst([service("a", 0, 9), service("b", 2, 5), service("c", 7, 8)]);
+  expect(names.map((each) => each.name)).toEqual(["c", "b", "a"]);
+});
+
+test("the first signal is said in words", () => {
+  const spans = { service: "checkout", signal: "spans", row_count: 12 } as const;
+  const logs = { service: "checkout", signal: "logs", row_count: 1 } as const;
+  expect(firstOf([logs, spans])).toBe(spans);
+  expect(firstOf([])).toBe(null);
+  expect([amountOf(spans), amountOf(logs)]).toEqual(["12 spans", "1 log record"]);
+});

@@ -1,0 +1,101 @@
+/**
+ * What is looked for in a trace: `pay order.id=17 service:"my shop"`.
+ *
+ * Words together are a text that a span has somewhere; `key=value` or `key:value` is a value of an
+ * attribute or a column. What is known of every span is answered here and at once, the rest by the node.
+ */
+
+import { kindOf, nameOf, serviceOf, type Spans } from "./spans";
+
+export interface Wanted {
+  readonly text: string;
+  readonly pairs: readonly (readonly [key: string, value: string])[];
+}
+
+const TERM = /([^\s=:"]+)(?:=|:(?!\/))(?:"((?:[^"\\]|\\.)*)"?|(\S*))|"((?:[^"\\]|\\.)*)"?|(\S+)/gsu;
+
+export function wantedOf(q: string): Wanted {
+  const words: string[] = [];
+  const pairs: [string, string][] = [];
+  for (const [, key, quoted, bare, phrase, word] of q.matchAll(TERM)) {
+    if (key !== undefined) pairs.push([key, quoted === undefined ? (bare ?? "") : plain(quoted)]);
+    else words.push(phrase === undefined ? (word ?? "") : plain(phrase));
+  }
+  return { text: words.join(" ").trim(), pairs: pairs.filter(([, value]) => value !== "") };
+}
+
+/** A pair as it is typed, so that it is read as the same. */
+export function typed(key: string, value: string): string {
+  const isBare = /^[^\s"\\]+$/u.test(value);
+  return `${key}=${isBare ? value : `"${value.replace(/["\\]/gu, "\\$&")}"`}`;
+}
+
+function plain(quoted: string): string {
+  return quoted.replace(/\\(.)/gsu, "$1");
+}
+
+export function isNothing({ text, pairs }: Wanted): boolean {
+  return text === "" && pairs.length === 0;
+}
+
+/** Short names for columns. */
+const COLUMNS: Readonly<Record<string, string>> = {
+  service: "service_name",
+  operation: "name",
+  status: "status_code",
+};
+
+type Has = (spans: Spans, place: number, value: string) => boolean;
+
+const HERE: Readonly<Record<string, Has>> = {
+  service_name: (spans, place, value) => serviceOf(spans, place) === value,
+  name: (spans, place, value) => nameOf(spans, place) === value,
+  kind: (spans, place, value) => kindOf(spans, place) === value.toUpperCase(),
+  span_id: (spans, place, value) => spans.ids[place] === value.toLowerCase(),
+};
+
+/** Columns and attributes as the API names them. */
+export function filtersOf(wanted: Wanted): string[] {
+  return wanted.pairs.map(([key, value]) => {
+    const column = COLUMNS[key] ?? key;
+    return `${column}=${column === "status_code" || column === "kind" ? value.toUpperCase() : value}`;
+  });
+}
+
+/** Does it take the node to answer it? */
+export function needsNode(wanted: Wanted): boolean {
+  return wanted.text !== "" || wanted.pairs.some(([key]) => !((COLUMNS[key] ?? key) in HERE));
+}
+
+/** The spans that fit, as far as can be told here. */
+export function foundHere(spans: Spans, wanted: Wanted): Uint8Array {
+  const found = new Uint8Array(spans.count);
+  if (isNothing(wanted)) return found;
+  const tests = wanted.pairs.map(([key, value]) => [HERE[COLUMNS[key] ?? key], value] as const);
+  if (tests.some(([has]) => !has)) return found;
+  const text = wanted.text.toLowerCase();
+  const has = (word: string) => Number(word.toLowerCase().includes(text));
+  const services = spans.services.map(has);
+  const names = spans.names.map(has);
+  for (let i = 0; i < spans.count; i++) {
+    const fits = services[spans.service[i]!] || names[spans.name[i]!];
+    if (fits && tests.every(([test, value]) => test?.(spans, i, value))) found[i] = 1;
+  }
+  return found;
+}
+
+/** Together with what the node has found. */
+export function joined(spans: Spans, here: Uint8Array, ids: readonly string[]): Uint8Array {
+  const found = here.slice();
+  for (const id of ids) {
+    const place = spans.placeOf.get(id);
+    if (place !== undefined) found[place] = 1;
+  }
+  return found;
+}
+
+export function countOf(marks: Uint8Array): number {
+  let count = 0;
+  for (const mark of marks) count += mark;
+  return count;
+}

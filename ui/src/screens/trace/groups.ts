@@ -1,0 +1,41 @@
+/** What is known of a span, by where it comes from. */
+
+import type { Detail } from "./detail";
+
+export interface AttributeGroup {
+  readonly title: string;
+  /** Before a key, for the API. */
+  readonly prefix: string;
+  readonly pairs: readonly (readonly [key: string, value: string])[];
+}
+
+/** Groups that are not empty; with a filter, of what has that text in its key or its value. */
+export function groupsOfSpan(span: Detail, filter: string): AttributeGroup[] {
+  const scope: Record<string, string> = {};
+  if (span.scope_name) scope["scope_name"] = span.scope_name;
+  if (span.scope_version) scope["scope_version"] = span.scope_version;
+  if (span.trace_state) scope["trace_state"] = span.trace_state;
+  const groups = [
+    group("Span", "", span.attributes),
+    group("Resource: service, host, process", "resource.", span.resource_attributes),
+    group("Scope", "scope.", span.scope_attributes),
+    group("Instrumentation", "", scope),
+  ];
+  const text = filter.trim().toLowerCase();
+  return groups
+    .map((each) => ({ ...each, pairs: each.pairs.filter(([key, value]) => has(key, value, text)) }))
+    .filter((each) => each.pairs.length > 0);
+}
+
+function group(
+  title: string,
+  prefix: string,
+  attributes: Readonly<Record<string, string>>,
+): AttributeGroup {
+  const pairs = Object.entries(attributes).sort(([one], [other]) => (one < other ? -1 : 1));
+  return { title, prefix, pairs };
+}
+
+function has(key: string, value: string, text: string): boolean {
+  return `${key}=${value}`.toLowerCase().includes(text);
+}

@@ -1,0 +1,27 @@
+/** From a trace to other screens. */
+
+import { linkTo } from "../../house/place.svelte";
+import { fixed } from "../../house/range";
+import type { Spans } from "./spans";
+
+const MARGIN_MS = 60_000;
+
+/** The time of the trace, with a little around it: what is found elsewhere is found again there. */
+function around(spans: Spans): { from: string; to: string } {
+  const sinceMs = Date.parse(spans.begin);
+  const { from, to } = fixed({
+    sinceMs: sinceMs - MARGIN_MS,
+    untilMs: sinceMs + spans.total / 1e6 + MARGIN_MS,
+  });
+  return { from, to };
+}
+
+/** Log records with these values: columns, attributes, or `resource.` and an attribute. */
+export function logsWith(spans: Spans, ...pairs: string[]): string {
+  return linkTo("logs", { ...around(spans), is: pairs });
+}
+
+/** Traces with a span that has these values. */
+export function tracesWith(spans: Spans, ...pairs: string[]): string {
+  return linkTo("traces", { ...around(spans), is: pairs });
+}

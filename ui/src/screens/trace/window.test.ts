@@ -1,0 +1,87 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { fitted, isWhole, panned, ticks, type Window, windowOf, zoomed } from "./window";
+
+const totals = fc.integer({ min: 1, max: 1e13 });
+const cases = fc
+  .tuple(
+    totals,
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+  )
+  .map(([total, one, other]) => {
+    const [low, high] = [Math.min(one, other) * total, Math.max(one, other) * total];
+    return { total, window: fitted({ low, high }, total) };
+  });
+
+function expectInside(window: Window, total: number) {
+  expect(window.low).toBeGreaterThanOrEqual(0);
+  expect(window.high).toBeLessThanOrEqual(total * (1 + 1e-12));
+  expect(window.high).toBeGreaterThan(window.low);
+}
+
+test("however it is moved and zoomed, it stays inside of the trace", () => {
+  const steps = fc.array(
+    fc.oneof(
+      fc.record({ by: fc.double({ min: -3, max: 3, noNaN: true }) }),
+      fc.record({
+        factor: fc.double({ min: 0.01, max: 100, noNaN: true }),
+        at: fc.double({ min: 0, max: 1, noNaN: true }),
+      }),
+    ),
+  );
+  fc.assert(
+    fc.property(cases, steps, ({ total, window }, all) => {
+      let now = window;
+      for (const step of all) {
+        now = "by" in step ? panned(now, step.by, total) : zoomed(now, step.factor, step.at, total);
+        expectInside(now, total);
+      }
+    }),
+  );
+});
+
+test("zooming in keeps the moment under the pointer", () => {
+  fc.assert(
+    fc.property(
+      cases,
+      fc.double({ min: 0.2, max: 1, noNaN: true }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      ({ total, window }, factor, share) => {
+        const before = window.low + (window.high - window.low) * share;
+        const now = zoomed(window, factor, share, total);
+        const after = now.low + (now.high - now.low) * share;
+        expect(Math.abs(after - before)).toBeLessThanOrEqual(total * 1e-9 + 1e-6);
+      },
+    ),
+  );
+});
+
+test("zooming out far enough is all of it", () => {
+  fc.assert(
+    fc.property(cases, ({ total, window }) => {
+      expect(isWhole(zoomed(window, 1e15, 0.3, total), total)).toBe(true);
+    }),
+  );
+});
+
+test("what an address says is fitted, and nonsense is all of it", () => {
+  expect(windowOf(null, null, 1000)).toEqual({ low: 0, high: 1000 });
+  expect(windowOf(200, 700, 1000)).toEqual({ low: 200, high: 700 });
+  expect(windowOf(700, 200, 1000)).toEqual({ low: 0, high: 1000 });
+  expect(windowOf(-500, 200, 1000)).toEqual({ low: 0, high: 700 });
+});
+
+test("ticks are inside, evenly spaced and not too many", () => {
+  fc.assert(
+    fc.property(cases, fc.integer({ min: 1, max: 30 }), ({ window }, most) => {
+      const found = ticks(window, most);
+      expect(found.length).toBeLessThanOrEqual(most + 1);
+      for (const at of found) {
+        expect(at).toBeGreaterThanOrEqual(window.low - 1e-6);
+        expect(at).toBeLessThanOrEqual(window.high + 1e-6);
+      }
+    }),
+  );
+});

@@ -1,0 +1,59 @@
+/** The window of time that is seen, in nanoseconds after the begin of the trace. */
+
+export interface Window {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Nothing shorter is looked at: clocks are not that good. */
+const LEAST = 100;
+
+export function whole(total: number): Window {
+  return { low: 0, high: total };
+}
+
+export function isWhole(window: Window, total: number): boolean {
+  return window.low <= 0 && window.high >= total;
+}
+
+/** Moved and made longer until it fits: inside of the trace, and not too short. */
+export function fitted({ low, high }: Window, total: number): Window {
+  // What misses it by a rounding is all of it.
+  if (high - low > total * (1 - 1e-9)) return whole(total);
+  const length = Math.min(Math.max(high - low, Math.min(LEAST, total)), total);
+  const begin = Math.min(Math.max(low, 0), total - length);
+  return { low: begin, high: begin + length };
+}
+
+/** What an address names; what makes no sense is all of it. */
+export function windowOf(low: number | null, high: number | null, total: number): Window {
+  const [from, to] = [low ?? 0, high ?? total];
+  return from < to ? fitted({ low: from, high: to }, total) : whole(total);
+}
+
+/** Longer or shorter by a factor; the moment at `share` of it stays where it is. */
+export function zoomed(window: Window, factor: number, share: number, total: number): Window {
+  const length = window.high - window.low;
+  const at = window.low + length * share;
+  const wanted = Math.min(Math.max(length * factor, Math.min(LEAST, total)), total);
+  return fitted({ low: at - wanted * share, high: at + wanted * (1 - share) }, total);
+}
+
+/** Moved by a share of its length. */
+export function panned(window: Window, share: number, total: number): Window {
+  const by = (window.high - window.low) * share;
+  return fitted({ low: window.low + by, high: window.high + by }, total);
+}
+
+/** Moments that people count in, at most so many of them, all inside. */
+export function ticks({ low, high }: Window, most: number): number[] {
+  const step = niceStep((high - low) / Math.max(most, 1));
+  const found: number[] = [];
+  for (let i = Math.ceil(low / step); i * step <= high; i++) found.push(i * step);
+  return found;
+}
+
+function niceStep(least: number): number {
+  const size = 10 ** Math.floor(Math.log10(least));
+  return size * ([1, 2, 5].find((each) => each * size >= least) ?? 10);
+}

@@ -1,0 +1,81 @@
+/** From what the screen shows to what the API is asked. */
+
+import type { Asked } from "../../house/api";
+import { asked, type Stretch } from "../../house/range";
+import { partsOf } from "../../parts/facets";
+import type { TracesState } from "./fields";
+
+type Fitting = Pick<
+  TracesState,
+  "q" | "is" | "not" | "errors" | "roots" | "through" | "min" | "max"
+>;
+
+/** Which traces. */
+export function fitting(state: Fitting, stretch: Stretch): Asked {
+  return {
+    ...asked(stretch),
+    query: state.q,
+    filter: state.is,
+    exclude: state.not,
+    errors: state.errors,
+    roots: state.roots,
+    through: state.through,
+    min_trace_ms: state.min,
+    max_trace_ms: state.max,
+  };
+}
+
+const VALUES = 8;
+
+/** Facets: one question for all names that nothing was chosen from, and one for each of the others. */
+export function askedFor(asked: Asked, names: readonly string[]): Asked[] {
+  // What is demanded of whole traces says nothing of single spans.
+  const { through: _, min_trace_ms: __, max_trace_ms: ___, ...spans } = asked;
+  const pairs = [asked["filter"] ?? []].flat().map(String);
+  const nameOf = (pair: string) => partsOf(pair).name;
+  const chosen = names.filter((name) => pairs.some((pair) => nameOf(pair) === name));
+  const others = names.filter((name) => !chosen.includes(name));
+  return [
+    ...(others.length ? [{ ...spans, name: others, limit: VALUES }] : []),
+    ...chosen.map((name) => ({
+      ...spans,
+      filter: pairs.filter((pair) => nameOf(pair) !== name),
+      name: [name],
+      limit: VALUES,
+    })),
+  ];
+}
+
+/** The words that are looked for in the opened trace: what was found is marked there. */
+export function carried(q: string): Record<string, string> {
+  return q.trim() ? { q } : {};
+}
+
+const UNIT_MS: ReadonlyMap<string, number> = new Map([
+  ["", 1],
+  ["ns", 1e-6],
+  ["us", 1e-3],
+  ["µs", 1e-3],
+  ["ms", 1],
+  ["s", 1000],
+  ["m", 60_000],
+  ["min", 60_000],
+  ["h", 3_600_000],
+]);
+
+/** `250`, `250ms`, `1.5 s`, `2m` in milliseconds; null when it is none of these. */
+export function millisOf(typed: string): number | null {
+  const match = /^(\d+(?:\.\d+)?)\s*([a-zµ]*)$/.exec(typed.trim().toLowerCase());
+  const unit = UNIT_MS.get(match?.[2] ?? "none");
+  return match && unit ? Number((Number(match[1]) * unit).toPrecision(12)) : null;
+}
+
+/** That, as it is typed. */
+export function typedMillis(ms: number | null): string {
+  if (ms === null) return "";
+  const digits = (value: number) => String(Number(value.toPrecision(6)));
+  if (ms >= 60_000 && ms % 60_000 === 0) return `${digits(ms / 60_000)}m`;
+  if (ms >= 1000) return `${digits(ms / 1000)}s`;
+  if (ms >= 1 || ms === 0) return `${digits(ms)}ms`;
+  return `${digits(ms * 1000)}us`;
+}

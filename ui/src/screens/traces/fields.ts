@@ -1,0 +1,42 @@
+/** What the traces screen shows, as its address has it. */
+
+import { choice, codec, flag, number, type StateOf, text, texts } from "../../house/codec";
+import { rangeFields } from "../../house/range";
+
+/** Which values are counted when nobody says. */
+export const FACETS = [
+  "service_name",
+  "name",
+  "status_code",
+  "kind",
+  "http_route",
+  "http_response_status_code",
+] as const;
+
+export const ORDERS = ["newest", "longest", "spans", "errors"] as const;
+export type Order = (typeof ORDERS)[number];
+
+export const fields = codec({
+  /** The search box: what a span of the trace must fit. */
+  q: text(),
+  /** `name=value`: that span has one of the values of each name, and none of `not`. */
+  is: texts(),
+  not: texts(),
+  errors: flag(),
+  roots: flag(),
+  /** Services that the trace goes through, all of them. */
+  through: texts(),
+  /** How long the trace took, in milliseconds. */
+  min: number(),
+  max: number(),
+  order: choice(ORDERS, "newest"),
+  /** What is there at all: the facets, the picture. */
+  side: flag(true),
+  dots: flag(true),
+  facets: texts(FACETS),
+});
+
+export type TracesState = StateOf<typeof fields.shape>;
+
+/** The same with the time, for what changes both in one step. */
+export const fieldsWithTime = codec({ ...fields.shape, ...rangeFields });

@@ -1,0 +1,44 @@
+/** How many different things each service sends, at least: questions about a part of the rows. */
+
+import type { SqlAnswer } from "../../house/answers";
+import { send } from "../../house/api";
+import { asked, type Stretch } from "../../house/range";
+
+const SERVICES_MAX = 10_000;
+/** Of each table, that are looked at: enough to find what there is, and quick. */
+export const ROWS_MAX = 100_000;
+
+export interface Cardinality {
+  /** Different series of metrics: name, attributes, instance. Estimated. */
+  readonly series: ReadonlyMap<string, number>;
+  /** Different names of attributes of spans, and of logs. */
+  readonly spanKeys: ReadonlyMap<string, number>;
+  readonly logKeys: ReadonlyMap<string, number>;
+}
+
+export async function cardinalityOf(stretch: Stretch, signal: AbortSignal): Promise<Cardinality> {
+  const { since, until } = asked(stretch);
+  const where = `time >= TIMESTAMP '${since}' AND time < TIMESTAMP '${until}'`;
+  const some = (table: string, columns: string) =>
+    `(SELECT service_name, ${columns} FROM ${table} WHERE ${where} LIMIT ${ROWS_MAX})`;
+  const keys = (table: string) =>
+    `SELECT service_name, count(DISTINCT key) FROM (SELECT service_name, ` +
+    `unnest(map_keys(attributes)) AS key FROM ${some(table, "attributes")}) ` +
+    `GROUP BY 1 LIMIT ${SERVICES_MAX}`;
+  const series =
+    `SELECT service_name, approx_distinct(concat_ws('|', metric_name, service_instance_id, ` +
+    `array_to_string(map_keys(attributes), '|'), array_to_string(map_values(attributes), '|'))) ` +
+    `FROM ${some("metrics", "metric_name, service_instance_id, attributes")} ` +
+    `GROUP BY 1 LIMIT ${SERVICES_MAX}`;
+  // One after the other: each may need a process of its own on the node.
+  return {
+    series: await counts(series, signal),
+    spanKeys: await counts(keys("spans"), signal),
+    logKeys: await counts(keys("logs"), signal),
+  };
+}
+
+async function counts(sql: string, signal: AbortSignal): Promise<Map<string, number>> {
+  const { rows } = await send<SqlAnswer>("POST", "api/v1/sql", { sql }, signal);
+  return new Map(rows.map(([service, count]) => [String(service), Number(count)]));
+}
