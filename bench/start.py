@@ -39,9 +39,9 @@ Case = dict[str, object]
 class Running:
     """A node as a process. `took` is how long it was until it accepted."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0")
-        command = [*COMMAND, "up", "--data", str(folder), *ports, "--json"]
+        command = [*COMMAND, "up", "--data", str(folder), *ports, "--json", *options]
         begin = time.perf_counter()
         with (folder.with_suffix(".err")).open("ab") as errors:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
@@ -70,12 +70,15 @@ def runs(*arguments: str) -> float:
     )
 
 
-def case_of(name: str, ours: float, peer: float | None, bar: float, **more: object) -> Case:
+def case_of(
+    name: str, ours: float, peer: float | None, bar: float, unit: str = "s", **more: object
+) -> Case:
+    """One line of a result; `ours` is well when it is at most `bar`."""
     case: Case = {
         "case": name,
         "ours": round(ours, 3),
         "peer": None if peer is None else round(peer, 3),
-        "unit": "s",
+        "unit": unit,
         "ratio": round(ours / (peer or bar), 3),
         "bar": bar,
         "ok": ours <= bar,
