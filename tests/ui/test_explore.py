@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 import frazil
 from tests.cli.test_asking import wait_for
 from tests.clients.node import Node
-from tests.ui.watched import violations, watched
+from tests.ui.watched import eventually, violations, watched
 
 DURATION = "http.server.request.duration"
 KINDS = [
@@ -33,6 +33,9 @@ KINDS = [
 EVIL = '<img src=x onerror="window.hacked=1">\u202e\x00"\'&{{7*7}}'
 SEEN = 10
 """Pixels of a line, at least; most of its edge is mixed with what is behind it."""
+EXEMPLAR = "rgb(255, 212, 59)"
+DOT = 40
+"""A pixel that is inside of one, not at its edge."""
 LINES = 60
 """More than are drawn."""
 
@@ -104,7 +107,7 @@ def test_every_kind_is_drawn(
         expect(pressed).to_have_attribute("aria-pressed", "true")
     expect(legend(page)).to_have_count(len(aggregates))
     expect(legend(page).first.locator("td").last).to_contain_text(re.compile(rf"\d.*{unit}"))
-    assert len(places_of(page, swatch(page))) >= SEEN
+    eventually(page, lambda: len(places_of(page, swatch(page))) >= SEEN)
     has_rate = choices.get_by_role("button", name="rate", exact=True)
     expect(has_rate).to_have_count(0 if kind in ("gauge", "sum") else 1)
     assert_sql_runs(page, name)
@@ -173,8 +176,8 @@ def test_a_line_is_shown_alone(page: Page) -> None:
     legend(page).nth(1).get_by_role("button").click()
     expect(page).to_have_url(re.compile("only="))
     expect(legend(page).first).to_have_class(re.compile("off"))
+    eventually(page, lambda: not places_of(page, first))
     assert len(places_of(page, second)) >= SEEN
-    assert not places_of(page, first)
     legend(page).nth(1).get_by_role("button").click()
     expect(page).not_to_have_url(re.compile("only="))
 
@@ -185,7 +188,8 @@ def test_exemplars_lead_to_their_traces_from_the_list_and_from_the_chart(page: P
     link = exemplars.get_by_role("link").first
     expect(link).to_have_attribute("href", re.compile(r"/trace/[0-9a-f]{32}\?.*span=[0-9a-f]{16}"))
     expect(legend(page)).to_have_count(1)
-    x, y = places_of(page, "rgb(255, 212, 59)")[40]
+    eventually(page, lambda: len(places_of(page, EXEMPLAR)) > DOT)
+    x, y = places_of(page, EXEMPLAR)[DOT]
     box = chart(page).locator("canvas").bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + x, box["y"] + y)

@@ -47,7 +47,7 @@ def test_a_query_is_written_and_run_by_keys(page: Page, node: Node) -> None:
     page.keyboard.press("Control+Enter")
     wanted = frazil.connect(node.url).sql(COUNTS).fetchall()
     expect(grid(page)).to_contain_text(str(wanted[0][1]))
-    assert grid(page).get_by_role("row").count() == len(wanted) + 1
+    expect(grid(page).get_by_role("row")).to_have_count(len(wanted) + 1)
     expect(page).to_have_url(re.compile("q=SELECT"))
     page.reload()
     expect(grid(page)).to_contain_text(str(wanted[0][1]))
@@ -166,6 +166,7 @@ def test_a_value_is_shown_whole_and_copied(page: Page) -> None:
 
 def test_ids_lead_to_the_trace(page: Page) -> None:
     page.goto(address("SELECT trace_id, span_id FROM spans WHERE kind = 'SERVER' LIMIT 1"))
+    expect(grid(page).get_by_role("link")).to_have_count(2)
     trace, span = grid(page).get_by_role("link").all_text_contents()
     grid(page).get_by_role("link", name=span, exact=True).click()
     expect(page).to_have_url(re.compile(rf"/trace/{trace}\?.*span={span}"))

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.cli import shop
 from tests.cli.test_asking import wait_for
 from tests.clients.node import Node
-from tests.ui.watched import violations, watched
+from tests.ui.watched import eventually, violations, watched
 
 HOSTILE_TRACE = "bb" * 16
 HOSTILE = (
@@ -271,8 +271,7 @@ def test_the_critical_path_is_drawn_when_asked_for(small: Page) -> None:
         "aria-pressed", "true"
     )
     expect(small).to_have_url(re.compile("critical=1"))
-    small.wait_for_function("() => new Promise((done) => requestAnimationFrame(() => done(true)))")
-    assert small.get_by_role("treegrid").screenshot() != before
+    eventually(small, lambda: small.get_by_role("treegrid").screenshot() != before)
 
 
 def test_attributes_are_filtered_and_lead_elsewhere(page: Page, node: Node) -> None:

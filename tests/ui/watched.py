@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 AXE = Path(__file__).parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 TIMEOUT_MS = 20_000
 """For whatever is waited for, also on a machine that is busy otherwise."""
+POLL_MS = 50
 expect.set_options(timeout=TIMEOUT_MS)
 
 CALM = """() => document.querySelector(".busy.shown, .old, .stale") === null
@@ -64,6 +66,14 @@ def watched(
     finally:
         context.close()
     assert not complaints, "\n".join(complaints)
+
+
+def eventually(page: Page, holds: Callable[[], object]) -> None:
+    """Wait for something that no locator can say: what is drawn, or true of many parts at once."""
+    until = time.monotonic() + TIMEOUT_MS / 1000
+    while not holds():
+        assert time.monotonic() < until, "it never held"
+        page.wait_for_timeout(POLL_MS)
 
 
 def violations(page: Page) -> list[str]:
