@@ -10,6 +10,7 @@ import {
   type MetricAsked,
   parametersOf,
   QUANTILES,
+  servicesOf,
   summed,
   toggled,
   typicalDistanceS,
@@ -150,5 +151,30 @@ describe("an answer as lines", () => {
   it("is summed up without its gaps", () => {
     expect(summed([null, 1, undefined, 3, null])).toEqual({ last: 3, min: 1, max: 3, avg: 2 });
     expect(summed([null]).last).toBeNull();
+  });
+});
+
+describe("services of lines", () => {
+  const line = (labels: Record<string, string | null>) => ({
+    name: "a line",
+    labels,
+    aggregate: "rate",
+    values: [],
+  });
+
+  it("are known when each line is one service, and nothing else", () => {
+    const both = [line({ service_name: "cart" }), line({ service_name: "mailer" })];
+    expect(servicesOf(both)).toEqual(["cart", "mailer"]);
+  });
+
+  it.each([
+    ["no lines", []],
+    ["no labels", [line({})]],
+    ["another label", [line({ host: "a" })]],
+    ["one more label", [line({ service_name: "cart", host: "a" })]],
+    ["nobody's", [line({ service_name: "cart" }), line({ service_name: null })]],
+    ["two lines of one", [line({ service_name: "cart" }), line({ service_name: "cart" })]],
+  ])("are not known of %s", (_, lines) => {
+    expect(servicesOf(lines)).toBeNull();
   });
 });

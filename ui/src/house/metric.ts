@@ -12,6 +12,8 @@ const GROWING = ["rate", "increase"] as const;
 /** Series of one question; a chart with more cannot be read. */
 export const SERIES_MAX = 50;
 
+const SERVICE = "service_name";
+
 /** What a metric is, as far as it matters for what can be asked. */
 export interface Kind {
   readonly type: string;
@@ -47,6 +49,16 @@ export interface Drawn {
   readonly lines: readonly Line[];
   /** There are more series than are drawn. */
   readonly isCut: boolean;
+}
+
+/** The service of each line, when each is of another: they have colours of their own. */
+export function servicesOf(lines: readonly Line[]): readonly string[] | null {
+  const services = lines.flatMap(({ labels }) => {
+    const [[name, value] = [], ...others] = Object.entries(labels);
+    return name === SERVICE && value && !others.length ? [value] : [];
+  });
+  const isOfEach = services.length > 0 && new Set(services).size === lines.length;
+  return isOfEach ? services : null;
 }
 
 /** What makes sense for a kind of metric; the most useful comes first. */
