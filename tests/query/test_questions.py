@@ -346,6 +346,30 @@ def test_who_calls_whom(ask: Ask) -> None:
     assert found == [("web", "cart", 3, 1), ("cart", "db", 1, 0)]
     slowest = dependencies(ask)[0]
     assert 20 * MS <= slowest.p95_nano <= slowest.p99_nano <= 250 * MS
+    assert not any(one.is_linked for one in dependencies(ask))
+
+
+def test_who_works_on_what_another_has_left() -> None:
+    """Messages: a span is linked to those that sent what it works on, each of which counts."""
+    empty = {"trace_state": "", "attributes": [], "dropped_attributes_count": 0, "flags": 0}
+    sent = {
+        number: {"trace_id": f"{1:032x}", "span_id": under(number), **empty} for number in (1, 2, 9)
+    }
+    rows = [
+        span(1, 0, 10, "shop", "send", kind="PRODUCER"),
+        span(2, 5, 10, "shop", "send", kind="PRODUCER"),
+        span(3, 500, 40, "mailer", "process", of=2, links=[sent[1], sent[2], sent[9]]),
+        span(4, 600, 60, "mailer", "process", of=3, links=[sent[2]], status_code="ERROR"),
+        span(5, 700, 10, "shop", "look again", of=4, links=[sent[1]]),
+        span(6, 6, 1, "bank", "pay", parent_span_id=under(1)),
+    ]
+    context = datafusion.SessionContext()
+    context.register_record_batches("spans", [table_of(rows, SPANS).to_batches()])
+    found = dependencies(lambda sql: context.sql(sql).to_arrow_table())
+    shown = [(one.caller, one.callee, one.is_linked, one.call_count) for one in found]
+    assert shown == [("shop", "mailer", True, 3), ("shop", "bank", False, 1)]
+    assert found[0].error_count == 1
+    assert 40 * MS <= found[0].p95_nano <= 60 * MS
 
 
 def test_a_histogram_by_severity(ask: Ask) -> None:

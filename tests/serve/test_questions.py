@@ -369,7 +369,28 @@ def test_who_calls_whom(there: Served, sent: Sent) -> None:
         if caller is not None and caller != told.service:
             calls[caller, told.service] += 1
     found = get(there, "dependencies")["dependencies"]
-    assert {(each["caller"], each["callee"]): each["call_count"] for each in found} == calls
+    called = {
+        (each["caller"], each["callee"]): each["call_count"]
+        for each in found
+        if not each["is_linked"]
+    }
+    assert called == calls
+
+
+def test_who_works_on_what_another_has_left(there: Served, sent: Sent) -> None:
+    owner = {(told.record.trace_id, told.record.span_id): told.service for told in sent.spans}
+    links: Counter[tuple[str, str]] = Counter()
+    for told in sent.spans:
+        for link in told.record.links:
+            sender = owner.get((link.trace_id, link.span_id))
+            if sender is not None and sender != told.service:
+                links[sender, told.service] += 1
+    assert links["checkout", "mailer"] > 0
+    found = get(there, "dependencies")["dependencies"]
+    linked = {
+        (each["caller"], each["callee"]): each["call_count"] for each in found if each["is_linked"]
+    }
+    assert linked == links
 
 
 def test_metrics_and_their_labels(there: Served, sent: Sent) -> None:

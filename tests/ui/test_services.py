@@ -124,6 +124,8 @@ def test_the_map_has_every_service_and_every_call(page: Page) -> None:
     expect(drawn.locator("a.service")).to_have_count(SERVICES, timeout=FIRST_JOIN_MS)
     call = drawn.get_by_role("link", name=re.compile("^checkout calls payment"))
     expect(call.locator("title")).to_have_text(re.compile(r"per second, [\d.]+ % errors, p95 "))
+    left = drawn.get_by_role("link", name=re.compile("^checkout leaves work for mailer"))
+    expect(left.locator(".line")).to_have_css("stroke-dasharray", re.compile(r"\d"))
     steady = drawn.get_by_role("link", name=re.compile("^gateway calls recommendation"))
     ink = "each => getComputedStyle(each).stroke"
     assert call.locator(".line").evaluate(ink) != steady.locator(".line").evaluate(ink)

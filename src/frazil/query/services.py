@@ -171,10 +171,12 @@ def failures(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """One service calls another."""
+    """One service calls another, or works on what another has left for it."""
 
     caller: str
     callee: str
+    is_linked: bool
+    """By links between spans, as messages have them: the caller does not wait."""
     call_count: int
     error_count: int
     p95_nano: int
@@ -182,17 +184,33 @@ class Dependency:
 
 
 def dependencies(ask: Ask, *, within: Range = ALWAYS) -> list[Dependency]:
-    """Who calls whom: spans whose parent belongs to another service."""
-    conditions = [*within.conditions("child.time"), *within.conditions("parent.time")]
+    """Who calls whom: spans whose parent, or a span that they are linked to, belongs to another
+    service. The most frequent come first."""
+    facts = "service_name, status_code, duration_nano"
+    fitting = within.conditions()
+    called = f"SELECT trace_id, parent_span_id AS span_id, {facts} FROM spans {where(fitting)}"
+    found = _between(ask, called, within, is_linked=False)
+    # Most have none: then the spans need not be joined once more.
+    linked = where([*fitting, "cardinality(links) > 0"])
+    if ask(f"SELECT 1 FROM spans {linked} LIMIT 1").num_rows:
+        links = f"SELECT unnest(links) AS link, {facts} FROM spans {linked}"
+        left = f"SELECT link['trace_id'] AS trace_id, link['span_id'] AS span_id, {facts}"
+        found += _between(ask, f"{left} FROM ({links})", within, is_linked=True)
+    found.sort(key=lambda each: (-each.call_count, each.caller, each.callee, each.is_linked))
+    return found[:LIMIT_MAX]
+
+
+def _between(ask: Ask, called: str, within: Range, *, is_linked: bool) -> list[Dependency]:
+    """`called` gives facts of spans, and which span each of them has to do with."""
+    conditions = ["callee.service_name <> caller.service_name", *within.conditions("caller.time")]
     rows = ask(
-        "SELECT parent.service_name AS caller, child.service_name AS callee, "
-        f"count(*) AS call_count, {ERRORS.format('child.')} AS error_count, "
-        f"{_percentile(0.95, 'child.duration_nano')} AS p95_nano, "
-        f"{_percentile(0.99, 'child.duration_nano')} AS p99_nano "
-        "FROM spans AS child JOIN spans AS parent ON child.trace_id = parent.trace_id "
-        "AND child.parent_span_id = parent.span_id "
-        f"{where(['child.service_name <> parent.service_name', *conditions])} "
-        "GROUP BY parent.service_name, child.service_name "
+        "SELECT caller.service_name AS caller, callee.service_name AS callee, "
+        f"count(*) AS call_count, {ERRORS.format('callee.')} AS error_count, "
+        f"{_percentile(0.95, 'callee.duration_nano')} AS p95_nano, "
+        f"{_percentile(0.99, 'callee.duration_nano')} AS p99_nano "
+        f"FROM ({called}) AS callee JOIN spans AS caller ON callee.trace_id = caller.trace_id "
+        f"AND callee.span_id = caller.span_id {where(conditions)} "
+        "GROUP BY caller.service_name, callee.service_name "
         f"ORDER BY call_count DESC, caller, callee LIMIT {LIMIT_MAX}"
     )
-    return [Dependency(**row) for row in rows.to_pylist()]
+    return [Dependency(**row, is_linked=is_linked) for row in rows.to_pylist()]

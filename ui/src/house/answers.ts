@@ -97,6 +97,7 @@ export interface DependenciesAnswer {
 export interface Dependency {
   caller: string;
   callee: string;
+  is_linked: boolean;
   call_count: number;
   error_count: number;
   p95_nano: number;

@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 
 import type { Dependency } from "../../house/answers";
-import { fitted, graphOf, widthOf, zoomed } from "./graph";
+import { fitted, graphOf, tracesOf, widthOf, zoomed } from "./graph";
 import { curveOf, layout, NODE } from "./layout";
 
-function call(caller: string, callee: string, call_count = 1): Dependency {
-  return { caller, callee, call_count, error_count: 0, p95_nano: 1, p99_nano: 1 };
+function call(caller: string, callee: string, call_count = 1, is_linked = false): Dependency {
+  return { caller, callee, is_linked, call_count, error_count: 0, p95_nano: 1, p99_nano: 1 };
 }
 
 // Also names that mean something to objects, or to who joins texts.
@@ -29,6 +29,17 @@ test("every service and every call is drawn, whatever they are called", () => {
     }),
     { numRuns: 30 },
   );
+});
+
+test("a call and a message between the same two are two lines", () => {
+  const graph = graphOf([], [call("shop", "mailer"), call("shop", "mailer", 2, true)]);
+  const paths = layout(graph).calls.map(({ path }) => path);
+  expect(new Set(paths).size).toBe(2);
+});
+
+test("messages are looked at where they are worked on, which is another trace", () => {
+  expect(tracesOf(call("shop", "mailer"))).toEqual({ through: ["shop", "mailer"] });
+  expect(tracesOf(call("shop", "mailer", 1, true))).toEqual({ is: ["service_name=mailer"] });
 });
 
 test("a service without calls is there, one without spans is not", () => {

@@ -45,6 +45,11 @@ export function graphOf(services: readonly Service[], calls: readonly Dependency
   };
 }
 
+/** Where calls are looked at: traces through both, or, by links, those of who works on messages. */
+export function tracesOf({ caller, callee, is_linked }: Dependency): Record<string, string[]> {
+  return is_linked ? { is: [`service_name=${callee}`] } : { through: [caller, callee] };
+}
+
 /** By the square root: ten times as many calls are about three times as wide. */
 export function widthOf(callCount: number, most: number): number {
   return 1 + 5 * Math.sqrt(callCount / Math.max(1, most));

@@ -29,7 +29,7 @@ export interface DrawnCall {
 
 /** Callers on the left, in as few crossings as can be found. */
 export function layout(graph: Graph): Drawing {
-  const dagre = new Dagre({ multigraph: false });
+  const dagre = new Dagre({ multigraph: true });
   dagre.setGraph({
     rankdir: "LR",
     nodesep: 22,
@@ -40,17 +40,17 @@ export function layout(graph: Graph): Drawing {
   });
   // Names of services may be anything; places are only numbers.
   graph.services.forEach((_, place) => dagre.setNode(String(place), { ...NODE }));
-  for (const { from, to } of graph.calls) {
-    dagre.setEdge(String(from), String(to), { ...LABEL, labelpos: "c" });
-  }
+  graph.calls.forEach(({ from, to }, i) => {
+    dagre.setEdge(String(from), String(to), { ...LABEL, labelpos: "c" }, String(i));
+  });
   arrange(dagre);
   const { width = 0, height = 0 } = dagre.graph();
   return {
     width: Number.isFinite(width) ? width : 0,
     height: Number.isFinite(height) ? height : 0,
     services: graph.services.map((_, place) => pointOf(dagre.node(String(place)))),
-    calls: graph.calls.map(({ from, to }) => {
-      const edge = dagre.edge(String(from), String(to));
+    calls: graph.calls.map(({ from, to }, i) => {
+      const edge = dagre.edge(String(from), String(to), String(i));
       return { path: curveOf(edge.points ?? []), label: pointOf(edge) };
     }),
   };
