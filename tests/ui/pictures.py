@@ -7,25 +7,31 @@ python -m tests.ui.pictures logs sql   only these
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
 import frazil
-from tests.clients.node import Node
+from tests.clients.node import COMMAND, Node
 from tests.ui.browser import chromium
 from tests.ui.conftest import send_past
-from tests.ui.watched import THEMES, watched
+from tests.ui.watched import CALM, THEMES, watched
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 WIDTH, HEIGHT = 1440, 900
 SETTLED_MS = 3000
 """Charts are drawn, and answers are there."""
+RIVER_MS = 20_000
+"""The lines of the river have some length."""
+LIVE_S = 30
+"""Between the first and the second snapshot."""
 
 Show = Callable[[Page, str], None]
 
@@ -62,6 +68,17 @@ def _map(page: Page, _: str) -> None:
     page.get_by_role("tab", name="Map").click()
 
 
+def _pipeline(page: Page, _: str) -> None:
+    _open(page, "/pipeline")
+    page.wait_for_timeout(RIVER_MS)
+
+
+def _volume(page: Page, _: str) -> None:
+    """How many different values there are is counted last."""
+    _open(page, "/volume?from=30m")
+    expect(page.get_by_role("cell", name="…")).to_have_count(0)
+
+
 def _dashboard(page: Page, _: str) -> None:
     """Made for the first picture, and there for the second."""
     _open(page, "/dashboards")
@@ -93,10 +110,25 @@ SCREENS: dict[str, Show] = {
     ),
     "dashboard": _dashboard,
     "sql": _address("/sql", q=SLOWEST),
-    "pipeline": _address("/pipeline"),
+    "pipeline": _pipeline,
     "lake": _address("/lake", table="spans"),
-    "volume": _address("/volume", **{"from": "30m"}),
+    "volume": _volume,
 }
+
+
+@contextmanager
+def _customers(node: Node) -> Iterator[None]:
+    """The shop goes on meanwhile."""
+    endpoint = f"http://127.0.0.1:{node.http_port}"
+    options = ("--backfill", "0", "--rate", "20", "--seconds", "3600", "--seed", "8")
+    shop = subprocess.Popen(
+        [*COMMAND, "demo", "--endpoint", endpoint, *options], stdout=subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        shop.terminate()
+        shop.wait()
 
 
 def main(names: list[str]) -> int:
@@ -107,6 +139,9 @@ def main(names: list[str]) -> int:
         send_past(node)
         asked = frazil.connect(node.url)
         asked.flush()
+        stack.enter_context(_customers(node))
+        time.sleep(LIVE_S)
+        asked.flush()
         failures = asked.get("/api/v1/failures", {"since": "1h"})["failures"]
         trace_id = next(each["last_trace_id"] for each in failures if each["message"] == WHY)
         browser = stack.enter_context(chromium())
@@ -114,6 +149,7 @@ def main(names: list[str]) -> int:
             for name in names or SCREENS:
                 with watched(browser, node.url, width=WIDTH, height=HEIGHT, theme=theme) as page:
                     SCREENS[name](page, trace_id)
+                    page.wait_for_function(CALM)
                     page.wait_for_timeout(SETTLED_MS)
                     page.screenshot(path=PICTURES / f"{name}-{theme}.png")
     return 0
