@@ -1,9 +1,16 @@
-"""What every test shares: how Hypothesis searches. Fixtures live next to their tests."""
+"""What every test shares: how Hypothesis searches, how Java compiles. Fixtures live next to their
+tests."""
 
 from __future__ import annotations
+
+import os
 
 from hypothesis import settings
 
 # No deadline: a slow machine is not a broken promise. The blob replays a failure elsewhere.
 settings.register_profile("frazil", deadline=None, print_blob=True)
 settings.load_profile("frazil")
+
+# Tests start some thirty Sparks that live for seconds: compiling their code well costs twice the
+# time of running it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
