@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.clients.node import Node
 from tests.ui.spans import ODD_NAMES, send_odd_traces
@@ -35,6 +35,18 @@ def all_between(page: Page, low: float, high: float) -> bool:
 
 def asked_of(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlparse(page.url).query)
+
+
+def change(page: Page, by: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Have the node give other traces than it would."""
+
+    def answer(route: Route) -> None:
+        response = route.fetch()
+        found = response.json()
+        by(found["traces"])
+        route.fulfill(response=response, json=found)
+
+    page.route(re.compile(r"/api/v1/traces\?"), answer)
 
 
 def test_traces_are_there_without_choosing_anything(page: Page) -> None:
@@ -181,6 +193,24 @@ def test_pages_follow_each_other_while_scrolling(page: Page) -> None:
     rows = page.get_by_role("list", name="Traces")
     rows.evaluate("element => element.scrollTo(0, element.scrollHeight)")
     expect(told).to_contain_text("100 so far")
+
+
+def test_a_trace_that_moved_to_a_later_page_stands_there_once(page: Page) -> None:
+    """It got another span in between."""
+    pages: list[list[dict[str, Any]]] = []
+
+    def repeat(traces: list[dict[str, Any]]) -> None:
+        pages.append(traces)
+        if len(pages) > 1:
+            traces[0] = pages[0][-1]
+
+    change(page, repeat)
+    page.goto("/traces")
+    told = page.get_by_role("status").filter(has_text="in the list")
+    expect(told).to_contain_text("50 so far")
+    rows = page.get_by_role("list", name="Traces")
+    rows.evaluate("element => element.scrollTo(0, element.scrollHeight)")
+    expect(told).to_contain_text("99 so far")
 
 
 def test_keys_walk_through_the_list(page: Page) -> None:

@@ -37,7 +37,7 @@ export class Pages {
     get<TracesAnswer>("api/v1/traces", { ...this.asked, limit: PAGE, after }, abort.signal).then(
       (answer) => {
         if (abort.signal.aborted) return;
-        this.rows = after === null ? answer.traces : [...this.rows, ...answer.traces];
+        this.rows = after === null ? answer.traces : joined(this.rows, answer.traces);
         this.cursor = answer.cursor;
         this.hasMore = answer.cursor !== null;
         this.isKnown = true;
@@ -53,4 +53,10 @@ export class Pages {
       },
     );
   }
+}
+
+/** A trace that got another span since its page was asked may come again with a later one. */
+function joined(before: readonly TraceSummary[], next: readonly TraceSummary[]): TraceSummary[] {
+  const known = new Set(before.map((trace) => trace.trace_id));
+  return [...before, ...next.filter((trace) => !known.has(trace.trace_id))];
 }
