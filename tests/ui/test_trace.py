@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.cli import shop
 from tests.cli.test_asking import wait_for
 from tests.clients.node import Node
-from tests.ui.watched import eventually, violations, watched
+from tests.ui.watched import eventually, is_seamless, violations, watched
 
 HOSTILE_TRACE = "bb" * 16
 HOSTILE = (
@@ -310,6 +310,41 @@ def test_logs_and_spans_lead_to_each_other(small: Page) -> None:
     expect(small).to_have_url(re.compile(f"span={shop.FAILED}"))
     part_of_panel(small, "Logs").click()
     expect(panel(small).get_by_role("list", name="Logs of the span")).to_contain_text("no money")
+
+
+def test_lines_of_any_height_lie_below_each_other(small: Page) -> None:
+    """And the line of the span that is chosen is seen, however far down it is."""
+
+    def answer(route: Route) -> None:
+        response = route.fetch()
+        found = response.json()
+        found["logs"] = [
+            {
+                **found["logs"][0],
+                "cursor": f"line {number}",
+                "body": "\n".join(["once more"] * (1 + number % 4)),
+                "span_id": shop.FAILED if number == 250 else shop.ROOT,
+            }
+            for number in range(300)
+        ]
+        route.fulfill(response=response, json=found)
+
+    small.route(re.compile(r"/api/v1/logs\?"), answer)
+    small.goto(f"/trace/{shop.TRACE}?tab=logs&span={shop.FAILED}")
+    logs = small.get_by_role("list", name="Logs of the trace")
+    chosen = logs.locator("[aria-posinset='251']")
+    expect(chosen).to_be_in_viewport(ratio=0.9)
+    eventually(small, lambda: is_seamless(logs))
+    expect(chosen).to_be_in_viewport(ratio=0.9)
+    last = logs.locator("[aria-posinset='300']")
+
+    def is_at_the_end() -> bool:
+        # It moves on as long as lines are seen that are higher than was thought.
+        logs.evaluate("element => element.scrollTo(0, element.scrollHeight)")
+        return last.is_visible()
+
+    eventually(small, is_at_the_end)
+    eventually(small, lambda: is_seamless(logs))
 
 
 def test_dots_of_logs_say_what_was_logged(small: Page) -> None:

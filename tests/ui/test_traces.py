@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.clients.node import Node
 from tests.ui.spans import ODD_NAMES, send_odd_traces
-from tests.ui.watched import eventually, violations, watched
+from tests.ui.watched import eventually, is_seamless, violations, watched
 
 DURATION = re.compile(r"([\d.]+) (ns|µs|ms|s|min)")
 MS = {"ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1000.0, "min": 60_000.0}
@@ -226,6 +226,33 @@ def test_keys_walk_through_the_list(page: Page) -> None:
     trace = lines(page).nth(0).get_attribute("data-trace")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"/trace/{trace}"))
+
+
+def test_a_trace_keeps_focus_and_height_when_others_come_before_it(
+    browser: Browser, node: Node
+) -> None:
+    """On a phone a trace that failed is higher than others."""
+
+    def fail(traces: list[dict[str, Any]]) -> None:
+        traces[0]["error_count"] = 3
+
+    def precede(traces: list[dict[str, Any]]) -> None:
+        fail(traces)
+        traces.insert(0, {**traces[0], "trace_id": "ab" * 16, "error_count": 0})
+
+    with watched(browser, node.url, width=360, height=740) as page:
+        change(page, fail)
+        page.goto("/traces")
+        expect(lines(page).first).to_contain_text("3 failed")
+        page.locator("#screen").focus()
+        page.keyboard.press("j")
+        expect(lines(page).nth(0)).to_be_focused()
+        trace = str(lines(page).nth(0).get_attribute("data-trace"))
+        change(page, precede)
+        page.keyboard.press("r")
+        expect(lines(page).nth(1)).to_have_attribute("data-trace", trace)
+        expect(lines(page).nth(1)).to_be_focused()
+        eventually(page, lambda: is_seamless(page.get_by_role("list", name="Traces")))
 
 
 def test_the_search_goes_along_into_the_trace(page: Page) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, expect
 
 AXE = Path(__file__).parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 TIMEOUT_MS = 20_000
@@ -19,6 +19,13 @@ expect.set_options(timeout=TIMEOUT_MS)
 CALM = """() => document.querySelector(".busy.shown, .old, .stale") === null
     && document.getAnimations().every((each) => each.effect?.getTiming().iterations === Infinity
         || each.playState !== "running")"""
+
+SEAMLESS = """(list) => {
+    const boxes = [...list.querySelectorAll("[role=listitem]")]
+        .map((row) => row.getBoundingClientRect())
+        .sort((one, other) => one.top - other.top);
+    return boxes.slice(1).every((box, before) => Math.abs(box.top - boxes[before].bottom) < 1);
+}"""
 
 Theme = Literal["dark", "light"]
 THEMES: tuple[Theme, ...] = ("dark", "light")
@@ -74,6 +81,11 @@ def eventually(page: Page, holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < until, "it never held"
         page.wait_for_timeout(POLL_MS)
+
+
+def is_seamless(rows: Locator) -> bool:
+    """Does each row of a list begin where the one above it ends?"""
+    return bool(rows.evaluate(SEAMLESS))
 
 
 def violations(page: Page) -> list[str]:
