@@ -77,10 +77,10 @@ def test_facets_count_include_exclude_and_become_columns(page: Page) -> None:
     expect(lines(page).filter(has_text="INFO")).to_have_count(0)
     page.get_by_role("button", name="Remove the filter not severity: INFO").click()
     expect(page).not_to_have_url(re.compile("not="))
-    facets.get_by_role("button", name="Without service_name checkout").click()
+    facets.get_by_role("button", name="Without Service checkout").click()
     expect(page).to_have_url(re.compile("not=service_name%3Dcheckout"))
     page.get_by_role("button", name="Remove all").click()
-    page.get_by_label("Add a field to count").fill("resource.service.version")
+    page.get_by_label("Add a facet").fill("resource.service.version")
     page.keyboard.press("Enter")
     added = facets.get_by_role("button", name="service.version", exact=True)
     expect(added).to_be_visible()
@@ -101,6 +101,24 @@ def test_values_that_are_not_listed_are_counted_as_other(page: Page) -> None:
     shown = values.count()
     other.click()
     expect(values.nth(shown)).to_be_visible()
+
+
+def test_records_that_do_not_have_a_field_are_wanted_and_refused(page: Page) -> None:
+    """U7"""
+    page.goto("/logs?facets=exception.type")
+    facets = page.get_by_role("complementary", name="Facets")
+    unset = facets.get_by_role("button", name=re.compile(r"^\(not set\)"))
+    unset.click()
+    expect(search(page)).to_have_value("-exception.type:*")
+    expect(unset).to_have_attribute("aria-pressed", "true")
+    # What else could be wanted is still counted.
+    expect(facets.get_by_role("button", name=re.compile("^Without"))).not_to_have_count(1)
+    unset.click(modifiers=["Alt"])
+    expect(search(page)).to_have_value("exception.type:*")
+    expect(lines(page).first).to_contain_text("ERROR")
+    unset.click(modifiers=["Alt"])
+    expect(search(page)).to_have_value("")
+    expect(unset).to_have_attribute("aria-pressed", "false")
 
 
 def test_the_box_finds_completes_and_says_where_it_is_wrong(page: Page) -> None:

@@ -63,7 +63,7 @@ def test_traces_are_there_without_choosing_anything(page: Page) -> None:
 
 def test_facets_include_and_exclude(page: Page) -> None:
     page.goto("/traces")
-    facets = page.get_by_role("region", name="Facets")
+    facets = page.get_by_role("complementary", name="Facets")
     facets.get_by_role("button", name=re.compile(r"^payment")).click()
     expect(page).to_have_url(re.compile("is=service_name%3Dpayment"))
     expect(lines(page).first).to_contain_text("POST /checkout")
@@ -83,14 +83,86 @@ def test_facets_include_and_exclude(page: Page) -> None:
     expect(page).not_to_have_url(re.compile("not="))
 
 
+def test_a_value_stays_where_it_is_while_it_is_refused(page: Page) -> None:
+    """The same key, or a click at the same place, gives it up."""
+    page.goto("/traces")
+    facets = page.get_by_role("complementary", name="Facets")
+    without = facets.get_by_role("button", name="Without Service gateway")
+    without.focus()
+    page.keyboard.press("Enter")
+    expect(facets.get_by_role("button", name="gateway 0", exact=True)).to_be_visible()
+    expect(without).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(facets.get_by_role("button", name=re.compile(r"^gateway \S+K$"))).to_be_visible()
+    expect(without).to_be_focused()
+    expect(page).not_to_have_url(re.compile("not="))
+
+
 def test_a_facet_can_be_added_and_removed(page: Page) -> None:
     page.goto("/traces")
-    facets = page.get_by_role("region", name="Facets")
+    facets = page.get_by_role("complementary", name="Facets")
     facets.get_by_label("Add a facet").fill("rpc.method")
     page.keyboard.press("Enter")
     expect(facets.get_by_role("button", name=re.compile("^Charge"))).to_be_visible()
     facets.get_by_role("button", name="Remove the facet rpc.method").click()
     expect(facets.get_by_role("button", name=re.compile("^Charge"))).to_have_count(0)
+
+
+def test_more_values_of_a_facet_are_listed(page: Page) -> None:
+    page.goto("/traces?facets=name")
+    facets = page.get_by_role("complementary", name="Facets")
+    values = facets.get_by_role("button", name=re.compile("^Without Operation"))
+    other = facets.get_by_role("button", name=re.compile("^other"))
+    expect(other).to_be_visible()
+    expect(values).to_have_count(8)
+    other.click()
+    expect(values.nth(8)).to_be_visible()
+    expect(other).to_have_count(0)  # the shop has fewer than a hundred
+    facets.get_by_role("button", name="fewer").click()
+    expect(values).to_have_count(8)
+
+
+def test_what_does_not_have_a_field_is_wanted_and_refused(page: Page) -> None:
+    page.goto("/traces?facets=http_route&q=GET+OR+render")
+    facets = page.get_by_role("complementary", name="Facets")
+    unset = facets.get_by_role("button", name=re.compile(r"^\(not set\)"))
+    unset.click()
+    box = page.get_by_role("combobox", name="Search spans")
+    expect(box).to_have_value("(GET OR render) -http_route:*")
+    expect(unset).to_have_attribute("aria-pressed", "true")
+    expect(lines(page).first).to_be_visible()
+    # The routes are still there to be chosen; nothing has one of them and none.
+    facets.get_by_role("button", name=re.compile(r"^.products.\{id\}")).click()
+    expect(page).to_have_url(re.compile("is=http_route%3D"))
+    expect(unset).to_have_attribute("aria-pressed", "false")
+    without = facets.get_by_role("button", name="Without Route (not set)")
+    without.click()
+    expect(box).to_have_value("(GET OR render) http_route:*")
+    expect(without).to_have_attribute("aria-pressed", "true")
+    expect(lines(page).first).to_be_visible()
+    without.click()
+    expect(box).to_have_value("(GET OR render)")
+
+
+def test_a_facet_is_offered_and_stays_folded(page: Page) -> None:
+    page.goto("/traces")
+    facets = page.get_by_role("complementary", name="Facets")
+    added = facets.get_by_label("Add a facet")
+    added.focus()
+    offered = facets.locator("datalist option")
+    expect(offered.locator("xpath=self::*[@value='rpc.method']")).to_have_count(1)
+    # The search box has other names for some columns; filters do not.
+    added.fill("status")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("facets=status_code$"))
+    titles = ("Service", "Operation", "Kind", "Route", "HTTP status", "Status")
+    expect(facets.get_by_role("heading")).to_have_text([re.compile(f".{t}$") for t in titles])
+    kind = facets.get_by_role("button", name="Kind", exact=True)
+    kind.click()
+    expect(facets.get_by_role("button", name=re.compile("^SERVER"))).to_have_count(0)
+    page.reload()
+    expect(kind).to_have_attribute("aria-expanded", "false")
+    expect(facets.get_by_role("button", name=re.compile("^UNSET"))).to_be_visible()
 
 
 def test_only_errors_and_root_spans(page: Page) -> None:
@@ -307,7 +379,7 @@ def test_the_screen_is_accessible(
     with watched(browser, node.url, theme=theme) as page:
         page.goto("/traces?errors=1&is=service_name%3Dpayment&not=kind%3DSERVER")
         expect(lines(page).first).to_be_visible()
-        facets = page.get_by_role("region", name="Facets")
+        facets = page.get_by_role("complementary", name="Facets")
         expect(facets).to_contain_text("Operation")
         facets.get_by_role("button", name="Kind", exact=True).click()
         assert violations(page) == []
@@ -343,6 +415,6 @@ def test_hostile_names_are_only_names(browser: Browser, odd: Node, screen: str) 
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280
         if screen == "traces":
             expect(lines(page)).to_have_count(len(ODD_NAMES))
-            facets = page.get_by_role("region", name="Facets")
+            facets = page.get_by_role("complementary", name="Facets")
             facets.get_by_role("button", name=re.compile("^<img")).first.click()
             expect(lines(page)).to_have_count(1)

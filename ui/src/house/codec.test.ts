@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { addressOf, SCREENS, written } from "./address";
-import { choice, codec, flag, number, text, texts } from "./codec";
+import { choice, codec, distinct, flag, number, text, texts } from "./codec";
 
 const fields = codec({
   q: text(),
@@ -62,4 +62,11 @@ test("whatever an address says can be read, and is then written the same way", (
 
 test("what a screen begins with is not in the address", () => {
   expect(fields.write(fields.empty).toString()).toBe("");
+});
+
+test("what an address repeats is there once", () => {
+  const { read } = distinct(["time"]);
+  expect(read(["a=b", "c", "", "a=b"])).toEqual(["a=b", "c"]);
+  expect(read([])).toEqual(["time"]);
+  expect(read([""])).toEqual([]);
 });

@@ -92,6 +92,12 @@ export function texts(empty: readonly string[] = []): Field<readonly string[]> {
   };
 }
 
+/** The same, each once: lists on a screen are kept apart by them. */
+export function distinct(empty: readonly string[] = []): Field<readonly string[]> {
+  const { read, write } = texts(empty);
+  return { empty, read: (given) => [...new Set(read(given))], write };
+}
+
 function same(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, i) => text === other[i]);
 }

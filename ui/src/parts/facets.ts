@@ -1,11 +1,28 @@
 /** Facets: the most frequent values of fields, and what somebody has chosen among them. */
 
+import { hasTerm, termOf, withoutTerm, withTerm } from "./terms";
+
 export interface FacetValues {
   readonly name: string;
-  /** The most frequent first. Null is for those that do not have the field at all. */
-  readonly values: readonly (readonly [string | null, number])[];
-  /** All that these counts are of, where it is not the same for all facets. */
-  readonly total?: number;
+  /**
+   * The most frequent first. Null is for those that do not have the field at all; for a count, it
+   * is for one that nobody knows.
+   */
+  readonly values: readonly (readonly [value: string | null, count: number | null])[];
+  /** All that these counts are of. */
+  readonly total: number;
+}
+
+/** Only with a value, or without it. */
+export type Way = "is" | "not";
+
+/** What a screen looks for, as its address has it. */
+export interface Chosen {
+  /** The search box. */
+  readonly q: string;
+  /** `name=value`: has one of the values of each name, and none of `not`. */
+  readonly is: readonly string[];
+  readonly not: readonly string[];
 }
 
 /** `name=value`, as the API takes them; a name has no `=` in it. */
@@ -20,34 +37,80 @@ export function partsOf(pair: string): { name: string; value: string } {
     : { name: pair.slice(0, at), value: pair.slice(at + 1) };
 }
 
-export interface Chosen {
-  readonly filter: readonly string[];
-  readonly exclude: readonly string[];
+/** Null where only the box can say it: a pair has a value, and ends its name at the first `=`. */
+function pairFor(name: string, value: string | null): string | null {
+  return value === null || name.includes("=") ? null : pairOf(name, value);
 }
 
-/** In when it was out, out when it was in; and it is never wanted and refused at the same time. */
-export function toggled(chosen: Chosen, way: "filter" | "exclude", pair: string): Chosen {
-  const other = way === "filter" ? "exclude" : "filter";
-  const without = chosen[way].filter((each) => each !== pair);
-  const isNew = without.length === chosen[way].length;
-  const left = chosen[other].filter((each) => each !== pair);
-  const now = isNew ? [...without, pair] : without;
-  return way === "filter" ? { filter: now, exclude: left } : { filter: left, exclude: now };
+export function isChosen(chosen: Chosen, name: string, value: string | null, way: Way): boolean {
+  const pair = pairFor(name, value);
+  return pair === null ? hasTerm(chosen.q, termOf(name, value, way)) : chosen[way].includes(pair);
 }
 
 /**
- * What is shown of a facet: a value that was chosen is there also when none is left of it, so that
- * it can be given up.
+ * In when it was out, out when it was in. It is never wanted and refused at the same time, and a
+ * field is never wanted with a value and without any: nothing would fit.
  */
-export function shownValues(facet: FacetValues, chosen: Chosen): FacetValues["values"] {
-  const there = new Set(facet.values.map(([value]) => value));
-  const missing = [...chosen.filter, ...chosen.exclude]
-    .map(partsOf)
-    .filter(({ name, value }) => name === facet.name && !there.has(value));
-  return [...facet.values, ...missing.map(({ value }) => [value, 0] as const)];
+export function toggled(chosen: Chosen, name: string, value: string | null, way: Way): Chosen {
+  const other = way === "is" ? "not" : "is";
+  const left = without(without(chosen, name, value, other), name, value, way);
+  if (isChosen(chosen, name, value, way)) return left;
+  const { q, is, not } = way === "is" ? withoutOpposite(left, name, value) : left;
+  const pair = pairFor(name, value);
+  if (pair === null) return { q: withTerm(q, termOf(name, value, way)), is, not };
+  return way === "is" ? { q, is: [...is, pair], not } : { q, is, not: [...not, pair] };
 }
 
-/** How many have a value that is not listed; those of a page are the most frequent ones only. */
-export function others(facet: FacetValues, total: number): number {
-  return Math.max(0, total - facet.values.reduce((sum, [, count]) => sum + count, 0));
+function without(chosen: Chosen, name: string, value: string | null, way: Way): Chosen {
+  const { q, is, not } = chosen;
+  const pair = pairFor(name, value);
+  if (pair === null) return { q: withoutTerm(q, termOf(name, value, way)), is, not };
+  return { q, is, not, [way]: chosen[way].filter((each) => each !== pair) };
+}
+
+function withoutOpposite(chosen: Chosen, name: string, value: string | null): Chosen {
+  return value === null ? withoutName(chosen, name) : without(chosen, name, null, "is");
+}
+
+/** Without what is wanted of one name: so its other values are counted too. */
+export function withoutName({ q, is, not }: Chosen, name: string): Chosen {
+  return {
+    q: withoutTerm(q, termOf(name, null, "is")),
+    is: is.filter((pair) => partsOf(pair).name !== name),
+    not,
+  };
+}
+
+/**
+ * What is shown of a facet: a value that was chosen is there also when it is not listed, so that
+ * it can be given up. It stays where it was before, below the hand that chose it.
+ */
+export function shownValues(
+  facet: FacetValues,
+  chosen: Chosen,
+  before?: FacetValues,
+): FacetValues["values"] {
+  const listed = new Set(facet.values.map(([value]) => value));
+  const wanted = chosenOf(chosen, facet.name, "is");
+  const all = new Set([...wanted, ...chosenOf(chosen, facet.name, "not")]);
+  const wantedCount = others(facet) > 0 ? null : 0;
+  const places = new Map(before?.values.map(([value], i) => [value, i]));
+  const placeOf = (value: string | null) => places.get(value) ?? Number.MAX_SAFE_INTEGER;
+  const shown = [...facet.values];
+  for (const value of [...all].sort((one, other) => placeOf(one) - placeOf(other))) {
+    const count = wanted.includes(value) ? wantedCount : 0;
+    if (!listed.has(value)) shown.splice(placeOf(value), 0, [value, count]);
+  }
+  return shown;
+}
+
+function chosenOf(chosen: Chosen, name: string, way: Way): (string | null)[] {
+  const values = chosen[way].map(partsOf).filter((each) => each.name === name);
+  const unset = isChosen(chosen, name, null, way) ? [null] : [];
+  return [...values.map(({ value }) => value), ...unset];
+}
+
+/** How many have a value that is not listed. */
+export function others({ values, total }: FacetValues): number {
+  return Math.max(0, total - values.reduce((sum, [, count]) => sum + (count ?? 0), 0));
 }

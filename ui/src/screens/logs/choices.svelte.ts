@@ -3,8 +3,8 @@
 import { createContext } from "svelte";
 
 import { stateOf } from "../../house/place.svelte";
-import { type Filter, toggledFilter } from "./asking";
-import { toggled } from "./columns";
+import { toggled, type Way } from "../../parts/facets";
+import { toggled as toggledColumn } from "./columns";
 import { fields, type LogsState } from "./fields";
 
 export class Choices {
@@ -23,14 +23,8 @@ export class Choices {
   }
 
   /** Only records with that value, or none of them; once more, and it is as before. */
-  filter(filter: Filter, way: "is" | "not"): void {
-    this.at.set(toggledFilter(this.at.now, filter, way));
-  }
-
-  /** Only records that have nothing under that name, or that have something. */
-  filterMissing(term: string, way: "is" | "not"): void {
-    const text = way === "is" ? `-${term}:*` : `${term}:*`;
-    this.at.set({ q: `${this.at.now.q} ${text}`.trim() });
+  filter({ name, value }: { name: string; value: string }, way: Way): void {
+    this.at.set(toggled(this.at.now, name, value, way));
   }
 
   hasColumn(name: string): boolean {
@@ -38,7 +32,7 @@ export class Choices {
   }
 
   toggleColumn(name: string): void {
-    this.at.set({ columns: toggled(this.at.now.columns, name) });
+    this.at.set({ columns: toggledColumn(this.at.now.columns, name) });
   }
 
   /** Open a record in its place; the one that is open already is closed. */

@@ -130,8 +130,3 @@ export function attributeName(key: string): string {
   const isPlain = key.includes(".") && !/^(?:resource|scope|attribute)\./.test(key);
   return isPlain ? key : `attribute.${key}`;
 }
-
-/** As people read it: without what the API needs to tell it apart. */
-export function shortName(name: string): string {
-  return name.replace(/^(?:resource|attribute)\./, "");
-}

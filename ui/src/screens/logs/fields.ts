@@ -1,24 +1,24 @@
 /** What the logs screen shows, as its address has it. */
 
-import { choice, codec, flag, type StateOf, text, texts } from "../../house/codec";
+import { choice, codec, distinct, flag, type StateOf, text } from "../../house/codec";
 import { columnsField } from "./columns";
 
-/** Which values are counted when nobody says. */
-export const FACETS = [
-  "service_name",
-  "severity",
-  "host_name",
-  "k8s_pod_name",
-  "scope_name",
-  "event_name",
-] as const;
+/** Which values are counted when nobody says, and how people call them. */
+export const FACETS = new Map([
+  ["service_name", "Service"],
+  ["severity", "Severity"],
+  ["host_name", "Host"],
+  ["k8s_pod_name", "Pod"],
+  ["scope_name", "Scope"],
+  ["event_name", "Event"],
+]);
 
 export const fields = codec({
   /** The search box. */
   q: text(),
   /** `name=value`: has one of the values of each name, and none of `not`. */
-  is: texts(),
-  not: texts(),
+  is: distinct(),
+  not: distinct(),
   order: choice(["newest", "oldest"], "newest"),
   columns: columnsField,
   wrap: flag(),
@@ -26,9 +26,9 @@ export const fields = codec({
   bars: flag(true),
   side: flag(true),
   sql: flag(),
-  facets: texts(FACETS),
+  facets: distinct([...FACETS.keys()]),
   /** Facets that are folded. */
-  folded: texts(),
+  folded: distinct(),
   /** The cursor of the record that is open, and around it what was logged before and after. */
   open: text(),
   around: choice(["", "service", "host", "all"], ""),

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { askedFor, carried, fitting, millisOf, typedMillis } from "./asking";
+import { carried, countedSpans, fitting, millisOf, typedMillis } from "./asking";
 import { fields } from "./fields";
 
 test("a duration is typed with its unit", () => {
@@ -40,16 +40,12 @@ test("the search goes along into the trace", () => {
   expect(carried("status_code:ERROR")).toEqual({ q: "status_code:ERROR" });
 });
 
-test("a facet is counted without what was chosen from it", () => {
-  const asked = { filter: ["kind=SERVER", "kind=CLIENT", "name=GET /"], errors: true };
-  expect(
-    askedFor({ ...asked, through: ["cart"], min_trace_ms: 5 }, ["kind", "http.route"]),
-  ).toEqual([
-    { ...asked, name: ["http.route"], limit: 8 },
-    { errors: true, filter: ["name=GET /"], name: ["kind"], limit: 8 },
-  ]);
-});
-
-test("without a choice all are one question", () => {
-  expect(askedFor({}, ["a", "b"])).toEqual([{ name: ["a", "b"], limit: 8 }]);
+test("values are counted of spans: what is demanded of whole traces is left out", () => {
+  const state = { ...fields.empty, errors: true, through: ["cart"], min: 5, max: 9 };
+  expect(countedSpans(state, { sinceMs: 0, untilMs: 1000 })).toEqual({
+    since: "1970-01-01T00:00:00.000Z",
+    until: "1970-01-01T00:00:01.000Z",
+    errors: true,
+    roots: false,
+  });
 });

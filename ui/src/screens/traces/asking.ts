@@ -2,7 +2,6 @@
 
 import type { Asked } from "../../house/api";
 import { asked, type Stretch } from "../../house/range";
-import { partsOf } from "../../parts/facets";
 import type { TracesState } from "./fields";
 
 type Fitting = Pick<
@@ -25,25 +24,9 @@ export function fitting(state: Fitting, stretch: Stretch): Asked {
   };
 }
 
-const VALUES = 8;
-
-/** Facets: one question for all names that nothing was chosen from, and one for each of the others. */
-export function askedFor(asked: Asked, names: readonly string[]): Asked[] {
-  // What is demanded of whole traces says nothing of single spans.
-  const { through: _, min_trace_ms: __, max_trace_ms: ___, ...spans } = asked;
-  const pairs = [asked["filter"] ?? []].flat().map(String);
-  const nameOf = (pair: string) => partsOf(pair).name;
-  const chosen = names.filter((name) => pairs.some((pair) => nameOf(pair) === name));
-  const others = names.filter((name) => !chosen.includes(name));
-  return [
-    ...(others.length ? [{ ...spans, name: others, limit: VALUES }] : []),
-    ...chosen.map((name) => ({
-      ...spans,
-      filter: pairs.filter((pair) => nameOf(pair) !== name),
-      name: [name],
-      limit: VALUES,
-    })),
-  ];
+/** Which spans values are counted of. What is demanded of whole traces says nothing of these. */
+export function countedSpans({ errors, roots }: Fitting, stretch: Stretch): Asked {
+  return { ...asked(stretch), errors, roots };
 }
 
 /** The words that are looked for in the opened trace: what was found is marked there. */

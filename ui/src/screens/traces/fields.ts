@@ -1,17 +1,17 @@
 /** What the traces screen shows, as its address has it. */
 
-import { choice, codec, flag, number, type StateOf, text, texts } from "../../house/codec";
+import { choice, codec, distinct, flag, number, type StateOf, text } from "../../house/codec";
 import { rangeFields } from "../../house/range";
 
-/** Which values are counted when nobody says. */
-export const FACETS = [
-  "service_name",
-  "name",
-  "status_code",
-  "kind",
-  "http_route",
-  "http_response_status_code",
-] as const;
+/** Which values are counted when nobody says, and how people call them. */
+export const FACETS = new Map([
+  ["service_name", "Service"],
+  ["name", "Operation"],
+  ["status_code", "Status"],
+  ["kind", "Kind"],
+  ["http_route", "Route"],
+  ["http_response_status_code", "HTTP status"],
+]);
 
 export const ORDERS = ["newest", "longest", "spans", "errors"] as const;
 export type Order = (typeof ORDERS)[number];
@@ -20,12 +20,12 @@ export const fields = codec({
   /** The search box: what a span of the trace must fit. */
   q: text(),
   /** `name=value`: that span has one of the values of each name, and none of `not`. */
-  is: texts(),
-  not: texts(),
+  is: distinct(),
+  not: distinct(),
   errors: flag(),
   roots: flag(),
   /** Services that the trace goes through, all of them. */
-  through: texts(),
+  through: distinct(),
   /** How long the trace took, in milliseconds. */
   min: number(),
   max: number(),
@@ -33,7 +33,9 @@ export const fields = codec({
   /** What is there at all: the facets, the picture. */
   side: flag(true),
   dots: flag(true),
-  facets: texts(FACETS),
+  facets: distinct([...FACETS.keys()]),
+  /** Facets that are folded. */
+  folded: distinct(),
 });
 
 export type TracesState = StateOf<typeof fields.shape>;
