@@ -65,18 +65,19 @@ export interface View {
 const ZOOM_MIN = 0.1;
 const ZOOM_MAX = 3;
 
-/** All of it in the middle of the window, never larger than it was laid out. */
+/** All of it in the middle of the window below its `top`, never larger than it was laid out. */
 export function fitted(
   size: { width: number; height: number },
-  room: { width: number; height: number },
+  room: { width: number; height: number; top: number },
 ): View {
+  const height = room.height - room.top;
   const zoom = Math.max(
     ZOOM_MIN,
-    Math.min(1, room.width / Math.max(1, size.width), room.height / Math.max(1, size.height)),
+    Math.min(1, room.width / Math.max(1, size.width), height / Math.max(1, size.height)),
   );
   return {
     x: (room.width - size.width * zoom) / 2,
-    y: (room.height - size.height * zoom) / 2,
+    y: room.top + (height - size.height * zoom) / 2,
     zoom,
   };
 }
