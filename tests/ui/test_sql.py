@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 import frazil
 from tests.clients.node import Node
@@ -93,6 +93,20 @@ def test_tables_columns_and_attribute_keys_are_offered(page: Page) -> None:
     expect(offers).to_contain_text("http.route")
     page.keyboard.press("Enter")
     expect(editor(page)).to_have_value(re.compile(r"attributes\['http.route'\] FROM"))
+
+
+def test_what_is_offered_comes_later_than_who_writes(page: Page) -> None:
+    """As soon as it is known which tables there are."""
+    held: list[Route] = []
+    page.route("**/api/v1/sql", lambda route: held.append(route))
+    page.goto("/sql")
+    write(page, "SELECT 1 FROM sp")
+    page.keyboard.type("a")
+    offers = page.get_by_role("listbox", name="Completions")
+    expect(offers).to_be_hidden()
+    for route in held:
+        route.continue_()
+    expect(offers).to_contain_text("spans")
 
 
 def test_the_tree_lists_what_there_is_and_writes_it(page: Page) -> None:

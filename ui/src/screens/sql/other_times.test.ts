@@ -73,6 +73,11 @@ test("only the clause is added: all else stays, and so do other tables", () => {
   );
 });
 
+test("a clause that stands there twice is one", () => {
+  const twice = "FROM logs FOR SYSTEM_VERSION AS OF 5 FOR SYSTEM_TIME AS OF TIMESTAMP 'x' l";
+  expect(asOf(twice, "logs", null)).toBe("FROM logs l");
+});
+
 test("words lie one behind the other", () => {
   fc.assert(
     fc.property(fc.oneof(words, letters), (sql) => {

@@ -108,17 +108,19 @@ function take(words: readonly Word[], first: number, found: TableUse[]): number 
   while (words[at + 1]?.name === "." && isName(words[at + 2])) at += 2;
   if (words[at + 1]?.name === "(") return at; // a function
   const table = words[at]!;
-  const names = words.slice(at + 1, at + 5).map((word) => (word.kind === "word" ? word.name : ""));
-  const isOtherTime =
-    names[0] === "for" &&
-    (names[1] === "system_time" || names[1] === "system_version") &&
-    names[2] === "as" &&
-    names[3] === "of";
+  // The node reads one clause; a second one is in the way of any other time, too.
   let last = at;
-  if (isOtherTime) {
-    last = words[at + 5]?.name === "timestamp" ? at + 6 : at + 5;
+  while (isOtherTime(words, last + 1)) {
+    last += words[last + 5]?.name === "timestamp" ? 6 : 5;
     last = Math.min(last, words.length - 1);
   }
   found.push({ table: table.name, end: table.end, clauseEnd: words[last]!.end });
   return last;
+}
+
+function isOtherTime(words: readonly Word[], first: number): boolean {
+  const names = words
+    .slice(first, first + 4)
+    .map((word) => (word.kind === "word" ? word.name : ""));
+  return /^for system_(time|version) as of$/.test(names.join(" "));
 }
