@@ -11,6 +11,6 @@ from hypothesis import settings
 settings.register_profile("frazil", deadline=None, print_blob=True)
 settings.load_profile("frazil")
 
-# Tests start some thirty Sparks that live for seconds: compiling their code well costs twice the
-# time of running it.
+# Tests start many Sparks that live for seconds: compiling their code well nearly doubles the
+# processor time that they take.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
