@@ -20,8 +20,8 @@ from frazil.model.columns import (
     Decode,
     decode,
     decode_numbered,
-    decode_requests,
 )
+from frazil.model.columns import decode_requests as requests_module
 from frazil.model.columns.decode_memory import SLACK_BYTES
 from frazil.model.columns.telemetry import Decoded, Request
 from tests.fuzz.corpus import Body, corpus
@@ -118,13 +118,13 @@ def is_same(signal: str, numbered: Decoded, plain: Decoded) -> bool:
 
 def decode_fenced(decode: Decode, signal: str, requests: list[Request]) -> Decoded:
     """Decode with nothing readable behind the requests but some junk."""
-    before = decode_requests.join
+    before = requests_module.join
     if sum(len(request.body) for request in requests) <= CALL_BYTES:
-        decode_requests.join = lambda bodies: FENCE.put(b"".join(bodies) + JUNK)
+        requests_module.join = lambda bodies: FENCE.put(b"".join(bodies) + JUNK)
     try:
         return decode(signal, requests)
     finally:
-        decode_requests.join = before
+        requests_module.join = before
 
 
 def explain(signal: str, requests: list[Request]) -> list[str]:

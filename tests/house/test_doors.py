@@ -10,6 +10,9 @@ import pytest
 
 from tests.house.sources import PACKAGE, Source, report
 
+INNER_DOORS = {"frazil.model.columns", "frazil.model.arrow"}
+"""Folders with a door of their own: Arrow is heavy, and the log does without it."""
+
 
 def door_findings(source: Source, tenants: list[str]) -> list[str]:
     """What is missing at a door. `tenants` are the room's files (`topic.py`) and folders
@@ -24,6 +27,12 @@ def door_findings(source: Source, tenants: list[str]) -> list[str]:
         if not re.search(rf"(?<![\w/]){re.escape(tenant)}(?!\w)", docstring)
     ]
     exported = exported_names(tree)
+    if not is_door(source.module):
+        if len(tree.body) > 1:
+            findings.append(
+                f"{source.module}: only a room's __init__ exports names"
+            )
+        return findings
     if exported is None:
         return [*findings, f"{source.module}: the door has no __all__ written as a list of names"]
     if exported != sorted(set(exported), key=shelf):
@@ -35,6 +44,11 @@ def door_findings(source: Source, tenants: list[str]) -> list[str]:
         if name not in bound_names(tree)
     ]
     return findings
+
+
+def is_door(module: str) -> bool:
+    """A room's own package, or one of the few folders inside a room that have a door."""
+    return module.count(".") == 1 or module in INNER_DOORS
 
 
 def exported_names(tree: ast.Module) -> list[str] | None:
@@ -104,7 +118,7 @@ def test_the_rule_sees(text: str, wanted: list[str]) -> None:
 
 
 def rooms() -> list[str]:
-    """Every room, and every folder inside one, which has a door of its own: `model.columns`."""
+    """Every room, and every folder inside one: `lake.append`."""
     doors = [door.parent.relative_to(PACKAGE) for door in PACKAGE.glob("*/**/__init__.py")]
     return sorted(".".join(door.parts) for door in doors)
 
@@ -118,6 +132,20 @@ def test_the_door_says_what_is_behind_it(room: str) -> None:
     door = (folder / "__init__.py").read_text(encoding="utf-8")
     findings = door_findings(Source(module=f"frazil.{room}", text=door), tenants)
     assert not findings, report(findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('"""one.py two/"""', 0),
+        ('"""one.py"""', 1),
+        ('"""one.py two/"""\nfrom frazil.room.one import Thing', 1),
+    ],
+)
+def test_the_rule_sees_code_in_a_folder_that_is_no_door(text: str, count: int) -> None:
+    """A folder inside a room has a docstring that names its files, and nothing else."""
+    source = Source(module="frazil.room.folder", text=text)
+    assert len(door_findings(source, ["one.py", "two/"])) == count
 
 
 @pytest.mark.parametrize("room", rooms())

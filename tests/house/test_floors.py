@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.house.sources import Import, Source, house, imports_of, report
-from tests.house.test_doors import exported_names
+from tests.house.test_doors import exported_names, is_door
 
 FLOORS = [
     *({"asking"}, {"model"}, {"disk"}, {"log"}),
@@ -72,11 +72,6 @@ def direction_findings(source: Source, modules: frozenset[str]) -> list[str]:
     return findings
 
 
-def is_door(module: str, modules: frozenset[str]) -> bool:
-    """Is this a room's own package, or a folder inside it, which has a door of its own?"""
-    return module.count(".") == 1 or any(inner.startswith(f"{module}.") for inner in modules)
-
-
 def entrance_findings(source: Source, modules: frozenset[str]) -> list[str]:
     """Imports that climb in through a window instead of using the door of the room."""
     findings = []
@@ -88,7 +83,7 @@ def entrance_findings(source: Source, modules: frozenset[str]) -> list[str]:
         if room not in ROOMS:
             continue
         door = f"frazil.{room}"
-        if room != source.room and not is_door(target, modules):
+        if room != source.room and not is_door(target):
             findings.append(
                 f"{found.where}: imports {target}; import the name from the door {door} instead"
             )

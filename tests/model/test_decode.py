@@ -22,7 +22,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from frazil.errors import TooLarge
-from frazil.model.columns import decode_columns, decode_requests
+from frazil.model.columns import decode_columns
+from frazil.model.columns import decode_requests as requests_module
 from frazil.model.columns.decode import decode, decode_numbered
 from frazil.model.columns.telemetry import Request
 from tests.fuzz import decode as fuzz
@@ -580,14 +581,14 @@ def test_a_request_with_more_parts_than_memory(monkeypatch: pytest.MonkeyPatch) 
     """Records of two bytes are given memory as far as there is some."""
     body = inside(b"\x12\x00" * 20_000, 1, 2)
     assert decode("logs", numbered([body])).batch.num_rows == 20_000
-    monkeypatch.setattr(decode_requests, "HEAP_WORDS_MAX", 100_000)
+    monkeypatch.setattr(requests_module, "HEAP_WORDS_MAX", 100_000)
     (letter,) = decode("logs", numbered([body])).dead
     assert "bytes of memory" in letter.reason
 
 
 def test_a_request_of_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not even looked at."""
-    monkeypatch.setattr(decode_requests, "BODY_BYTES_MAX", 1000)
+    monkeypatch.setattr(requests_module, "BODY_BYTES_MAX", 1000)
     (letter,) = decode("logs", numbered([bytes(1001)])).dead
     assert letter.reason == "requests of 1001 bytes, which is more than 1000"
 
