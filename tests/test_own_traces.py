@@ -16,7 +16,7 @@ import pytest
 import frazil
 from frazil import tracing
 from frazil.cli.logs import Json
-from frazil.own_traces import own_traces, why_not
+from frazil.self_tracing import own_traces, why_not
 from tests.clients.node import Node
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http

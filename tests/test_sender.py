@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import Malformed, Unavailable, Unknown
-from frazil.sender import JSON, Sender, Target
+from frazil.otlp_client import JSON, Sender, Target
 from tests.ingest.certificates import make_certificates
 from tests.sim.clock import SimClock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from frazil.stopping import CUT_CODE, REST_S, STOP_S, Stop
+from frazil.shutdown import CUT_CODE, REST_S, STOP_S, Stop
 from tests.sim.clock import SimClock
 
 HANGING = """

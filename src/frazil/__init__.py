@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from frazil.version import __version__
 
 if TYPE_CHECKING:
+    from frazil.client import Remote
     from frazil.embedded import Embedded
-    from frazil.remote import Remote
 
 __all__ = ["__version__", "open"]
 
@@ -33,6 +33,6 @@ def connect(
     Gives what `open` gives, with the same results. `token` is one of those the node knows, and
     `ca_file` the certificates to trust, where it has TLS with one of its own.
     """
-    from frazil.remote import Remote
+    from frazil.client import Remote
 
     return Remote(url, token=token, ca_file=ca_file)

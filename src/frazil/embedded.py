@@ -20,7 +20,6 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from frazil import query
-from frazil.asking import Leash, Limits, Result, result_of
 from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Malformed, Unavailable, Unknown
@@ -39,6 +38,7 @@ from frazil.lake import (
 from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
 from frazil.query import Engine
+from frazil.results import Leash, Limits, Result, result_of
 
 logger = logging.getLogger(__name__)
 

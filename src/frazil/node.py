@@ -28,7 +28,7 @@ from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.serve import Api, Life, Rooms
-from frazil.stopping import Stop
+from frazil.shutdown import Stop
 
 logger = logging.getLogger(__name__)
 

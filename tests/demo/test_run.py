@@ -17,7 +17,7 @@ from frazil import cli
 from frazil.demo import Demo, Plan, Summary
 from frazil.embedded import Embedded
 from frazil.errors import Unauthenticated, Unavailable
-from frazil.sender import Sender, Target
+from frazil.otlp_client import Sender, Target
 from tests.clients.flaky import Fault, Flaky
 from tests.clients.node import Node
 from tests.sim.clock import SimClock

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from frazil.errors import Malformed
-from frazil.exchange import read_lines, reading, request_of
+from frazil.otlp_files import line_reader, read_lines, request_of
 
 LINES = [b'{"resourceLogs":[]}', b'{"resourceSpans":[]}']
 PLAIN = b"\n".join([LINES[0], b"", b"  ", LINES[1]])
@@ -59,7 +59,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Is left out, and the next one is read."""
-    monkeypatch.setattr(reading, "LINE_BYTES_MAX", 100)
+    monkeypatch.setattr(line_reader, "LINE_BYTES_MAX", 100)
     path = tmp_path / "file"
     path.write_bytes(b"x" * 101 + b"y" * 500 + b"\n" + LINES[0] + b"\n")
     first, second = read_lines(str(path))

@@ -18,9 +18,9 @@ from google.protobuf import json_format
 import frazil
 from frazil import cli
 from frazil.demo import Demo, Plan, Summary
-from frazil.exchange.otlp_json import REQUESTS
-from frazil.exchange.splitting import NAMES, request_of
-from frazil.sender import Sender, Target
+from frazil.otlp_client import Sender, Target
+from frazil.otlp_files.otlp_json import REQUESTS
+from frazil.otlp_files.split import NAMES, request_of
 from tests.clients.node import Node
 from tests.sim.clock import SimClock
 

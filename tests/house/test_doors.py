@@ -29,9 +29,7 @@ def door_findings(source: Source, tenants: list[str]) -> list[str]:
     exported = exported_names(tree)
     if not is_door(source.module):
         if len(tree.body) > 1:
-            findings.append(
-                f"{source.module}: only a room's __init__ exports names"
-            )
+            findings.append(f"{source.module}: only a room's __init__ exports names")
         return findings
     if exported is None:
         return [*findings, f"{source.module}: the door has no __all__ written as a list of names"]

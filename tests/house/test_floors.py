@@ -8,7 +8,7 @@ from tests.house.sources import Import, Source, house, imports_of, report
 from tests.house.test_doors import exported_names, is_door
 
 FLOORS = [
-    *({"asking"}, {"model"}, {"disk"}, {"log"}),
+    *({"results"}, {"model"}, {"disk"}, {"log"}),
     *({"kafka", "ingest", "hot", "lake"}, {"query"}, {"serve"}),
 ]
 """Think hard about the layering before changing this."""
@@ -19,15 +19,15 @@ CELLAR = [{"version"}, {"errors"}, {"metrics"}, {"tracing"}]
 ROOF = [
     {"config"},
     {"embedded"},
-    {"remote"},
+    {"client"},
     {"appender"},
-    {"stopping"},
-    {"own_traces"},
+    {"shutdown"},
+    {"self_tracing"},
     {"node"},
     {"doctor"},
     {"frazil"},
-    {"sender"},
-    {"demo", "exchange"},
+    {"otlp_client"},
+    {"demo", "otlp_files"},
     {"cli"},
     {"__main__"},
 ]

@@ -12,13 +12,13 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import frazil
-from frazil.asking import Limits
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
 from frazil.errors import Malformed, TooLarge, Unavailable
 from frazil.lake import LakeConfig, open_shell, run_script, session, whole
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
+from frazil.results import Limits
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.lake.rows import bodies

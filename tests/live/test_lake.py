@@ -19,13 +19,13 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 import frazil
+from frazil.client import Remote
 from frazil.disk import RealDisk
 from frazil.ingest.signals import Signal
 from frazil.lake import Lake, LakeConfig, Session
 from frazil.lake.catalog import open_catalog, spark_settings
 from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
-from frazil.remote import Remote
 from tests.clients.node import COMMAND, Node
 from tests.conformance.cases import NOW_NS, log, logs, metric, metrics, span, spans
 from tests.conformance.clients import PROTOBUF, send_http

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.asking.tokens import place_of, tokens
 from frazil.query.dialect import spell
+from frazil.results.tokens import place_of, tokens
 
 
 @pytest.mark.parametrize(

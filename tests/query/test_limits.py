@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from frazil.asking import Leash, Limits, Result
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
 from frazil.hot import Piece
 from frazil.query import Engine, QueryConfig
 from frazil.query.functions import OneScene
 from frazil.query.sessions import open_session
+from frazil.results import Leash, Limits, Result
 from tests.query.build import engine_over, log, piece_of
 
 MiB = 1024 * 1024

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from frazil.asking import Limits
 from frazil.errors import TooLarge, Unavailable
 from frazil.query import Engine, QueryConfig
+from frazil.results import Limits
 from tests.query.build import engine_over, log, piece_of
 
 

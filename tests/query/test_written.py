@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.asking import csv_head, csv_of, json_rows
+from frazil.results import csv_head, csv_of, json_rows
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 rows = st.lists(

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 import frazil
-from frazil.asking import Limits
+from frazil.client import Remote
 from frazil.embedded import Embedded
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
-from frazil.remote import Remote
+from frazil.results import Limits
 from tests.serve.api import Served, fill, served
 from tests.serve.test_sql import SLOW
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.asking import Limits
+from frazil.client import KINDS, Remote
 from frazil.errors import Malformed, TooLarge, Unauthenticated, Unavailable, Unknown
 from frazil.query import find_traces, histogram
-from frazil.remote import KINDS, Remote
+from frazil.results import Limits
 from tests.serve.api import Served, fill, served
 from tests.serve.test_sql import SLOW
 

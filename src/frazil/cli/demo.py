@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from frazil.cli.progress import Progress
     from frazil.demo import Demo, Plan
     from frazil.model import Rand, SystemClock, SystemRand
-    from frazil.sender import Sender
+    from frazil.otlp_client import Sender
 
     clock = SystemClock()
     seed = SystemRand().getrandbits(32) if options.seed is None else options.seed

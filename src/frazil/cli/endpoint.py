@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from frazil.cli.where import token_of
 
 if TYPE_CHECKING:
-    from frazil.sender import Target
+    from frazil.otlp_client import Target
 
 ENDPOINT = "http://127.0.0.1:4318"
 ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -28,7 +28,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 def target_of(options: argparse.Namespace) -> Target:
     """Where telemetry is sent, by a verb that has these flags."""
-    from frazil.sender import Target
+    from frazil.otlp_client import Target
 
     url = options.endpoint or os.environ.get(ENDPOINT_VARIABLE) or ENDPOINT
     token = options.token or token_of(options)

@@ -15,8 +15,8 @@ from frazil.cli.where import add_where, opened
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
-    from frazil.exchange import Choice
     from frazil.model import Clock
+    from frazil.otlp_files import Choice
 
 HELP = "write telemetry as lines of OTLP/JSON"
 SIGNALS = ("logs", "traces", "metrics")
@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write all rows that were chosen, in the order in which they came in."""
     from frazil.cli.progress import Progress
-    from frazil.exchange import export_lines, row_count
     from frazil.model import SystemClock
+    from frazil.otlp_files import export_lines, row_count
 
     clock = SystemClock()
     choice = _choice(options, clock)
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _choice(options: argparse.Namespace, clock: Clock) -> Choice:
     from frazil.cli.times import moment
-    from frazil.exchange import Choice
+    from frazil.otlp_files import Choice
 
     signals = SIGNALS if options.trace is None else SIGNALS[:2]
     return Choice(

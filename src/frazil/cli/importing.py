@@ -16,7 +16,7 @@ from frazil.cli.endpoint import add_target, target_of
 from frazil.cli.options import add_json
 
 if TYPE_CHECKING:
-    from frazil.exchange import Imported, Outcome, Read
+    from frazil.otlp_files import Imported, Outcome, Read
 
 HELP = "send lines of OTLP/JSON to a node"
 FAILED = 1
@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Send all lines. 1 when some were wrong, or were not taken."""
     from frazil.cli.progress import Progress
-    from frazil.exchange import Importer
     from frazil.model import SystemClock
+    from frazil.otlp_files import Importer
 
     clock = SystemClock()
     importer = Importer(target_of(options), clock=clock)
@@ -65,7 +65,7 @@ class Files:
         self.position = 0
 
     def lines(self) -> Iterator[Read]:
-        from frazil.exchange import read_lines
+        from frazil.otlp_files import read_lines
 
         before = 0
         for path in self._paths:

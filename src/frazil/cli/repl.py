@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from frazil.asking import Limits, is_blank, split_statements
 from frazil.cli.cells import safe, terminal_width
 from frazil.cli.colours import DIM, RED, Paint
 from frazil.cli.repl_commands import COMMANDS, Leave, Settings, command_of
@@ -16,10 +15,11 @@ from frazil.cli.repl_words import Words
 from frazil.cli.sql_output import Looks, pieces_of
 from frazil.errors import FrazilError
 from frazil.model import SystemClock
+from frazil.results import Limits, is_blank, split_statements
 
 if TYPE_CHECKING:
+    from frazil.client import Remote
     from frazil.embedded import Embedded
-    from frazil.remote import Remote
 
 PROMPT, GOES_ON = "frazil> ", "   ...> "
 

@@ -31,7 +31,7 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[list[str | None]]:
     """The rows of a batch, as cells of a table."""
     import pyarrow as pa
 
-    from frazil.asking import json_rows
+    from frazil.results import json_rows
 
     moments = {
         place for place, field in enumerate(batch.schema) if pa.types.is_timestamp(field.type)

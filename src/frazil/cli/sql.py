@@ -14,8 +14,8 @@ from frazil.cli.where import add_where, opened
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
+    from frazil.client import Remote
     from frazil.embedded import Embedded
-    from frazil.remote import Remote
 
 HELP = "ask in SQL: one query, or a shell"
 FORMATS = ("table", "json", "csv", "arrow", "parquet")
@@ -69,7 +69,7 @@ def _format(options: argparse.Namespace) -> str:
 
 
 def _statements(options: argparse.Namespace) -> list[str]:
-    from frazil.asking import is_blank, split_statements
+    from frazil.results import is_blank, split_statements
 
     if options.sql not in (None, STDIN) and options.file is not None:
         raise Malformed("there is SQL in the command and in --file; give one of them")
@@ -99,10 +99,10 @@ def _read(path: str) -> str:
 
 
 def _ask(node: Embedded | Remote, text: str, how: str, options: argparse.Namespace) -> None:
-    from frazil.asking import Limits
     from frazil.cli.sql_output import Looks, pieces_of
     from frazil.cli.target import write_to_file, write_to_stdout
     from frazil.model import SystemClock
+    from frazil.results import Limits
 
     is_seen = options.output is None and sys.stdout.isatty()
     looks = Looks(

@@ -18,7 +18,7 @@ from frazil.errors import TooLarge
 from frazil.model import NS_PER_MS, Clock
 
 if TYPE_CHECKING:
-    from frazil.asking import Result
+    from frazil.results import Result
 
 MEASURED_ROWS = 1000
 """Rows that a table is fitted to; those behind them are drawn as they come."""
@@ -82,7 +82,7 @@ def _foot(result: Result, timing: str) -> str:
 
 def _json(result: Result) -> Iterator[bytes]:
     """What `POST /api/v1/sql` answers by default."""
-    from frazil.asking import json_rows
+    from frazil.results import json_rows
 
     names = json.dumps(result.schema.names, ensure_ascii=False, separators=(",", ":"))
     yield b'{"columns":%s,"rows":[' % names.encode()
@@ -96,7 +96,7 @@ def _json(result: Result) -> Iterator[bytes]:
 
 
 def _csv(result: Result) -> Iterator[bytes]:
-    from frazil.asking import csv_head, csv_of
+    from frazil.results import csv_head, csv_of
 
     yield csv_head(result.schema)
     for batch in result:
@@ -121,7 +121,7 @@ def _arrow(result: Result) -> Iterator[bytes]:
 def _parquet(result: Result) -> Iterator[bytes]:
     import pyarrow.parquet as pq
 
-    from frazil.asking import GROUP_ROWS, row_groups
+    from frazil.results import GROUP_ROWS, row_groups
 
     sink = _Sink()
     writer = pq.ParquetWriter(sink, result.schema, compression="zstd")

@@ -17,7 +17,7 @@ from frazil.errors import Unavailable
 from frazil.model import SystemClock
 
 if TYPE_CHECKING:
-    from frazil.remote import Remote
+    from frazil.client import Remote
 
 
 HELP = "how a node does: rates, lags, sizes, trouble"

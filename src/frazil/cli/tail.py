@@ -20,7 +20,7 @@ from frazil.errors import Malformed, Overloaded, Unavailable
 from frazil.model import NS_PER_MS, SystemClock
 
 if TYPE_CHECKING:
-    from frazil.remote import Remote
+    from frazil.client import Remote
 
 HELP = "show records as they come in"
 HISTORY = 10
@@ -145,8 +145,8 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Row]]:
 
 def history(node: Remote, options: argparse.Namespace) -> Iterator[Row]:
     """The last records that are there already, oldest first."""
-    from frazil.asking import json_of
     from frazil.query import box_conditions, find_logs, row_conditions
+    from frazil.results import json_of
 
     if options.lines == 0:
         return iter(())

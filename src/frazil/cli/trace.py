@@ -58,8 +58,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(ask: Ask, options: argparse.Namespace) -> None:
-    from frazil.asking import json_of
     from frazil.query import find_traces
+    from frazil.results import json_of
 
     found = find_traces(
         ask,
@@ -103,9 +103,9 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
 
 
 def _show(ask: Ask, options: argparse.Namespace) -> None:
-    from frazil.asking import json_of
     from frazil.cli.waterfall import drawn
     from frazil.query import logs_of_trace, trace, waterfall
+    from frazil.results import json_of
 
     trace_id = _whole_id(ask, options.id)
     found = trace(ask, trace_id)

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     from frazil.model import SystemClock, SystemRand
     from frazil.node import Ready, log_room
     from frazil.node import run as run_node
-    from frazil.own_traces import own_traces
+    from frazil.self_tracing import own_traces
 
     config = load(options.config, overrides_of(options), assignments=options.assignments)
     log_to_stderr()

@@ -13,7 +13,7 @@ from frazil.errors import FrazilError
 from frazil.model import NS_PER_MS, Clock, SystemClock
 
 if TYPE_CHECKING:
-    from frazil.remote import Remote
+    from frazil.client import Remote
 
 LOOK_S = 0.5
 """Between two looks at how far it is."""

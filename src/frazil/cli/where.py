@@ -12,8 +12,8 @@ from frazil.cli.options import add_config
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
+    from frazil.client import Remote
     from frazil.embedded import Embedded
-    from frazil.remote import Remote
 
 URL = "http://127.0.0.1:4320"
 """Where `frazil up` listens when nobody says otherwise."""

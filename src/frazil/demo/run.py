@@ -9,7 +9,7 @@ from frazil.demo.outbox import Export
 from frazil.demo.traffic import SLICE_NS, Traffic
 from frazil.demo.trip import NS_PER_S
 from frazil.model import NS_PER_MS, Clock, Rand, SteadyTime
-from frazil.sender import Sender
+from frazil.otlp_client import Sender
 
 TICK_S = 0.5
 """How often there is something to send."""

@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from frazil.asking import Token, place_of
 from frazil.errors import Malformed, TooLarge, Unknown
 from frazil.query.snapshots import SNAPSHOTS
+from frazil.results import Token, place_of
 
 AS_OF_MAX = 8
 """Tables of other times in one text."""

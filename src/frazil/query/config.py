@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from frazil.asking import Limits
 from frazil.errors import Malformed
+from frazil.results import Limits
 
 MiB = 1024 * 1024
 

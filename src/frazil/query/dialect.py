@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from frazil.asking import Token, place_of, tokens
 from frazil.query.as_of import AsOf, clauses
+from frazil.results import Token, place_of, tokens
 
 RESPELLED = {"time_bucket": "date_bin", "percentile": "percentile_cont"}
 

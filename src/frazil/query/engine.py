@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from frazil import tracing
-from frazil.asking import Leash, Limits, Result, Run, tokens
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unknown
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
@@ -36,6 +35,7 @@ from frazil.query.steady import is_plain
 from frazil.query.tables import tables_of
 from frazil.query.tally import Tally
 from frazil.query.tiers import Tiers, rows_of
+from frazil.results import Leash, Limits, Result, Run, tokens
 
 if TYPE_CHECKING:
     from frazil.hot import Snapshot

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from frazil.asking import Part
 from frazil.query.plan import Plan
 from frazil.query.pruning import Kept
+from frazil.results import Part
 
 
 def preface_of(

@@ -10,10 +10,10 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from frazil.asking import place_of, tokens
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
 from frazil.model.columns import RECORDS
 from frazil.query.dialect import Spelled
+from frazil.results import place_of, tokens
 
 MESSAGE_LENGTH_MAX = 300
 """Of the engine's own words."""

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from frazil.asking import tokens
 from frazil.query.here import Rows
 from frazil.query.plan import Scans
 from frazil.query.sessions import may_name_views
+from frazil.results import tokens
 
 _BEFORE_ALL = frozenset({"select", "distinct", "all", ",", ".", "("})
 """What stands before a `*` that means all columns; elsewhere it multiplies."""

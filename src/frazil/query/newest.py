@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Union
 
 import pyarrow as pa
 
-from frazil.asking import Run
 from frazil.errors import FrazilError
 from frazil.query.here import Rows
 from frazil.query.plan import Newest
 from frazil.query.pruning import Kept
 from frazil.query.tiers import rows_of
+from frazil.results import Run
 
 if TYPE_CHECKING:
     from frazil.hot import Piece

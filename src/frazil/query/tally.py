@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from frazil.asking import tokens
 from frazil.query.dialect import Spelled
+from frazil.results import tokens
 
 ROW_COUNT = "_frazil_row_count"
 """The column that says how many rows a row stands for."""

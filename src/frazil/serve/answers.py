@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from frazil.asking import ErrorAnswer, ErrorReason
 from frazil.errors import (
     Conflict,
     Corrupt,
@@ -21,6 +20,7 @@ from frazil.errors import (
     Unresolved,
 )
 from frazil.ingest import Answer, Refusal
+from frazil.results import ErrorAnswer, ErrorReason
 
 JSON = b"application/json"
 TEXT = b"text/plain; charset=utf-8"

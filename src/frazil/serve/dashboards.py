@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from frazil.asking import json_of
 from frazil.ingest import Answer
+from frazil.results import json_of
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.dashboard_files import NAME_PATTERN, StoredDashboard
 from frazil.serve.dashboard_model import Dashboard

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from frazil.asking import Leash, Limits, Result, json_of
 from frazil.errors import Overloaded, Unavailable
 from frazil.ingest import Answer
 from frazil.query import Ask
+from frazil.results import Leash, Limits, Result, json_of
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.config import ServeConfig
 from frazil.serve.dashboard_files import DashboardFiles

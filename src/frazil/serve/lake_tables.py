@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frazil.asking import json_of
 from frazil.ingest import Answer, Refusal
 from frazil.lake import (
     TARGET_BYTES,
@@ -29,6 +28,7 @@ from frazil.lake import (
     is_small,
     source_of,
 )
+from frazil.results import json_of
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Desk
 from frazil.serve.endpoints import Nothing

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.asking import ErrorAnswer
+from frazil.results import ErrorAnswer
 from frazil.serve.comments import comments_of
 from frazil.serve.endpoints import Endpoint
 

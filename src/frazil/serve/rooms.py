@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from frazil.asking import Leash, Limits, Result
 from frazil.disk import Disk
 from frazil.hot import HotTier
 from frazil.ingest import Otlp
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import Clock
+from frazil.results import Leash, Limits, Result
 from frazil.serve.life import Life
 
 

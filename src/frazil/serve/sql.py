@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from frazil.asking import ARROW, PARQUET, Limits, Part, Result, columns_of, json_rows
 from frazil.errors import Malformed, TooLarge
 from frazil.ingest import Answer
+from frazil.results import ARROW, PARQUET, Limits, Part, Result, columns_of, json_rows
 from frazil.serve.answers import JSON, answer_of_body
 from frazil.serve.desk import Asking, Desk, watched
 from frazil.serve.request import Request

@@ -13,7 +13,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from frazil.asking import (
+from frazil.errors import FrazilError, Malformed, TooLarge
+from frazil.results import (
     ARROW,
     CUT_KEY,
     ERROR_KEY,
@@ -25,7 +26,6 @@ from frazil.asking import (
     csv_of,
     row_groups,
 )
-from frazil.errors import FrazilError, Malformed, TooLarge
 from frazil.serve.answers import failure_of
 
 CSV = b"text/csv; charset=utf-8"

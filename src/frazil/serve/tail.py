@@ -16,11 +16,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pyarrow as pa
 
-from frazil.asking import json_of
 from frazil.errors import Malformed, Unavailable
 from frazil.hot import HotTier
 from frazil.model.columns import METRICS, SPANS
 from frazil.query import Caught, Tail, box_conditions, log_conditions, log_rows, row_conditions
+from frazil.results import json_of
 from frazil.serve.desk import Asking, Desk
 from frazil.serve.request import Request, pairs_of
 from frazil.serve.streams import Live

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from random import Random
 
 import frazil
+from frazil.client import Remote
 from frazil.errors import FrazilError, Overloaded, TooLarge, Unavailable
 from frazil.ingest.signals import Signal
-from frazil.remote import Remote
 from tests.torture.node.load import ID, ROWS, SERVICE, Ledger
 
 ASKING = 2

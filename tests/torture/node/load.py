@@ -23,7 +23,7 @@ from frazil.demo import Export, Traffic
 from frazil.errors import Unavailable
 from frazil.ingest.signals import Signal
 from frazil.model import SystemClock
-from frazil.sender import Answer, Sender, Target
+from frazil.otlp_client import Answer, Sender, Target
 from tests.clients.node import Node
 
 SERVICE = "torture"

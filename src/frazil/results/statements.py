@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.asking.tokens import tokens
+from frazil.results.tokens import tokens
 
 QUOTES = ("'", '"', "`")
 """As a sign of its own, one of these begins something that does not end."""

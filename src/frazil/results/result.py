@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from frazil.asking.leash import Leash
-from frazil.asking.parts import Part
-from frazil.asking.rendering import html_of
-from frazil.asking.run import Run
 from frazil.errors import FrazilError, TooLarge, Unavailable
+from frazil.results.cancel import Leash
+from frazil.results.html import html_of
+from frazil.results.running import Run
+from frazil.results.table_scan import Part
 
 SHOWN_ROWS_MAX = 20
 """Rows that a notebook shows."""

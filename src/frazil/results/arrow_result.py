@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from frazil.asking.leash import Leash
-from frazil.asking.rows import Result
-from frazil.asking.run import Run
 from frazil.errors import FrazilError
+from frazil.results.cancel import Leash
+from frazil.results.result import Result
+from frazil.results.running import Run
 
 
 def result_of(table: pa.Table, rows_max: int) -> Result:

@@ -14,8 +14,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from frazil.errors import Malformed, TooLarge
-from frazil.exchange.otlp_json import json_of_request
 from frazil.model import columns
+from frazil.otlp_files.otlp_json import json_of_request
 
 SIGNALS = ("logs", "traces", "metrics")
 LINE_BYTES_MAX = 2 * 1024 * 1024

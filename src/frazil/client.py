@@ -17,7 +17,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from frazil.lake import Appended, Maintained
 from frazil import errors
-from frazil.asking import (
+from frazil.errors import FrazilError, Malformed, Overloaded, Unavailable
+from frazil.results import (
     ARROW,
     CUT_KEY,
     ERROR_KEY,
@@ -27,7 +28,6 @@ from frazil.asking import (
     Result,
     result_of_run,
 )
-from frazil.errors import FrazilError, Malformed, Overloaded, Unavailable
 
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 600.0

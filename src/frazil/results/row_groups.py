@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from frazil.asking.rows import Result
+from frazil.results.result import Result
 
 GROUP_ROWS: Final = 128 * 1024
 GROUP_BYTES: Final = 64 * 1024 * 1024

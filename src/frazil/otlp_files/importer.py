@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.exchange.reading import Read
-from frazil.exchange.splitting import NAMES, Request, request_of
 from frazil.model import Clock
-from frazil.sender import JSON, Sender, Target
+from frazil.otlp_client import JSON, Sender, Target
+from frazil.otlp_files.line_reader import Read
+from frazil.otlp_files.split import NAMES, Request, request_of
 
 WORKER_COUNT = 4
 """Requests that are under way at the same time."""
