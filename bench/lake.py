@@ -37,13 +37,13 @@ from bench.log import scratch_folder
 from bench.shop import Shop
 from frazil.disk import RealDisk
 from frazil.lake import Appender, LakeConfig, Session
-from frazil.lake.append import Run, Work
-from frazil.lake.catalog import open_catalog, spark_settings
-from frazil.lake.feed import SOURCES, LogFeed
-from frazil.lake.on_spark import run_on
-from frazil.lake.slices import Source, requests_of
-from frazil.lake.tables import ensure_table
-from frazil.lake.task import Written, run_slice
+from frazil.lake.append.appender import Run, Work
+from frazil.lake.append.log_source import SOURCES, LogFeed
+from frazil.lake.append.slice import Source, requests_of
+from frazil.lake.append.task import Written, run_slice
+from frazil.lake.catalog.catalog import open_catalog, spark_settings
+from frazil.lake.spark.jobs import run_on
+from frazil.lake.tables.tables import ensure_table
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from frazil.model.columns import TABLES, Request, decode

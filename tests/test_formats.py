@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from frazil.disk import read_checkpoint
-from frazil.lake.reader_progress import ReaderProgress
+from frazil.lake.read.reader_progress import ReaderProgress
 from frazil.log.digests import decode_digests
 from frazil.log.index import NO_TIME, SegmentFacts, decode_index
 from frazil.log.marks import NAME, SLOT_BYTES, Marks, Promise

@@ -15,9 +15,9 @@ from typing import ClassVar
 import pytest
 
 from frazil.doctor.catalog import check_catalog
-from frazil.lake.catalog import open_catalog
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.tables import ensure_table
+from frazil.lake.tables.tables import ensure_table
 from tests.doctor.patient import Patient, as_nobody, is_well, public_folder, trouble
 
 

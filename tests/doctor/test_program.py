@@ -21,7 +21,7 @@ from frazil.doctor.finding import Finding, Fix
 from frazil.doctor.program import check_libraries, check_python, judge
 from frazil.doctor.spark import check_jars
 from frazil.ingest import wire_walk
-from frazil.lake.jars import JARS, default_folder
+from frazil.lake.spark.jars import JARS, default_folder
 from frazil.model.columns import decode_walk
 from tests.doctor.patient import Patient, is_well, trouble
 

@@ -14,10 +14,10 @@ from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT
 
 from frazil.disk import RealDisk
-from frazil.lake.append import data_file_of
-from frazil.lake.file_layout import file_layout_of
-from frazil.lake.parquet import TableFiles
-from frazil.lake.topics import columns_of
+from frazil.lake.append.appender import data_file_of
+from frazil.lake.files.parquet_schema import file_layout_of
+from frazil.lake.files.writer import TableFiles
+from frazil.lake.tables.record_rows import columns_of
 
 
 def local(location: str) -> Path:

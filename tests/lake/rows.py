@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from frazil.disk import Disk
-from frazil.lake.parquet import WrittenFile
+from frazil.lake.files.writer import WrittenFile
 from frazil.model.columns import TABLE_OF, TABLES, DeadLetter, Request, decode
 from tests.model.requests import Writer
 from tests.sim.disk import SimDisk

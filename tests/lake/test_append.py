@@ -13,13 +13,13 @@ import pytest
 from pyiceberg.catalog import Catalog
 
 from frazil.errors import Conflict, Fenced
-from frazil.lake import append as appending
-from frazil.lake.append import Appender, Work
-from frazil.lake.catalog import open_catalog
-from frazil.lake.commit import commit, next_offsets
+from frazil.lake.append import appender as appending
+from frazil.lake.append.appender import Appender, Work
+from frazil.lake.append.commit import commit, next_offsets
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.task import Written, run_slice
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.feed import LogFeed
-from frazil.lake.task import Written, run_slice
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from tests.conformance.cases import log as log_record

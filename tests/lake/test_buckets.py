@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from frazil.disk import RealDisk
-from frazil.lake.append import Appender, Work
-from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.append.appender import Appender, Work
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.task import Written, run_slice
+from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
-from frazil.lake.expire import DAY_MS
-from frazil.lake.feed import LogFeed
-from frazil.lake.maintain import Maintenance
-from frazil.lake.store import open_store
-from frazil.lake.task import Written, run_slice
+from frazil.lake.files.object_store import open_store
+from frazil.lake.maintain.expire_snapshots import DAY_MS
+from frazil.lake.maintain.maintenance import Maintenance
 from frazil.log import Log, TopicConfig
 from tests.clients.buckets import Buckets
 from tests.lake.test_append import CLOCK, World, expected
@@ -128,7 +128,7 @@ def test_a_task_that_fails_takes_its_objects_away(
     world: World, config: LakeConfig, buckets: Buckets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As far as the store lets it."""
-    from frazil.lake import parquet
+    from frazil.lake.files import writer
 
     appender = open_appender(world, config)
     before = keys(buckets)
@@ -138,7 +138,7 @@ def test_a_task_that_fails_takes_its_objects_away(
         raise RuntimeError("on purpose")
 
     with monkeypatch.context() as patch:
-        patch.setattr(parquet, "metrics_of", failing)
+        patch.setattr(writer, "metrics_of", failing)
         with pytest.raises(RuntimeError, match="on purpose"):
             appender.append()
     assert keys(buckets) == before

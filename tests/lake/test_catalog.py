@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy import text
 
 from frazil.errors import Malformed, Unavailable
-from frazil.lake.catalog import (
+from frazil.lake.catalog.catalog import (
     LOCAL_IO,
     catalog_properties,
     ensure_namespace,

@@ -19,8 +19,8 @@ from pyiceberg.types import LongType, NestedField
 from sqlalchemy.exc import OperationalError
 
 from frazil.errors import Conflict, Fenced, Unresolved
-from frazil.lake import commit as commits
-from frazil.lake.commit import Change, commit, next_offsets, take_over
+from frazil.lake.append import commit as commits
+from frazil.lake.append.commit import Change, commit, next_offsets, take_over
 from frazil.model import SystemClock
 
 NAME = "frazil.logs"
@@ -42,7 +42,7 @@ def open_catalog(folder: Path) -> SqlCatalog:
         "frazil",
         uri=f"sqlite:///{folder}/catalog.db",
         warehouse=f"file://{folder}/warehouse",
-        **{"py-io-impl": "frazil.lake.durable_io.DurableFileIO"},
+        **{"py-io-impl": "frazil.lake.catalog.file_io.DurableFileIO"},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.lake.compact import GROUP_FILES_MAX, DataPart, Group, groups_of
+from frazil.lake.maintain.compaction import GROUP_FILES_MAX, DataPart, Group, groups_of
 
 TARGET = 1_000
 TODAY = 10

@@ -11,14 +11,14 @@ from pyiceberg.table import Table
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Corrupt, Malformed, OutOfRange, Unavailable, Unknown
-from frazil.lake import reader, reader_progress
-from frazil.lake.ahead import ReadLimits
-from frazil.lake.catalog import open_catalog
-from frazil.lake.cold import ColdFile
-from frazil.lake.follow import Followed, Follower
-from frazil.lake.reader import TableReader
-from frazil.lake.snapshots import added_files, files_now
-from frazil.lake.tail import Tail
+from frazil.lake.catalog.catalog import open_catalog
+from frazil.lake.read import reader_progress, table_reader
+from frazil.lake.read.follower import Followed, Follower
+from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.offset_files import added_files, files_now
+from frazil.lake.read.prefetch import ReadLimits
+from frazil.lake.read.table_reader import TableReader
+from frazil.lake.scan.data_file import ColdFile
 from frazil.log import AtTime, Start, TopicConfig
 from tests.lake.maintained import compact, expire, local
 from tests.lake.topic_world import LAKE, TABLE, TOPIC, TopicWorld, time_of
@@ -338,7 +338,7 @@ def test_the_short_way_reads_only_what_is_new(
         looked.append(table)
         return files_now(table)
 
-    monkeypatch.setattr(reader, "files_now", look)
+    monkeypatch.setattr(table_reader, "files_now", look)
     table = TableReader.open(open_catalog(LAKE, world.folder), LAKE, TABLE, limits=TINY)
     begins, found = {0: 0}, []
     ways = []

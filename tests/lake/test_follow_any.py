@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from frazil.lake.follow import Followed, Follower
+from frazil.lake.read.follower import Followed, Follower
 from tests.lake.maintained import compact, expire
 from tests.lake.test_follow import follow, values
 from tests.lake.topic_world import TopicWorld

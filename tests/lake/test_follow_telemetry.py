@@ -10,14 +10,14 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Unavailable
-from frazil.lake.ahead import ReadLimits
-from frazil.lake.append import Appender
-from frazil.lake.catalog import open_catalog
+from frazil.lake.append.appender import Appender
+from frazil.lake.append.log_source import SOURCES, LogFeed
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.feed import SOURCES, LogFeed
-from frazil.lake.followers import Followers
-from frazil.lake.reader import TableReader
-from frazil.lake.tail import Tail
+from frazil.lake.read.followers import Followers
+from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.prefetch import ReadLimits
+from frazil.lake.read.table_reader import TableReader
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from tests.lake.maintained import compact

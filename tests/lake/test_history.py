@@ -17,13 +17,13 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Malformed, OutOfRange, Unknown
-from frazil.lake.append import Appender
-from frazil.lake.asked import OPTIONS, asked_of
-from frazil.lake.catalog import open_catalog
+from frazil.lake.append.appender import Appender
+from frazil.lake.append.log_source import SOURCES, LogFeed
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.data_source import StreamReader, Work, open_history
-from frazil.lake.feed import SOURCES, LogFeed
-from frazil.lake.history import LogRows
+from frazil.lake.pyspark.data_source import StreamReader, Work, open_history
+from frazil.lake.pyspark.source_options import OPTIONS, asked_of
+from frazil.lake.read.offset_range import LogRows
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from frazil.model.columns import TABLES
@@ -146,7 +146,7 @@ def test_rows_are_the_same_from_the_lake(folder: Folder, signal: str) -> None:
 
 def test_a_task_goes_on_in_the_lake(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log lets go while a slice is read: what was handed out is not handed out again."""
-    monkeypatch.setattr("frazil.lake.slices.REQUESTS_BYTES", 1)
+    monkeypatch.setattr("frazil.lake.append.slice.REQUESTS_BYTES", 1)
     folder.add(60)
     rows = folder.everything()
     reader = folder.reader()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import Unavailable
-from frazil.lake.jars import JARS, default_folder, paths, resolve
+from frazil.lake.spark.jars import JARS, default_folder, paths, resolve
 
 NOWHERE = "http://127.0.0.1:9/"
 """Nothing listens at the port of the discard service."""

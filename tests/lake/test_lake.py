@@ -17,10 +17,10 @@ from frazil.disk import RealDisk
 from frazil.errors import Overloaded, Unavailable
 from frazil.lake import Lake, LakeConfig, LakeView, View
 from frazil.lake import lake as filling
-from frazil.lake.catalog import open_catalog
-from frazil.lake.commit import next_offsets
+from frazil.lake.append.commit import next_offsets
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import MiB
-from frazil.lake.feed import LogFeed
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from tests.conformance.cases import log as log_record

@@ -15,7 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
-from frazil.lake.catalog import open_catalog
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 
 NAME = "frazil.numbers"

@@ -21,15 +21,15 @@ from sqlalchemy.exc import OperationalError
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict
-from frazil.lake import maintain as maintaining
-from frazil.lake.catalog import open_catalog
-from frazil.lake.commit import next_offsets
+from frazil.lake.append.commit import next_offsets
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.expire import DAY_MS, HOUR_MS, Keep, choose
-from frazil.lake.layout import SORT_COLUMNS
-from frazil.lake.maintain import Maintenance
-from frazil.lake.orphans import alike
-from frazil.lake.rewrite import MANIFESTS_MAX
+from frazil.lake.maintain import maintenance as maintaining
+from frazil.lake.maintain.expire_snapshots import DAY_MS, HOUR_MS, Keep, choose
+from frazil.lake.maintain.maintenance import Maintenance
+from frazil.lake.maintain.orphan_files import alike
+from frazil.lake.maintain.replace_files import MANIFESTS_MAX
+from frazil.lake.tables.properties import SORT_COLUMNS
 from frazil.log import Log, TopicConfig
 from frazil.model import SystemClock
 from tests.lake.test_append import CLOCK, SMALL, World, expected
@@ -159,7 +159,7 @@ class Broken(Exception):
 @pytest.mark.parametrize("is_done", [False, True])
 def test_killed_at_the_commit(world: World, monkeypatch: pytest.MonkeyPatch, is_done: bool) -> None:
     """Before it, or after it and before anybody knows: nothing is lost, nothing there twice."""
-    import frazil.lake.rewrite as rewriting
+    import frazil.lake.maintain.replace_files as rewriting
 
     count = fill(world)
     real = rewriting.replace_files
@@ -246,7 +246,7 @@ def test_whoever_deletes_meanwhile_wins(world: World, monkeypatch: pytest.Monkey
 def test_one_who_never_stops_changing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Is not waited for."""
     fill(world)
-    import frazil.lake.rewrite as rewriting
+    import frazil.lake.maintain.replace_files as rewriting
 
     def conflicting(*_: Any, **__: Any) -> int:
         raise Conflict("again")

@@ -17,14 +17,14 @@ import pytest
 from frazil.disk import RealDisk
 from frazil.errors import Unavailable
 from frazil.lake import LakeView
-from frazil.lake.append import Appender
-from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.append.appender import Appender
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
-from frazil.lake.feed import LogFeed
-from frazil.lake.on_spark import do_on, run_on
-from frazil.lake.reader import TableReader
-from frazil.lake.session import Session
-from frazil.lake.workers import without_archives
+from frazil.lake.read.table_reader import TableReader
+from frazil.lake.spark.fork_server import without_archives
+from frazil.lake.spark.jobs import do_on, run_on
+from frazil.lake.spark.session import Session
 from frazil.log import Log, TopicConfig
 from frazil.model import SystemClock
 from frazil.model.columns import TABLES
@@ -150,7 +150,7 @@ def archives_looked_into(_: int) -> tuple[list[str], bool]:
         for path, finder in sys.path_importer_cache.items()
         if isinstance(finder, zipimport.zipimporter)
     ]
-    return known, "frazil.lake.parquet" in sys.modules
+    return known, "frazil.lake.files.writer" in sys.modules
 
 
 def test_tasks_find_all_they_need(world: tuple[World, Session]) -> None:

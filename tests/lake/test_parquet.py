@@ -27,12 +27,12 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import TimestamptzType
 
 from frazil.disk import Disk, RealDisk
-from frazil.lake import parquet
-from frazil.lake.field_ids import FIELD_IDS
-from frazil.lake.file_layout import FIELD_ID, file_layout_of
-from frazil.lake.layout import BLOOM_COLUMNS, SORT_COLUMNS, properties_of
-from frazil.lake.parquet import TableFiles, WrittenFile
-from frazil.lake.schemas import schema_of
+from frazil.lake.files import writer
+from frazil.lake.files.parquet_schema import FIELD_ID, file_layout_of
+from frazil.lake.files.writer import TableFiles, WrittenFile
+from frazil.lake.tables.field_ids import FIELD_IDS
+from frazil.lake.tables.properties import BLOOM_COLUMNS, SORT_COLUMNS, properties_of
+from frazil.lake.tables.schema import schema_of
 from frazil.model import Rand
 from frazil.model.columns import TABLE_OF, TABLES, decode, decode_numbered
 from tests.lake.rows import SIGNALS, decoded, multiset, opened, requests_of, rows_of
@@ -76,7 +76,7 @@ def test_rows_out_are_rows_in(signal: str, seed: int, monkeypatch: pytest.Monkey
 
     Each file has one day, and is sorted; of rows that are alike the order stays.
     """
-    monkeypatch.setattr(parquet, "GROUP_ROWS_MAX", 5)
+    monkeypatch.setattr(writer, "GROUP_ROWS_MAX", 5)
     table = TABLE_OF[signal]
     batch, _ = decoded(signal, requests_of(signal, seed, 25))
     disk = SimDisk()
@@ -103,7 +103,7 @@ def test_metrics_are_those_of_pyiceberg(
     signal: str, group_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What we say of a file is what PyIceberg would have said, and how many are no numbers."""
-    monkeypatch.setattr(parquet, "GROUP_ROWS_MAX", group_rows)
+    monkeypatch.setattr(writer, "GROUP_ROWS_MAX", group_rows)
     table = TABLE_OF[signal]
     batch, _ = decoded(signal, requests_of(signal, 7, 30))
     disk = SimDisk()
@@ -292,7 +292,7 @@ def test_bounds_of_texts_hold(
 
     Arrow leaves the bounds of long texts away: those of other row groups are then not the file's.
     """
-    monkeypatch.setattr(parquet, "GROUP_ROWS_MAX", 1)
+    monkeypatch.setattr(writer, "GROUP_ROWS_MAX", 1)
     rows, _ = decoded("logs", requests_of("logs", 5, 20))
     rows = rows.slice(0, len(texts))
     at = rows.schema.get_field_index("service_name")
@@ -335,7 +335,7 @@ def test_a_day_of_few_rows_makes_a_small_file() -> None:
 
 def test_row_groups_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wide rows make small row groups."""
-    monkeypatch.setattr(parquet, "GROUP_BYTES_MAX", 100_000)
+    monkeypatch.setattr(writer, "GROUP_BYTES_MAX", 100_000)
     disk = SimDisk()
     (file,) = written(letters(list(range(50)), payload=b"x" * 10_000), "dead_letters", disk)
     footer = opened(disk, file).metadata

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from frazil.lake.maintain import Maintained
-from frazil.lake.schedule import Schedule
+from frazil.lake.maintain.maintenance import Maintained
+from frazil.lake.maintain.schedule import Schedule
 from tests.sim.clock import SimClock
 
 TEN_MINUTES_MS = 600_000

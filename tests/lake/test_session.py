@@ -16,10 +16,10 @@ import pytest
 from pyspark import SparkContext
 
 from frazil.errors import Unavailable
-from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.config import GiB, LakeConfig, MiB
-from frazil.lake.jars import JARS
-from frazil.lake.session import Session, settings_of
+from frazil.lake.spark.jars import JARS
+from frazil.lake.spark.session import Session, settings_of
 
 # PySpark leaves it to the collector to close the sockets over which results come.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -12,8 +12,8 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import OutOfRange
-from frazil.lake.feed import LogFeed, LogFiles, read_files
-from frazil.lake.slices import Slice, Source, requests_of
+from frazil.lake.append.log_source import LogFeed, LogFiles, read_files
+from frazil.lake.append.slice import Slice, Source, requests_of
 from frazil.log import Append, Log, Record, append_of_records, encode_batch, parse_header
 from frazil.model.columns import Request
 from tests.log.build import SMALL, TOPIC, add, batch, numbers, open_log, submit

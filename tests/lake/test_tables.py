@@ -28,12 +28,12 @@ from pyiceberg.types import (
 )
 
 from frazil.errors import Conflict, Unavailable
-from frazil.lake import tables
-from frazil.lake.catalog import ensure_namespace, open_catalog
-from frazil.lake.field_ids import FIELD_IDS
-from frazil.lake.layout import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, properties_of
-from frazil.lake.schemas import schema_of
-from frazil.lake.tables import ensure_table
+from frazil.lake.catalog.catalog import ensure_namespace, open_catalog
+from frazil.lake.tables import tables
+from frazil.lake.tables.field_ids import FIELD_IDS
+from frazil.lake.tables.properties import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, properties_of
+from frazil.lake.tables.schema import schema_of
+from frazil.lake.tables.tables import ensure_table
 from frazil.model.columns import TABLES
 from tests.lake.tables_made import CONFIG, ensure_all, make, without
 

@@ -25,12 +25,12 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyspark.sql import SparkSession
 
 from frazil.errors import Unavailable
-from frazil.lake.catalog import catalog_properties, open_catalog, spark_settings
-from frazil.lake.field_ids import FIELD_IDS
-from frazil.lake.layout import properties_of
-from frazil.lake.schemas import schema_of
-from frazil.lake.session import Session
-from frazil.lake.tables import ensure_table
+from frazil.lake.catalog.catalog import catalog_properties, open_catalog, spark_settings
+from frazil.lake.spark.session import Session
+from frazil.lake.tables.field_ids import FIELD_IDS
+from frazil.lake.tables.properties import properties_of
+from frazil.lake.tables.schema import schema_of
+from frazil.lake.tables.tables import ensure_table
 from frazil.model.columns import TABLES
 from tests.lake.tables_made import CONFIG, ensure_all, make, without
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Conflict, Corrupt, Overloaded
-from frazil.lake.feed import LogFeed, LogFiles, read_files
-from frazil.lake.slices import Slice, Source
-from frazil.lake.task import Target, Written, run_slice, write_slice
+from frazil.lake.append.log_source import LogFeed, LogFiles, read_files
+from frazil.lake.append.slice import Slice, Source
+from frazil.lake.append.task import Target, Written, run_slice, write_slice
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model.columns import TABLE_OF, Decode, Decoded, Request, decode
 from tests.lake.rows import SIGNALS, bodies, decoded, multiset, opened

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frazil.lake.append.log_source import LogFeed, source_of
+from frazil.lake.append.slice import RECORDS as RECORDS_SIGNAL
 from frazil.lake.config import NAME
-from frazil.lake.feed import LogFeed, source_of
-from frazil.lake.slices import RECORDS as RECORDS_SIGNAL
-from frazil.lake.topics import NAME_LENGTH_MAX, TIME_MS_MAX, rows_of, table_of
+from frazil.lake.tables.record_rows import NAME_LENGTH_MAX, TIME_MS_MAX, rows_of, table_of
 from frazil.log import DEAD_LETTERS, Record, TopicConfig
 from frazil.model.columns import RECORDS
 from tests.lake.topic_world import LAKE, TABLE, TOPIC, TopicWorld

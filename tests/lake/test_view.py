@@ -10,8 +10,8 @@ import pytest
 
 from frazil.errors import Unavailable, Unknown
 from frazil.lake import LakeConfig, LakeView
-from frazil.lake import manifests as reading
-from frazil.lake.view import NAMES
+from frazil.lake.scan import manifests as reading
+from frazil.lake.scan.view import NAMES
 from tests.lake.test_append import ROWS, SMALL, World
 from tests.lake.test_append import world as world  # a fixture
 

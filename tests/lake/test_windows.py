@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.lake.ahead import ReadLimits, read_ahead
-from frazil.lake.cold import Bounds, ColdFile
-from frazil.lake.window_rows import Groups, Rows, Weighed
-from frazil.lake.windows import Window, windows_of
+from frazil.lake.read.offset_windows import Window, windows_of
+from frazil.lake.read.prefetch import ReadLimits, read_ahead
+from frazil.lake.read.window_reader import Groups, Rows, Weighed
+from frazil.lake.scan.data_file import Bounds, ColdFile
 
 Held = dict[str, set[tuple[int, int]]]
 """Path -> the partitions and offsets of its rows."""

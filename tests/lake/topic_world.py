@@ -11,12 +11,12 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from frazil.disk import RealDisk
-from frazil.lake.append import Appended, Appender, Work
-from frazil.lake.catalog import open_catalog
+from frazil.lake.append.appender import Appended, Appender, Work
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.task import Written, run_slice
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.feed import LogFeed
-from frazil.lake.task import Written, run_slice
-from frazil.lake.topics import table_of
+from frazil.lake.tables.record_rows import table_of
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 

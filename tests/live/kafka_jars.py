@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyspark
 
-from frazil.lake.jars import fetch
+from frazil.lake.spark.jars import fetch
 from tests.live.locked_jars import LockedJars
 
 KAFKA = "org.apache.kafka:kafka_2.13:4.2.1"

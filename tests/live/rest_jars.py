@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyspark
 
-from frazil.lake.jars import RESOLVE_TIMEOUT_S, default_folder, paths
+from frazil.lake.spark.jars import RESOLVE_TIMEOUT_S, default_folder, paths
 from tests.live.locked_jars import LockedJars
 
 WANTED = """\

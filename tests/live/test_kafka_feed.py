@@ -18,14 +18,14 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from pyiceberg.catalog import Catalog
 
 from frazil.errors import Conflict, OutOfRange, Unavailable
-from frazil.lake import kafka_range
-from frazil.lake.append import Appender, Work
-from frazil.lake.catalog import open_catalog
+from frazil.lake.append import kafka_reader
+from frazil.lake.append.appender import Appender, Work
+from frazil.lake.append.kafka_reader import KafkaRange
+from frazil.lake.append.kafka_source import KafkaFeed
+from frazil.lake.append.task import Written, run_slice
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.kafka_config import KafkaConfig
-from frazil.lake.kafka_feed import KafkaFeed
-from frazil.lake.kafka_range import KafkaRange
-from frazil.lake.task import Written, run_slice
 from frazil.model import SystemClock
 from frazil.model.columns import Request, decode
 from tests.conformance.cases import log as log_record
@@ -220,14 +220,14 @@ def test_a_range_travels_and_keeps_its_secret() -> None:
 
 def test_a_broker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, with what the client has heard."""
-    monkeypatch.setattr(kafka_range, "POLL_S", 0.1)
-    monkeypatch.setattr(kafka_range, "QUIET_POLLS_MAX", 3)
+    monkeypatch.setattr(kafka_reader, "POLL_S", 0.1)
+    monkeypatch.setattr(kafka_reader, "QUIET_POLLS_MAX", 3)
     made = KafkaRange(
         brokers="127.0.0.1:9", group="g", client={}, topic="t", partition=0, begin=0, end=1
     )
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 gave nothing of t/0.*refused"):
         list(made.read())
-    monkeypatch.setattr("frazil.lake.kafka_brokers.ASK_S", 1.0)
+    monkeypatch.setattr("frazil.lake.append.kafka_admin.ASK_S", 1.0)
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 does not tell of topic.*refused"):
         KafkaFeed(KafkaConfig(brokers="127.0.0.1:9")).sources()
 

@@ -23,7 +23,7 @@ from frazil.client import Remote
 from frazil.disk import RealDisk
 from frazil.ingest.signals import Signal
 from frazil.lake import Lake, LakeConfig, Session
-from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
 from tests.clients.node import COMMAND, Node

@@ -21,16 +21,17 @@ from frazil.config import Config, load
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
 from frazil.errors import Fenced, Unavailable
-from frazil.lake import Lake, rest_catalog
-from frazil.lake.append import Appender
-from frazil.lake.catalog import ensure_namespace, open_catalog
-from frazil.lake.commit import COMMIT_ID
+from frazil.lake import Lake
+from frazil.lake.append.appender import Appender
+from frazil.lake.append.commit import COMMIT_ID
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.catalog import rest
+from frazil.lake.catalog.catalog import ensure_namespace, open_catalog
+from frazil.lake.catalog.file_io import DurableFileIO
 from frazil.lake.config import LakeConfig, MiB
-from frazil.lake.durable_io import DurableFileIO
-from frazil.lake.feed import LogFeed
-from frazil.lake.maintain import Maintenance
-from frazil.lake.schemas import schema_of, sort_order_of, spec_of
-from frazil.lake.tables import create_table
+from frazil.lake.maintain.maintenance import Maintenance
+from frazil.lake.tables.schema import schema_of, sort_order_of, spec_of
+from frazil.lake.tables.tables import create_table
 from frazil.log import Log, TopicConfig
 from frazil.model import SystemRand
 from tests.clients.flaky import IDLE_SECONDS_MAX
@@ -333,7 +334,7 @@ def test_the_server_is_gone_for_a_while(world: Rested, server: RestServer) -> No
 def test_a_server_that_says_nothing(world: Rested, monkeypatch: pytest.MonkeyPatch) -> None:
     """Is not waited for without end; nor does a commit that it may have done come twice."""
     appender = world.appender()
-    monkeypatch.setattr(rest_catalog, "ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(rest, "ANSWER_TIMEOUT_S", 0.2)
     go_on = threading.Event()
 
     def stall(request: bytes, ask: Ask) -> bytes:
@@ -357,7 +358,7 @@ def test_a_server_that_says_nothing_from_the_first(
     proxy: RestProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     """Also to whoever wants a token."""
-    monkeypatch.setattr(rest_catalog, "ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(rest, "ANSWER_TIMEOUT_S", 0.2)
     go_on = threading.Event()
 
     def stall(request: bytes, ask: Ask) -> bytes:

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from frazil.lake.catalog import open_catalog
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from tests.clients.node import COMMAND, Node
 from tests.live.test_spark_streams import Feeder

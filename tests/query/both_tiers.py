@@ -14,10 +14,10 @@ from pyiceberg.catalog import Catalog
 from frazil.disk import RealDisk
 from frazil.hot import HotConfig, HotTier
 from frazil.lake import Appender, LakeConfig, LakeView
-from frazil.lake.append import Work
-from frazil.lake.catalog import open_catalog
-from frazil.lake.feed import LogFeed
-from frazil.lake.task import Written, run_slice
+from frazil.lake.append.appender import Work
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.task import Written, run_slice
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from frazil.model.columns import TABLES, decode

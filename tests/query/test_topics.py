@@ -15,9 +15,9 @@ import pytest
 
 from frazil.errors import TooLarge, Unavailable, Unknown
 from frazil.lake import LakeView, TopicTables
-from frazil.lake import topic_tails as tails
-from frazil.lake.tail import Tail
-from frazil.lake.window_rows import Rows
+from frazil.lake.read import topic_tails as tails
+from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.window_reader import Rows
 from frazil.log import Compression, Record, TopicConfig, append_of_records
 from frazil.model.columns import TABLES
 from frazil.query import Engine, QueryConfig
@@ -136,7 +136,7 @@ def test_a_commit_lands_while_a_query_begins(
             all_at_once()
         return rows
 
-    monkeypatch.setattr("frazil.lake.tail.READ_BYTES", 500)
+    monkeypatch.setattr("frazil.lake.read.log_tail.READ_BYTES", 500)
     monkeypatch.setattr(TopicTables, "_pinned", pin)
     monkeypatch.setattr(Tail, "read", read_some)
     assert world.ask(COUNT) == whole(150)
@@ -369,7 +369,7 @@ def test_a_query_that_is_stopped_leaves_what_it_has_read(
     world: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asks again goes on from there, so that also a long tail is read some day."""
-    monkeypatch.setattr("frazil.lake.tail.READ_BYTES", 500)
+    monkeypatch.setattr("frazil.lake.read.log_tail.READ_BYTES", 500)
     world.topic.add(60)
     seen: list[int] = []
 

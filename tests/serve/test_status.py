@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from frazil.ingest import Signal
-from frazil.lake.append import Appender, Work
-from frazil.lake.feed import LogFeed
-from frazil.lake.task import Written
+from frazil.lake.append.appender import Appender, Work
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.task import Written
 from frazil.model import SystemClock
 from frazil.serve import Rooms, Status, status_of
 from frazil.serve.life import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates

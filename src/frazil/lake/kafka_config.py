@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.lake.feed import SOURCES
+from frazil.lake.append.log_source import SOURCES
 
 OWN_SETTINGS = {
     "bootstrap.servers": "set lake.kafka.brokers instead",

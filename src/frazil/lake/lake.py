@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from frazil import tracing
 from frazil.errors import Fenced, FrazilError, Overloaded, Unavailable
-from frazil.lake.append import Appended, Appender
-from frazil.lake.catalog import open_catalog, spark_settings
+from frazil.lake.append.appender import Appended, Appender
+from frazil.lake.append.log_source import Feed, LogFeed
+from frazil.lake.append.progress import Doing
+from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
-from frazil.lake.doing import Doing
-from frazil.lake.feed import Feed, LogFeed
-from frazil.lake.jars import NEEDED
-from frazil.lake.maintain import Maintained, Maintenance
-from frazil.lake.on_spark import do_on, run_on
-from frazil.lake.schedule import Schedule
-from frazil.lake.session import OnSpark, Session
-from frazil.lake.view import LakeView
+from frazil.lake.maintain.maintenance import Maintained, Maintenance
+from frazil.lake.maintain.schedule import Schedule
+from frazil.lake.scan.view import LakeView
+from frazil.lake.spark.jars import NEEDED
+from frazil.lake.spark.jobs import do_on, run_on
+from frazil.lake.spark.session import OnSpark, Session
 from frazil.log import Log
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock, Rand

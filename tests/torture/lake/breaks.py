@@ -21,10 +21,13 @@ from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from frazil.lake import append, catalog, commit, durable_io, feed, parquet, sink, tables
-from frazil.lake.append import Appender
-from frazil.lake.catalog import open_catalog
-from frazil.lake.feed import LogFeed
+from frazil.lake.append import appender, commit, log_source
+from frazil.lake.append.appender import Appender
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.catalog import catalog, file_io
+from frazil.lake.catalog.catalog import open_catalog
+from frazil.lake.files import sink, writer
+from frazil.lake.tables import tables
 from tests.torture.lake import life
 from tests.torture.lake.life import Job, say
 
@@ -185,14 +188,14 @@ def after(
 
 def _reading(strike: Strike) -> None:
     """A task has read some of its slice, and not all of it."""
-    original = feed.read_files
+    original = log_source.read_files
 
     def read(*given: Any) -> Any:
         for batch in original(*given):
             yield batch
             strike()
 
-    mock.patch.object(feed, "read_files", read).start()
+    mock.patch.object(log_source, "read_files", read).start()
 
 
 def _half_written(strike: Strike) -> None:
@@ -213,7 +216,7 @@ def _half_written(strike: Strike) -> None:
 
 def _half_metadata(strike: Strike) -> None:
     """Half of a manifest, of a list of them, or of the metadata."""
-    original = durable_io._SyncedStream.write
+    original = file_io._SyncedStream.write
 
     def write(self: Any, data: bytes) -> int:
         original(self, data[: len(data) // 2])
@@ -221,7 +224,7 @@ def _half_metadata(strike: Strike) -> None:
         original(self, data[len(data) // 2 :])
         return len(data)
 
-    mock.patch.object(durable_io._SyncedStream, "write", write).start()
+    mock.patch.object(file_io._SyncedStream, "write", write).start()
 
 
 def _in_commit(place: Callable[[Strike], None]) -> Callable[[Strike], None]:
@@ -263,20 +266,20 @@ BETWEEN_TASKS = after(life, "run_slice")
 
 STEPS: dict[str, tuple[Callable[[Job], None], Callable[[Strike], None]]] = {
     "making_tables": (kill, before(tables, "create_table")),
-    "taking_over": (kill, after(append, "take_over")),
+    "taking_over": (kill, after(appender, "take_over")),
     "planning": (kill, before(LogFeed, "plan")),
     "reading": (kill, _reading),
     "half_written": (kill, _half_written),
-    "file_synced": (kill, before(parquet.TableFiles, "sync")),
+    "file_synced": (kill, before(writer.TableFiles, "sync")),
     "between_tasks": (kill, BETWEEN_TASKS),
-    "tasks_done": (kill, before(append, "_check_whole")),
+    "tasks_done": (kill, before(appender, "_check_whole")),
     "dead_committed": (kill, after(Appender, "_commit_dead", bool)),
     "half_manifest": (kill, _in_commit(_half_metadata)),
     "manifests_written": (kill, IN_COMMIT),
     "metadata_written": (kill, METADATA_WRITTEN),
     "in_swap": (kill, _in_commit(before(Session, "commit"))),
     "swapped": (kill, SWAPPED),
-    "committed": (kill, after(append, "commit")),
+    "committed": (kill, after(appender, "commit")),
     "published": (kill, after(Appender, "_publish")),
     "answer_lost": (lose_answer, SWAPPED),
     "commit_lost": (lose_answer, IN_COMMIT),
@@ -285,7 +288,7 @@ STEPS: dict[str, tuple[Callable[[Job], None], Callable[[Strike], None]]] = {
     "catalog_locked_early": (lock_catalog, _with_short_patience(before(life, "open_appender"))),
     "log_trimmed": (overtake, before(life, "run_here")),
     "log_damaged": (damage_log, before(life, "run_here")),
-    "zombie_before_check": (stop, before(append, "commit")),
+    "zombie_before_check": (stop, before(appender, "commit")),
     "zombie_before_commit": (stop, IN_COMMIT),
     "zombie_before_swap": (stop, METADATA_WRITTEN),
     "warehouse_full_in_task": (fill_disk, BETWEEN_TASKS),

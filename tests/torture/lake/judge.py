@@ -26,7 +26,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from frazil.disk import RealDisk
-from frazil.lake.catalog import open_catalog
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.log import Log
 from frazil.model import SystemClock, columns

@@ -20,11 +20,11 @@ from pyiceberg.catalog import Catalog
 
 from frazil.disk import RealDisk
 from frazil.errors import Fenced, FrazilError
-from frazil.lake.append import Appender, Work
-from frazil.lake.catalog import open_catalog
+from frazil.lake.append.appender import Appender, Work
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.task import Written, run_slice
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.feed import LogFeed
-from frazil.lake.task import Written, run_slice
 from frazil.log import Log, LogConfig, TopicConfig, exit_process
 from frazil.model import SystemClock
 from tests.torture.lake import load

@@ -19,11 +19,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from frazil.disk import Mode, RealDisk
 from frazil.disk.files import RealFile
-from frazil.lake import catalog, commit, task
-from frazil.lake.append import Appender, Work
-from frazil.lake.commit import Change
-from frazil.lake.slices import Slice, Source
-from frazil.lake.task import Written
+from frazil.lake.append import commit, task
+from frazil.lake.append.appender import Appender, Work
+from frazil.lake.append.commit import Change
+from frazil.lake.append.slice import Slice, Source
+from frazil.lake.append.task import Written
+from frazil.lake.catalog import catalog
 from frazil.log import Log
 from tests.torture.lake import life
 

@@ -24,8 +24,8 @@ from unittest import mock
 from frazil.disk import RealDisk
 from frazil.errors import FrazilError
 from frazil.lake import Lake
-from frazil.lake.feed import LogFeed
-from frazil.lake.slices import Origin, Slice, Source
+from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.slice import Origin, Slice, Source
 from frazil.log import Log, Record
 from frazil.model import Rand, SystemClock
 from tests.torture.checker import Verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.lake import tables
+from frazil.lake.tables import tables
 from frazil.model import columns
 from tests.torture.lake import breaks, mutants
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from frazil.ingest.signals import Signal
-from frazil.lake.catalog import open_catalog
+from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from tests.torture.checker import Verdict
 from tests.torture.node.asking import TABLES

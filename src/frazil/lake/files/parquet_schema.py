@@ -1,0 +1,136 @@
+"""The columns of a table's files as Parquet has them: names, field ids, encodings, metrics.
+
+Needs no catalog, so that tasks know it without asking anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from frazil.lake.tables.field_ids import FIELD_IDS
+from frazil.lake.tables.properties import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, kind_of
+from frazil.lake.tables.record_rows import columns_of
+from frazil.model.columns import numbered
+
+LAYOUTS_MAX = 64
+"""Kept at once; there may be many topics."""
+FIELD_ID = b"PARQUET:field_id"
+"""Where Arrow keeps the id that Parquet writes."""
+UNLIKE = frozenset(
+    {
+        "trace_id",
+        "span_id",
+        "parent_span_id",
+        "body",
+        "payload",
+        "value",
+        "time",
+        "timestamp_ms",
+        "time_unix_nano",
+        "observed_time_unix_nano",
+        "end_time_unix_nano",
+        "duration_nano",
+    }
+)
+"""Columns whose values hardly repeat: a dictionary of them is work for nothing."""
+TRUNCATED = re.compile(r"truncate\((\d+)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A column as Parquet has it."""
+
+    path: str
+    """`events.list.element.attributes.key_value.key`"""
+    field_id: int
+    kind: pa.DataType
+    is_nested: bool
+    has_bounds: bool
+    """Does a manifest hold its least and greatest value?"""
+    length_max: int | None
+    """Code points of these, or bytes; None when there is no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLayout:
+    """What all files of one table have in common."""
+
+    schema: pa.Schema
+    """With a field id on each field of each level."""
+    numbered_schema: pa.Schema
+    """As rows are sorted and handed to Parquet, which writes the same for it: numbers stand for
+    texts that many rows have."""
+    leaves: tuple[Leaf, ...]
+    order: tuple[str, ...]
+    bloom: tuple[str, ...]
+    with_dictionary: list[str]
+
+
+@lru_cache(LAYOUTS_MAX)
+def file_layout_of(table: str) -> FileLayout:
+    """The layout of a table's files."""
+    kind = kind_of(table)
+    ids = FIELD_IDS[kind]
+    fields = [_with_id(field, field.name, ids) for field in columns_of(table)]
+    leaves = [
+        _leaf(path, field, BOUNDS[kind].get(top.name, ""))
+        for top in fields
+        for path, field in _leaves(top, top.name)
+    ]
+    return FileLayout(
+        schema=pa.schema(fields),
+        numbered_schema=pa.schema(map(numbered, fields)),
+        leaves=tuple(leaves),
+        order=SORT_COLUMNS[kind],
+        bloom=BLOOM_COLUMNS[kind],
+        with_dictionary=[leaf.path for leaf in leaves if leaf.path not in UNLIKE],
+    )
+
+
+def _with_id(field: pa.Field, path: str, ids: Mapping[str, int]) -> pa.Field:
+    """The field as Iceberg names and numbers it, and all that is in it."""
+    kind = field.type
+    if pa.types.is_map(kind):
+        key = _with_id(kind.key_field, f"{path}.key", ids)
+        kind = pa.map_(key, _with_id(kind.item_field, f"{path}.value", ids))
+    elif pa.types.is_list(kind):
+        item = kind.value_field.with_name("element")
+        kind = pa.list_(_with_id(item, f"{path}.element", ids))
+    elif pa.types.is_struct(kind):
+        kind = pa.struct([_with_id(inner, f"{path}.{inner.name}", ids) for inner in kind])
+    metadata = {FIELD_ID: str(ids[path])}
+    return pa.field(field.name, kind, nullable=field.nullable, metadata=metadata)
+
+
+def _leaves(field: pa.Field, path: str) -> Iterator[tuple[str, pa.Field]]:
+    """What is at the bottom of a field, by its path in Parquet."""
+    kind = field.type
+    if pa.types.is_map(kind):
+        yield from _leaves(kind.key_field, f"{path}.key_value.key")
+        yield from _leaves(kind.item_field, f"{path}.key_value.value")
+    elif pa.types.is_list(kind):
+        yield from _leaves(kind.value_field, f"{path}.list.element")
+    elif pa.types.is_struct(kind):
+        for inner in kind:
+            yield from _leaves(inner, f"{path}.{inner.name}")
+    else:
+        yield path, field
+
+
+def _leaf(path: str, field: pa.Field, mode: str) -> Leaf:
+    """A column, and Iceberg's mode of its metrics; without one, values are counted only."""
+    truncated = TRUNCATED.fullmatch(mode)
+    assert truncated or mode in ("", "full"), f"{path} has bounds {mode}"
+    return Leaf(
+        path=path,
+        field_id=int(field.metadata[FIELD_ID]),
+        kind=field.type,
+        is_nested="." in path,
+        has_bounds=bool(mode) and "." not in path,
+        length_max=int(truncated[1]) if truncated else None,
+    )

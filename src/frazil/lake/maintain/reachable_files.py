@@ -1,0 +1,124 @@
+"""What snapshots name: manifests, and data files in them. Read by tasks, as there may be many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from pyiceberg.manifest import (
+    DataFileContent,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestFile,
+    read_manifest_list,
+)
+
+from frazil.lake.maintain.compaction import DataPart
+from frazil.lake.spark.jobs import Do
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.table.snapshots import Snapshot
+
+TASK_FILES = 50
+"""Manifests, or lists of them, that one task reads."""
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The work of one task."""
+
+    lists: Sequence[str] = ()
+    manifests: Sequence[ManifestFile] = ()
+    time_id: int = 0
+    """The field whose least value is wanted."""
+    io: FileIO = field(repr=False)
+    """May hold passwords."""
+
+
+def manifests_of(snapshots: Iterable[Snapshot], io: FileIO, do: Do) -> dict[str, ManifestFile]:
+    """All manifests that these snapshots name, each once."""
+    lists = [snapshot.manifest_list for snapshot in snapshots]
+    found: dict[str, ManifestFile] = {}
+    for some in do(_read_lists, [Reading(lists=part, io=io) for part in _parts(lists)]):
+        for manifest in some:
+            found.setdefault(manifest.manifest_path, manifest)
+    return found
+
+
+def paths_in(manifests: Iterable[ManifestFile], io: FileIO, do: Do, *, is_alive: bool) -> set[str]:
+    """All files that manifests name: those that are in the table, or also those taken away."""
+    work = [Reading(manifests=part, io=io) for part in _parts(list(manifests))]
+    return set().union(*do(_read_alive if is_alive else _read_all, work))
+
+
+def parts_in(
+    manifests: Iterable[ManifestFile], io: FileIO, do: Do, *, time_id: int
+) -> list[DataPart]:
+    """The data files of a table, without those of days of which somebody has deleted rows."""
+    known = list(manifests)
+    data = [each for each in known if each.content == ManifestContent.DATA]
+    without = days_with_deletes(known, io)
+    work = [Reading(manifests=some, time_id=time_id, io=io) for some in _parts(data)]
+    found = [part for some in do(_read_parts, work) for part in some]
+    return [part for part in found if part.day not in without]
+
+
+def days_with_deletes(manifests: Iterable[ManifestFile], io: FileIO) -> set[int]:
+    """The days of which somebody has deleted rows, and kept the files."""
+    return {
+        entry.data_file.partition[0]
+        for manifest in manifests
+        if manifest.content == ManifestContent.DELETES
+        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
+    }
+
+
+def _read_lists(work: Reading) -> list[ManifestFile]:
+    return [
+        manifest for path in work.lists for manifest in read_manifest_list(work.io.new_input(path))
+    ]
+
+
+def _read_alive(work: Reading) -> set[str]:
+    return {
+        entry.data_file.file_path
+        for manifest in work.manifests
+        for entry in manifest.fetch_manifest_entry(work.io, discard_deleted=True)
+    }
+
+
+def _read_all(work: Reading) -> set[str]:
+    return {
+        entry.data_file.file_path
+        for manifest in work.manifests
+        for entry in manifest.fetch_manifest_entry(work.io, discard_deleted=False)
+    }
+
+
+def _read_parts(work: Reading) -> list[DataPart]:
+    return [
+        DataPart(
+            path=entry.data_file.file_path,
+            spec_id=manifest.partition_spec_id,
+            day=entry.data_file.partition[0],
+            size_bytes=entry.data_file.file_size_in_bytes,
+            row_count=entry.data_file.record_count,
+            first_us=_number(entry.data_file.lower_bounds, work.time_id),
+        )
+        for manifest in work.manifests
+        for entry in manifest.fetch_manifest_entry(work.io, discard_deleted=True)
+        if entry.status != ManifestEntryStatus.DELETED
+        and entry.data_file.content == DataFileContent.DATA
+    ]
+
+
+def _number(bounds: dict[int, bytes] | None, field_id: int) -> int:
+    return int.from_bytes((bounds or {}).get(field_id, b""), "little", signed=True)
+
+
+def _parts(items: Sequence[Item]) -> list[Sequence[Item]]:
+    return [items[at : at + TASK_FILES] for at in range(0, len(items), TASK_FILES)]

@@ -1,0 +1,83 @@
+"""Schedule: when which work of maintenance is due. One bit at a time, so that a round of the
+appender that becomes due meanwhile need not wait for long."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from frazil.lake.maintain.maintenance import Maintained
+from frazil.model import NS_PER_MS, Clock
+
+HOUR_MS = 3_600_000
+EXPIRE_INTERVAL_MS = HOUR_MS
+ORPHANS_INTERVAL_MS = 24 * HOUR_MS
+ORPHANS_FIRST_MS = HOUR_MS
+"""After the start: not every node runs for a day."""
+
+
+class Works(Protocol):
+    """What is done to tables, each by its name. `Maintenance`, as a rule."""
+
+    def tables(self) -> list[str]: ...
+
+    def compact(self, name: str, /) -> Maintained: ...
+
+    def join_manifests(self, name: str, /) -> Maintained: ...
+
+    def expire(self, name: str, /) -> Maintained: ...
+
+    def remove_orphans(self, name: str, /) -> Maintained: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """Something that is done to every table, again and again."""
+
+    do: Callable[[str], Maintained]
+    due_ms: int
+    interval_ms: int
+    is_repeated: bool
+    """Done in bits, until there is nothing to do."""
+
+
+class Schedule:
+    """Belongs to the lake's thread."""
+
+    def __init__(self, maintenance: Works, interval_ms: int, clock: Clock) -> None:
+        self._maintenance = maintenance
+        self._clock = clock
+        now_ms = clock.monotonic_ns() // NS_PER_MS
+        self._works = [
+            _Work(do=do, due_ms=now_ms + first_ms, interval_ms=every_ms, is_repeated=is_repeated)
+            for do, first_ms, every_ms, is_repeated in (
+                (maintenance.compact, interval_ms, interval_ms, True),
+                (maintenance.join_manifests, interval_ms, interval_ms, False),
+                (maintenance.expire, interval_ms, EXPIRE_INTERVAL_MS, False),
+                (maintenance.remove_orphans, ORPHANS_FIRST_MS, ORPHANS_INTERVAL_MS, False),
+            )
+        ]
+        self._waiting: deque[tuple[_Work, str]] = deque()
+
+    def step(self) -> Maintained | None:
+        """Do the next bit of what is due. None when nothing is. What fails is due again later."""
+        if not self._waiting:
+            self._gather()
+        if not self._waiting:
+            return None
+        work, table = self._waiting.popleft()
+        done = work.do(table)
+        if work.is_repeated and not done.is_nothing:
+            self._waiting.appendleft((work, table))
+        return done
+
+    def _gather(self) -> None:
+        now_ms = self._clock.monotonic_ns() // NS_PER_MS
+        due = [work for work in self._works if now_ms >= work.due_ms]
+        for work in due:
+            work.due_ms = now_ms + work.interval_ms
+        if due:
+            tables = self._maintenance.tables()
+            self._waiting.extend((work, table) for work in due for table in tables)

@@ -1,0 +1,113 @@
+"""Tail: the live end of the log as rows, decoded as the tables' rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from frazil.errors import Malformed
+from frazil.lake.append.log_source import SOURCES
+from frazil.lake.append.slice import RECORDS, request_of
+from frazil.lake.append.task import decode_all
+from frazil.lake.read.window_reader import Rows
+from frazil.lake.tables.record_rows import columns_of, rows_of, table_of
+from frazil.log import Log, Reader, Record, Start, StoredBatch
+from frazil.model import columns
+
+READ_BYTES = 4 * 1024 * 1024
+"""Of the log at once: as much as the decoder likes to have."""
+
+
+class Tail:
+    """Rows of one topic, from what the log still has. Belongs to one thread."""
+
+    def __init__(self, log: Log, topic: str, table: str, signal: str) -> None:
+        self.topic = topic
+        self.table = table
+        self._log = log
+        self._signal = signal
+        self._partitions = log.topic(topic).partitions
+        self._readers: dict[int, Reader] = {}
+
+    @classmethod
+    def open(cls, log: Log, name: str) -> Tail:
+        """The topic of a table, by the name of either. `Unknown` when there is none, `Malformed`
+        when one has it as its name and another as that of its table."""
+        for topic, table, signal in SOURCES:
+            if name in (topic, table):
+                return cls(log, topic, table, signal)
+        known = [topic.name for topic in log.topics()]
+        found = [topic for topic in known if name in (topic, table_of(topic))] or [name]
+        if len(found) > 1:
+            (other,) = (topic for topic in found if topic != name)
+            raise Malformed(
+                f"{name} is a topic, and the table of {other}; say {table_of(name)} or {other}"
+            )
+        return cls(log, found[0], table_of(found[0]), RECORDS)
+
+    @property
+    def awaits_lake(self) -> bool:
+        """Does the log keep everything until the table has it?"""
+        return self._log.topic(self.topic).config.awaits_lake
+
+    @property
+    def partitions(self) -> list[int]:
+        return [partition.index for partition in self._partitions]
+
+    def start(self, partition: int) -> int:
+        """The first offset that the log still has."""
+        return self._partitions[partition].view.start_offset
+
+    def offset_of(self, partition: int, start: Start) -> int:
+        """What a start means, as far as the log knows."""
+        reader = self._log.reader(self.topic, start, partition=partition)
+        reader.close()
+        return reader.offset
+
+    def read(self, partition: int, offset: int) -> Rows | None:
+        """The next rows from `offset` on; None when there is nothing new. `OutOfRange` when the
+        log has let go of it."""
+        reader = self._readers.get(partition)
+        if reader is None or reader.offset != offset:
+            self._close(partition)
+            reader = self._readers[partition] = Reader(self._partitions[partition], offset)
+        batches = reader.read(READ_BYTES)
+        if reader.offset == offset:
+            return None
+        rows = self._rows(_records(batches, offset), partition)
+        return Rows(partition=partition, begin=offset, end=reader.offset, batch=rows)
+
+    def wait(self, offsets: Mapping[int, int], timeout_s: float) -> bool:
+        """Wait until the log has something at or above one of these offsets. False on time-out."""
+        places = [(self._partitions[index], offset) for index, offset in offsets.items()]
+        return self._log.wait_for_any(places, timeout_s)
+
+    def close(self) -> None:
+        for partition in list(self._readers):
+            self._close(partition)
+
+    def _close(self, partition: int) -> None:
+        reader = self._readers.pop(partition, None)
+        if reader is not None:
+            reader.close()
+
+    def _rows(self, records: list[Record], partition: int) -> pa.RecordBatch:
+        if self._signal == RECORDS:
+            return rows_of(records, partition)
+        requests = [request_of(record, partition) for record in records]
+        parts = [each.batch for each in decode_all(columns.decode, self._signal, requests)]
+        whole = pa.Table.from_batches(parts, columns_of(self.table)).combine_chunks()
+        (batch,) = whole.to_batches() or [pa.RecordBatch.from_pylist([], columns_of(self.table))]
+        return batch
+
+
+def _records(batches: list[StoredBatch], begin: int) -> list[Record]:
+    """Records from `begin` on; markers are none."""
+    return [
+        record
+        for batch in batches
+        if not batch.header.is_control
+        for record in batch.records()
+        if record.offset >= begin
+    ]

@@ -1,0 +1,221 @@
+"""History: the rows of one table by their offsets, wherever they are by now: in the log, or, when
+it has let go of them, in the lake. For processes that have neither the log nor its lock.
+
+Which rows belong to which offsets never changes, so whoever reads a range again gets the same ones,
+though they may come from somewhere else.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from frazil.disk import RealDisk
+from frazil.errors import Conflict, OutOfRange, Unknown
+from frazil.lake.append.commit import Place, next_offsets
+from frazil.lake.append.log_source import SOURCES, slices_of
+from frazil.lake.append.slice import Slice, Source, requests_of
+from frazil.lake.append.task import decode_all
+from frazil.lake.catalog.catalog import catalog_path, open_catalog, reached
+from frazil.lake.config import LakeConfig
+from frazil.lake.read.lake_range import ColdRows, cold_files, cold_rows, reach_cold
+from frazil.log import Onlooker, View, partition_count, reach
+from frazil.model import columns
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+MiB = 1024 * 1024
+SLICE_BYTES = 16 * MiB
+"""Of the log, for one task."""
+Position = Mapping[Place, int]
+"""The next offset of each partition. One that is not named is at 0."""
+
+
+class History:
+    """Belongs to one thread."""
+
+    def __init__(self, folder: str, table: str, config: LakeConfig) -> None:
+        """`Unknown` when that is no data folder, or there is no such table."""
+        if not (Path(folder) / "log").is_dir():
+            raise Unknown(
+                f"{folder} is no data folder of Frazil: it has no log in it. With Kafka as the log "
+                "use Spark's own source, `kafka`"
+            )
+        found = [source for source in SOURCES if source[1] == table]
+        if not found:
+            known = ", ".join(name for _, name, _ in SOURCES)
+            raise Unknown(f"there is no table {table!r} here; there are {known}")
+        ((self._topic, self._table, self._signal),) = found
+        self._folder = folder
+        self._disk = RealDisk(folder)
+        self._config = config
+        self._onlookers: dict[int, Onlooker] = {}
+
+    def end(self) -> dict[Place, int]:
+        """The position behind all that is durable now."""
+        return {source.place: self._look(source).durable_watermark for source in self._sources()}
+
+    def earliest(self) -> dict[Place, int]:
+        """The position of the first rows that can be read."""
+        begins = {source.place: self._look(source).start_offset for source in self._sources()}
+        if not any(begins.values()):
+            return begins
+        # The lake has its rows from the first one on.
+        with Lakeside(self._folder, self._config) as lake:
+            held = lake.held(self._table)
+        return {
+            place: 0 if begin <= held.get(place, 0) else begin for place, begin in begins.items()
+        }
+
+    def reach(self, begin: Position, bytes_max: int, offsets_max: int | None) -> dict[Place, int]:
+        """How far one may go at once: about `bytes_max` bytes, and `offsets_max` offsets."""
+        sources = self._sources()
+        share = max(1, bytes_max // max(1, len(sources)))
+        ends = {}
+        for source in sources:
+            first, view = begin.get(source.place, 0), self._look(source)
+            if first > view.durable_watermark:
+                raise Conflict(
+                    f"{source.topic}/{source.partition} goes up to offset "
+                    f"{view.durable_watermark}, and this stream is at {first}; this is another "
+                    "log, or an old copy of it"
+                )
+            end = self._reach_cold(source, first, view, share)
+            if end is None:
+                end = reach(view, first, share)
+            if offsets_max is not None:
+                end = min(end, first + max(1, offsets_max // len(sources)))
+            ends[source.place] = end
+        return ends
+
+    def _reach_cold(self, source: Source, begin: int, view: View, bytes_max: int) -> int | None:
+        """The same, where the log does not begin so early."""
+        if begin >= view.start_offset:
+            return None
+        with Lakeside(self._folder, self._config) as lake:
+            table = lake.table_holding(source, begin, view.start_offset)
+            files = cold_files(table, source, begin, view.start_offset)
+        return reach_cold(files, begin, view.start_offset, bytes_max)
+
+    def plan(self, begin: Position, end: Position) -> list[Part]:
+        """All rows from one position up to another, in parts for tasks."""
+        return [
+            part
+            for source in self._sources()
+            for part in self._plan(
+                source, begin.get(source.place, 0), end.get(source.place, 0), self._look(source)
+            )
+        ]
+
+    def _plan(self, source: Source, begin: int, end: int, view: View) -> list[Part]:
+        parts: list[Part] = []
+        if begin >= end:
+            return parts
+        if begin < view.start_offset:
+            cold_end = min(end, view.start_offset)
+            with Lakeside(self._folder, self._config) as lake:
+                table = lake.table_holding(source, begin, cold_end)
+                parts += cold_rows(table, source, begin, cold_end)
+            begin = cold_end
+        if begin == end:
+            return parts
+        slices = slices_of(view, source, self._folder, begin, end, SLICE_BYTES)
+        return parts + [
+            LogRows(slice=each, folder=self._folder, config=self._config) for each in slices
+        ]
+
+    def _sources(self) -> list[Source]:
+        return [
+            Source(table=self._table, signal=self._signal, topic=self._topic, partition=number)
+            for number in range(partition_count(self._disk, self._topic))
+        ]
+
+    def _look(self, source: Source) -> View:
+        number = source.partition
+        if number not in self._onlookers:
+            self._onlookers[number] = Onlooker(self._disk, source.topic, number)
+        return self._onlookers[number].look()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRows:
+    """Rows of a slice of the log, decoded by whoever reads them."""
+
+    slice: Slice
+    folder: str
+    config: LakeConfig
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """All of them, in order. What the log lets go of meanwhile comes from the lake."""
+        slice, done = self.slice, self.slice.begin
+        try:
+            for requests in requests_of(slice, slice.origin.read()):
+                for decoded in decode_all(columns.decode, slice.source.signal, requests):
+                    yield decoded.batch
+                done = requests[-1].offset + 1
+        except Conflict:
+            with Lakeside(self.folder, self.config) as lake:
+                table = lake.table_holding(slice.source, done, slice.end)
+                parts = cold_rows(table, slice.source, done, slice.end)
+            for part in parts:
+                yield from part.read()
+
+
+Part = LogRows | ColdRows
+"""The work of one task."""
+
+
+class Lakeside:
+    """The catalog beside a log, if there is one, seen by somebody who only reads."""
+
+    def __init__(self, folder: str, config: LakeConfig) -> None:
+        self._config = config
+        self._catalog = None
+        if importlib.util.find_spec("pyiceberg") is None:
+            return
+        path = catalog_path(config, Path(folder))
+        # Opening would make it.
+        if path is None or path.exists():
+            self._catalog = open_catalog(config, Path(folder))
+
+    def table(self, name: str) -> Table | None:
+        """The table as it is now; None when there is none."""
+        from pyiceberg.exceptions import NoSuchTableError
+
+        if self._catalog is None:
+            return None
+        try:
+            with reached(self._config):
+                return self._catalog.load_table((self._config.namespace, name))
+        except NoSuchTableError:
+            return None
+
+    def held(self, name: str) -> dict[Place, int]:
+        """The first offset of each partition that a table does not hold."""
+        table = self.table(name)
+        return {} if table is None else next_offsets(table)
+
+    def table_holding(self, source: Source, begin: int, end: int) -> Table:
+        """The table, which holds these offsets. `OutOfRange` when it does not."""
+        table = self.table(source.table)
+        held = 0 if table is None else next_offsets(table).get(source.place, 0)
+        if table is None or held < end:
+            raise OutOfRange(
+                f"offsets {max(begin, held)} up to {end} of {source.topic}/{source.partition} are "
+                f"not in the log any more, and the lake holds what is below {held}: they are lost "
+                "to this reader. Begin behind them, with another startingOffsets and checkpoint"
+            )
+        return table
+
+    def __enter__(self) -> Lakeside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._catalog is not None:
+            self._catalog.close()

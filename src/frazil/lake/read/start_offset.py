@@ -1,0 +1,21 @@
+"""Where a new reader begins: a start, in table and log together."""
+
+from __future__ import annotations
+
+from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.table_reader import TableReader
+from frazil.log import AtTime, Start
+
+
+def start_of(partition: int, start: Start, tail: Tail, history: TableReader | None) -> int:
+    """The offset that a start stands for, in table and log together."""
+    end = 0 if history is None else history.ends().get(partition, 0)
+    if start == "earliest" and end:
+        return 0
+    if isinstance(start, AtTime) and history is not None:
+        found = history.offset_at_time(partition, start.timestamp_ms)
+        if found is not None:
+            return found
+    if isinstance(start, int) and 0 <= start < end:
+        return start
+    return tail.offset_of(partition, start)

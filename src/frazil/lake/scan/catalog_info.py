@@ -1,0 +1,57 @@
+"""The catalog as it is shown to people who read the tables with something else: what an engine must
+be told, without the secrets in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from frazil.lake.catalog.catalog import PYTHON_ONLY, catalog_properties, spark_settings
+from frazil.lake.config import LakeConfig
+from frazil.lake.spark.jars import JARS
+
+HIDDEN = "…"
+_SECRET = re.compile(r"secret|token|credential|password|access-key|passphrase|auth", re.IGNORECASE)
+_IN_URI = re.compile(r"(?<=://)[^/@]*@")
+_IN_QUERY = re.compile(r"([?&][^=&]*(?:secret|token|password|key)[^=&]*=)[^&]*", re.IGNORECASE)
+
+
+class CatalogShown(msgspec.Struct, frozen=True, kw_only=True):
+    """How other engines find the tables. Secrets are left out: `…` stands for each."""
+
+    name: str
+    namespace: str
+    type: str
+    properties: dict[str, str]
+    """For PyIceberg."""
+    spark: dict[str, str]
+    """For Spark: settings of a session."""
+    spark_packages: list[str]
+    """What Spark must have loaded, as Maven names it."""
+
+
+def catalog_shown(config: LakeConfig, data_folder: Path) -> CatalogShown:
+    """The catalog of a lake."""
+    properties = catalog_properties(config, data_folder)
+    told = {name: value for name, value in properties.items() if name not in PYTHON_ONLY}
+    return CatalogShown(
+        name=config.catalog_name,
+        namespace=config.namespace,
+        type=properties["type"],
+        properties=without_secrets(told),
+        spark=without_secrets(spark_settings(config, data_folder)),
+        spark_packages=[jar.coordinates for jar in JARS],
+    )
+
+
+def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
+    """What is secret by its name, or stands in an address before the @, is hidden."""
+    return {
+        name: HIDDEN
+        if _SECRET.search(name)
+        else _IN_QUERY.sub(rf"\1{HIDDEN}", _IN_URI.sub(f"{HIDDEN}@", value))
+        for name, value in settings.items()
+    }

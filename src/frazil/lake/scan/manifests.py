@@ -1,0 +1,145 @@
+"""The data files of a snapshot, from its manifests. Each manifest is read once.
+
+Bounds are decoded here, so that no query has to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.conversions import from_bytes
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import IntegerType, LongType, PrimitiveType, StringType, TimestamptzType
+
+from frazil.lake.scan.data_file import Bounds, ColdFile, plain_location
+from frazil.lake.tables.properties import PARTITION_COLUMN
+
+DAY_US = 86_400_000_000
+KNOWN = (IntegerType, LongType, StringType, TimestamptzType)
+"""Kinds of columns whose bounds queries compare with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What one manifest names."""
+
+    files: tuple[ColdFile, ...]
+    deletes: int
+    """Files that say which rows of others do not count."""
+    foreign: tuple[str, ...]
+    """Files that are not Parquet."""
+
+
+class Manifests:
+    """What manifests say, kept for as long as a table has them. Belongs to who holds the view's
+    lock."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Read] = {}
+
+    def of(self, table: Table, snapshot: Snapshot, root: str) -> Read:
+        """The live files of a snapshot."""
+        found = [
+            self._of(table, manifest, root)
+            for manifest in snapshot.manifests(table.io)
+            if manifest.has_added_files() or manifest.has_existing_files()
+        ]
+        return Read(
+            files=tuple(file for read in found for file in read.files),
+            deletes=sum(read.deletes for read in found),
+            foreign=tuple(path for read in found for path in read.foreign),
+        )
+
+    def forget_all_but(self, tables: Collection[tuple[Table, Snapshot]]) -> None:
+        """Forget manifests that none of these snapshots has."""
+        paths = {
+            manifest.manifest_path
+            for table, snapshot in tables
+            for manifest in snapshot.manifests(table.io)
+        }
+        self._read = {path: read for path, read in self._read.items() if path in paths}
+
+    def _of(self, table: Table, manifest: ManifestFile, root: str) -> Read:
+        path = manifest.manifest_path
+        if path not in self._read:
+            self._read[path] = _read_manifest(table, manifest, root)
+        return self._read[path]
+
+
+def _read_manifest(table: Table, manifest: ManifestFile, root: str) -> Read:
+    schema = table.schema()
+    spec = table.specs().get(manifest.partition_spec_id)
+    has_day = spec is not None and [
+        (schema.find_column_name(field.source_id), type(field.transform)) for field in spec.fields
+    ] == [(PARTITION_COLUMN, DayTransform)]
+    files: list[ColdFile] = []
+    foreign: list[str] = []
+    deletes = 0
+    for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+        file = entry.data_file
+        if file.content is not DataFileContent.DATA:
+            deletes += 1
+        elif file.file_format is not FileFormat.PARQUET or not _is_below(file, root):
+            foreign.append(file.file_path)
+        else:
+            partition = "" if spec is None else spec.partition_to_path(file.partition, schema)
+            files.append(cold_file_of(file, schema, root, has_day=has_day, partition=partition))
+    return Read(files=tuple(files), deletes=deletes, foreign=tuple(foreign))
+
+
+def _is_below(file: DataFile, root: str) -> bool:
+    return plain_location(file.file_path).startswith(root)
+
+
+def cold_file_of(
+    file: DataFile, schema: Schema, root: str, *, has_day: bool = False, partition: str = ""
+) -> ColdFile:
+    """A data file as its manifest describes it. `has_day`: its partition is a day of `time`."""
+    bounds = dict(_bounds(file, schema))
+    if has_day and PARTITION_COLUMN not in bounds and file.partition[0] is not None:
+        begin_us = int(file.partition[0]) * DAY_US
+        bounds[PARTITION_COLUMN] = (begin_us, begin_us + DAY_US - 1)
+    low, high = bounds.get(PARTITION_COLUMN, (None, None))
+    return ColdFile(
+        location=file.file_path,
+        path=plain_location(file.file_path).removeprefix(root),
+        row_count=file.record_count,
+        size_bytes=file.file_size_in_bytes,
+        time_min_us=low if isinstance(low, int) else None,
+        time_max_us=high if isinstance(high, int) else None,
+        bounds=bounds,
+        empty=frozenset(_empty(file, schema)),
+        partition=partition,
+    )
+
+
+def _bounds(file: DataFile, schema: Schema) -> Iterator[tuple[str, Bounds]]:
+    lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
+    for field in schema.fields:
+        kind = field.field_type
+        if isinstance(kind, KNOWN) and field.field_id in lower and field.field_id in upper:
+            yield (
+                field.name,
+                (
+                    _value(kind, lower[field.field_id]),
+                    _value(kind, upper[field.field_id]),
+                ),
+            )
+
+
+def _value(kind: PrimitiveType, data: bytes) -> Any:
+    return from_bytes(kind, data)
+
+
+def _empty(file: DataFile, schema: Schema) -> Iterator[str]:
+    """Columns of which the manifest says that they have nulls only."""
+    nulls = file.null_value_counts or {}
+    for field in schema.fields:
+        if isinstance(field.field_type, KNOWN) and nulls.get(field.field_id) == file.record_count:
+            yield field.name

@@ -1,0 +1,183 @@
+"""What can be told of one table without reading its rows: snapshots, schemas, files, settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from frazil.lake.maintain.compaction import is_small
+from frazil.lake.maintain.maintenance import TARGET_BYTES
+from frazil.lake.scan.data_file import ColdFile, SnapshotFacts, TableView
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
+
+SNAPSHOTS_MAX = 1000
+SCHEMAS_MAX = 100
+PARTITIONS_MAX = 1000
+"""Of those that are told, the newest; how many there are is told as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """A column of a schema."""
+
+    id: int
+    name: str
+    type: str
+    """As Iceberg writes it."""
+    required: bool
+    doc: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaFacts:
+    """One schema that a table had, or has."""
+
+    schema_id: int
+    is_current: bool
+    first_used_ms: int | None
+    """When the first commit with it came, of those that are still known."""
+    columns: tuple[ColumnFacts, ...]
+    added: tuple[str, ...]
+    """Columns that the schema before it had not."""
+    dropped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFacts:
+    """Files that are alike in what the table is divided by."""
+
+    partition: str
+    files: int
+    small_files: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSummary:
+    """A snapshot, and what its commit said of itself."""
+
+    facts: SnapshotFacts
+    schema_id: int | None
+    summary: Mapping[str, str]
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """A table: the newest of everything first, and only so much of it."""
+
+    view: TableView
+    location: str
+    metadata_location: str
+    uuid: str
+    format_version: int
+    partitioned_by: tuple[str, ...]
+    sorted_by: tuple[str, ...]
+    properties: Mapping[str, str]
+    snapshot_count: int
+    snapshots: tuple[SnapshotSummary, ...]
+    schemas: tuple[SchemaFacts, ...]
+    partition_count: int
+    partitions: tuple[PartitionFacts, ...]
+
+
+def facts_of_table(table: Table, view: TableView) -> TableFacts:
+    """What the metadata says, and what the manifests of the current snapshot say."""
+    metadata = table.metadata
+    schema = table.schema()
+    partitions = partitions_of(view.files)
+    return TableFacts(
+        view=view,
+        location=table.location(),
+        metadata_location=table.metadata_location,
+        uuid=str(metadata.table_uuid),
+        format_version=metadata.format_version,
+        partitioned_by=tuple(
+            f"{field.transform}({schema.find_column_name(field.source_id)})"
+            for field in table.spec().fields
+        ),
+        sorted_by=tuple(
+            f"{schema.find_column_name(field.source_id)} {field.direction.value}"
+            for field in table.sort_order().fields
+        ),
+        properties=dict(sorted(metadata.properties.items())),
+        snapshot_count=len(view.snapshots),
+        snapshots=tuple(islice(_snapshots(table, view), SNAPSHOTS_MAX)),
+        schemas=tuple(_schemas(table))[:SCHEMAS_MAX],
+        partition_count=len(partitions),
+        partitions=tuple(partitions[:PARTITIONS_MAX]),
+    )
+
+
+def partitions_of(files: Sequence[ColdFile]) -> list[PartitionFacts]:
+    """What each partition holds, the last by name first: days, mostly."""
+    counts: dict[str, Counter[str]] = {}
+    for file in files:
+        counts.setdefault(file.partition, Counter()).update(
+            files=1,
+            small_files=int(is_small(file.size_bytes, TARGET_BYTES)),
+            rows=file.row_count,
+            bytes=file.size_bytes,
+        )
+    return [
+        PartitionFacts(
+            partition=name,
+            files=found["files"],
+            small_files=found["small_files"],
+            rows=found["rows"],
+            bytes=found["bytes"],
+        )
+        for name, found in sorted(counts.items(), reverse=True)
+    ]
+
+
+def _snapshots(table: Table, view: TableView) -> Iterator[SnapshotSummary]:
+    for facts in reversed(view.snapshots):
+        snapshot = table.metadata.snapshot_by_id(facts.snapshot_id)
+        summary = None if snapshot is None else snapshot.summary
+        yield SnapshotSummary(
+            facts=facts,
+            schema_id=None if snapshot is None else snapshot.schema_id,
+            summary={} if summary is None else dict(summary.additional_properties),
+            tags=tuple(
+                sorted(tag for tag, named in view.tags.items() if named == facts.snapshot_id)
+            ),
+        )
+
+
+def _schemas(table: Table) -> Iterator[SchemaFacts]:
+    """All schemas, the newest first, each with what it has changed."""
+    used: dict[int, int] = {}
+    for snapshot in table.metadata.snapshots:
+        if snapshot.schema_id is not None:
+            first = used.get(snapshot.schema_id, snapshot.timestamp_ms)
+            used[snapshot.schema_id] = min(first, snapshot.timestamp_ms)
+    ordered = sorted(table.schemas().values(), key=lambda schema: schema.schema_id)
+    befores: list[Schema | None] = [None, *ordered[:-1]]
+    for before, schema in reversed(list(zip(befores, ordered, strict=True))):
+        names = [field.name for field in schema.fields]
+        old = names if before is None else [field.name for field in before.fields]
+        yield SchemaFacts(
+            schema_id=schema.schema_id,
+            is_current=schema.schema_id == table.metadata.current_schema_id,
+            first_used_ms=used.get(schema.schema_id),
+            columns=tuple(
+                ColumnFacts(
+                    id=field.field_id,
+                    name=field.name,
+                    type=str(field.field_type),
+                    required=field.required,
+                    doc=field.doc,
+                )
+                for field in schema.fields
+            ),
+            added=tuple(name for name in names if name not in old),
+            dropped=tuple(name for name in old if name not in names),
+        )

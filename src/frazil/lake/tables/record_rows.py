@@ -1,0 +1,79 @@
+"""Any other topic as a table: a row is a record, as it is.
+
+A table has the name of its topic, behind `topic_`. Engines want lower-case letters, digits and
+underscores; whatever else a name has becomes `__` and two hexadecimal digits, and so does an
+underscore behind another one, so that no two topics share a table:
+
+    orders           topic_orders
+    web_clicks       topic_web_clicks
+    Orders.eu-west   topic___4frders__2eeu__2dwest
+
+A name that would be too long ends in `__h` and a hash of all of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import accumulate
+
+import pyarrow as pa
+
+from frazil.lake.tables.properties import TOPIC_PREFIX
+from frazil.log import Record
+from frazil.model.columns import HEADER, RECORDS, TABLES
+
+NAME_LENGTH_MAX = 200
+"""A table's name is a folder's, too, of 255 bytes at most, and some catalogs add to it."""
+HASH_BYTES = 16
+PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+TIME_MS_MAX = (2**63 - 1) // 1000
+"""What microseconds can hold. Beyond, `time` is the nearest that there is; `timestamp_ms` is exact.
+"""
+
+
+def columns_of(table: str) -> pa.Schema:
+    """The columns of any table of ours."""
+    return RECORDS if table.startswith(TOPIC_PREFIX) else TABLES[table]
+
+
+def table_of(topic: str) -> str:
+    """The table of a topic that is no telemetry."""
+    name, before = TOPIC_PREFIX, ""
+    for character in topic:
+        is_plain = character in PLAIN or (character == "_" and before != "_")
+        name += character if is_plain else "".join(f"__{byte:02x}" for byte in character.encode())
+        before = character
+    if len(name) <= NAME_LENGTH_MAX:
+        return name
+    end = f"__h{hashlib.blake2b(topic.encode(), digest_size=HASH_BYTES).hexdigest()}"
+    return name[: NAME_LENGTH_MAX - len(end)] + end
+
+
+def rows_of(records: Sequence[Record], partition: int) -> pa.RecordBatch:
+    """Records of a partition as rows, in their order."""
+    times_us = [
+        max(-TIME_MS_MAX, min(record.timestamp_ms, TIME_MS_MAX)) * 1000 for record in records
+    ]
+    columns = [
+        pa.array([partition] * len(records), pa.int32()),
+        pa.array([record.offset for record in records], pa.int64()),
+        pa.array(times_us, RECORDS.field("time").type),
+        pa.array([record.timestamp_ms for record in records], pa.int64()),
+        pa.array([record.key for record in records], pa.binary()),
+        pa.array([record.value for record in records], pa.binary()),
+        _headers(records),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+
+
+def _headers(records: Sequence[Record]) -> pa.ListArray:
+    ends = accumulate((len(record.headers) for record in records), initial=0)
+    found = [header for record in records for header in record.headers]
+    keys = pa.array([key for key, _ in found], pa.string())
+    values = pa.array([value for _, value in found], pa.binary())
+    return pa.ListArray.from_arrays(
+        pa.array(ends, pa.int32()),
+        pa.StructArray.from_arrays([keys, values], fields=list(HEADER)),
+        type=RECORDS.field("headers").type,
+    )
