@@ -52,7 +52,7 @@ from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from frazil.model.columns import TABLES
 from frazil.query import Engine, QueryConfig
-from frazil.query.sessions import processors
+from frazil.query.plan.session import processors
 
 BAR_AFTER = 2.0
 """Times what DuckDB takes, once the files are compacted."""

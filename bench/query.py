@@ -42,7 +42,7 @@ from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from frazil.model.columns import TABLES, decode
 from frazil.query import Engine, QueryConfig
-from frazil.query.sessions import processors
+from frazil.query.plan.session import processors
 
 ROWS = 10_000_000
 LOGS_PER_SPAN = 5

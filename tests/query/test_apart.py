@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from frazil.errors import TooLarge, Unavailable
 from frazil.model.columns import TABLES
 from frazil.query import Engine, QueryConfig
-from frazil.query.carrying import loaded, unloaded, wanted_rows
-from frazil.query.conditions import Condition
-from frazil.query.plan import Scans
-from frazil.query.pruning import prune
-from frazil.query.tiers import Lot
+from frazil.query.plan.plan import Scans
+from frazil.query.plan.predicates import Condition
+from frazil.query.plan.pruning import prune
+from frazil.query.run.shared_memory import loaded, unloaded, wanted_rows
+from frazil.query.scan.tiers import Lot
 from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of
 
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.query import Engine, box, box_conditions
-from frazil.query.ask import where
-from frazil.query.box import parse
+from frazil.query import Engine, box_conditions
+from frazil.query.search import parser
+from frazil.query.search.filters import where
+from frazil.query.search.parser import parse
 from tests.pages import ROOT
 from tests.query.build import BEGIN_US, engine_over, log, piece_of
 
@@ -97,19 +98,19 @@ def found(engine: Engine, table: str, query: str) -> list[int]:
 # A slow reading of the tree, row by row, that shares nothing with what makes SQL of it.
 
 
-def fits(table: str, node: box.Node, row: dict[str, Any]) -> bool:
-    if isinstance(node, box.All):
+def fits(table: str, node: parser.Node, row: dict[str, Any]) -> bool:
+    if isinstance(node, parser.All):
         return all(fits(table, each, row) for each in node.nodes)
-    if isinstance(node, box.Any):
+    if isinstance(node, parser.Any):
         return any(fits(table, each, row) for each in node.nodes)
-    if isinstance(node, box.Not):
+    if isinstance(node, parser.Not):
         return not fits(table, node.node, row)
-    if isinstance(node, box.Words):
+    if isinstance(node, parser.Words):
         return has_words(row["body" if table == "logs" else "name"], node)
     return any(passes(table, node.name, test, row) for test in node.tests)
 
 
-def has_words(text: str | None, node: box.Words) -> bool:
+def has_words(text: str | None, node: parser.Words) -> bool:
     wanted = re.findall(r"\w+", node.text.lower())
     there = re.findall(r"\w+", (text or "").lower())
     last = r"\w*" if node.is_prefix else ""
@@ -117,10 +118,10 @@ def has_words(text: str | None, node: box.Words) -> bool:
     return re.search(rf"(?:^| ){pattern}(?: |$)", " ".join(there)) is not None
 
 
-def value_of(table: str, name: str, test: box.Test, row: dict[str, Any]) -> Any:
+def value_of(table: str, name: str, test: parser.Test, row: dict[str, Any]) -> Any:
     name = {"service": "service_name", "trace": "trace_id", "span": "span_id"}.get(name, name)
     if table == "spans" and name == "status":
-        is_word = isinstance(test, box.Is) and test.value.upper() in ("UNSET", "OK", "ERROR")
+        is_word = isinstance(test, parser.Is) and test.value.upper() in ("UNSET", "OK", "ERROR")
         name = "status_code" if is_word else "http_response_status_code"
     if table == "spans" and name == "duration_ms":
         return Decimal(row["duration_nano"]) / 1_000_000
@@ -138,18 +139,18 @@ def moment(time_us: int) -> datetime.datetime:
     return epoch + datetime.timedelta(microseconds=time_us)
 
 
-def passes(table: str, name: str, test: box.Test, row: dict[str, Any]) -> bool:
+def passes(table: str, name: str, test: parser.Test, row: dict[str, Any]) -> bool:
     if table == "logs" and name in ("severity", "level"):
         return passes_severity(test, row["severity_number"])
     value = value_of(table, name, test, row)
     if value is None:
         return False
-    if isinstance(test, box.Exists):
+    if isinstance(test, parser.Exists):
         return True
-    if isinstance(test, box.Like):
+    if isinstance(test, parser.Like):
         pattern = ".*".join(map(re.escape, test.pieces))
         return re.fullmatch(pattern, str(value), re.DOTALL) is not None
-    if isinstance(test, box.Is):
+    if isinstance(test, parser.Is):
         if isinstance(value, int | Decimal):
             return Decimal(test.value) == value
         if isinstance(value, datetime.datetime):
@@ -158,7 +159,7 @@ def passes(table: str, name: str, test: box.Test, row: dict[str, Any]) -> bool:
             return bool(value == test.value.upper())
         return bool(value == (test.value.lower() if name.startswith("trace") else test.value))
     number = value if not isinstance(value, str) else number_of(value)
-    if isinstance(test, box.Compare):
+    if isinstance(test, parser.Compare):
         return compares(number, test.sign, test.value)
     return (test.low is None or compares(number, ">=", test.low)) and (
         test.high is None or compares(number, "<=", test.high)
@@ -183,20 +184,20 @@ def compares(value: Any, sign: str, other: str) -> bool:
     return bool(signs[sign])
 
 
-def passes_severity(test: box.Test, number: int) -> bool:
-    if isinstance(test, box.Is) and test.value.upper() == "UNSPECIFIED":
+def passes_severity(test: parser.Test, number: int) -> bool:
+    if isinstance(test, parser.Is) and test.value.upper() == "UNSPECIFIED":
         return not 1 <= number <= 24
     known = 1 <= number <= 24
-    if isinstance(test, box.Exists):
+    if isinstance(test, parser.Exists):
         return known
     rank = (number - 1) // 4
-    if isinstance(test, box.Between):
+    if isinstance(test, parser.Between):
         low = 0 if test.low is None else SEVERITIES.index(test.low.upper())
         high = 5 if test.high is None else SEVERITIES.index(test.high.upper())
         return known and low <= rank <= high
-    assert not isinstance(test, box.Like)
+    assert not isinstance(test, parser.Like)
     wanted = SEVERITIES.index(test.value.upper())
-    if isinstance(test, box.Is):
+    if isinstance(test, parser.Is):
         return known and rank == wanted
     if test.sign in (">", ">="):  # numbers above those with a word are very bad
         return rank > wanted or (test.sign == ">=" and rank == wanted)
@@ -336,8 +337,8 @@ def test_any_text_is_run_or_refused(engine: Engine, table: str, text: str) -> No
 def test_a_quoted_value_is_that_value(engine: Engine, value: str) -> None:
     """So nothing in it ends a literal; and its opposite finds all the others."""
     node = parse(f"key:{quoted(value)}")
-    assert isinstance(node, box.Field)
-    assert [test.value for test in node.tests if isinstance(test, box.Is)] == [value]
+    assert isinstance(node, parser.Field)
+    assert [test.value for test in node.tests if isinstance(test, parser.Is)] == [value]
     assert found(engine, "logs", f'"odd key":{quoted(value)}') == [
         row["_row"] for row in LOGS if dict(row["attributes"]).get("odd key") == value
     ]

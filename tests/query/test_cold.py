@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.lake import ColdFile
-from frazil.query.cold import ColdScan, _field, _fields, cold_frame
-from frazil.query.conditions import Condition, Conditions
-from frazil.query.functions import OneScene
-from frazil.query.pruning import prune
-from frazil.query.sessions import open_session
-from frazil.query.tiers import Lot
+from frazil.query.functions.register import OneScene
+from frazil.query.plan.predicates import Condition, Conditions
+from frazil.query.plan.pruning import prune
+from frazil.query.plan.session import open_session
+from frazil.query.scan.parquet_scan import ColdScan, _field, _fields, cold_frame
+from frazil.query.scan.tiers import Lot
 
 US = 1_000_000
 FILE = ColdFile(

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from frazil.model.columns import TABLES
-from frazil.query.conditions import Condition, is_never
-from frazil.query.dialect import spell
-from frazil.query.plan import Newest, Plan
-from frazil.query.planner import Planner
-from frazil.query.pruning import time_window
+from frazil.query.plan.plan import Newest, Plan
+from frazil.query.plan.planner import Planner
+from frazil.query.plan.predicates import Condition, is_never
+from frazil.query.plan.pruning import time_window
+from frazil.query.sql.dialect import spell
 
 NOW_US = 1_790_000_000_000_000
 DAY_NS = 86_400_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.query.dialect import spell
+from frazil.query.sql.dialect import spell
 from frazil.results.tokens import place_of, tokens
 
 

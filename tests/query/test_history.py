@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import Malformed, Unavailable, Unknown
-from frazil.query.dialect import spell
+from frazil.query.sql.dialect import spell
 from tests.query.both_tiers import CLOCK, ROWS, World, both_tiers
 from tests.query.build import engine_over, log, piece_of
 

@@ -16,8 +16,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from frazil.query.functions import OneScene
-from frazil.query.sessions import open_session
+from frazil.query.functions.register import OneScene
+from frazil.query.plan.session import open_session
 from tests.query import hostile
 from tests.query.hostile_run import MEMORY_BYTES_MAX, SECRET, TIMEOUT_MS, TIMEOUT_MS_ELSE
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.query.json_path import parse_path, values_at
+from frazil.query.functions.json_path import parse_path, values_at
 
 DOCUMENT = (
     r'{"a": {"b": [10, {"c": "x\n\u00e4\ud83d\ude00"}], "": 1}, "a.b": true, "n": null, "t": "\/"}'

@@ -10,8 +10,8 @@ import pytest
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
 from frazil.hot import Piece
 from frazil.query import Engine, QueryConfig
-from frazil.query.functions import OneScene
-from frazil.query.sessions import open_session
+from frazil.query.functions.register import OneScene
+from frazil.query.plan.session import open_session
 from frazil.results import Leash, Limits, Result
 from tests.query.build import engine_over, log, piece_of
 

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from frazil.errors import Malformed
 from frazil.model.columns import LOGS
-from frazil.query.ask import Ask, column, spelled
-from frazil.query.logs import (
+from frazil.query.search.cursor import Place
+from frazil.query.search.filters import Ask, column, spelled
+from frazil.query.search.severity import severity_of
+from frazil.query.telemetry.logs import (
     Order,
     facets,
     find_logs,
@@ -21,8 +23,6 @@ from frazil.query.logs import (
     logs_around,
     logs_of_trace,
 )
-from frazil.query.place import Place
-from frazil.query.severities import severity_of
 from tests.query.build import engine_over, log, piece_of
 
 TRACE = "ab" * 16

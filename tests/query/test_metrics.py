@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from frazil.errors import Malformed, TooLarge
 from frazil.model.columns import TABLES
 from frazil.query import Engine, QueryConfig
-from frazil.query import series as series_module
-from frazil.query.ask import Ask, Range
-from frazil.query.buckets import quantile_of
-from frazil.query.metrics import exemplars, metric_labels, metric_names
-from frazil.query.series import LOOK_BACK, metric_series
+from frazil.query.search.filters import Ask, Range
+from frazil.query.telemetry import metric_series as series_module
+from frazil.query.telemetry.histograms import quantile_of
+from frazil.query.telemetry.metric_series import LOOK_BACK, metric_series
+from frazil.query.telemetry.metrics import exemplars, metric_labels, metric_names
 from tests.query.build import BEGIN_US, FixedClock, engine_over, piece_of
 
 SECOND = datetime.timedelta(seconds=1)

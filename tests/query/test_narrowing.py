@@ -9,8 +9,8 @@ import pytest
 
 from frazil.model.columns import LOGS
 from frazil.query import Engine
-from frazil.query.narrowing import narrow_columns
-from frazil.query.plan import Scans
+from frazil.query.plan.plan import Scans
+from frazil.query.plan.projection import narrow_columns
 from tests.query.build import engine_over, log, piece_of
 
 ALL = list(LOGS.names)

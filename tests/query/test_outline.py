@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from frazil.errors import TooLarge
 from frazil.model.columns import SPANS
-from frazil.query.outline import find_in_trace, outline, outline_of, span_of_trace
-from frazil.query.traces import Trace, subtree, tree_of
-from frazil.query.waterfall import waterfall
+from frazil.query.telemetry.trace_outline import find_in_trace, outline, outline_of, span_of_trace
+from frazil.query.telemetry.traces import Trace, subtree, tree_of
+from frazil.query.telemetry.waterfall import waterfall
 
 BEGIN = 1_700_000_000_000_000_001
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.query import pages as pages_module
-from frazil.query.as_sql import written
-from frazil.query.ask import Ask, Range
-from frazil.query.facets import facets_of
-from frazil.query.fields import fields_of
-from frazil.query.logs import Order, find_logs
-from frazil.query.pages import log_pages
-from frazil.query.place import Place
+from frazil.query.search.cursor import Place
+from frazil.query.search.facets import facets_of
+from frazil.query.search.fields import fields_of
+from frazil.query.search.filters import Ask, Range
+from frazil.query.search.render import written
+from frazil.query.telemetry import log_pages as pages_module
+from frazil.query.telemetry.log_pages import log_pages
+from frazil.query.telemetry.logs import Order, find_logs
 from tests.query.build import engine_over, log, piece_of
 
 COUNT = 60

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from frazil.hot import Piece
 from frazil.query import Engine
-from frazil.query.conditions import Condition, Conditions
-from frazil.query.pruning import prune
-from frazil.query.tiers import Lot
+from frazil.query.plan.predicates import Condition, Conditions
+from frazil.query.plan.pruning import prune
+from frazil.query.scan.tiers import Lot
 from tests.query.build import BEGIN_US, engine_over, log, piece_of
 
 SERVICES = ("web", "cart", "db")

@@ -14,13 +14,19 @@ from hypothesis import strategies as st
 
 from frazil.errors import Malformed
 from frazil.model.columns import LOGS, METRICS, SPANS
-from frazil.query.ask import Ask, Range, moment, text
-from frazil.query.durations import trace_dots
-from frazil.query.logs import facets, histogram
-from frazil.query.services import dependencies, failures, latencies, service_steps, services
-from frazil.query.traces import Order as TraceOrder
-from frazil.query.traces import find_traces, trace, tree_of
-from frazil.query.volume import volumes
+from frazil.query.search.filters import Ask, Range, moment, text
+from frazil.query.telemetry.logs import facets, histogram
+from frazil.query.telemetry.services import (
+    dependencies,
+    failures,
+    latencies,
+    service_steps,
+    services,
+)
+from frazil.query.telemetry.trace_durations import trace_dots
+from frazil.query.telemetry.traces import Order as TraceOrder
+from frazil.query.telemetry.traces import find_traces, trace, tree_of
+from frazil.query.telemetry.volume import volumes
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 BEGIN_NS = int(BEGIN.timestamp()) * 1_000_000_000

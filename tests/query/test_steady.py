@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.query.steady import is_plain, reason_to_run_apart
+from frazil.query.plan.isolation import is_plain, reason_to_run_apart
 
 TABLES = frozenset({"logs", "spans"})
 

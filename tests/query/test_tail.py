@@ -16,8 +16,8 @@ from frazil.errors import Unavailable, Unknown
 from frazil.hot import Piece
 from frazil.model.columns import TABLES
 from frazil.query import Engine, QueryConfig
-from frazil.query.logs import COLUMNS, conditions_of, log_rows
-from frazil.query.tail import Tail
+from frazil.query.telemetry.logs import COLUMNS, conditions_of, log_rows
+from frazil.query.telemetry.tail import Tail
 from tests.query.build import FixedClock, engine_over, log, piece_of
 
 Row = dict[str, Any]

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from frazil.errors import Unavailable
 from frazil.query import Engine
-from frazil.query.codes import CODES_MAX, HEAP_BYTES_MAX
-from frazil.query.counts import KEPT_MAX, Counts
-from frazil.query.like import count_like
-from frazil.query.tally import ROW_COUNT
-from frazil.query.tiers import Lot
+from frazil.query.counts.cache import KEPT_MAX, Counts
+from frazil.query.counts.dictionary_encode import CODES_MAX, HEAP_BYTES_MAX
+from frazil.query.counts.group_count import count_like
+from frazil.query.plan.count_rewrite import ROW_COUNT
+from frazil.query.scan.tiers import Lot
 from tests.query.build import engine_over, log, piece_of
 
 LONG = "a longer name of something"

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.query.traces import SpanNode, Trace, tree_of
-from frazil.query.waterfall import Line, critical_path, self_nano, waterfall
+from frazil.query.telemetry.traces import SpanNode, Trace, tree_of
+from frazil.query.telemetry.waterfall import Line, critical_path, self_nano, waterfall
 
 
 def span(number: str, parent: str | None, begin: int, end: int) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
-from frazil.query.matching import found_in
-from frazil.query.words import AND, NOT, OR, Search, Word, folded, parse, words_of
+from frazil.query.functions.text_scan import found_in
+from frazil.query.functions.text_search import AND, NOT, OR, Search, Word, folded, parse, words_of
 
 BODY = "Payment of user_7 timed-out: connection refused by 10.0.0.1 (ÜBER Größe 支付失败)"
 

@@ -16,25 +16,25 @@ from frazil import tracing
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unknown
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
-from frazil.query.apart import ApartRun, Worker, Workers
-from frazil.query.carrying import wanted_rows
 from frazil.query.config import QueryConfig
-from frazil.query.counts import Counts
-from frazil.query.dialect import Spelled, spell
-from frazil.query.explain import parts_of, preface_of
-from frazil.query.here import Here, Query, Rows
-from frazil.query.loop import Loop
-from frazil.query.narrowing import narrow_columns, narrowed
-from frazil.query.newest import NewestRun, is_worthwhile
-from frazil.query.plan import Plan
-from frazil.query.planner import Planner
-from frazil.query.pruning import Kept, prune
-from frazil.query.sessions import LISTING, VIEWS, TableRows
-from frazil.query.snapshots import SNAPSHOTS, SNAPSHOTS_SCHEMA
-from frazil.query.steady import is_plain
-from frazil.query.tables import tables_of
-from frazil.query.tally import Tally
-from frazil.query.tiers import Tiers, rows_of
+from frazil.query.counts.cache import Counts
+from frazil.query.plan.count_rewrite import Tally
+from frazil.query.plan.explain import parts_of, preface_of
+from frazil.query.plan.isolation import is_plain
+from frazil.query.plan.plan import Plan
+from frazil.query.plan.planner import Planner
+from frazil.query.plan.projection import narrow_columns, narrowed
+from frazil.query.plan.pruning import Kept, prune
+from frazil.query.plan.session import LISTING, VIEWS, TableRows
+from frazil.query.run.event_loop import Loop
+from frazil.query.run.local import Here, Query, Rows
+from frazil.query.run.shared_memory import wanted_rows
+from frazil.query.run.top_n import NewestRun, is_worthwhile
+from frazil.query.run.worker_pool import ApartRun, Worker, Workers
+from frazil.query.scan.snapshots_table import SNAPSHOTS, SNAPSHOTS_SCHEMA
+from frazil.query.scan.tiers import Tiers, rows_of
+from frazil.query.sql.dialect import Spelled, spell
+from frazil.query.sql.table_names import tables_of
 from frazil.results import Leash, Limits, Result, Run, tokens
 
 if TYPE_CHECKING:

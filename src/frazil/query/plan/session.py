@@ -1,0 +1,178 @@
+"""Sessions of the engine: which tables, views and functions there are, and what is allowed.
+
+A session reads what is registered in it and nothing else: there is no store of files or objects,
+no table made from a path, no disk to spill to; statements that are not queries are refused by the
+engine, on its own parse of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
+
+from frazil.query.functions.register import Scene, functions
+from frazil.query.plan.isolation import AGGREGATES, SCALARS
+from frazil.query.scan.parquet_scan import ColdScan, cold_frame, joined
+
+READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+
+_COMMON = (
+    "_log_partition, _offset, _row, time, time_unix_nano, ingest_time, service_name, "
+    "service_namespace, service_instance_id, deployment_environment, host_name, "
+    "k8s_namespace_name, k8s_pod_name, k8s_container_name, scope_name, scope_version, "
+    "resource_attributes, scope_attributes, metric_name, description, unit, "
+    "start_time_unix_nano, "
+)
+_REST = "flags, attributes, metadata, exemplars"
+_VALUE = "coalesce(value_double, CAST(value_int AS DOUBLE)) AS value, value_double, value_int, "
+VIEWS = {
+    "gauges": ("gauge", _VALUE),
+    "sums": ("sum", _VALUE + "aggregation_temporality, is_monotonic, "),
+    "histograms": (
+        "histogram",
+        "count, sum, min, max, bucket_counts, explicit_bounds, aggregation_temporality, ",
+    ),
+    "exponential_histograms": (
+        "exponential_histogram",
+        "count, sum, min, max, scale, zero_count, zero_threshold, positive_offset, "
+        "positive_bucket_counts, negative_offset, negative_bucket_counts, "
+        "aggregation_temporality, ",
+    ),
+    "summaries": ("summary", "count, sum, quantiles, "),
+}
+"""View over `metrics` -> the kind of its points, and the columns that matter for it."""
+
+
+def processors() -> int:
+    """How many parts a query is cut into."""
+    return len(os.sched_getaffinity(0))
+
+
+def open_session(memory_bytes_max: int, scene: Scene, *, is_steady: bool = False) -> SessionContext:
+    """A session without tables. `is_steady`: only with functions that may run in this process."""
+    # A runtime builder keeps no state that sessions would share: each gets its own memory pool.
+    runtime = (
+        RuntimeEnvBuilder().with_disk_manager_disabled().with_greedy_memory_pool(memory_bytes_max)
+    )
+    session = SessionContext(_settings(), runtime)
+    session.deregister_object_store("file://")
+    for function in functions(scene):
+        session.register_udf(function)
+    if is_steady:
+        for name in session.udfs():
+            if name not in SCALARS:
+                session.deregister_udf(name)
+        for name in session.udafs():
+            if name not in AGGREGATES:
+                session.deregister_udaf(name)
+        for name in ("generate_series", "range"):
+            session.deregister_udtf(name)
+    return session
+
+
+@lru_cache(maxsize=1)
+def _settings() -> SessionConfig:
+    return (
+        SessionConfig()
+        .with_information_schema(True)
+        .with_target_partitions(processors())
+        .set("datafusion.sql_parser.map_string_types_to_utf8view", "false")
+        # Other columns of a file are read where the filter's own columns have let rows pass.
+        .set("datafusion.execution.parquet.pushdown_filters", "true")
+        .set("datafusion.execution.parquet.reorder_filters", "true")
+        # It takes `attributes['x']` out of one side of our union of tiers and not of the other,
+        # and then refuses a count of different ones: the sides have different types.
+        .set("datafusion.optimizer.enable_leaf_expression_pushdown", "false")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """The rows of one table: batches in memory, and files of the lake."""
+
+    batches: Sequence[pa.RecordBatch] = ()
+    scans: Sequence[ColdScan] = ()
+    cold_schema: pa.Schema | None = None
+    """All columns of the table, as its files have them."""
+    columns: Sequence[str] | None = None
+    """Those that the engine is handed, also of files; None for all."""
+
+
+NO_ROWS = TableRows()
+
+
+def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: TableRows) -> None:
+    """Register rows as a table."""
+    if not rows.scans:
+        _add_batches(session, name, schema, rows.batches)
+        return
+    frames = [
+        cold_frame(session, rows.cold_schema or schema, scan, f"{_host(name)}-{place}")
+        for place, scan in enumerate(rows.scans)
+    ]
+    if rows.batches:
+        hot = f"_hot_{name}"
+        _add_batches(session, hot, schema, rows.batches)
+        frames.append(session.table(hot))
+    session.register_view(name, joined(frames, rows.columns or schema.names))
+
+
+def _host(name: str) -> str:
+    """A table's name as the host of an address, which has no underscores; another one for each."""
+    return name.removeprefix("_").replace("_", "-")
+
+
+def _add_batches(
+    session: SessionContext, name: str, schema: pa.Schema, batches: Sequence[pa.RecordBatch]
+) -> None:
+    """Register batches as a table, cut into as many parts as there are processors."""
+    parts: list[list[pa.RecordBatch]] = [[] for _ in range(min(processors(), len(batches)) or 1)]
+    sizes = [0] * len(parts)
+    for batch in batches:
+        smallest = sizes.index(min(sizes))
+        parts[smallest].append(batch)
+        sizes[smallest] += batch.num_rows
+    if not batches:
+        parts = [[_empty(schema)]]
+    session.register_record_batches(name, parts)
+
+
+@lru_cache(maxsize=16)
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+
+
+def add_views(session: SessionContext) -> None:
+    """Register the five views over `metrics`, as the session has that table now."""
+    for name, (kind, columns) in VIEWS.items():
+        select = f"SELECT {_COMMON}{columns}{_REST} FROM metrics WHERE metric_type = '{kind}'"
+        session.register_view(name, session.sql(select))
+
+
+def may_name_views(text: str) -> bool:
+    """Does a text name one of the views, or ask what tables there are?"""
+    lower = text.lower()
+    return any(word in lower for word in (*VIEWS, *LISTING))
+
+
+LISTING = ("information_schema", "show")
+"""Words of a text that may ask what tables there are."""
+
+
+def read(session: SessionContext, text: str) -> DataFrame:
+    """Plan a text. The engine refuses whatever is not one query."""
+    return session.sql_with_options(text, READ_ONLY)
+
+
+def columns_by_table(schemas: Mapping[str, pa.Schema]) -> dict[str, list[str]]:
+    """The columns of every table and view, to suggest one."""
+    names = {table: list(schema.names) for table, schema in schemas.items()}
+    for view, (_, columns) in VIEWS.items():
+        listed = f"{_COMMON}{columns}{_REST}".replace(_VALUE, "value, value_double, value_int, ")
+        names[view] = [name.strip() for name in listed.split(",")]
+    return names

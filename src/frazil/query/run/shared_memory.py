@@ -1,0 +1,160 @@
+"""Carrying rows to a process apart: only the columns and rows its query may want, in memory that
+both processes see.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.errors import TooLarge
+from frazil.query.plan.plan import Scans
+from frazil.query.plan.predicates import Condition, Conditions
+from frazil.query.plan.pruning import NS_PER_US, Kept, time_window
+
+TEXT_COLUMNS = ("service_name", "trace_id", "span_id")
+"""Columns whose wanted values make the load lighter."""
+BATCH_ROWS_MIN = 8192
+"""Smaller batches are joined: each costs the other side as much as some hundred rows."""
+
+
+def wanted_rows(kept: Kept, scans: Scans, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The columns that are read, and the rows that may be wanted, of one table."""
+    small: list[pa.RecordBatch] = []
+    row_count = 0
+    for batch in _light_batches(kept, scans, schema):
+        small.append(batch)
+        row_count += batch.num_rows
+        if row_count >= BATCH_ROWS_MIN:
+            yield small[0] if len(small) == 1 else pa.concat_batches(small)
+            small, row_count = [], 0
+    if small:
+        yield pa.concat_batches(small)
+
+
+def _light_batches(kept: Kept, scans: Scans, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    columns = schema.names if scans.columns is None else list(scans.columns)
+    for piece in kept.pieces:
+        for batch in piece.batches:
+            mask = _mask(batch, scans.conditions)
+            light = batch.select(columns)
+            if mask is not None:
+                light = light.filter(mask)
+            if light.num_rows:
+                yield light
+
+
+def _mask(batch: pa.RecordBatch, conditions: Conditions) -> pa.Array | None:
+    """Which rows fulfil what is easily checked; None when nothing is."""
+    masks = []
+    window = time_window(conditions)
+    if "time" in batch.schema.names:
+        time = batch.column("time").cast(pa.int64())
+        if window.low is not None:
+            masks.append(pc.greater_equal(time, _clamped(window.low // NS_PER_US)))
+        if window.high is not None:
+            masks.append(pc.less_equal(time, _clamped(window.high // NS_PER_US)))
+    for column in TEXT_COLUMNS:
+        values = conditions.get(column, Condition()).values
+        if values is not None and column in batch.schema.names:
+            masks.append(pc.is_in(batch.column(column), pa.array(sorted(values), pa.string())))
+    whole = None
+    for mask in masks:
+        whole = mask if whole is None else pc.and_(whole, mask)
+    return whole
+
+
+def _clamped(time_us: int) -> int:
+    return max(-(2**63), min(time_us, 2**63 - 1))
+
+
+@contextmanager
+def loaded(
+    tables: Mapping[str, Iterable[pa.RecordBatch]], bytes_max: int
+) -> Iterator[tuple[int, dict[str, tuple[int, int]]]]:
+    """A file in memory with the rows of all tables, and where in it each table lies. Closed at the
+    end; who got the file by then keeps it."""
+    file = os.memfd_create("frazil-query")
+    try:
+        places = {}
+        with pa.OSFile(f"/proc/self/fd/{file}", "wb") as sink:
+            for table, batches in tables.items():
+                begin = sink.tell()
+                _write(sink, batches, bytes_max)
+                places[table] = (begin, sink.tell() - begin)
+        yield file, places
+    finally:
+        os.close(file)
+
+
+def _write(sink: pa.NativeFile, batches: Iterable[pa.RecordBatch], bytes_max: int) -> None:
+    writer = None
+    for batch in batches:
+        if sink.tell() + batch.nbytes > bytes_max:
+            raise TooLarge(
+                f"the query would carry more than query.apart_bytes_max ({bytes_max} bytes) to "
+                "the process that runs it; narrow the time, name a service, or select fewer columns"
+            )
+        if writer is None:
+            writer = pa.ipc.new_stream(sink, batch.schema)
+        writer.write_batch(batch)
+    if writer is not None:
+        writer.close()
+
+
+def unloaded(
+    file: int, places: Mapping[str, tuple[int, int]], schemas: Mapping[str, pa.Schema]
+) -> dict[str, list[pa.RecordBatch]]:
+    """The rows of each table, without a copy; columns that were left behind are blank."""
+    whole = pa.py_buffer(b"")
+    if any(length for _, length in places.values()):
+        with pa.memory_map(f"/proc/self/fd/{file}") as source:
+            whole = source.read_buffer()
+    os.close(file)
+    return {
+        table: [
+            _whole(batch, schemas[table])
+            for batch in (pa.ipc.open_stream(whole.slice(begin, length)) if length else ())
+        ]
+        for table, (begin, length) in places.items()
+    }
+
+
+def _whole(light: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with all columns of the table. The plan reads none of the blank ones, but it must
+    be the plan of the whole table."""
+    names = set(light.schema.names)
+    columns = [
+        light.column(field.name) if field.name in names else _blank(field.type, light.num_rows)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+_ZEROS: list[pa.Buffer] = [pa.py_buffer(np.zeros(1 << 16, dtype=np.uint8))]
+
+
+def _blank(kind: pa.DataType, length: int) -> pa.Array:
+    """Zeros and empty values, all in the same memory."""
+    while len(_ZEROS[-1]) < 16 * (length + 1):
+        _ZEROS.append(pa.py_buffer(np.zeros(len(_ZEROS[-1]) * 2, dtype=np.uint8)))
+    zeros = _ZEROS[-1]
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        entries = (
+            pa.struct([kind.key_field, kind.item_field])
+            if pa.types.is_map(kind)
+            else kind.value_type
+        )
+        return pa.Array.from_buffers(kind, length, [None, zeros], children=[_blank(entries, 0)])
+    if pa.types.is_struct(kind):
+        fields = [kind.field(place) for place in range(kind.num_fields)]
+        children = [_blank(field.type, length) for field in fields]
+        return pa.Array.from_buffers(kind, length, [None], children=children)
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return pa.Array.from_buffers(kind, length, [None, zeros, pa.py_buffer(b"")])
+    return pa.Array.from_buffers(kind, length, [None, zeros])

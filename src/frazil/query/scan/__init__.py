@@ -1,0 +1,7 @@
+"""query/scan: the rows of a table, from all tiers.
+
+as_of_rows.py       the rows of another time
+parquet_scan.py     files of the lake, for the engine
+snapshots_table.py  the table that lists snapshots
+tiers.py            the rows of a table at one moment, of both tiers
+"""

@@ -1,0 +1,89 @@
+"""Fields: which names a search can use, for somebody who types one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from frazil.model.columns import TABLES
+from frazil.query.search.filters import ALWAYS, RESOURCE, SCOPE, Ask, Range, spelled, where, whole
+from frazil.query.search.to_sql import MADE, is_taken
+
+SAMPLE_ROWS = 1000
+"""The newest rows, whose attributes are counted. Attributes that none of these has are not
+offered; whoever knows their names can write them nevertheless."""
+LIMIT_MAX = 1000
+KEYS_MAX = 10_000
+"""Different names that are told apart; beyond that, the data is not made for people."""
+
+Kind = Literal["column", "attribute", "resource", "scope"]
+_MAPS: tuple[tuple[Kind, str], ...] = (
+    ("attribute", "attributes"),
+    ("resource", "resource_attributes"),
+    ("scope", "scope_attributes"),
+)
+
+_OTHERWISE = frozenset({"level"})
+"""Names for what is offered under another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedField:
+    """A name as the search box and filters take it."""
+
+    name: str
+    kind: Kind
+    count: int | None
+    """Of the newest thousand rows, how many have it; null for columns, which are not counted."""
+
+
+def fields_of(
+    ask: Ask, table: str, *, prefix: str = "", within: Range = ALWAYS, limit: int = 100
+) -> list[NamedField]:
+    """Columns, and then attributes of the newest thousand rows by how many have them. With a
+    prefix, names that begin so, or a part of which does: `route` finds `http.route`."""
+    whole(limit, "limit", LIMIT_MAX)
+    found = [*_columns(table), *_attributes(ask, table, within)]
+    return [field for field in found if _begins(field.name.casefold(), prefix.casefold())][:limit]
+
+
+def _begins(name: str, prefix: str) -> bool:
+    return name.startswith(prefix) or f".{prefix}" in name
+
+
+def _columns(table: str) -> Iterator[NamedField]:
+    names = [field.name for field in TABLES[table] if not pa.types.is_nested(field.type)]
+    for name in (*MADE.get(table, ()), *names):
+        if not name.startswith("_") and name not in _OTHERWISE:
+            yield NamedField(name=name, kind="column", count=None)
+
+
+def _attributes(ask: Ask, table: str, within: Range) -> list[NamedField]:
+    keys = ", ".join(f"map_keys({column}) AS {kind}" for kind, column in _MAPS)
+    rows = ask(
+        f"SELECT time, {keys} FROM {table} {where(within.conditions())} "
+        f"ORDER BY time DESC LIMIT {SAMPLE_ROWS}"
+    )
+    counts: Counter[tuple[Kind, str]] = Counter()
+    for kind, _ in _MAPS:
+        for chunk in rows[kind].chunks:
+            for counted in chunk.flatten().value_counts()[:KEYS_MAX].to_pylist():
+                counts[kind, counted["values"]] += counted["counts"]
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        NamedField(name=_name(table, kind, key), kind=kind, count=count)
+        for (kind, key), count in ordered
+    ]
+
+
+def _name(table: str, kind: Kind, key: str) -> str:
+    if kind == "resource":
+        return RESOURCE + key
+    if kind == "scope":
+        return SCOPE + key
+    more = {key: ""} if is_taken(table, key) else {}
+    return spelled(key, TABLES[table], more)

@@ -1,0 +1,228 @@
+"""Questions about logs: which there are, how many when, and which values occur."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, Unpack
+
+from frazil.errors import TooLarge
+from frazil.model.columns import LOGS
+from frazil.query.search.cursor import Place
+from frazil.query.search.facets import Facet, facets_of
+from frazil.query.search.filters import (
+    ALWAYS,
+    Ask,
+    Filters,
+    Range,
+    differs,
+    equals,
+    micros_of,
+    text,
+    where,
+    whole,
+)
+from frazil.query.search.severity import (
+    MORE,
+    NUMBERS_PER_SEVERITY,
+    SEVERITIES,
+    least_number,
+    severity_of,
+)
+from frazil.query.search.to_sql import box_conditions
+
+LIMIT_MAX = 1000
+BUCKETS_MAX = 10_000
+Order = Literal["newest", "oldest"]
+
+
+class Which(TypedDict, total=False):
+    """Which log records a question is about; all of these must fit."""
+
+    within: Range
+    filters: Filters | None
+    """These columns or attributes have these texts: see `ask.column` for their names."""
+    exclude: Filters | None
+    """These have not."""
+    search: str | None
+    """Words of the body, as `matches` takes them."""
+    min_severity: str | None
+    """`WARN` is that and worse."""
+    trace_id: str | None
+    span_id: str | None
+    query: str | None
+    """What somebody typed into the search box: see box.py."""
+
+
+def conditions_of(
+    *,
+    within: Range = ALWAYS,
+    filters: Filters | None = None,
+    exclude: Filters | None = None,
+    search: str | None = None,
+    min_severity: str | None = None,
+    trace_id: str | None = None,
+    span_id: str | None = None,
+    query: str | None = None,
+) -> list[str]:
+    """What SQL demands of such records, one condition each."""
+    conditions = within.conditions()
+    conditions += equals(filters or {}, LOGS, MORE) + differs(exclude or {}, LOGS, MORE)
+    if min_severity is not None:
+        conditions.append(f"severity_number >= {least_number(min_severity)}")
+    if trace_id is not None:
+        conditions.append(f"trace_id = {text(trace_id.lower())}")
+    if span_id is not None:
+        conditions.append(f"span_id = {text(span_id.lower())}")
+    if search is not None:
+        conditions.append(f"matches(body, {text(search)})")
+    if query is not None:
+        conditions += box_conditions("logs", query)
+    return conditions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRow:
+    """One log record, with all there is to show of it."""
+
+    place: Place
+    cursor: str
+    """That place as text: for the page behind this record, or what was logged around it."""
+    time: datetime.datetime
+    time_unix_nano: int
+    observed_time_unix_nano: int
+    service_name: str
+    severity: str
+    severity_number: int
+    severity_text: str | None
+    event_name: str | None
+    body: str | None
+    body_type: str
+    trace_id: str | None
+    span_id: str | None
+    flags: int
+    attributes: Mapping[str, str]
+    resource_attributes: Mapping[str, str]
+    scope_name: str | None
+    scope_version: str | None
+    scope_attributes: Mapping[str, str]
+
+
+_MADE = ("place", "cursor", "severity")
+_SHOWN = tuple(name for name in LogRow.__dataclass_fields__ if name not in _MADE)
+COLUMNS = ", ".join(("_log_partition", "_offset", "_row", *_SHOWN))
+"""What a `LogRow` is made of."""
+
+
+def log_rows(rows: Iterable[Mapping[str, Any]]) -> list[LogRow]:
+    """Rows that have these columns, with maps as dicts."""
+    return [
+        LogRow(
+            place=place,
+            cursor=str(place),
+            severity=severity_of(row["severity_number"]),
+            **{name: row[name] for name in _SHOWN},
+        )
+        for row in rows
+        for place in (Place.of(row),)
+    ]
+
+
+def find_logs(
+    ask: Ask,
+    *,
+    limit: int = 100,
+    order: Order = "newest",
+    after: Place | None = None,
+    **which: Unpack[Which],
+) -> list[LogRow]:
+    """The newest log records that fit, newest first, or the oldest ones, oldest first.
+
+    With `after`, the place of the last row of a page, those that come behind it: every row is on
+    one page, also of many with the same time. Rows that were new while one turned the pages are on
+    a later page if they belong there, and otherwise on none.
+    """
+    is_newest = order == "newest"
+    conditions = conditions_of(**which)
+    if after is not None:
+        conditions += after.beyond(is_descending=is_newest)
+    return _select(ask, conditions, is_newest=is_newest, limit=limit)
+
+
+def _select(ask: Ask, conditions: list[str], *, is_newest: bool, limit: int) -> list[LogRow]:
+    rows = ask(
+        f"SELECT {COLUMNS} FROM logs {where(conditions)} "
+        f"ORDER BY {Place.order(is_descending=is_newest)} "
+        f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+    )
+    return log_rows(rows.to_pylist(maps_as_pydicts="lossy"))
+
+
+def logs_of_trace(ask: Ask, trace_id: str, *, limit: int = LIMIT_MAX) -> list[LogRow]:
+    """What was logged in a trace, oldest first."""
+    return find_logs(ask, trace_id=trace_id, order="oldest", limit=limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """A log record, and what was logged right before and after it. All oldest first."""
+
+    before: tuple[LogRow, ...]
+    row: LogRow
+    after: tuple[LogRow, ...]
+
+
+def logs_around(
+    ask: Ask, place: Place, *, count: int = 10, **which: Unpack[Which]
+) -> Around | None:
+    """A log record and so many on either side, or None when it is not here. `which` is what the
+    others must fit, such as `filters={"service_name": "cart"}`."""
+    found = _select(ask, place.here(), is_newest=True, limit=1)
+    if not found:
+        return None
+    before = find_logs(ask, order="newest", after=place, limit=count, **which)
+    after = find_logs(ask, order="oldest", after=place, limit=count, **which)
+    return Around(before=tuple(reversed(before)), row=found[0], after=tuple(after))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """How many log records of one severity lie in one bucket of time."""
+
+    time: datetime.datetime
+    severity: str
+    count: int
+
+
+def histogram(ask: Ask, bucket: datetime.timedelta, **which: Unpack[Which]) -> list[Bar]:
+    """Log records over time, by severity. Buckets begin at whole multiples since 1970."""
+    micros = micros_of(bucket, "bucket")
+    rows = ask(
+        f"SELECT date_bin(INTERVAL '{micros} microseconds', time) AS time, "
+        f"{_FIRST_NUMBER} AS number, count(*) AS count "
+        f"FROM logs {where(conditions_of(**which))} GROUP BY 1, 2 LIMIT {BUCKETS_MAX + 1}"
+    ).to_pylist()
+    if len(rows) > BUCKETS_MAX:
+        raise TooLarge(
+            f"buckets of {bucket} are more than {BUCKETS_MAX}; take longer ones, or a shorter time"
+        )
+    bars = [
+        Bar(time=row["time"], severity=severity_of(row["number"]), count=row["count"])
+        for row in rows
+    ]
+    return sorted(bars, key=lambda bar: (bar.time, bar.severity))
+
+
+_FIRST_NUMBER = (
+    f"CASE WHEN severity_number BETWEEN 1 AND {NUMBERS_PER_SEVERITY * len(SEVERITIES)} "
+    f"THEN (severity_number - 1) / {NUMBERS_PER_SEVERITY} * {NUMBERS_PER_SEVERITY} + 1 ELSE 0 END"
+)
+"""One number for each severity: they are grouped much quicker than words."""
+
+
+def facets(
+    ask: Ask, names: Sequence[str], *, limit: int = 10, **which: Unpack[Which]
+) -> list[Facet]:
+    """The most frequent values of each column or attribute, among the records that fit."""
+    return list(facets_of(ask, "logs", names, conditions_of(**which), limit=limit).facets)

@@ -1,0 +1,289 @@
+"""Series: a metric over time, in steps, by the labels one asks for.
+
+Steps begin at whole multiples since 1970; a step belongs to the points whose `time` lies in it, and
+a step without a value is left out. Every sender, with its resource, scope and attributes, is a
+series of its own; `group_by` says which of them become one.
+
+    kind                    aggregate        value of a step
+    gauge, sum              avg, min, max    of all points
+                            count            how many points
+                            last             the newest point
+                            quantile         of all points, about a percent off
+                            sum              of the newest point of each series; of delta sums of
+                                             all points, since each is a share of the total
+    monotonic sum           increase         how much it grew: see increments.py
+                            rate             that, divided by the seconds of the step
+    histogram (both kinds)  count, increase  how many values were recorded
+                            rate             that, divided by the seconds of the step
+                            sum, avg         of the recorded values
+                            quantile         of the recorded values: see buckets.py
+    summary                 count, increase, rate, sum, avg   as of a cumulative histogram
+                            quantile         as sent, of the newest point of each series; of several
+                                             series the largest, as they cannot be joined
+
+An increment belongs to the step of its later point, whole: nothing is spread over steps, and
+nothing is guessed beyond the first and the last point. To know where counters stood when the time
+begins, points of `LOOK_BACK` before it are read as well. Points that say they have no value do not
+count, and neither do NaNs in `sum`, `increase` and `rate`. Sums of which some are delta and some
+are not count as if none was, but for `increase` and `rate`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from frazil.errors import Malformed, TooLarge
+from frazil.model.columns import METRICS
+from frazil.query.search.filters import (
+    EPOCH,
+    MICROSECOND,
+    Ask,
+    Filters,
+    Range,
+    column,
+    differs,
+    equals,
+    micros_of,
+    moment,
+    text,
+    where,
+    whole,
+)
+from frazil.query.telemetry.rates import CELLS_MAX, NUMBERS, VALUE, Asked, Row, growth
+
+LIMIT_MAX = 1000
+STEPS_MAX = 10_000
+POINTS_MAX = 1_000_000
+"""That are compared with each other: almost three hours of a thousand series, every 10 seconds."""
+BUCKETS_MAX = 4_000_000
+"""Of histograms that are compared with each other, all together."""
+BUCKET_LISTS = {
+    "histogram": ("bucket_counts",),
+    "exponential_histogram": ("positive_bucket_counts", "negative_bucket_counts"),
+}
+GROUPS_MAX = 8
+LOOK_BACK = datetime.timedelta(minutes=5)
+
+PLAIN = {"avg": "avg({0})", "min": "min({0})", "max": "max({0})", "count": "count({0})"}
+AGGREGATES = ("avg", "sum", "min", "max", "count", "last", "rate", "increase", "quantile")
+GROWING = ("rate", "increase")
+OF_NUMBERS = frozenset(AGGREGATES) - {*GROWING}
+OF_DISTRIBUTIONS = frozenset({"count", "sum", "avg", "quantile", *GROWING})
+_SHORT = re.compile(r"p(\d{1,2}(?:\.\d{1,4})?)", re.ASCII)
+
+Value = tuple[datetime.datetime, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Values over time, of all that has these labels. A label is None where a point has none."""
+
+    labels: Mapping[str, str | None]
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesAnswer:
+    """A metric over time. The series with the most values come first."""
+
+    metric_type: str | None
+    """None when there are no points."""
+    unit: str | None
+    series: tuple[Series, ...]
+    is_cut: bool
+    """There are more series than were asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """What the points of a metric are."""
+
+    metric_type: str
+    unit: str | None
+    is_delta: bool
+    """All of them."""
+    is_monotonic: bool
+    point_count: int
+
+
+def metric_series(
+    ask: Ask,
+    name: str,
+    *,
+    within: Range,
+    step: datetime.timedelta,
+    aggregate: str,
+    quantile: float | None = None,
+    group_by: Sequence[str] = (),
+    filters: Filters | None = None,
+    exclude: Filters | None = None,
+    metric_type: str | None = None,
+    limit: int = 100,
+) -> SeriesAnswer:
+    """One metric over time. What each aggregate means is said above; `p99` is short for `quantile`
+    with 0.99. `metric_type` is needed only where a name is used for several kinds."""
+    aggregate, share = _aggregate_of(aggregate, quantile)
+    since, until = _grid(within, step)
+    whole(limit, "limit", LIMIT_MAX)
+    if len(group_by) > GROUPS_MAX:
+        raise Malformed(f"group_by has {len(group_by)} names; use at most {GROUPS_MAX}")
+    conditions = [
+        f"metric_name = {text(name)}",
+        "(flags & 1) = 0",
+        *equals(filters or {}, METRICS),
+        *differs(exclude or {}, METRICS),
+    ]
+    if metric_type is not None:
+        conditions.append(f"metric_type = {text(metric_type)}")
+    read = Range(since=since - LOOK_BACK, until=until)
+    kind = _kind_of(ask, name, [*read.conditions(), *conditions])
+    if kind is None:
+        return SeriesAnswer(metric_type=None, unit=None, series=(), is_cut=False)
+    _check(name, kind, aggregate)
+    is_number = kind.metric_type in NUMBERS
+    is_newest = aggregate == ("sum" if is_number else "quantile")
+    asked = Asked(
+        aggregate=aggregate,
+        share=share,
+        step_us=micros_of(step),
+        since_us=(since - EPOCH) // MICROSECOND,
+        read_us=(since - LOOK_BACK - EPOCH) // MICROSECOND,
+        labels=tuple(column(label, METRICS) for label in group_by),
+        is_newest=is_newest and kind.metric_type not in BUCKET_LISTS,
+    )
+    if is_number and (kind.is_delta or aggregate not in ("sum", *GROWING)):
+        rows = _numbers(ask, asked, where([*within.conditions(), *conditions]))
+    else:
+        fitting = where([*read.conditions(), *conditions])
+        _check_size(ask, name, kind, aggregate, fitting)
+        rows = growth(ask, kind.metric_type, asked, fitting)
+    return _answer(kind, tuple(group_by), rows, limit)
+
+
+def _aggregate_of(aggregate: str, share: float | None) -> tuple[str, float]:
+    short = _SHORT.fullmatch(aggregate)
+    if short is not None:
+        aggregate, share = "quantile", float(short[1]) / 100
+    if aggregate not in AGGREGATES:
+        raise Malformed(f"no aggregate {aggregate}; use one of {', '.join(AGGREGATES)}, or p99")
+    if (share is None) == (aggregate == "quantile"):
+        raise Malformed("quantile goes with aggregate=quantile, and with nothing else")
+    if share is not None and not 0 <= share <= 1:
+        raise Malformed(f"quantile is {share}; it must be 0 to 1")
+    return aggregate, 0.0 if share is None else share
+
+
+def _grid(within: Range, step: datetime.timedelta) -> tuple[datetime.datetime, datetime.datetime]:
+    if within.since is None or within.until is None:
+        raise Malformed("a metric over time needs both ends of the time; say since and until")
+    moment(within.since)
+    moment(within.until)
+    count = (within.until - within.since) // MICROSECOND // micros_of(step)
+    if count > STEPS_MAX:
+        raise TooLarge(
+            f"steps of {step} are {count} in this time, which is more than {STEPS_MAX}; take a "
+            "longer step, or a shorter time"
+        )
+    return within.since, within.until
+
+
+def _kind_of(ask: Ask, name: str, conditions: list[str]) -> _Kind | None:
+    """What the points are, in few words. `Malformed` when they are of several kinds."""
+    rows = ask(
+        "SELECT metric_type, max(unit) AS unit, bool_and(coalesce(is_monotonic, false)) AS "
+        "is_monotonic, bool_and(coalesce(aggregation_temporality = 'DELTA', false)) AS is_delta, "
+        "count(*) AS point_count "
+        f"FROM metrics {where(conditions)} GROUP BY metric_type ORDER BY metric_type"
+    ).to_pylist()
+    if len(rows) > 1:
+        kinds = " and ".join(row["metric_type"] for row in rows)
+        raise Malformed(f"{name} is {kinds}; say which by metric_type")
+    return _Kind(**rows[0]) if rows else None
+
+
+def _check(name: str, kind: _Kind, aggregate: str) -> None:
+    allowed = OF_DISTRIBUTIONS
+    if kind.metric_type in NUMBERS:
+        allowed = OF_NUMBERS | ({*GROWING} if kind.is_monotonic else set())
+    if aggregate not in allowed:
+        only = "" if kind.metric_type != "sum" else " that may also fall"
+        raise Malformed(
+            f"{name} is a {kind.metric_type}{only}, which has no {aggregate}; use one of "
+            f"{', '.join(sorted(allowed))}"
+        )
+
+
+def _check_size(ask: Ask, name: str, kind: _Kind, aggregate: str, fitting: str) -> None:
+    advice = "narrow the time, or filter by a service or an attribute"
+    if kind.point_count > POINTS_MAX:
+        raise TooLarge(
+            f"{name} has {kind.point_count} points that fit, which is more than {POINTS_MAX}; "
+            f"{advice}"
+        )
+    lists = BUCKET_LISTS.get(kind.metric_type)
+    if aggregate != "quantile" or lists is None:
+        return
+    lengths = " + ".join(f"coalesce(array_length({name}), 0)" for name in lists)
+    rows = ask(f"SELECT sum({lengths}) AS count FROM metrics {fitting}")
+    count = rows["count"][0].as_py() or 0
+    if count > BUCKETS_MAX:
+        raise TooLarge(
+            f"{name} has {count} buckets that fit, which is more than {BUCKETS_MAX}; {advice}"
+        )
+
+
+def _numbers(ask: Ask, asked: Asked, fitting: str) -> list[Row]:
+    """Aggregates of gauges and sums that SQL works out by itself."""
+    step = f"date_bin(INTERVAL '{asked.step_us} microseconds', time) AS step"
+    labels = [f"{label} AS l{place}" for place, label in enumerate(asked.labels)]
+    grouped = ", ".join(str(place + 1) for place in range(len(labels) + 1))
+    selected = ", ".join([*labels, step, f"{_value_of(asked)} AS value"])
+    rows = ask(f"SELECT {selected} FROM metrics {fitting} GROUP BY {grouped} LIMIT {CELLS_MAX + 1}")
+    if rows.num_rows > CELLS_MAX:
+        raise TooLarge(
+            f"the answer has more than {CELLS_MAX} values; take a longer step, or fewer labels"
+        )
+    return [
+        (tuple(row[:-2]), (row[-2] - EPOCH) // MICROSECOND, row[-1])
+        for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        if row[-1] is not None
+    ]
+
+
+def _value_of(asked: Asked) -> str:
+    if asked.aggregate == "last":
+        return f"last_value({VALUE} ORDER BY time, _offset, _row)"
+    if asked.aggregate == "quantile":
+        return f"approx_percentile_cont({float(asked.share)!r}) WITHIN GROUP (ORDER BY {VALUE})"
+    if asked.aggregate == "rate":
+        return f"sum({VALUE}) / {asked.step_us / 1e6!r}"
+    if asked.aggregate in ("sum", "increase"):
+        return f"sum({VALUE})"
+    return PLAIN[asked.aggregate].format(VALUE)
+
+
+def _answer(kind: _Kind, names: tuple[str, ...], rows: list[Row], limit: int) -> SeriesAnswer:
+    by_labels: dict[tuple[str | None, ...], list[tuple[int, float]]] = {}
+    for labels, step_us, value in rows:
+        by_labels.setdefault(labels, []).append((step_us, value))
+    order = sorted(
+        by_labels, key=lambda some: (-len(by_labels[some]), [label or "" for label in some])
+    )
+    return SeriesAnswer(
+        metric_type=kind.metric_type,
+        unit=kind.unit,
+        series=tuple(
+            Series(
+                labels=dict(zip(names, labels, strict=True)),
+                values=tuple(
+                    (EPOCH + at * MICROSECOND, float(value))
+                    for at, value in sorted(by_labels[labels])
+                ),
+            )
+            for labels in order[:limit]
+        ),
+        is_cut=len(order) > limit,
+    )

@@ -1,0 +1,66 @@
+"""How long traces took, over time: as dots of a picture, which has room for so many."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Unpack
+
+from frazil.errors import TooLarge
+from frazil.query.search.filters import Ask, micros_of
+from frazil.query.telemetry.traces import LENGTH, WhichTraces, demands_of
+
+DOTS_MAX = 20_000
+STEPS_PER_DECADE = 10
+"""Durations in one dot differ by at most a quarter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceDot:
+    """Traces that began at about the same time and took about as long; the longest one stands
+    for them."""
+
+    trace_id: str
+    time: datetime.datetime
+    """When that one began."""
+    duration_nano: int
+    root_service: str | None
+    """None where its first span is not within the time."""
+    root_name: str | None
+    is_failed: bool
+    """Has each of them a failed span? Otherwise none has."""
+    trace_count: int
+
+
+def trace_dots(ask: Ask, step: datetime.timedelta, **which: Unpack[WhichTraces]) -> list[TraceDot]:
+    """All traces that fit, those of one step of time and about one duration as one dot."""
+    conditions, having = demands_of(**which).clauses(is_whole=True)
+    traces = (
+        f"SELECT trace_id, min(time) AS time, {LENGTH} AS duration_nano, "
+        "max(CASE WHEN status_code = 'ERROR' THEN 1 ELSE 0 END) AS is_failed, "
+        "max(CASE WHEN parent_span_id IS NULL THEN service_name END) AS root_service, "
+        "max(CASE WHEN parent_span_id IS NULL THEN name END) AS root_name "
+        f"FROM spans {conditions} GROUP BY trace_id "
+        f"{'HAVING ' + ' AND '.join(having) if having else ''}"
+    )
+    longest = "ORDER BY duration_nano DESC, trace_id"
+    shown = ("trace_id", "time", "duration_nano", "root_service", "root_name")
+    rows = ask(
+        f"SELECT date_bin(INTERVAL '{micros_of(step)} microseconds', time) AS step, "
+        f"floor(log10(greatest(duration_nano, 1)) * {STEPS_PER_DECADE}) AS height, is_failed, "
+        f"{', '.join(f'first_value({name} {longest}) AS {name}' for name in shown)}, "
+        f"count(*) AS trace_count FROM ({traces}) GROUP BY 1, 2, 3 LIMIT {DOTS_MAX + 1}"
+    ).to_pylist()
+    if len(rows) > DOTS_MAX:
+        raise TooLarge(
+            f"steps of {step} are more than {DOTS_MAX} dots; take longer ones, or a shorter time"
+        )
+    dots = [
+        TraceDot(
+            **{name: row[name] for name in shown},
+            is_failed=bool(row["is_failed"]),
+            trace_count=row["trace_count"],
+        )
+        for row in rows
+    ]
+    return sorted(dots, key=lambda dot: (dot.time, dot.trace_id))
