@@ -20,8 +20,8 @@ import pytest
 
 import frazil
 from frazil import cli
-from frazil.serve.answers import STATUSES
-from frazil.serve.listing import endpoints_of
+from frazil.serve.http.responses import STATUSES
+from frazil.serve.routes import endpoints_of
 from tests import pages
 from tests.clients.node import Node
 from tests.pages import GUIDES, PAGES, ROOT, Block, blocks_of, commands_of, reason_not_to_run

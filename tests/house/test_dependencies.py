@@ -90,7 +90,7 @@ def dependency_findings(source: Source) -> list[str]:
         ("frazil.model.time", "import time\nfrom collections.abc import Iterator", ""),
         ("frazil.kafka.wire", "from cramjam import snappy", "belongs to log"),
         ("frazil.query.run", "def f():\n    import pyspark.sql", "belongs to lake"),
-        ("frazil.serve.app", "import flask", "has no owner"),
+        ("frazil.serve.http.app", "import flask", "has no owner"),
         ("frazil.log.writer", "from tests.sim import SimDisk", "has no owner"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from frazil import errors
 from frazil.errors import FrazilError, Overloaded
-from frazil.serve.answers import STATUSES, answer_of_error
+from frazil.serve.http.responses import STATUSES, answer_of_error
 from tests.serve.api import Served, fill, served
 from tests.serve.test_sql import SLOW
 

@@ -81,7 +81,7 @@ def test_one_request_at_a_time(client: RawClient) -> None:
 
 
 def test_a_slow_body_has_an_end(client: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frazil.serve.request.BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("frazil.serve.http.request.BODY_TIMEOUT_S", 0.2)
     client.send(ASKED[:-3])
     reply = client.reply()
     assert (reply.status, json.loads(reply.body)["error"]["kind"]) == (408, "request_timeout")
@@ -115,7 +115,7 @@ def slow_reader(there: Served, how: str) -> Iterator[socket.socket]:
 
 def test_who_never_reads_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, and his query with him."""
-    monkeypatch.setattr("frazil.serve.api.FETCH_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.serve.server.FETCH_TIMEOUT_S", 0.3)
     with served(tmp_path / "data") as opened:
         fill(opened, 500)
         assert opened.sql(f"{MANY} LIMIT 1").status == 200

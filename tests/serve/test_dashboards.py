@@ -17,9 +17,8 @@ from frazil.disk import RealDisk
 from frazil.errors import Conflict, FrazilError, Malformed, TooLarge, Unavailable
 from frazil.ingest import Refusal
 from frazil.model import Rand
-from frazil.serve import dashboard_files
-from frazil.serve.dashboard_files import DashboardFiles
-from frazil.serve.dashboard_model import (
+from frazil.serve.dashboards import store
+from frazil.serve.dashboards.model import (
     COLUMNS,
     Dashboard,
     Panel,
@@ -29,6 +28,7 @@ from frazil.serve.dashboard_model import (
     dashboard_of,
     text_of,
 )
+from frazil.serve.dashboards.store import DashboardFiles
 from tests.serve.api import Said, Served, served
 from tests.sim.disk import Faults, PowerCut, SimDisk
 
@@ -126,7 +126,7 @@ def test_of_many_writers_one_is_first(tmp_path: Path) -> None:
         (b"[]", "no dashboard"),
         (b'{"format": 2, "title": "x"}', "no dashboard"),
         (b'{"format": 1, "title": "x", "panles": []}', "panles"),
-        (b'{"format": 1, "title": "x"' + b" " * dashboard_files.FILE_BYTES_MAX + b"}", "bytes"),
+        (b'{"format": 1, "title": "x"' + b" " * store.FILE_BYTES_MAX + b"}", "bytes"),
     ],
 )
 def test_a_file_that_somebody_broke_is_said(there: Served, text: bytes, why: str) -> None:
@@ -313,7 +313,7 @@ def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(TooLarge, match="bytes"):
         files.put("large", large, None)
-    monkeypatch.setattr(dashboard_files, "COUNT_MAX", 2)
+    monkeypatch.setattr(store, "COUNT_MAX", 2)
     small = Dashboard(format=1, title="")
     files.put("a", small, None)
     seen = files.put("b", small, None).etag

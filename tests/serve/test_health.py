@@ -11,7 +11,7 @@ from frazil.errors import Fenced, Overloaded
 from frazil.lake import Lake
 from frazil.log import LogConfig, Record, append_of_records
 from frazil.serve import Check, Rooms, checks_of, is_ready, readiness_text
-from frazil.serve.life import State
+from frazil.serve.uptime import State
 from tests.serve.open_rooms import open_rooms
 
 MiB = 1024 * 1024

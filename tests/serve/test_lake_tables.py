@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.table import Table
 
 from frazil.lake import ColdFile, LakeConfig, catalog_shown, open_catalog
-from frazil.serve.lake_tables import sizes_of
+from frazil.serve.api.lake_tables import sizes_of
 from tests.lake.test_append import ROWS
 from tests.serve.api import Served, served
 from tests.serve.frozen import BEHIND, COLUMN, LOGS, ROUNDS, freeze

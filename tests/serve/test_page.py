@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from frazil.ingest import Answer, Refusal
-from frazil.serve.page import ASSETS, BASE, Page
+from frazil.serve.http.static import ASSETS, BASE, Page
 from tests.serve.api import Served, served
 
 SCRIPT = b"console.log('well')\n" * 100

@@ -16,9 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from frazil.metrics import Histogram
 from frazil.serve import Rooms
-from frazil.serve.families import Family, Point, gauge, quantile
-from frazil.serve.process import process_facts
-from frazil.serve.prometheus import (
+from frazil.serve.metrics.exposition import (
     OPENMETRICS,
     PROMETHEUS,
     exposition,
@@ -26,6 +24,8 @@ from frazil.serve.prometheus import (
     openmetrics_text,
     prometheus_text,
 )
+from frazil.serve.metrics.families import Family, Point, gauge, quantile
+from frazil.serve.metrics.process import process_facts
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
 from tests.house.sources import ROOT, house

@@ -13,8 +13,8 @@ from frazil.lake.append.log_source import LogFeed
 from frazil.lake.append.task import Written
 from frazil.model import SystemClock
 from frazil.serve import Rooms, Status, status_of
-from frazil.serve.life import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates
-from frazil.serve.status import DoingStatus, PartitionStatus
+from frazil.serve.status.model import DoingStatus, PartitionStatus
+from frazil.serve.uptime import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
 from tests.lake.topic_world import run_here

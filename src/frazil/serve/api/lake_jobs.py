@@ -1,0 +1,77 @@
+"""What can be asked of the lake: bring in what is durable, tidy up, say what there is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from frazil.errors import Unavailable
+from frazil.ingest import Answer
+from frazil.lake import Appended, Lake, Maintained
+from frazil.query import Ask
+from frazil.serve.http.handler import Desk
+from frazil.serve.http.params import Name
+from frazil.serve.http.request import Request
+from frazil.serve.http.responses import answer_of
+from frazil.serve.http.router import Nothing
+
+SNAPSHOTS_MAX = 1000
+
+
+class Flushed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a flush has brought into tables, commit by commit."""
+
+    commits: list[Appended]
+
+
+class Tidied(msgspec.Struct, frozen=True, kw_only=True):
+    """What maintenance has done, table by table."""
+
+    tables: list[Maintained]
+
+
+class SnapshotsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which snapshots: of one table, or of all."""
+
+    table: Name | None = None
+    """As logs, or spans; without it, of all."""
+
+
+class Snapshots(msgspec.Struct, frozen=True, kw_only=True):
+    """Snapshots of the tables, newest first."""
+
+    snapshots: list[dict[str, Any]]
+
+
+async def flush(desk: Desk, _: Nothing, __: Request) -> Answer:
+    """Bring everything that is acknowledged by now into the tables; answers when it is there."""
+    return answer_of(Flushed(commits=await asyncio.wrap_future(lake_of(desk).ask_flush())))
+
+
+async def maintain(desk: Desk, _: Nothing, __: Request) -> Answer:
+    """Join small files, let old snapshots go, remove what nobody names; answers when it is done."""
+    return answer_of(Tidied(tables=await asyncio.wrap_future(lake_of(desk).ask_maintain())))
+
+
+async def snapshots(desk: Desk, asked: SnapshotsRequest, request: Request) -> Answer:
+    """The snapshots that the tables still have, newest first."""
+
+    def question(ask: Ask) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = ask(
+            f"SELECT * FROM snapshots ORDER BY committed_at DESC, table_name LIMIT {SNAPSHOTS_MAX}"
+        ).to_pylist()
+        return [row for row in rows if asked.table in (None, row["table_name"])]
+
+    return await desk.answer(request, lambda ask: Snapshots(snapshots=question(ask)))
+
+
+def lake_of(desk: Desk) -> Lake:
+    """The lake of a node. `Unavailable` where there is none."""
+    if desk.rooms.lake is None:
+        raise Unavailable(
+            "there is no lake on this node: install it with `pip install 'frazil[lake]'`, or set "
+            "lake.enabled = true"
+        )
+    return desk.rooms.lake

@@ -1,0 +1,298 @@
+"""App: what becomes of a request to the API. The application behind its port.
+
+who may ask ─> which endpoint ─> its values ─> a seat ─> the answer, or the stream, or why not
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from frazil import tracing
+from frazil.errors import FrazilError, Unavailable
+from frazil.ingest import (
+    CUT,
+    PREFLIGHT_AGE_S,
+    Access,
+    Answer,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    cors_headers,
+)
+from frazil.metrics import Counter, Histogram
+from frazil.model import NS_PER_MS
+from frazil.serve.http.handler import Desk
+from frazil.serve.http.request import Gone, Request, struct_of_json, struct_of_query
+from frazil.serve.http.responses import answer_of_error, failure_of
+from frazil.serve.http.router import Endpoint, Reply, Routes
+from frazil.serve.http.row_streams import Live, Stream
+from frazil.serve.http.static import Page
+
+logger = logging.getLogger(__name__)
+
+REQUESTS = Counter("frazil.serve.requests", "Requests to the API that were answered, by status.")
+DURATION = Histogram("frazil.serve.duration.ms", "From a request to the API to its last byte.")
+SENT = Counter("frazil.serve.sent.bytes", "Bytes of answers of the API.")
+
+FAILED = "this request failed inside the node, which has logged why"
+
+SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class App:
+    """Serves requests, many at a time. Belongs to the event loop."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        routes: Routes,
+        access: Access,
+        *,
+        cors_origins: Sequence[str],
+        is_local: bool,
+    ) -> None:
+        self._page = Page()
+        self._desk = desk
+        self._routes = routes
+        self._access = access
+        self._cors_origins = cors_origins
+        self._is_local = is_local
+        """Is it only reached from this machine, and asks nobody who he is?"""
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, whatever it is."""
+        clock = self._desk.rooms.clock
+        begin_ns = clock.monotonic_ns()
+        request = Request.of(scope, receive)
+        cors = cors_headers(_latin(request.headers.get("origin")), self._cors_origins)
+        try:
+            answer = await self._answer(request, cors)
+            if isinstance(answer, Stream):
+                await self._send_stream(answer, request, send, cors)
+            elif isinstance(answer, Live):
+                await self._send_live(answer, request, send, cors)
+            else:
+                await _send_answer(answer, send, cors)
+        except (Gone, asyncio.CancelledError):
+            return  # There is nobody to answer to.
+        finally:
+            DURATION.record((clock.monotonic_ns() - begin_ns) / NS_PER_MS)
+
+    async def _answer(self, request: Request, cors: list[tuple[bytes, bytes]]) -> Reply:
+        try:
+            self._check_page(request, cors)
+            if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
+                return _preflight()
+            page = await self._page_answer(request)
+            if page is not None:
+                return page
+            endpoint, named = self._routes.find(request.method, request.path)
+            if not endpoint.is_open and not self._access.knows(
+                request.headers.get("authorization")
+            ):
+                await self._access.deny()
+            return await self._serve(endpoint, named, request)
+        except (FrazilError, Refusal) as error:
+            return answer_of_error(error)
+        except Gone:
+            raise
+        except Exception:  # top of loop: what one request breaks must not become everybody's
+            logger.exception("request failed", extra={"path": request.path})
+            return answer_of_error(Unavailable(FAILED))
+
+    async def _page_answer(self, request: Request) -> Answer | None:
+        """The web page for whoever comes with a browser; None for everybody else."""
+        accept = request.headers.get("accept", "")
+        if request.method != "GET" or not self._page.is_page(request.path, accept):
+            return None
+        if request.path != "/" and self._routes.knows(request.path):
+            return None
+        accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
+        known = request.headers.get("if-none-match", "")
+        return await self._desk.run(lambda: self._page.answer(request.path, accepts_gzip, known))
+
+    async def _serve(
+        self, endpoint: Endpoint[Any], named: dict[str, str], request: Request
+    ) -> Reply:
+        body = await request.body(self._desk.config.body_bytes_max)
+        content_type = request.headers.get("content-type", "")
+        if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
+            asked = struct_of_json(endpoint.takes, body, content_type)
+        elif endpoint.body is not None:
+            content = struct_of_json(endpoint.body_type, body, content_type)
+            given = {**named, endpoint.body: content}
+            asked = struct_of_query(endpoint.takes, request.query, given)
+        else:
+            asked = struct_of_query(endpoint.takes, request.query, named)
+        if endpoint.is_open:
+            return await endpoint.serve(self._desk, asked, request)
+        name = f"{endpoint.method} {endpoint.path}"
+        parent = request.headers.get("traceparent")
+        with self._desk.seat(), tracing.span(name, parent=parent):
+            return await endpoint.serve(self._desk, asked, request)
+
+    def _check_page(self, request: Request, cors: list[tuple[bytes, bytes]]) -> None:
+        """Refuse web pages that are not allowed, also those that only pretend to be ours.
+
+        A page may have its own name lead to this machine; its requests then carry that name.
+        """
+        if (
+            "origin" in request.headers
+            and not any(name == b"access-control-allow-origin" for name, _ in cors)
+            and not _is_same(request)
+        ):
+            raise Refusal(
+                HTTPStatus.FORBIDDEN,
+                f"pages of {request.headers['origin']} may not ask here; allow them with "
+                "ingest.cors_origins",
+            )
+        host = request.headers.get("host", "")
+        if self._is_local and not _is_own_name(host):
+            raise Refusal(
+                HTTPStatus.FORBIDDEN,
+                f"this node listens on this machine only and is asked as {host!r}; ask it as "
+                "localhost or 127.0.0.1, or set serve.token_file",
+            )
+
+    async def _send_stream(
+        self, stream: Stream, request: Request, send: Send, cors: list[tuple[bytes, bytes]]
+    ) -> None:
+        """Send pieces as they come. What goes wrong before the first of them is an answer."""
+        desk = self._desk
+        leaving = asyncio.create_task(request.gone())
+        try:
+            try:
+                piece = await _piece(desk, stream, leaving)
+            except FrazilError as error:
+                await _send_answer(answer_of_error(error), send, cors)
+                return
+            headers = [(b"content-type", stream.content_type), *SECURITY, *cors]
+            REQUESTS.add(status="200")
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            try:
+                while piece is not None:
+                    await _send_piece(piece, send)
+                    piece = await _piece(desk, stream, leaving)
+            except FrazilError as error:
+                logger.info("stream cut off", extra={"reason": failure_of(error).message})
+                await _send_piece(stream.farewell(error), send)
+                await send({"type": CUT})
+                return
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            leaving.cancel()
+            await desk.run(stream.close)
+
+    async def _send_live(
+        self, live: Live, request: Request, send: Send, cors: list[tuple[bytes, bytes]]
+    ) -> None:
+        """Send pieces until the client leaves, or the node stops."""
+        leaving = asyncio.create_task(request.gone())
+        stopping = asyncio.create_task(self._desk.is_stopping.wait())
+        sending = asyncio.create_task(_send_pieces(live, send, cors))
+        try:
+            await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            live.close()
+            for task in (leaving, stopping, sending):
+                task.cancel()
+            await asyncio.wait({leaving, stopping, sending})
+        if sending.cancelled() or sending.exception() is None:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            logger.info("live tail ended", extra={"reason": str(sending.exception())})
+            await send({"type": CUT})
+
+
+async def _send_pieces(live: Live, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
+    headers = [(b"content-type", live.content_type), *SECURITY, *cors]
+    REQUESTS.add(status="200")
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async for piece in live.pieces:
+        await _send_piece(piece, send)
+
+
+async def _piece(desk: Desk, stream: Stream, leaving: asyncio.Task[None]) -> bytes | None:
+    """The next piece; `Gone` when nobody wants it any more."""
+    making = asyncio.ensure_future(desk.run(lambda: next(stream.pieces, None)))
+    making.add_done_callback(_hear)
+    await asyncio.wait({making, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    if leaving.done():
+        stream.stop()
+        await asyncio.wait({making})
+    try:
+        piece = await making
+    except FrazilError:
+        if leaving.done():
+            raise Gone from None
+        raise
+    except Exception:  # top of loop: what one request breaks must not become everybody's
+        logger.exception("request failed")
+        raise Unavailable(FAILED) from None
+    if leaving.done():
+        raise Gone
+    return piece
+
+
+def _hear(making: asyncio.Future[bytes | None]) -> None:
+    """What went wrong after everybody had left, as at a stop, is nobody's news."""
+    if not making.cancelled():
+        making.exception()
+
+
+async def _send_piece(piece: bytes, send: Send) -> None:
+    if piece:
+        SENT.add(len(piece))
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _send_answer(answer: Answer, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
+    REQUESTS.add(status=str(int(answer.status)))
+    SENT.add(len(answer.body))
+    said = {name for name, _ in answer.headers}
+    headers = [*answer.headers, *(each for each in SECURITY if each[0] not in said), *cors]
+    if answer.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+    await send({"type": "http.response.start", "status": int(answer.status), "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+def _preflight() -> Answer:
+    """Tell a browser what a page may ask."""
+    headers = [
+        (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
+        (b"access-control-allow-headers", b"authorization, content-type, accept"),
+        (b"access-control-max-age", b"%d" % PREFLIGHT_AGE_S),
+    ]
+    return Answer(status=HTTPStatus.NO_CONTENT, headers=headers)
+
+
+def _is_same(request: Request) -> bool:
+    """Is the page from this very port?"""
+    origin = request.headers.get("origin", "")
+    return origin.partition("://")[2] == request.headers.get("host", "")
+
+
+def _is_own_name(host: str) -> bool:
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    name = name.strip("[]")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _latin(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("latin-1")

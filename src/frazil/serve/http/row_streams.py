@@ -1,0 +1,178 @@
+"""Rows on their way to a client, piece by piece: Arrow, CSV and Parquet.
+
+A stream that cannot be finished is cut off, so that nobody takes a part for the whole. For those
+who read Arrow as we write it, the last batch of such a stream is empty and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from frazil.errors import FrazilError, Malformed, TooLarge
+from frazil.results import (
+    ARROW,
+    CUT_KEY,
+    ERROR_KEY,
+    GROUP_ROWS,
+    PARQUET,
+    PARTS_KEY,
+    Result,
+    csv_head,
+    csv_of,
+    row_groups,
+)
+from frazil.serve.http.responses import failure_of
+
+CSV = b"text/csv; charset=utf-8"
+
+PIECE_ROWS = 8192
+"""Of CSV; larger batches are written in several pieces, so that no piece is large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An answer that is sent while it is made."""
+
+    content_type: bytes
+    pieces: Iterator[bytes]
+    """Read in a thread, one after the other."""
+    stop: Callable[[], None]
+    """End what is being worked on for the next piece, from any thread."""
+    close: Callable[[], None]
+    """Let go of what the pieces come from."""
+    farewell: Callable[[FrazilError], bytes]
+    """What is sent before the stream is cut off because of an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """An answer that has no end of its own."""
+
+    content_type: bytes
+    pieces: AsyncIterator[bytes]
+    close: Callable[[], None]
+    """Let go of what the pieces come from."""
+
+
+def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> Stream:
+    """Rows as an Arrow IPC stream. With parts it says first what is read."""
+    sink = _Pieces()
+    schema = result.schema
+    if has_parts:
+        known = {**(schema.metadata or {}), PARTS_KEY: msgspec.json.encode(result.parts())}
+        schema = schema.with_metadata(known)
+    writer = pa.ipc.new_stream(sink, schema)
+
+    def pieces() -> Iterator[bytes]:
+        for batch in result:
+            writer.write_batch(batch)
+            yield sink.take()
+        if result.is_cut:
+            if not may_cut:
+                raise _cut(result)
+            writer.write_batch(_empty(result.schema), custom_metadata={CUT_KEY: b"true"})
+        writer.close()
+        yield sink.take()
+
+    def farewell(error: FrazilError) -> bytes:
+        why = msgspec.json.encode(failure_of(error))
+        writer.write_batch(_empty(result.schema), custom_metadata={ERROR_KEY: why})
+        return sink.take()
+
+    return Stream(
+        content_type=ARROW.encode(),
+        pieces=pieces(),
+        stop=result.cancel,
+        close=result.close,
+        farewell=farewell,
+    )
+
+
+def csv_stream(result: Result) -> Stream:
+    """Rows as CSV, with a line of names first."""
+
+    def pieces() -> Iterator[bytes]:
+        head = csv_head(result.schema)  # with the first rows: what fails before is no success
+        for batch in result:
+            for start in range(0, batch.num_rows, PIECE_ROWS):
+                yield head + csv_of(batch.slice(start, PIECE_ROWS))
+                head = b""
+        if result.is_cut:
+            raise _cut(result)
+        yield head
+
+    return Stream(
+        content_type=CSV,
+        pieces=pieces(),
+        stop=result.cancel,
+        close=result.close,
+        farewell=lambda _: b"",
+    )
+
+
+def parquet_stream(result: Result) -> Stream:
+    """Rows as a Parquet file, one row group after the other."""
+    sink = _Pieces()
+
+    def pieces() -> Iterator[bytes]:
+        try:
+            with pq.ParquetWriter(sink, result.schema, compression="zstd") as writer:
+                for group in row_groups(result):
+                    writer.write_table(group, row_group_size=GROUP_ROWS)
+                    yield sink.take()
+                if result.is_cut:
+                    raise _cut(result)
+        except pa.ArrowException as error:
+            raise Malformed(f"these rows cannot be a Parquet file: {error}; use CAST") from None
+        yield sink.take()
+
+    return Stream(
+        content_type=PARQUET.encode(),
+        pieces=pieces(),
+        stop=result.cancel,
+        close=result.close,
+        farewell=lambda _: b"",
+    )
+
+
+def _cut(result: Result) -> TooLarge:
+    return TooLarge(
+        f"the result has more than {result.given_count} rows, the limit of this query or "
+        "query.rows_max; add a LIMIT, or aggregate"
+    )
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+class _Pieces:
+    """Where Arrow writes to, and pieces are taken from."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._position = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        self._parts.append(bytes(data))
+        self._position += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        self.closed = True
+
+    def flush(self) -> None:
+        """There is nothing behind it."""
+
+    def take(self) -> bytes:
+        taken, self._parts = b"".join(self._parts), []
+        return taken

@@ -1,0 +1,257 @@
+"""Everything that can be asked for, in one list."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from frazil.ingest import Answer
+from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
+from frazil.serve.api import (
+    dashboards,
+    lake_tables,
+    logs,
+    search,
+    services,
+    status,
+    tail,
+    trace,
+    traces,
+)
+from frazil.serve.api import metrics as metrics
+from frazil.serve.api.demo import look_at_demo, start_demo, stop_demo
+from frazil.serve.api.lake_jobs import (
+    Flushed,
+    Snapshots,
+    SnapshotsRequest,
+    Tidied,
+    flush,
+    maintain,
+    snapshots,
+)
+from frazil.serve.api.sql import FORMATS, SqlAnswer, SqlRequest, sql
+from frazil.serve.dashboards.store import StoredDashboard
+from frazil.serve.demo_process import DemoRequest, DemoState
+from frazil.serve.http.handler import Desk
+from frazil.serve.http.openapi import Group, describe
+from frazil.serve.http.request import Request
+from frazil.serve.http.responses import JSON, answer_of, answer_of_body
+from frazil.serve.http.router import Endpoint, Nothing
+from frazil.serve.status.model import Status
+
+VERSION = "1"
+
+
+class Welcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What this is, for somebody who came here by chance."""
+
+    name: str = "Frazil"
+    about: str = (
+        "This is a Frazil node. Open this address with a browser, or use `frazil sql`, "
+        "`frazil tail` and `frazil status`, or the API."
+    )
+    openapi: str = "/openapi.json"
+    """All that can be asked for, described."""
+    sql: str = "/api/v1/sql"
+    status: str = "/api/v1/status"
+    ready: str = "/readyz?verbose"
+
+
+async def welcome(_: Desk, __: Nothing, ___: Request) -> Answer:
+    """What this is, and where to go on."""
+    return answer_of(Welcome())
+
+
+async def openapi(desk: Desk, _: Nothing, __: Request) -> Answer:
+    """This description."""
+    return answer_of_body(await desk.run(description), JSON)
+
+
+@lru_cache(maxsize=1)
+def description() -> bytes:
+    """All of this, described for programs."""
+    return msgspec.json.encode(describe(groups_of(), VERSION))
+
+
+def endpoints_of() -> tuple[Endpoint[Any], ...]:
+    """All endpoints, in the order in which they are described."""
+    return tuple(each for group in groups_of() for each in group.endpoints)
+
+
+def groups_of() -> tuple[Group, ...]:
+    """What belongs together."""
+    return (
+        Group(name="sql", about="SQL, and rows as they come.", endpoints=_SQL),
+        Group(name="logs", about="Log records.", endpoints=_LOGS),
+        Group(name="traces", about="Traces, and the services they go through.", endpoints=_TRACES),
+        Group(name="metrics", about="Metrics over time.", endpoints=_METRICS),
+        Group(name="dashboards", about="What the web page draws.", endpoints=_DASHBOARDS),
+        Group(name="lake", about="The Iceberg tables.", endpoints=_LAKE),
+        Group(name="demo", about="Demo data.", endpoints=_DEMO),
+        Group(name="operating", about="How the node does.", endpoints=_OPERATING),
+    )
+
+
+def _get(path: str, takes: Any, gives: Any, serve: Any, **more: Any) -> Endpoint[Any]:
+    return Endpoint(method="GET", path=path, takes=takes, gives=gives, serve=serve, **more)
+
+
+_MISSING = (HTTPStatus.NOT_FOUND,)
+_PROBE: dict[str, Any] = {"types": ("text/plain",), "is_open": True}
+
+_SQL: tuple[Endpoint[Any], ...] = (
+    Endpoint(
+        method="POST",
+        path="/api/v1/sql",
+        takes=SqlRequest,
+        gives=SqlAnswer,
+        types=tuple(FORMATS),
+        statuses=(HTTPStatus.CONFLICT,),
+        serve=sql,
+    ),
+    _get("/api/v1/tail", tail.TailRequest, None, tail.tail, types=("text/event-stream",)),
+    _get("/api/v1/query", search.QueryRequest, search.QueryAnswer, search.query),
+    _get("/api/v1/fields", search.FieldsRequest, search.FieldsAnswer, search.fields),
+)
+_LOGS = (
+    _get("/api/v1/logs", logs.FindLogsRequest, logs.LogsAnswer, logs.find),
+    _get("/api/v1/logs/histogram", logs.HistogramRequest, logs.HistogramAnswer, logs.bars),
+    _get("/api/v1/logs/facets", logs.FacetsRequest, FacetsAnswer, logs.values),
+    _get("/api/v1/logs/pages", logs.PagesRequest, Pages, logs.pages),
+    _get("/api/v1/logs/around", logs.AroundRequest, Around, logs.around, statuses=_MISSING),
+)
+_TRACES = (
+    _get("/api/v1/traces", traces.TracesRequest, traces.TracesAnswer, traces.find),
+    _get("/api/v1/traces/facets", traces.SpanFacetsRequest, FacetsAnswer, traces.values),
+    _get(
+        "/api/v1/traces/durations",
+        traces.DurationsRequest,
+        traces.DurationsAnswer,
+        traces.durations,
+    ),
+    _get(
+        "/api/v1/traces/{trace_id}",
+        trace.TraceRequest,
+        trace.TraceAnswer,
+        trace.one,
+        statuses=_MISSING,
+    ),
+    _get(
+        "/api/v1/traces/{trace_id}/outline",
+        trace.OutlineRequest,
+        Outline,
+        trace.columns,
+        statuses=_MISSING,
+    ),
+    _get(
+        "/api/v1/traces/{trace_id}/spans/{span_id}",
+        trace.SpanRequest,
+        trace.SpanAnswer,
+        trace.one_span,
+        statuses=_MISSING,
+    ),
+    _get(
+        "/api/v1/traces/{trace_id}/find",
+        trace.FindRequest,
+        trace.FindAnswer,
+        trace.find_spans,
+    ),
+    _get(
+        "/api/v1/services", services.StretchRequest, services.ServicesAnswer, services.all_services
+    ),
+    _get(
+        "/api/v1/services/series",
+        services.ServiceSeriesRequest,
+        services.ServiceSeriesAnswer,
+        services.over_time,
+    ),
+    _get(
+        "/api/v1/operations",
+        services.ServiceRequest,
+        services.OperationsAnswer,
+        services.operations,
+    ),
+    _get("/api/v1/failures", services.ServiceRequest, services.FailuresAnswer, services.failed),
+    _get(
+        "/api/v1/dependencies", services.StretchRequest, services.DependenciesAnswer, services.calls
+    ),
+    _get("/api/v1/volumes", services.VolumesRequest, services.VolumesAnswer, services.amounts),
+)
+_METRICS = (
+    _get("/api/v1/metrics", metrics.MetricsRequest, metrics.MetricsAnswer, metrics.names),
+    _get("/api/v1/metrics/query", metrics.MetricQueryRequest, SeriesAnswer, metrics.query),
+    _get("/api/v1/metrics/labels", metrics.OneMetricRequest, metrics.LabelsAnswer, metrics.labels),
+    _get(
+        "/api/v1/metrics/exemplars",
+        metrics.OneMetricRequest,
+        metrics.ExemplarsAnswer,
+        metrics.examples,
+    ),
+)
+_DASHBOARDS: tuple[Endpoint[Any], ...] = (
+    _get("/api/v1/dashboards", Nothing, dashboards.DashboardsAnswer, dashboards.all_of_them),
+    _get(
+        "/api/v1/dashboards/{name}",
+        dashboards.DashboardRequest,
+        StoredDashboard,
+        dashboards.one,
+        statuses=_MISSING,
+    ),
+    Endpoint(
+        method="PUT",
+        path="/api/v1/dashboards/{name}",
+        takes=dashboards.PutDashboardRequest,
+        body="body",
+        gives=StoredDashboard,
+        statuses=(HTTPStatus.CONFLICT,),
+        serve=dashboards.put,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/api/v1/dashboards/{name}",
+        takes=dashboards.DeleteDashboardRequest,
+        gives=StoredDashboard,
+        statuses=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        serve=dashboards.delete,
+    ),
+)
+_LAKE: tuple[Endpoint[Any], ...] = (
+    Endpoint(method="POST", path="/api/v1/flush", takes=Nothing, gives=Flushed, serve=flush),
+    Endpoint(method="POST", path="/api/v1/maintain", takes=Nothing, gives=Tidied, serve=maintain),
+    _get("/api/v1/snapshots", SnapshotsRequest, Snapshots, snapshots),
+    _get("/api/v1/lake", Nothing, lake_tables.LakeAnswer, lake_tables.tables),
+    _get(
+        "/api/v1/lake/tables/{name}",
+        lake_tables.LakeTableRequest,
+        lake_tables.LakeTableAnswer,
+        lake_tables.one,
+        statuses=_MISSING,
+    ),
+)
+_DEMO: tuple[Endpoint[Any], ...] = (
+    _get("/api/v1/demo", Nothing, DemoState, look_at_demo),
+    Endpoint(
+        method="POST",
+        path="/api/v1/demo",
+        takes=DemoRequest,
+        gives=DemoState,
+        statuses=(HTTPStatus.CONFLICT,),
+        serve=start_demo,
+    ),
+    Endpoint(
+        method="POST", path="/api/v1/demo/stop", takes=Nothing, gives=DemoState, serve=stop_demo
+    ),
+)
+_OPERATING = (
+    _get("/", Nothing, Welcome, welcome, is_open=True),
+    _get("/api/v1/status", Nothing, Status, status.status),
+    _get("/api/v1/health", Nothing, status.HealthAnswer, status.health),
+    _get("/metrics", Nothing, None, status.metrics, types=status.METRICS_TYPES),
+    _get("/openapi.json", Nothing, None, openapi, is_open=True),
+    _get("/livez", status.ProbeRequest, None, status.livez, **_PROBE),
+    _get("/healthz", status.ProbeRequest, None, status.livez, **_PROBE),
+    _get("/readyz", status.ProbeRequest, None, status.readyz, **_PROBE),
+)

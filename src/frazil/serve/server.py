@@ -1,0 +1,83 @@
+"""Api: the port for SQL, questions and health, open."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Self
+
+from frazil.ingest import Access, Address, HttpPort, IngestConfig, Manners, is_loopback
+from frazil.serve.config import ServeConfig
+from frazil.serve.context import Rooms
+from frazil.serve.http.app import App
+from frazil.serve.http.handler import Desk
+from frazil.serve.http.responses import answer_of_error
+from frazil.serve.http.router import Routes
+from frazil.serve.routes import endpoints_of
+
+TARGET_BYTES_MAX = 16 * 1024
+"""A path with a search and its filters."""
+FETCH_TIMEOUT_S = 60.0
+"""How long a client may leave rows unread: whoever works on some of them before he takes more."""
+
+
+class Api:
+    """An open port for the API. Belongs to the event loop."""
+
+    def __init__(self, desk: Desk, port: HttpPort) -> None:
+        self.port = port.port
+        self._desk = desk
+        self._port = port
+
+    @classmethod
+    async def open(
+        cls, rooms: Rooms, config: ServeConfig, ingest: IngestConfig, access: Access
+    ) -> Self:
+        """Listen where OTLP listens. `Unavailable` when the port cannot be had."""
+        access = reading(access, config)
+        desk = Desk(rooms, config)
+        app = App(
+            desk,
+            Routes(endpoints_of()),
+            access,
+            cors_origins=ingest.cors_origins,
+            is_local=is_loopback(ingest.host) and not access.tokens,
+        )
+        address = Address(
+            host=ingest.host,
+            port=config.http_port,
+            what="the API",
+            host_setting="ingest.host",
+            port_setting="serve.http_port",
+        )
+        manners = Manners(
+            count_max=config.connections_max,
+            count_setting="serve.connections_max",
+            target_bytes_max=TARGET_BYTES_MAX,
+            fetch_timeout_s=FETCH_TIMEOUT_S,
+            answer_of=answer_of_error,
+        )
+        with ExitStack() as undo:
+            undo.callback(desk.close)
+            port = await HttpPort.open(app.serve, address, access, manners)
+            undo.pop_all()
+        return cls(desk, port)
+
+    async def close(self, grace_s: float) -> None:
+        """Take no more requests, let those in hand finish for `grace_s`, then cut them off."""
+        self._desk.stop()
+        await self._port.close(grace_s)
+        self._desk.close()
+
+
+def reading(access: Access, config: ServeConfig) -> Access:
+    """Who may read: those who may send, unless others are named."""
+    if config.token_file is None:
+        return access
+    own = Access.load(IngestConfig(token_file=config.token_file))
+    return Access(
+        tokens=own.tokens,
+        certificate=access.certificate,
+        key=access.key,
+        client_ca=access.client_ca,
+        tls=access.tls,
+    )

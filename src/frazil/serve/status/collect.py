@@ -1,0 +1,244 @@
+"""How a node does now, looked up.
+
+Only memory is looked at: no file, no catalog, no Spark, no lock that is held for long.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+
+from frazil.ingest import Signal, refused_by_reason, requests_by_transport, totals_of
+from frazil.lake import (
+    TARGET_BYTES,
+    Lake,
+    SnapshotFacts,
+    TableView,
+    bytes_behind,
+    is_small,
+)
+from frazil.log import Partition, Topic
+from frazil.serve.context import Rooms
+from frazil.serve.status.model import (
+    CommitStatus,
+    DoingStatus,
+    HotStatus,
+    IngestStatus,
+    LakeStatus,
+    LogStatus,
+    PartitionStatus,
+    QueryStatus,
+    SignalStatus,
+    SparkStatus,
+    Status,
+    SubscriberStatus,
+    TableStatus,
+    TopicStatus,
+    TransportStatus,
+)
+from frazil.serve.uptime import ACKNOWLEDGED, ANSWERED, SYNCED, WINDOW_S
+from frazil.version import __version__
+
+COMMITS_MAX = 20
+
+
+def status_of(rooms: Rooms) -> Status:
+    """How a node does now. Takes about a millisecond; call it from the event loop."""
+    log = _log_status(rooms)
+    return Status(
+        version=__version__,
+        pid=os.getpid(),
+        state=rooms.life.state,
+        started_ms=rooms.life.started_ms,
+        uptime_s=round(rooms.life.uptime_s, 3),
+        data=rooms.data,
+        ingest=_ingest_status(rooms),
+        rates_window_s=WINDOW_S,
+        rates=rooms.life.rates.now(),
+        log=log,
+        hot=_hot_status(rooms),
+        lake=None if rooms.lake is None else _lake_status(rooms.lake, log, rooms.clock.wall_ms()),
+        query=_query_status(rooms),
+        subscribers=[
+            SubscriberStatus(
+                subscriber=each.name,
+                topic=each.topic,
+                lag_offsets=each.lag(),
+                in_flight_batches=each.in_flight(),
+            )
+            for each in rooms.log.subscribers()
+        ],
+    )
+
+
+def _ingest_status(rooms: Rooms) -> IngestStatus:
+    gate = rooms.otlp.gate
+    why = gate.why_closed
+    totals = {signal.value: totals_of(signal) for signal in Signal}
+    return IngestStatus(
+        grpc_port=rooms.otlp.grpc_port,
+        http_port=rooms.otlp.http_port,
+        is_open=why is None,
+        why_closed=why,
+        in_flight_requests=gate.request_count,
+        in_flight_bytes=gate.in_flight_bytes,
+        needs_token=rooms.otlp.needs_token,
+        is_tls=rooms.otlp.is_tls,
+        acknowledging=rooms.life.rates.latency(ACKNOWLEDGED),
+        signals=[
+            SignalStatus(
+                signal=signal,
+                accepted_requests=total.accepted_requests,
+                accepted_records=total.accepted_records,
+                accepted_bytes=total.accepted_bytes,
+                duplicate_requests=total.duplicate_requests,
+                refused_requests=total.refused_requests,
+                refused_records=total.refused_records,
+            )
+            for signal, total in totals.items()
+        ],
+        transports=[
+            TransportStatus(
+                transport=transport, accepted_requests=accepted, refused_requests=refused
+            )
+            for transport, (accepted, refused) in requests_by_transport().items()
+        ],
+        refusals=refused_by_reason(),
+    )
+
+
+def _log_status(rooms: Rooms) -> LogStatus:
+    log = rooms.log
+    return LogStatus(
+        used_bytes=log.budget.used_bytes,
+        bytes_max=log.budget.hard_bytes_max,
+        is_full=log.budget.is_full,
+        when_full=log.config.when_full,
+        queue_batches=log.writer.queue_count,
+        queue_bytes=log.writer.queue_bytes,
+        syncing=rooms.life.rates.latency(SYNCED),
+        topics=[
+            TopicStatus(
+                topic=topic.name,
+                partitions=[_partition_status(rooms, topic, each) for each in topic.partitions],
+            )
+            for topic in log.topics()
+        ],
+    )
+
+
+def _partition_status(rooms: Rooms, topic: Topic, partition: Partition) -> PartitionStatus:
+    hot = None if rooms.tier is None else rooms.tier.reach(topic.name, partition.index)
+    lake = rooms.log.lake_watermark(topic.name, partition.index)
+    view = partition.view  # after the others, so that no lag is below zero
+    end = view.durable_watermark
+    return PartitionStatus(
+        partition=partition.index,
+        start_offset=view.start_offset,
+        durable_watermark=end,
+        hot_watermark=hot,
+        hot_lag_offsets=None if hot is None else end - hot,
+        lake_watermark=lake,
+        lake_lag_offsets=None if lake is None else end - lake,
+        lake_lag_bytes=None if lake is None else bytes_behind(view, lake),
+        log_bytes=view.size_bytes,
+        log_segments=len(view.segments),
+    )
+
+
+def _hot_status(rooms: Rooms) -> HotStatus | None:
+    tier = rooms.tier
+    if tier is None:
+        return None
+    died = None if tier.died is None else f"its thread died: {tier.died!r}"
+    return HotStatus(
+        is_whole=tier.is_whole,
+        lag_offsets=tier.lag,
+        memory_bytes=tier.memory_bytes,
+        memory_bytes_max=tier.config.memory_bytes_max,
+        disk_bytes=tier.disk_bytes,
+        disk_bytes_max=tier.config.disk_bytes_max,
+        rows={
+            table: sum(piece.row_count for piece in pieces)
+            for table, pieces in tier.snapshot().items()
+        },
+        trouble=died or tier.trouble or tier.disk_trouble,
+    )
+
+
+def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
+    view = lake.view.latest
+    tables = [] if view is None else list(view.tables.values())
+    lags = [part.lake_lag_bytes for topic in log.topics for part in topic.partitions]
+    known = [lag for lag in lags if lag is not None]
+    return LakeStatus(
+        spark=SparkStatus(
+            state=lake.session.state, pid=lake.session.pid, trouble=lake.session.trouble
+        ),
+        lag_bytes=sum(known) if known else None,
+        lag_age_s=None if lake.pending_age_ms is None else lake.pending_age_ms / 1000,
+        flush_bytes=lake.config.flush_bytes,
+        flush_age_ms=lake.config.flush_age_ms,
+        doing=_doing_status(lake, now_ms),
+        last_commit=next(iter(_commits(tables, now_ms, 1, only="append")), None),
+        commits=_commits(tables, now_ms, COMMITS_MAX),
+        tables=[
+            TableStatus(
+                table=table.name,
+                snapshot_id=table.snapshot_id,
+                rows=table.row_count,
+                files=len(table.files),
+                small_files=sum(is_small(file.size_bytes, TARGET_BYTES) for file in table.files),
+                bytes=sum(file.size_bytes for file in table.files),
+            )
+            for table in tables
+        ],
+        trouble=lake.trouble if lake.died is None else f"its thread died: {lake.died!r}",
+        given_up=None if lake.given_up is None else str(lake.given_up),
+    )
+
+
+def _doing_status(lake: Lake, now_ms: int) -> DoingStatus | None:
+    doing = lake.doing
+    if doing is None:
+        return None
+    return DoingStatus(**asdict(doing), age_s=max(0, now_ms - doing.begun_ms) / 1000)
+
+
+def _commits(
+    tables: list[TableView], now_ms: int, count: int, only: str | None = None
+) -> list[CommitStatus]:
+    """The newest of all tables. Each table has its own in their order, so few are looked at."""
+    newest = [
+        (facts.committed_ms, table.name, facts)
+        for table in tables
+        for facts in islice(_backwards(table.snapshots, only), count)
+    ]
+    newest.sort(key=lambda each: each[:2], reverse=True)
+    return [
+        CommitStatus(
+            table=name,
+            snapshot_id=facts.snapshot_id,
+            snapshot=str(facts.snapshot_id),
+            operation=facts.operation,
+            added_rows=facts.added_rows,
+            committed_ms=committed_ms,
+            age_s=max(0, now_ms - committed_ms) / 1000,
+        )
+        for committed_ms, name, facts in newest[:count]
+    ]
+
+
+def _backwards(snapshots: Sequence[SnapshotFacts], only: str | None) -> Iterator[SnapshotFacts]:
+    return (facts for facts in reversed(snapshots) if only in (None, facts.operation))
+
+
+def _query_status(rooms: Rooms) -> QueryStatus | None:
+    if rooms.sql is None:
+        return None
+    rates = rooms.life.rates
+    return QueryStatus(
+        queries_per_s=round(rates.queries_per_s, 2), answering=rates.latency(ANSWERED)
+    )
