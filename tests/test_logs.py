@@ -10,7 +10,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.cli.logs import Json, Plain, formatter_for
+from frazil.cli.logging import Json, Plain, formatter_for
 
 
 def record(

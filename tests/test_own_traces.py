@@ -15,7 +15,7 @@ import pytest
 
 import frazil
 from frazil import tracing
-from frazil.cli.logs import Json
+from frazil.cli.logging import Json
 from frazil.self_tracing import own_traces, why_not
 from tests.clients.node import Node
 from tests.conformance.cases import log, logs

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from frazil.cli.progress import Progress, amount, duration
+from frazil.cli.terminal.progress import Progress, amount, duration
 from tests.sim.clock import SimClock
 
 

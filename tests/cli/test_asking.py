@@ -15,8 +15,8 @@ import pytest
 
 import frazil
 from frazil import cli
-from frazil.cli.cells import width
-from frazil.cli.tail import Following
+from frazil.cli.commands.tail import Following
+from frazil.cli.terminal.text_width import width
 from tests.cli import shop
 from tests.clients.node import Node
 

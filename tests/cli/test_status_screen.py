@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from frazil.cli.colours import Paint
-from frazil.cli.status_screen import screen
+from frazil.cli.terminal.colors import Paint
+from frazil.cli.views.status import screen
 from frazil.serve import checks_of, is_ready, status_of
 from tests.serve.open_rooms import open_rooms
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.cli.cells import padded, safe, shortened, width
-from frazil.cli.table import Heading, Row, Table, record_lines, shrunk, table_lines
+from frazil.cli.terminal.table import Heading, Row, Table, record_lines, shrunk, table_lines
+from frazil.cli.terminal.text_width import padded, safe, shortened, width
 
 ANY = st.text(max_size=30)
 CELLS = st.one_of(st.none(), ANY)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil import __version__, cli
-from frazil.cli.colours import RED, Paint
-from frazil.cli.completion import verbs_of
-from frazil.cli.completion_scripts import SCRIPTS
-from frazil.cli.quantities import age_text, brief_time, bytes_text, count_text, duration_text
-from frazil.cli.tail import parsed
+from frazil.cli.commands.completion import verbs_of
+from frazil.cli.commands.completion_scripts import SCRIPTS
+from frazil.cli.commands.tail import parsed
+from frazil.cli.terminal.colors import RED, Paint
+from frazil.cli.terminal.units import age_text, brief_time, bytes_text, count_text, duration_text
 from frazil.results import is_blank, split_statements
 
 

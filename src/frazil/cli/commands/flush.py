@@ -1,0 +1,48 @@
+"""Bring all that is acknowledged by now into the Iceberg tables. Returns when it is there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from frazil.cli.connection import add_where, connected, is_folder
+from frazil.cli.options import add_json, folder_config
+from frazil.cli.terminal.wait import lake_lag, waited
+
+if TYPE_CHECKING:
+    from frazil.lake import Appended
+
+HELP = "bring all that is acknowledged by now into the tables"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_where(parser)
+    add_json(parser, "one line of JSON per commit")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Bring all that is in the log into the tables, and say what was new."""
+    if is_folder(options):
+        done = waited("flush", lambda: _flush_folder(options), None, is_quiet=options.json)
+    else:
+        node = connected(options)
+        done = waited("flush", node.flush, lake_lag(node), is_quiet=options.json)
+    for each in done:
+        say_appended(each, options.json)
+    if not done and not options.json:
+        print("nothing new")
+    return 0
+
+
+def _flush_folder(options: argparse.Namespace) -> list[Appended]:
+    from frazil.embedded import flush_folder
+
+    return flush_folder(folder_config(options))
+
+
+def say_appended(done: Appended, is_json: bool) -> None:
+    if is_json:
+        print(json.dumps(done.to_dict()), flush=True)
+    else:
+        print(f"{done.table}: {done.row_count} rows, {done.dead_count} dead letters", flush=True)

@@ -1,0 +1,101 @@
+"""Send lines of OTLP/JSON to a node: files of `frazil export`, or of a collector's file exporter.
+
+Plain, gzip or zstd. A line that is wrong is told of with its place, and the others go on. The same
+line within ten minutes (log.digest_window_ms) is stored once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frazil.cli.options import add_json
+from frazil.cli.otlp_target import add_target, target_of
+
+if TYPE_CHECKING:
+    from frazil.otlp_files import Imported, Outcome, Read
+
+HELP = "send lines of OTLP/JSON to a node"
+FAILED = 1
+STDIN = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
+    add_target(parser)
+    add_json(parser, "one line of JSON at the end: what was acknowledged")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Send all lines. 1 when some were wrong, or were not taken."""
+    from frazil.cli.terminal.progress import Progress
+    from frazil.model import SystemClock
+    from frazil.otlp_files import Importer
+
+    clock = SystemClock()
+    importer = Importer(target_of(options), clock=clock)
+    imported = importer.imported
+    total = _total_bytes(options.files)
+    files = Files(options.files)
+    with Progress("import", total=total, unit="B", clock=clock, is_quiet=options.json) as progress:
+
+        def tell(outcome: Outcome) -> None:
+            if outcome.trouble is not None:
+                progress.wipe()
+                print(f"{outcome.read.place}: {outcome.trouble}", file=sys.stderr)
+            records = sum(imported.records.values())
+            progress.update(files.position, f"{records:,} records")
+
+        try:
+            importer.run(files.lines(), tell)
+        finally:
+            progress.close()
+            _conclude(imported, options.json)
+    return FAILED if imported.bad_lines else 0
+
+
+class Files:
+    """Lines of many files, and how much of them was read."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+        self.position = 0
+
+    def lines(self) -> Iterator[Read]:
+        from frazil.otlp_files import read_lines
+
+        before = 0
+        for path in self._paths:
+            for read in read_lines(path):
+                self.position = before + read.position
+                yield read
+            before = self.position
+
+
+def _conclude(imported: Imported, is_json: bool) -> None:
+    if is_json:
+        facts = {
+            "lines": imported.lines,
+            "bad_lines": imported.bad_lines,
+            "acknowledged": imported.records,
+            "refused": imported.refused,
+            "retries": imported.retries,
+        }
+        print(json.dumps(facts))
+        return
+    said = ", ".join(f"{count:,} {signal}" for signal, count in imported.records.items())
+    print(f"{imported.lines:,} lines. Acknowledged: {said}.")
+    if imported.bad_lines:
+        print(f"{imported.bad_lines:,} lines were wrong, or not taken.", file=sys.stderr)
+
+
+def _total_bytes(paths: list[str]) -> int | None:
+    """Of all files; None when that is not known."""
+    try:
+        return None if STDIN in paths else sum(Path(path).stat().st_size for path in paths)
+    except OSError:
+        # Opening it says what is wrong with it.
+        return None

@@ -1,0 +1,74 @@
+"""Join small files of the tables, let old snapshots go, remove what nobody names."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from frazil.cli.connection import add_where, connected, is_folder
+from frazil.cli.options import add_json, folder_config
+from frazil.cli.terminal.wait import lake_lag, waited
+
+if TYPE_CHECKING:
+    from frazil.lake import Maintained
+
+HELP = "join small files of the tables, and tidy up"
+FAILED = 1
+MB = 1_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_where(parser)
+    add_json(parser, "one line of JSON per table")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do to the tables all that can be done, and say what that was. 1 when something could not."""
+    if is_folder(options):
+        done = waited("maintain", lambda: _maintain_folder(options), None, is_quiet=options.json)
+    else:
+        node = connected(options)
+        done = waited("maintain", node.maintain, lake_lag(node), is_quiet=options.json)
+    if options.json:
+        for each in done:
+            print(json.dumps(each.to_dict()))
+    else:
+        _print_maintained(done)
+    return FAILED if any(each.trouble for each in done) else 0
+
+
+def _maintain_folder(options: argparse.Namespace) -> list[Maintained]:
+    from frazil.embedded import maintain_folder
+
+    return maintain_folder(folder_config(options))
+
+
+def _print_maintained(done: Sequence[Maintained]) -> None:
+    heads = ("table", "files", "MB", "manifests", "snapshots", "removed", "orphans", "tags")
+    lines = [heads]
+    for each in done:
+        tags = [*each.tags_made, *(f"no more {tag}" for tag in each.tags_dropped)]
+        lines.append(
+            (
+                each.table,
+                f"{each.files_joined} -> {each.files_made}" if each.files_joined else "-",
+                f"{each.bytes_joined / MB:.1f} -> {each.bytes_made / MB:.1f}"
+                if each.files_joined
+                else "-",
+                f"{each.manifests_joined} joined" if each.manifests_joined else "-",
+                f"{each.snapshots_expired} expired" if each.snapshots_expired else "-",
+                f"{each.files_removed} files" if each.files_removed else "-",
+                f"{each.orphans_removed} files" if each.orphans_removed else "-",
+                ", ".join(tags) or "-",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        row = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        print("  ".join(row).rstrip())
+    for each in done:
+        for trouble in each.trouble:
+            print(f"frazil: {each.table}: {trouble}", file=sys.stderr)
