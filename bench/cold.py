@@ -50,7 +50,7 @@ from frazil.disk import RealDisk
 from frazil.lake import Lake, LakeConfig, LakeView
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from frazil.query.plan.session import processors
 

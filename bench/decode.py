@@ -26,9 +26,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from bench.ingest import request_of as log_request_of
-from frazil.model.columns.decode import TABLE_OF, decode
-from frazil.model.columns.schemas import TABLES
-from frazil.model.columns.telemetry import Request
+from frazil.model.arrow.decoder.decode import TABLE_OF, decode
+from frazil.model.arrow.schemas import TABLES
+from frazil.model.arrow.types import Request
 from tests.model.reference import reference
 
 SPAN_KIND_SERVER = Span.SpanKind.SPAN_KIND_SERVER

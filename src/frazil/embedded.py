@@ -36,7 +36,7 @@ from frazil.lake import (
     ask_spark,
 )
 from frazil.log import AtTime, Log, Start
-from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, columns
+from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine
 from frazil.results import Leash, Limits, Result, result_of
 
@@ -105,8 +105,8 @@ class Embedded:
                 disk,
                 log,
                 config.hot,
-                decode=columns.decode,
-                schemas=columns.TABLES,
+                decode=arrow.decode,
+                schemas=arrow.TABLES,
                 clock=clock,
                 held=None if view is None else view.held,
             )
@@ -114,7 +114,7 @@ class Embedded:
             topics = TopicTables(
                 log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
             )
-            engine = Engine.open(tier.snapshot, columns.TABLES, config.query, clock, view, topics)
+            engine = Engine.open(tier.snapshot, arrow.TABLES, config.query, clock, view, topics)
             stack.callback(engine.close)
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
@@ -334,5 +334,5 @@ def _check_folder(path: Path) -> None:
 
 def _warm() -> None:
     """Compiled code is there before somebody waits for it. Nobody waits for this."""
-    columns.warm()
+    arrow.warm()
     query.warm()

@@ -13,17 +13,11 @@ from random import Random
 from typing import Any
 
 from frazil.ingest.signals import Signal
-from frazil.model.columns import (
-    NUMBERED_TABLES,
-    TABLE_OF,
-    TABLES,
-    Decode,
-    decode,
-    decode_numbered,
-)
-from frazil.model.columns import decode_requests as requests_module
-from frazil.model.columns.decode_memory import SLACK_BYTES
-from frazil.model.columns.telemetry import Decoded, Request
+from frazil.model.arrow import NUMBERED_TABLES, TABLE_OF, TABLES, Decode, decode_numbered
+from frazil.model.arrow.decoder import decode
+from frazil.model.arrow.decoder import requests as requests_module
+from frazil.model.arrow.types import Decoded, Request
+from frazil.model.protobuf.memory import SLACK_BYTES
 from tests.fuzz.corpus import Body, corpus
 from tests.fuzz.mutate import bend, scribble
 from tests.fuzz.wire import Fence

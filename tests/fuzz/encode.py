@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from frazil.ingest.signals import Signal
-from frazil.model.columns.decode import decode
-from frazil.model.columns.encode import encode
-from frazil.model.columns.telemetry import Request
+from frazil.model.arrow.decoder.decode import decode
+from frazil.model.arrow.encoder.encode import encode
+from frazil.model.arrow.types import Request
 from tests.fuzz.wire import POINTS, is_log_record, is_span
 from tests.model.reference import INT32_MAX, is_same, parsed
 from tests.model.requests import Writer

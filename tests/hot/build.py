@@ -19,9 +19,9 @@ from frazil.hot.piece import Piece
 from frazil.hot.tier import SOURCES, HotTier
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import Rand
-from frazil.model.columns import Decode
-from frazil.model.columns.schemas import DEAD_LETTERS
-from frazil.model.columns.telemetry import DeadLetter, Decoded, Request
+from frazil.model.arrow import Decode
+from frazil.model.arrow.schemas import DEAD_LETTERS
+from frazil.model.arrow.types import DeadLetter, Decoded, Request
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk, SimFile, failure
 

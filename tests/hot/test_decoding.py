@@ -12,8 +12,8 @@ from frazil.errors import TooLarge
 from frazil.hot.decoding import requests_of
 from frazil.log import Log, Record, append_of_records
 from frazil.model import Rand
-from frazil.model.columns.decode_any import CRASHES, decode_some
-from frazil.model.columns.telemetry import Decoded, Request
+from frazil.model.arrow.decoder.fallback import CRASHES, decode_some
+from frazil.model.arrow.types import Decoded, Request
 from tests.hot.build import LINES, LOG, TOPIC, decode
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk

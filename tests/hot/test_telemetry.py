@@ -11,9 +11,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA
 
 from frazil.hot import HotTier
-from frazil.model.columns.decode import decode
-from frazil.model.columns.schemas import TABLES
-from frazil.model.columns.telemetry import Request
+from frazil.model.arrow.decoder.decode import decode
+from frazil.model.arrow.schemas import TABLES
+from frazil.model.arrow.types import Request
 from tests.hot.build import start
 from tests.sim.disk import SimDisk
 

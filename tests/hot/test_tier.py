@@ -24,7 +24,7 @@ from frazil.hot.tier import STALLED, HotTier
 from frazil.log import TopicConfig
 from frazil.log.subscribers import load_progress
 from frazil.model import Rand
-from frazil.model.columns.telemetry import Decoded, Request
+from frazil.model.arrow.types import Decoded, Request
 from tests.hot.build import (
     FIRST,
     FOLDER,

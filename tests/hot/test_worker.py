@@ -14,7 +14,7 @@ from frazil.disk import RealDisk
 from frazil.hot import HotConfig, HotTier, HotWorker
 from frazil.log import Log, Record, append_of_records
 from frazil.model import Rand, SystemClock
-from frazil.model.columns.telemetry import Decoded, Request
+from frazil.model.arrow.types import Decoded, Request
 from tests.hot.build import (
     FOLDER,
     SCHEMAS,

@@ -100,8 +100,8 @@ MODULES = frozenset(
         "frazil.errors",
         "frazil.log",
         "frazil.log.segment",
-        "frazil.model.columns",
-        "frazil.model.columns.decode",
+        "frazil.model.arrow",
+        "frazil.model.arrow.decode",
         "frazil.node",
     }
 )
@@ -149,8 +149,8 @@ def test_the_direction_rule_sees(module: str, text: str, wanted: str) -> None:
         ("frazil.kafka.server", "import frazil.log.segment", "the door frazil.log"),
         ("frazil.kafka.server", "from frazil.log import segment", "the door frazil.log"),
         ("frazil.log.topic", "from frazil.log import LogSegment", "sibling"),
-        ("frazil.hot.tier", "from frazil.model.columns import decode_all", ""),
-        ("frazil.hot.tier", "from frazil.model.columns.decode import x", "the door frazil.model"),
+        ("frazil.hot.tier", "from frazil.model.arrow import decode_all", ""),
+        ("frazil.hot.tier", "from frazil.model.arrow.decode import x", "the door frazil.model"),
     ],
 )
 def test_the_entrance_rule_sees(module: str, text: str, wanted: str) -> None:

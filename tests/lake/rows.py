@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from frazil.disk import Disk
 from frazil.lake.files.writer import WrittenFile
-from frazil.model.columns import TABLE_OF, TABLES, DeadLetter, Request, decode
+from frazil.model.arrow import TABLE_OF, TABLES, DeadLetter, Request
+from frazil.model.arrow.decoder import decode
 from tests.model.requests import Writer
 from tests.sim.disk import SimDisk
 

@@ -12,7 +12,7 @@ from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig, MiB
 from frazil.lake.tables.schema import sort_order_of, spec_of
 from frazil.lake.tables.tables import create_table, ensure_table
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 
 CONFIG = LakeConfig(driver_memory_bytes=512 * MiB)
 

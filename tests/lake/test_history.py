@@ -26,7 +26,7 @@ from frazil.lake.pyspark.source_options import OPTIONS, asked_of
 from frazil.lake.read.offset_range import LogRows
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from tests.lake.rows import bodies, multiset
 from tests.lake.test_append import run_here
 

@@ -27,7 +27,7 @@ from frazil.lake.spark.jobs import do_on, run_on
 from frazil.lake.spark.session import Session
 from frazil.log import Log, TopicConfig
 from frazil.model import SystemClock
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from tests.lake.test_append import ROWS, SMALL, World, expected, run_here
 

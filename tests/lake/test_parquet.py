@@ -34,7 +34,8 @@ from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import BLOOM_COLUMNS, SORT_COLUMNS, properties_of
 from frazil.lake.tables.schema import schema_of
 from frazil.model import Rand
-from frazil.model.columns import TABLE_OF, TABLES, decode, decode_numbered
+from frazil.model.arrow import TABLE_OF, TABLES, decode_numbered
+from frazil.model.arrow.decoder import decode
 from tests.lake.rows import SIGNALS, decoded, multiset, opened, requests_of, rows_of
 from tests.sim.disk import Faults, PowerCut, SimDisk
 

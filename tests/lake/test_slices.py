@@ -15,7 +15,7 @@ from frazil.errors import OutOfRange
 from frazil.lake.append.log_source import LogFeed, LogFiles, read_files
 from frazil.lake.append.slice import Slice, Source, requests_of
 from frazil.log import Append, Log, Record, append_of_records, encode_batch, parse_header
-from frazil.model.columns import Request
+from frazil.model.arrow import Request
 from tests.log.build import SMALL, TOPIC, add, batch, numbers, open_log, submit
 from tests.sim.disk import SimDisk
 

@@ -34,7 +34,7 @@ from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, properties_of
 from frazil.lake.tables.schema import schema_of
 from frazil.lake.tables.tables import ensure_table
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from tests.lake.tables_made import CONFIG, ensure_all, make, without
 
 FIRST_LATER_ID = 1001

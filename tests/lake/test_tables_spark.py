@@ -31,7 +31,7 @@ from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import properties_of
 from frazil.lake.tables.schema import schema_of
 from frazil.lake.tables.tables import ensure_table
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from tests.lake.tables_made import CONFIG, ensure_all, make, without
 
 # PySpark leaves it to the collector to close the sockets over which results come.

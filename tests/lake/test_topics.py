@@ -15,7 +15,7 @@ from frazil.lake.append.slice import RECORDS as RECORDS_SIGNAL
 from frazil.lake.config import NAME
 from frazil.lake.tables.record_rows import NAME_LENGTH_MAX, TIME_MS_MAX, rows_of, table_of
 from frazil.log import DEAD_LETTERS, Record, TopicConfig
-from frazil.model.columns import RECORDS
+from frazil.model.arrow import RECORDS
 from tests.lake.topic_world import LAKE, TABLE, TOPIC, TopicWorld
 
 LETTERS = "ab_.-AB09é"

@@ -19,8 +19,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from frazil.model.columns.schemas import TABLES
-from frazil.model.columns.telemetry import Decoded, Request
+from frazil.model.arrow.schemas import TABLES
+from frazil.model.arrow.types import Decoded, Request
 from tests.fuzz.wire import POINTS, has_group, is_log_record, is_span
 
 CLASSES: dict[str, type[Message]] = {

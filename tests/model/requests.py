@@ -17,7 +17,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
-from frazil.model.columns.telemetry import Request
+from frazil.model.arrow.types import Request
 from tests.fuzz.corpus import varint
 from tests.fuzz.mutate import scribble
 from tests.model.reference import CLASSES

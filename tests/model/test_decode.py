@@ -22,10 +22,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from frazil.errors import TooLarge
-from frazil.model.columns import decode_columns
-from frazil.model.columns import decode_requests as requests_module
-from frazil.model.columns.decode import decode, decode_numbered
-from frazil.model.columns.telemetry import Request
+from frazil.model.arrow.decoder import columns
+from frazil.model.arrow.decoder import requests as requests_module
+from frazil.model.arrow.decoder.decode import decode, decode_numbered
+from frazil.model.arrow.types import Request
 from tests.fuzz import decode as fuzz
 from tests.fuzz.corpus import varint
 from tests.model.reference import CLASSES, Row, differences, double_text, reference
@@ -540,7 +540,7 @@ def wide_request(records: int) -> bytes:
 def test_rows_that_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that grows beyond the limit is a dead letter; several that do so only together
     are refused, and are decoded when they come in smaller numbers."""
-    monkeypatch.setattr(decode_columns, "BATCH_BYTES_MAX", 3_000_000)
+    monkeypatch.setattr(columns, "BATCH_BYTES_MAX", 3_000_000)
     small, large = wide_request(100), wide_request(1000)
     requests = numbered([small, small, small])
     for each in (decode, decode_numbered):
@@ -559,7 +559,7 @@ def test_what_numbers_save_is_counted(signal: str, monkeypatch: pytest.MonkeyPat
     requests = numbered(writer.request(signal) for _ in range(200))
     outcomes = set()
     for limit in range(500, 20_000, 1500):
-        monkeypatch.setattr(decode_columns, "BATCH_BYTES_MAX", limit)
+        monkeypatch.setattr(columns, "BATCH_BYTES_MAX", limit)
         for request in requests:
             plain, other = decode(signal, [request]), decode_numbered(signal, [request])
             assert fuzz.is_same(signal, other, plain)

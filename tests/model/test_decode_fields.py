@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from frazil.model.columns.decode_fields import COUNT, NODES, SPAN_ID, TRACE_ID, Field
-from frazil.model.columns.decode_read import (
+from frazil.model.arrow.decoder.dispatch import SLOTS
+from frazil.model.arrow.decoder.fields import COUNT, NODES, SPAN_ID, TRACE_ID, Field
+from frazil.model.arrow.decoder.walk import COUNTS
+from frazil.model.protobuf.reader import (
     BOOL,
     BYTES,
     FIXED32,
@@ -23,8 +25,6 @@ from frazil.model.columns.decode_read import (
     VARINT32,
     ZIGZAG32,
 )
-from frazil.model.columns.decode_table import SLOTS
-from frazil.model.columns.decode_walk import COUNTS
 from tests.model.reference import CLASSES
 
 F = FieldDescriptor

@@ -15,10 +15,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from frazil.errors import TooLarge
-from frazil.model.columns import decode_columns
-from frazil.model.columns.decode import decode
-from frazil.model.columns.decode_columns import Heap
-from frazil.model.columns.decode_types import Values
+from frazil.model.arrow.decoder import columns
+from frazil.model.arrow.decoder.columns import Heap
+from frazil.model.arrow.decoder.decode import decode
+from frazil.model.arrow.decoder.values.value_types import Values
 from tests.model.reference import CLASSES, reference
 from tests.model.requests import Writer, numbered
 from tests.model.test_decode import (
@@ -242,7 +242,7 @@ def test_words_count_as_what_a_batch_may_have(monkeypatch: pytest.MonkeyPatch) -
     heap = Heap(np.zeros(64, np.int64), 0, 0)
     letters = np.frombuffer(b"sis", np.uint8)
     values = Values(np.array([0, 2, 3], np.int32), np.zeros(3, np.int64), letters)
-    monkeypatch.setattr(decode_columns, "BATCH_BYTES_MAX", 2 + 6)
+    monkeypatch.setattr(columns, "BATCH_BYTES_MAX", 2 + 6)
     offsets, data = heap.types(2, [values])
     assert (offsets.tolist(), bytes(data[:2])) == ([0, 2, 2], b"si")
     addresses = np.full((3, 2), data.ctypes.data, np.int64)

@@ -18,17 +18,17 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from frazil.errors import Malformed
 from frazil.ingest.config import IngestConfig
-from frazil.model.columns import TABLES
-from frazil.model.columns import encode as door
-from frazil.model.columns.decode import TABLE_OF
-from frazil.model.columns.encode import NEEDED, REQUEST_BYTES_MAX, encode
-from frazil.model.columns.schemas import PROMOTED_RESOURCE, PROMOTED_SPAN
+from frazil.model.arrow import TABLES
+from frazil.model.arrow.decoder.decode import TABLE_OF
+from frazil.model.arrow.encoder import encode as door
+from frazil.model.arrow.encoder.encode import NEEDED, REQUEST_BYTES_MAX, encode
+from frazil.model.arrow.schemas import PROMOTED_RESOURCE, PROMOTED_SPAN
 from tests.fuzz import encode as fuzz
 from tests.fuzz.encode import row_differences, rows_of, there_and_back
 from tests.model.reference import CLASSES
 from tests.model.requests import Writer, bodies
 
-MODULE = importlib.import_module("frazil.model.columns.encode")
+MODULE = importlib.import_module("frazil.model.arrow.encoder.encode")
 """Its door has a function of that name."""
 SIGNALS = tuple(CLASSES)
 NAN_BITS = 0xFFF0_0000_DEAD_BEEF

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from frazil.model.columns.schemas import COMMON, PROMOTED_RESOURCE, PROMOTED_SPAN, TABLES, TIME
+from frazil.model.arrow.schemas import COMMON, PROMOTED_RESOURCE, PROMOTED_SPAN, TABLES, TIME
 
 PAGE = Path(__file__).parents[2] / "docs" / "schemas.md"
 WORDS = {

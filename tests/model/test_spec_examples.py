@@ -11,7 +11,8 @@ import pytest
 
 from frazil.ingest.otlp_json import protobuf_of_json
 from frazil.ingest.signals import Signal
-from frazil.model.columns import decode, encode
+from frazil.model.arrow.decoder import decode
+from frazil.model.arrow.encoder import encode
 from tests.fuzz.encode import rows_of, there_and_back
 from tests.model.reference import CLASSES, differences, reference
 from tests.model.requests import numbered

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from frazil.hot import Piece
 from frazil.model import SystemClock
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 
 BEGIN_US = 1_790_000_000_000_000

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import TooLarge, Unavailable
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from frazil.query.plan.plan import Scans
 from frazil.query.plan.predicates import Condition

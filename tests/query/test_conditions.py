@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query.plan.plan import Newest, Plan
 from frazil.query.plan.planner import Planner
 from frazil.query.plan.predicates import Condition, is_never

@@ -11,7 +11,7 @@ import pytest
 
 from frazil.errors import Malformed, TooLarge, Unavailable, Unknown
 from frazil.hot import Piece
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine
 from tests.query.build import BEGIN_US, engine_over, log, piece_of
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.model.columns import LOGS
+from frazil.model.arrow import LOGS
 from frazil.query.search.cursor import Place
 from frazil.query.search.filters import Ask, column, spelled
 from frazil.query.search.severity import severity_of

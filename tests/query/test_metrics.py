@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from frazil.query.search.filters import Ask, Range
 from frazil.query.telemetry import metric_series as series_module

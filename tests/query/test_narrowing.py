@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frazil.model.columns import LOGS
+from frazil.model.arrow import LOGS
 from frazil.query import Engine
 from frazil.query.plan.plan import Scans
 from frazil.query.plan.projection import narrow_columns

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import TooLarge
-from frazil.model.columns import SPANS
+from frazil.model.arrow import SPANS
 from frazil.query.telemetry.trace_outline import find_in_trace, outline, outline_of, span_of_trace
 from frazil.query.telemetry.traces import Trace, subtree, tree_of
 from frazil.query.telemetry.waterfall import waterfall

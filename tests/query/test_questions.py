@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.model.columns import LOGS, METRICS, SPANS
+from frazil.model.arrow import LOGS, METRICS, SPANS
 from frazil.query.search.filters import Ask, Range, moment, text
 from frazil.query.telemetry.logs import facets, histogram
 from frazil.query.telemetry.services import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from frazil.errors import Unavailable, Unknown
 from frazil.hot import Piece
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from frazil.query.telemetry.logs import COLUMNS, conditions_of, log_rows
 from frazil.query.telemetry.tail import Tail

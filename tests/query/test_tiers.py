@@ -12,7 +12,7 @@ import pytest
 from frazil.errors import Rejected, Unavailable
 from frazil.hot import HotConfig, Snapshot
 from frazil.lake import LakeConfig, LakeView
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from tests.query.both_tiers import CLOCK, ROWS, World, both_tiers
 

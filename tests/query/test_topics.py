@@ -19,7 +19,7 @@ from frazil.lake.read import topic_tails as tails
 from frazil.lake.read.log_tail import Tail
 from frazil.lake.read.window_reader import Rows
 from frazil.log import Compression, Record, TopicConfig, append_of_records
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from tests.lake.maintained import compact, expire
 from tests.lake.topic_world import CLOCK, LAKE, TOPIC, TopicWorld

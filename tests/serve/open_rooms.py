@@ -11,7 +11,7 @@ from frazil.disk import RealDisk
 from frazil.hot import HotTier
 from frazil.lake import Lake, LakeConfig
 from frazil.log import LogConfig
-from frazil.model import SystemClock, columns
+from frazil.model import SystemClock, arrow
 from frazil.serve import Life, Rooms
 from tests.ingest.serving import serving
 
@@ -27,8 +27,8 @@ def open_rooms(
         tier = HotTier.open(
             RealDisk(folder),
             served.log,
-            decode=columns.decode,
-            schemas=columns.TABLES,
+            decode=arrow.decode,
+            schemas=arrow.TABLES,
             clock=clock,
         )
         lake = None

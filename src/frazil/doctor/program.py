@@ -14,7 +14,7 @@ from typing import Any
 from frazil import ingest
 from frazil.doctor.case import Case
 from frazil.doctor.finding import Finding, do, failure, note, run, well
-from frazil.model import columns
+from frazil.model import arrow
 
 PYTHON_LEAST = (3, 11)
 LAKE = "lake"
@@ -106,7 +106,7 @@ def _release(version: str) -> str:
 
 def check_compiled(_: Case) -> Iterator[Finding]:
     """Compiled code is kept in a cache. Without it, the first start of a node compiles."""
-    wanted = list(_kept_functions(ingest, columns))
+    wanted = list(_kept_functions(ingest, arrow))
     cold = [name for name, file, source in wanted if not _is_fresh(file, source)]
     if cold:
         found = f"{len(cold)} of {len(wanted)} functions are not compiled: the first start has to"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from frazil.log import StoredBatch
-from frazil.model.columns import Request
+from frazil.model.arrow import Request
 
 
 def requests_of(

@@ -23,7 +23,7 @@ from frazil.hot.piece import Piece
 from frazil.hot.shelf import Shelf
 from frazil.log import Partition, Reader, Subscriber
 from frazil.metrics import Counter
-from frazil.model.columns import Decode, Request, decode_some, rows_of_dead
+from frazil.model.arrow import Decode, Request, decode_some, rows_of_dead
 
 logger = logging.getLogger(__name__)
 

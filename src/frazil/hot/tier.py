@@ -28,7 +28,7 @@ from frazil.hot.shown import Shown, Snapshot
 from frazil.log import Log, Partition, Topic
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock
-from frazil.model.columns import Decode
+from frazil.model.arrow import Decode
 
 logger = logging.getLogger(__name__)
 

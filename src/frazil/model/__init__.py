@@ -1,7 +1,9 @@
 """model: what telemetry is, and the time it happens in. No I/O.
 
     time.py    Clock (protocol), SystemClock, SteadyTime, Rand, SystemRand
-    columns/   telemetry as columns of Arrow: schemas, decoders, encoders
+
+    arrow/     telemetry as Arrow: schemas, decoders, encoders
+    protobuf/  the compiled protobuf reader
 
 Lowest floor of the house: imports nothing of ours but the errors.
 """

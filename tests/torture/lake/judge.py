@@ -29,8 +29,8 @@ from frazil.disk import RealDisk
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.log import Log
-from frazil.model import SystemClock, columns
-from frazil.model.columns import TABLE_OF, Request, rows_of_dead
+from frazil.model import SystemClock, arrow
+from frazil.model.arrow import TABLE_OF, Request, rows_of_dead
 from tests.lake.rows import decoded, rows_of
 from tests.torture.checker import Verdict
 from tests.torture.lake.life import LOG_CONFIG
@@ -100,7 +100,7 @@ class Truth:
             )
             signal = SIGNALS[place[0]]
             made, letters = decoded(signal, [request])
-            dead = rows_of_dead(place[0], letters, [request], columns.DEAD_LETTERS)
+            dead = rows_of_dead(place[0], letters, [request], arrow.DEAD_LETTERS)
             self._rows[TABLE_OF[signal], place, offset] = digests(made)
             self._rows[DEAD, place, offset] = digests(dead)
         return self._rows[wanted]

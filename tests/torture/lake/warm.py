@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from frazil.lake.tables import tables
-from frazil.model import columns
+from frazil.model import arrow
 from tests.torture.lake import breaks, mutants
 
-columns.warm()
+arrow.warm()
 
 __all__ = ["breaks", "mutants", "tables"]

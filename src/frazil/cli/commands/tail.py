@@ -163,7 +163,7 @@ def history(node: Remote, options: argparse.Namespace) -> Iterator[Row]:
             query=options.query,
         )
         return (json.loads(json_of(row)) for row in reversed(rows))
-    from frazil.model.columns import SPANS
+    from frazil.model.arrow import SPANS
 
     wanted = row_conditions(filters, exclude, SPANS)
     wanted += box_conditions("spans", options.query or "")

@@ -46,10 +46,10 @@ def run(options: argparse.Namespace) -> int:
 def _steps(config: Config) -> Iterator[tuple[str, Callable[[], None]]]:
     """What is done, and how; each room is imported when its turn has come."""
     from frazil import ingest, lake, query
-    from frazil.model import columns
+    from frazil.model import arrow
 
     yield "compiling the scanner of requests", ingest.warm
-    yield "compiling the decoder of telemetry", columns.warm
+    yield "compiling the decoder of telemetry", arrow.warm
     yield "compiling the functions of SQL", query.warm
     folder = lake.jars_folder() if config.lake.jars is None else Path(config.lake.jars)
     what = f"fetching jars for Spark into {folder}"

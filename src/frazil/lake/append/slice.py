@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from frazil.log import Record
-from frazil.model.columns import Request
+from frazil.model.arrow import Request
 
 MiB = 1024 * 1024
 REQUESTS_BYTES = 4 * MiB

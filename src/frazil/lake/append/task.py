@@ -26,8 +26,8 @@ from frazil.lake.files.parquet_schema import file_layout_of
 from frazil.lake.files.writer import TableFiles, WrittenFile
 from frazil.lake.tables.record_rows import rows_of
 from frazil.log import Record
-from frazil.model import columns
-from frazil.model.columns import TABLE_OF, Decode, Decoded, Request, decode_some, rows_of_dead
+from frazil.model import arrow
+from frazil.model.arrow import TABLE_OF, Decode, Decoded, Request, decode_some, rows_of_dead
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -74,7 +74,7 @@ def run_slice(slice: Slice, target: Target, *, rows_bytes_max: int = ROWS_BYTES_
         open_store(target.rows_location, target.io),
         open_store(target.dead_location, target.io),
         target.name,
-        decode=columns.decode_numbered,
+        decode=arrow.decode_numbered,
         rows_bytes_max=rows_bytes_max,
     )
 
@@ -103,7 +103,7 @@ def write_slice(
                     for decoded in decode_all(decode, source.signal, requests):
                         rows.add(decoded.batch, decoded.saved_bytes)
                         dead.add(
-                            rows_of_dead(source.topic, decoded.dead, requests, columns.DEAD_LETTERS)
+                            rows_of_dead(source.topic, decoded.dead, requests, arrow.DEAD_LETTERS)
                         )
             files, dead_files = rows.finish(), dead.finish()
         except OSError as error:
@@ -129,7 +129,7 @@ def decode_all(decode: Decode, signal: str, requests: list[Request]) -> Iterator
     while begin < len(requests):
         # Not more at once than the last time: what failed before will fail again.
         some = requests[begin : begin + count]
-        decoded, count = decode_some(decode, signal, some, columns.TABLES[TABLE_OF[signal]])
+        decoded, count = decode_some(decode, signal, some, arrow.TABLES[TABLE_OF[signal]])
         yield decoded
         begin += count
 

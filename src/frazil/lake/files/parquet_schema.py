@@ -15,7 +15,7 @@ import pyarrow as pa
 from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, kind_of
 from frazil.lake.tables.record_rows import columns_of
-from frazil.model.columns import numbered
+from frazil.model.arrow import numbered
 
 LAYOUTS_MAX = 64
 """Kept at once; there may be many topics."""

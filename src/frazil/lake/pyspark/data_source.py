@@ -53,7 +53,7 @@ class FrazilSource(DataSource):
         """All columns of the table, or those of the option `columns`."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from frazil.model.columns import TABLES
+        from frazil.model.arrow import TABLES
 
         asked = self._asked()
         schema = from_arrow_schema(TABLES[asked.table])
@@ -75,7 +75,7 @@ class FrazilSource(DataSource):
         not compare what comes with it."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from frazil.model.columns import TABLES
+        from frazil.model.arrow import TABLES
 
         whole = from_arrow_schema(TABLES[self._asked().table])
         for field in schema:

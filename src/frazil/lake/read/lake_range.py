@@ -20,7 +20,7 @@ from frazil.lake.files.parquet_schema import FIELD_ID
 from frazil.lake.read.offset_files import files_now
 from frazil.lake.scan.data_file import OFFSET_MAX, ColdFile
 from frazil.lake.tables.field_ids import FIELD_IDS
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -13,7 +13,7 @@ from frazil.lake.append.task import decode_all
 from frazil.lake.read.window_reader import Rows
 from frazil.lake.tables.record_rows import columns_of, rows_of, table_of
 from frazil.log import Log, Reader, Record, Start, StoredBatch
-from frazil.model import columns
+from frazil.model import arrow
 
 READ_BYTES = 4 * 1024 * 1024
 """Of the log at once: as much as the decoder likes to have."""
@@ -96,7 +96,7 @@ class Tail:
         if self._signal == RECORDS:
             return rows_of(records, partition)
         requests = [request_of(record, partition) for record in records]
-        parts = [each.batch for each in decode_all(columns.decode, self._signal, requests)]
+        parts = [each.batch for each in decode_all(arrow.decode, self._signal, requests)]
         whole = pa.Table.from_batches(parts, columns_of(self.table)).combine_chunks()
         (batch,) = whole.to_batches() or [pa.RecordBatch.from_pylist([], columns_of(self.table))]
         return batch

@@ -25,7 +25,7 @@ from frazil.lake.catalog.catalog import catalog_path, open_catalog, reached
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.lake_range import ColdRows, cold_files, cold_rows, reach_cold
 from frazil.log import Onlooker, View, partition_count, reach
-from frazil.model import columns
+from frazil.model import arrow
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -156,7 +156,7 @@ class LogRows:
         slice, done = self.slice, self.slice.begin
         try:
             for requests in requests_of(slice, slice.origin.read()):
-                for decoded in decode_all(columns.decode, slice.source.signal, requests):
+                for decoded in decode_all(arrow.decode, slice.source.signal, requests):
                     yield decoded.batch
                 done = requests[-1].offset + 1
         except Conflict:

@@ -47,7 +47,7 @@ from frazil.lake.scan.data_file import TableView, View, plain_location, root_of
 from frazil.lake.scan.snapshot_info import facts_of
 from frazil.lake.tables.properties import TOPIC_PREFIX
 from frazil.lake.tables.record_rows import columns_of
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

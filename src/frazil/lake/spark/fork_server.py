@@ -26,10 +26,10 @@ def main() -> None:
     sys.path_importer_cache.clear()
     from pyspark import daemon
 
-    from frazil.model import columns
+    from frazil.model import arrow
 
     importlib.import_module(TASKS)
-    columns.warm()
+    arrow.warm()
     # Spark collects garbage behind each task. What is here now stays, and is not looked at.
     gc.freeze()
     daemon.manager()  # type: ignore[no-untyped-call]

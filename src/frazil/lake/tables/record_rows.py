@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from frazil.lake.tables.properties import TOPIC_PREFIX
 from frazil.log import Record
-from frazil.model.columns import HEADER, RECORDS, TABLES
+from frazil.model.arrow import HEADER, RECORDS, TABLES
 
 NAME_LENGTH_MAX = 200
 """A table's name is a folder's, too, of 255 bytes at most, and some catalogs add to it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from frazil.model.columns import LOGS, SPANS
+from frazil.model.arrow import LOGS, SPANS
 from frazil.query.search.filters import Ask, column, where, whole
 from frazil.query.search.severity import MORE
 from frazil.query.search.to_sql import ALIASES

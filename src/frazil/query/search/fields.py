@@ -9,7 +9,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query.search.filters import ALWAYS, RESOURCE, SCOPE, Ask, Range, spelled, where, whole
 from frazil.query.search.to_sql import MADE, is_taken
 

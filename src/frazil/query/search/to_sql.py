@@ -20,7 +20,7 @@ from typing import Literal
 import pyarrow as pa
 
 from frazil.errors import Malformed
-from frazil.model.columns import LOGS, SPANS
+from frazil.model.arrow import LOGS, SPANS
 from frazil.query.search import parser
 from frazil.query.search.cursor import LONG_MAX
 from frazil.query.search.filters import column, moment, text, texts

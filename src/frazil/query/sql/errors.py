@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
-from frazil.model.columns import RECORDS
+from frazil.model.arrow import RECORDS
 from frazil.query.sql.dialect import Spelled
 from frazil.results import place_of, tokens
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from frazil.model.columns import RECORDS
+from frazil.model.arrow import RECORDS
 from frazil.query.sql.as_of import with_as_of
 from frazil.query.sql.dialect import Spelled
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack
 
 from frazil.errors import TooLarge
-from frazil.model.columns import LOGS
+from frazil.model.arrow import LOGS
 from frazil.query.search.cursor import Place
 from frazil.query.search.facets import Facet, facets_of
 from frazil.query.search.filters import (

@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from frazil.errors import Malformed, TooLarge
-from frazil.model.columns import METRICS
+from frazil.model.arrow import METRICS
 from frazil.query.search.filters import (
     EPOCH,
     MICROSECOND,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from frazil.model.columns import METRICS
+from frazil.model.arrow import METRICS
 from frazil.query.search.filters import (
     ALWAYS,
     RESOURCE,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from frazil.errors import Unknown
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query.search.filters import Ask, where, whole
 
 LIMIT_MAX = 10_000

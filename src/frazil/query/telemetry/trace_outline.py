@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.model.columns import SPANS
+from frazil.model.arrow import SPANS
 from frazil.query.search.filters import Ask, Filters, equals, text, where
 from frazil.query.telemetry.traces import SPANS_MAX, parents_of, spans_of_trace
 from frazil.query.telemetry.waterfall import Stretch, alone_nano, critical_parts

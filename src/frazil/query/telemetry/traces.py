@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import pyarrow as pa
 
 from frazil.errors import Malformed, TooLarge
-from frazil.model.columns import SPANS
+from frazil.model.arrow import SPANS
 from frazil.query.search.filters import (
     ALWAYS,
     EPOCH,

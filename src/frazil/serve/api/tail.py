@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from frazil.errors import Malformed, Unavailable
 from frazil.hot import HotTier
-from frazil.model.columns import METRICS, SPANS
+from frazil.model.arrow import METRICS, SPANS
 from frazil.query import Caught, Tail, box_conditions, log_conditions, log_rows, row_conditions
 from frazil.results import json_of
 from frazil.serve.http.handler import Asking, Desk

@@ -1,0 +1,46 @@
+"""The columns that every telemetry table begins with, besides those about place and time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.model.arrow.decoder.arena import UNKNOWN_SERVICE
+from frazil.model.arrow.decoder.columns import Keys, Level
+from frazil.model.arrow.decoder.dispatch import VALUE
+from frazil.model.arrow.decoder.fields import IS_STRING
+from frazil.model.arrow.schemas import PROMOTED_RESOURCE, SERVICE_NAME
+
+RESOURCE_KEYS = Keys({"service_name": (SERVICE_NAME,), **PROMOTED_RESOURCE})
+
+
+def resource_columns(resources: Level) -> dict[str, pa.Array]:
+    """Column -> array, for what is said once per resource."""
+    words = resources.heap.words
+    attributes = resources.maps("attributes")
+    shown = RESOURCE_KEYS.find(words, attributes)
+    names = shown.pop("service_name")
+    resources.tell_types(attributes)
+    is_named = (words[names + VALUE] == IS_STRING) & (words[names + VALUE + 2] != 0)
+    return {
+        "service_name": resources.shown(
+            np.where(is_named, names, UNKNOWN_SERVICE), is_optional=False
+        ),
+        **{column: resources.shown(nodes) for column, nodes in shown.items()},
+        "resource_schema_url": resources.text("schema_url", is_optional=True),
+        "resource_attributes": resources.map_of(attributes),
+        "resource_dropped_attributes_count": resources.count("dropped_attributes_count"),
+    }
+
+
+def scope_columns(scopes: Level) -> dict[str, pa.Array]:
+    """Column -> array, for what is said once per scope."""
+    attributes = scopes.maps("attributes")
+    scopes.tell_types(attributes)
+    return {
+        "scope_name": scopes.text("name", is_optional=True),
+        "scope_version": scopes.text("version", is_optional=True),
+        "scope_schema_url": scopes.text("schema_url", is_optional=True),
+        "scope_attributes": scopes.map_of(attributes),
+        "scope_dropped_attributes_count": scopes.count("dropped_attributes_count"),
+    }

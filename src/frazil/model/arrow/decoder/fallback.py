@@ -1,0 +1,87 @@
+"""From requests to rows, whatever is in them.
+
+A request that cannot become rows becomes a dead letter, also when the decoder fails on it in a
+way nobody foresaw: it must not stop those behind it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from frazil.metrics import Counter
+from frazil.model.arrow.types import DeadLetter, Decoded, Request
+
+logger = logging.getLogger(__name__)
+
+US_PER_MS = 1000
+US_MAX = 2**63 - 1
+STAGE = "decode"
+"""What these dead letters say about where they were written."""
+
+CRASHES = Counter("frazil.decode.failures", "Requests on which the decoder itself failed.")
+
+Decode = Callable[[str, Sequence[Request]], Decoded]
+"""Rows of many requests of one signal: `logs`, `traces` or `metrics`."""
+
+
+def decode_some(
+    decode: Decode, signal: str, requests: Sequence[Request], schema: pa.Schema
+) -> tuple[Decoded, int]:
+    """Rows and dead letters of the first of these requests, and of how many.
+
+    Of all of them, unless the decoder fails: then of fewer, down to one. That one is a dead letter
+    when it fails alone. Fewer also when all together would be too large.
+    """
+    count = len(requests)
+    while True:
+        try:
+            return decode(signal, requests[:count]), count
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 # top of loop: one must not stop the stream
+            if count == 1:
+                letter = _crashed(signal, requests[0], error)
+                return Decoded(batch=pa.RecordBatch.from_pylist([], schema), dead=[letter]), 1
+        count //= 2
+
+
+def _crashed(signal: str, request: Request, error: Exception) -> DeadLetter:
+    CRASHES.add(signal=signal)
+    logger.error(
+        "the decoder failed on a request",
+        extra={"signal": signal, "offset": request.offset, "reason": repr(error)},
+    )
+    return DeadLetter(
+        partition=request.partition,
+        offset=request.offset,
+        row=None,
+        reason=f"the decoder failed: {error!r}",
+        payload=request.body,
+    )
+
+
+def rows_of_dead(
+    topic: str, letters: Sequence[DeadLetter], requests: Sequence[Request], schema: pa.Schema
+) -> pa.RecordBatch:
+    """Dead letters as rows. Their time is that of the request, so that a replay repeats it."""
+    times = {request.offset: _clamped_us(request.ingest_time_ms) for request in requests}
+    columns = {
+        "topic": [topic] * len(letters),
+        "_log_partition": [letter.partition for letter in letters],
+        "_offset": [letter.offset for letter in letters],
+        "_row": [letter.row for letter in letters],
+        "time": [times[letter.offset] for letter in letters],
+        "stage": [STAGE] * len(letters),
+        "reason": [letter.reason for letter in letters],
+        "payload": [letter.payload for letter in letters],
+    }
+    arrays = [pa.array(columns[field.name], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _clamped_us(time_ms: int) -> int:
+    """Microseconds, as many as a column can hold."""
+    return max(-US_MAX, min(time_ms * US_PER_MS, US_MAX))

@@ -1,0 +1,35 @@
+"""The columns that only `logs` has."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from frazil.model.arrow.decoder.arrays import array_of, word_array
+from frazil.model.arrow.decoder.columns import Level
+from frazil.model.arrow.decoder.fields import EMPTY, IS_STRINDEX
+from frazil.model.arrow.schemas import LONG
+
+BODY_TYPES = ("empty", "string", "bool", "int", "double", "array", "kvlist", "bytes")
+"""By what the choice says."""
+
+
+def log_columns(records: Level) -> dict[str, pa.Array]:
+    """Column -> array, for log records."""
+    kinds = records.words("body")
+    kinds[kinds == IS_STRINDEX] = EMPTY
+    records.heap.make_texts(records.nodes, records.slots["body"])
+    attributes = records.maps("attributes")
+    records.tell_types(attributes, records.present("has_body", "body"))
+    return {
+        "observed_time_unix_nano": array_of(LONG, records.words("observed_time_unix_nano")),
+        "trace_id": records.hex("trace_id", is_optional=True),
+        "span_id": records.hex("span_id", is_optional=True),
+        "flags": records.bits("flags"),
+        "severity_number": records.bits("severity_number"),
+        "severity_text": records.text("severity_text", is_optional=True),
+        "event_name": records.text("event_name", is_optional=True),
+        "body": records.body("body", kinds != EMPTY),
+        "body_type": word_array(kinds, BODY_TYPES),
+        "attributes": records.keyed_map_of(attributes),
+        "dropped_attributes_count": records.count("dropped_attributes_count"),
+    }

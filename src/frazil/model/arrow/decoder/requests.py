@@ -1,0 +1,185 @@
+"""Requests walked: what is in them is on a heap, and which are none is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from frazil.errors import TooLarge
+from frazil.model.arrow.decoder.arena import (
+    ADDRESS,
+    BAD,
+    HEAD_WORDS,
+    HEADS,
+    HEAP_BEGIN,
+    LENGTH,
+    LEVELS,
+    LIST_MAX,
+    ROOM,
+    STATE_WORDS,
+    TAILS,
+    TOTALS,
+    UNKNOWN_SERVICE,
+    USED,
+)
+from frazil.model.arrow.decoder.buffers import lay_chain
+from frazil.model.arrow.decoder.dispatch import STEERING, VALUE
+from frazil.model.arrow.decoder.fields import IS_STRING
+from frazil.model.arrow.decoder.walk import FRAME_WORDS, walk
+from frazil.model.arrow.schemas import SERVICE_UNKNOWN
+from frazil.model.arrow.types import DeadLetter, Request
+from frazil.model.protobuf.memory import SLACK_BYTES, Words
+from frazil.model.protobuf.reader import (
+    DEPTH_MAX,
+    FIELD_ZERO,
+    GROUP,
+    LENGTH_BEYOND,
+    LENGTH_LONG,
+    NOT_TEXT,
+    PACKED_ODD,
+    TAG_LONG,
+    TOO_DEEP,
+    TRUNCATED,
+    VARINT_LONG,
+    WELL,
+    WIRE_TYPE,
+)
+
+BODY_BYTES_MAX = 1 << 28
+"""Of all requests of a call. As text they are at most six times as long, which Arrow's offsets of
+32 bits can still count."""
+HEAP_WORDS_MAX = 1 << 27
+"""A gigabyte. A hostile request needs a hundred times as much as its bytes."""
+FAULTS = {
+    TRUNCATED: "the message ends inside a field",
+    TAG_LONG: "a tag is longer than 32 bits",
+    VARINT_LONG: "a number is longer than 10 bytes",
+    LENGTH_LONG: "a length is above 2^31-1 or longer than 5 bytes",
+    LENGTH_BEYOND: "a length reaches beyond the end of the message",
+    PACKED_ODD: "the length of packed numbers is no multiple of their size",
+    NOT_TEXT: "a text is not UTF-8",
+    TOO_DEEP: f"messages are nested more than {DEPTH_MAX} deep",
+    FIELD_ZERO: "a field has the number 0",
+    GROUP: "groups are not accepted",
+    WIRE_TYPE: "there is no such wire type",
+}
+UNKNOWN_NAME = np.frombuffer(SERVICE_UNKNOWN.encode() + bytes(SLACK_BYTES), np.uint8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walked:
+    """Requests, and the heap that a walk made of them."""
+
+    requests: Sequence[Request]
+    bodies: bytes
+    """All of them, one after the other. The heap has addresses into this."""
+    heap: Words
+    state: Words
+    found: Words
+    """For each request: fault, where it is, and how many records there are up to its end."""
+
+    def level(self, level: int) -> Words:
+        """The nodes of a level, in the order of the requests."""
+        head = HEADS + HEAD_WORDS * level
+        nodes: Words = lay_chain(self.heap, head, self.state[TOTALS + level])
+        return nodes
+
+    @property
+    def list_max(self) -> int:
+        return int(self.state[LIST_MAX])
+
+    @property
+    def text_room(self) -> int:
+        """Bytes that all values need as text, at most."""
+        return int(self.state[ROOM])
+
+    def record_counts(self) -> Words:
+        """Of each request."""
+        counts: Words = np.diff(self.found[:, 2], prepend=0)
+        return counts
+
+    def dead_requests(self) -> Iterator[tuple[int, DeadLetter]]:
+        """What is no request: its number, and what to say of it."""
+        for number in np.flatnonzero(self.found[:, 0] != WELL).tolist():
+            fault, position, _ = self.found[number].tolist()
+            reason = f"not an OTLP request: {FAULTS[fault]}, at byte {position}"
+            yield number, dead_request(self.requests[number], reason)
+
+    def dead_records(
+        self, records: Words, numbers: Words, rows: Words
+    ) -> Iterator[tuple[int, DeadLetter]]:
+        """Records that can never be rows, with the numbers of their requests."""
+        address = _address_of(self.bodies)
+        for record, number, row in zip(records, numbers, rows, strict=True):
+            begin = int(self.heap[record + ADDRESS]) - address
+            request = self.requests[number]
+            yield (
+                int(number),
+                DeadLetter(
+                    partition=request.partition,
+                    offset=request.offset,
+                    row=int(row),
+                    reason=STEERING.reasons[int(self.heap[record + BAD])],
+                    payload=self.bodies[begin : begin + int(self.heap[record + LENGTH])],
+                ),
+            )
+
+
+def dead_request(request: Request, reason: str) -> DeadLetter:
+    return DeadLetter(
+        partition=request.partition,
+        offset=request.offset,
+        row=None,
+        reason=reason,
+        payload=request.body,
+    )
+
+
+def walk_requests(signal: str, requests: Sequence[Request]) -> Walked:
+    """Walk them all. `TooLarge` when they are too much for one call."""
+    lengths = np.array([len(request.body) for request in requests], np.int64)
+    ends = np.cumsum(lengths)
+    size = int(ends[-1]) if len(ends) else 0
+    if size > BODY_BYTES_MAX:
+        raise TooLarge(f"requests of {size} bytes, which is more than {BODY_BYTES_MAX}")
+    bodies = join([request.body for request in requests])
+    heap = np.empty(HEAP_BEGIN + size // 2, np.int64)
+    heap[:HEAP_BEGIN] = 0
+    service = UNKNOWN_SERVICE + VALUE
+    heap[service : service + 3] = IS_STRING, UNKNOWN_NAME.ctypes.data, len(SERVICE_UNKNOWN)
+    state = np.zeros(STATE_WORDS, np.int64)
+    state[USED] = HEAP_BEGIN
+    state[TAILS : TAILS + LEVELS] = HEADS + HEAD_WORDS * np.arange(LEVELS)
+    frames = np.empty(DEPTH_MAX * FRAME_WORDS, np.int64)
+    found = np.zeros((len(requests), 3), np.int64)
+    address, root = _address_of(bodies), STEERING.roots[signal]
+    done = 0
+    while True:
+        done = walk(
+            address, ends, done, root, STEERING.table, STEERING.rules, heap, state, frames, found
+        )
+        if done == len(requests):
+            return Walked(requests, bodies, heap, state, found)
+        heap = _grown(heap, int(state[USED]))
+
+
+def join(bodies: list[bytes]) -> bytes:
+    """One after the other, and room to read on."""
+    return b"".join([*bodies, bytes(SLACK_BYTES)])
+
+
+def _grown(heap: Words, used: int) -> Words:
+    if 2 * len(heap) > HEAP_WORDS_MAX:
+        raise TooLarge(
+            f"what the requests say takes more than {8 * HEAP_WORDS_MAX} bytes of memory"
+        )
+    grown = np.empty(2 * len(heap), np.int64)
+    grown[:used] = heap[:used]
+    return grown
+
+
+def _address_of(data: bytes) -> int:
+    address: int = np.frombuffer(data, np.uint8).ctypes.data
+    return address

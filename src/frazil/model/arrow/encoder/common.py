@@ -1,0 +1,69 @@
+"""Resources and scopes on their way back, which every signal has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frazil.model.arrow.encoder.attributes import Place, key_values, map_sizes
+from frazil.model.arrow.encoder.fields import dropped, text
+from frazil.model.arrow.encoder.grouping import Level, changes
+from frazil.model.arrow.encoder.protobuf import Bools, Message, inside, joined, together
+from frazil.model.arrow.encoder.rows import Rows
+from frazil.model.arrow.encoder.value_types import Types
+
+RESOURCE = ("resource_attributes", "resource_dropped_attributes_count", "resource_schema_url")
+SCOPE = (
+    "scope_name",
+    "scope_version",
+    "scope_attributes",
+    "scope_dropped_attributes_count",
+    "scope_schema_url",
+)
+"""Columns of each level."""
+RESOURCE_DEPTH, SCOPE_DEPTH = 4, 5
+"""Messages inside each other, from the request to a value of an attribute."""
+
+
+def resource_level(rows: Rows, types: Types) -> Level:
+    """Resources, with what stands beside them."""
+    part = types.parts[0]
+    first = np.zeros(len(part.numbers), np.bool_)
+    first[0] = True
+    is_new = changes(rows, RESOURCE, part, first)
+    starts = np.flatnonzero(is_new)
+    own, part = rows.take(starts), part.take(starts)
+    attributes = own["resource_attributes"]
+    (words,) = part.spread(map_sizes(attributes))
+    resource = together(
+        key_values(1, attributes, words, Place(words=types.words, depth=RESOURCE_DEPTH)),
+        dropped(2, own["resource_dropped_attributes_count"]),
+    )
+    return level_of(is_new, 1, _inside(1, resource), text(3, own["resource_schema_url"]))
+
+
+def scope_level(rows: Rows, types: Types, above: Level) -> Level:
+    """Scopes, with what stands beside them."""
+    part = types.parts[1]
+    is_new = changes(rows, SCOPE, part, above.is_new)
+    starts = np.flatnonzero(is_new)
+    own, part = rows.take(starts), part.take(starts)
+    attributes = own["scope_attributes"]
+    (words,) = part.spread(map_sizes(attributes))
+    scope = together(
+        text(1, own["scope_name"]),
+        text(2, own["scope_version"]),
+        key_values(3, attributes, words, Place(words=types.words, depth=SCOPE_DEPTH)),
+        dropped(4, own["scope_dropped_attributes_count"]),
+    )
+    return level_of(is_new, 2, _inside(1, scope), text(3, own["scope_schema_url"]))
+
+
+def level_of(is_new: Bools, field: int, *heads: Message) -> Level:
+    """A level whose messages are all the same field."""
+    column = joined(together(*heads))
+    return Level(is_new=is_new, heads=column, fields=np.full(len(column), field))
+
+
+def _inside(field: int, message: Message) -> Message:
+    """As a field, left out where there is nothing in it."""
+    return inside(field, message, message.lengths != 0)

@@ -1,0 +1,88 @@
+"""Log records on their way back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frazil.model.arrow.encoder.attributes import Place, any_values, key_values, map_sizes
+from frazil.model.arrow.encoder.fields import (
+    dropped,
+    enum,
+    flags_fixed,
+    span_id,
+    text,
+    trace_id,
+    unsigned,
+)
+from frazil.model.arrow.encoder.protobuf import (
+    Bools,
+    Message,
+    gathered,
+    inside,
+    joined,
+    of_column,
+    together,
+)
+from frazil.model.arrow.encoder.rows import Cells, Rows
+from frazil.model.arrow.encoder.value_types import EMPTY, Part, Types
+from frazil.model.protobuf.memory import Words
+
+LOG = (
+    "time_unix_nano",
+    "severity_number",
+    "severity_text",
+    "body",
+    "attributes",
+    "dropped_attributes_count",
+    "flags",
+    "trace_id",
+    "span_id",
+    "observed_time_unix_nano",
+    "event_name",
+)
+"""Columns of a log record."""
+BODY_DEPTH, ATTRIBUTE_DEPTH = 4, 5
+"""Messages inside each other, from the request to a value."""
+
+
+def log_records(rows: Rows, types: Types) -> Message:
+    """Log records."""
+    part = types.parts[-1]
+    attributes, body = rows["attributes"], rows["body"]
+    sizes = map_sizes(attributes)
+    has_body = _has_body(body, part, sizes)
+    words, body_words = part.spread(sizes, has_body.astype(np.int64))
+    place = Place(words=types.words, depth=ATTRIBUTE_DEPTH)
+    return together(
+        unsigned(1, rows["time_unix_nano"]),
+        enum(2, rows["severity_number"]),
+        text(3, rows["severity_text"]),
+        _bodies(body, has_body, body_words, types),
+        key_values(6, attributes, words, place),
+        dropped(7, rows["dropped_attributes_count"]),
+        flags_fixed(8, rows["flags"]),
+        trace_id(9, rows["trace_id"]),
+        span_id(10, rows["span_id"]),
+        unsigned(11, rows["observed_time_unix_nano"]),
+        text(12, rows["event_name"]),
+    )
+
+
+def _has_body(body: Cells, part: Part, sizes: Words) -> Bools:
+    """Where the words of a record go on behind those of its attributes, there was a body; where
+    there are none, if it is not null."""
+    is_there = body.present()
+    has_body = np.where(part.is_plain(), is_there, part.row_counts() == sizes + 1)
+    body.check(has_body | ~is_there, "has no word")
+    return has_body
+
+
+def _bodies(body: Cells, has_body: Bools, words: Words | None, types: Types) -> Message:
+    """Bodies, of those that have one. It may be one without a value."""
+    sent = body.take(np.flatnonzero(has_body))
+    is_there = sent.present()
+    is_empty = np.zeros(len(sent), np.bool_) if words is None else words == EMPTY
+    sent.check(is_there != is_empty, "is not what its word says")
+    place = Place(words=types.words, depth=BODY_DEPTH, is_json=True)
+    flat = joined(inside(5, any_values(sent.filled(), words, place)))
+    return of_column(gathered(flat, np.append(0, np.cumsum(has_body))))

@@ -1,0 +1,235 @@
+"""Data points on their way back, and the metrics they are of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.model.arrow.encoder.attributes import Place, key_values, map_sizes
+from frazil.model.arrow.encoder.common import level_of
+from frazil.model.arrow.encoder.fields import (
+    choice,
+    count_varints,
+    counts,
+    double,
+    doubles,
+    flags,
+    optional_double,
+    signed,
+    span_id,
+    text,
+    trace_id,
+    unsigned,
+    word_numbers,
+)
+from frazil.model.arrow.encoder.grouping import Level, changes
+from frazil.model.arrow.encoder.protobuf import (
+    Message,
+    inside,
+    joined,
+    of_column,
+    together,
+    varints,
+)
+from frazil.model.arrow.encoder.rows import Cells, Rows
+from frazil.model.arrow.encoder.spans import repeated, sizes_within
+from frazil.model.arrow.encoder.value_types import Part, Types
+from frazil.model.protobuf.memory import Words
+
+METRIC = (
+    "metric_name",
+    "metric_type",
+    "description",
+    "unit",
+    "aggregation_temporality",
+    "is_monotonic",
+    "metadata",
+)
+"""Columns of a metric."""
+POINT = (
+    "time_unix_nano",
+    "start_time_unix_nano",
+    "value_double",
+    "value_int",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "bucket_counts",
+    "explicit_bounds",
+    "scale",
+    "zero_count",
+    "zero_threshold",
+    "positive_offset",
+    "positive_bucket_counts",
+    "negative_offset",
+    "negative_bucket_counts",
+    "quantiles",
+    "flags",
+    "attributes",
+    "exemplars",
+)
+"""Columns of a data point."""
+TYPES = ("gauge", "sum", "histogram", "exponential_histogram", "summary")
+SUM = TYPES.index("sum")
+FIELDS = np.array([5, 7, 9, 10, 11])
+"""Of a metric, for each type."""
+HAS_TEMPORALITY = np.array([False, True, True, True, False])
+TEMPORALITIES = ("UNSPECIFIED", "DELTA", "CUMULATIVE")
+METADATA_DEPTH, ATTRIBUTE_DEPTH, EXEMPLAR_DEPTH = 5, 7, 8
+"""Messages inside each other, from the request to a value."""
+
+
+def metric_levels(rows: Rows, types: Types, above: Level) -> list[Level]:
+    """Metrics, and inside each the gauge, sum, ... that has its points; the innermost first."""
+    part = types.parts[2]
+    is_new = changes(rows, METRIC, part, above.is_new)
+    starts = np.flatnonzero(is_new)
+    own, part = rows.take(starts), part.take(starts)
+    metadata = own["metadata"]
+    (words,) = part.spread(map_sizes(metadata))
+    kinds = _kinds(own)
+    temporality = word_numbers(own["aggregation_temporality"], TEMPORALITIES)
+    monotonic = own["is_monotonic"].numbers().astype(np.int64)
+    data = together(
+        varints(2, np.where(HAS_TEMPORALITY[kinds], temporality, 0)),
+        varints(3, np.where(kinds == SUM, monotonic, 0)),
+    )
+    metric = level_of(
+        is_new,
+        2,
+        text(1, own["metric_name"]),
+        text(2, own["description"]),
+        text(3, own["unit"]),
+        key_values(12, metadata, words, Place(words=types.words, depth=METADATA_DEPTH)),
+    )
+    return [Level(is_new=is_new, heads=joined(data), fields=FIELDS[kinds]), metric]
+
+
+def points(rows: Rows, types: Types) -> Message:
+    """Data points of all types."""
+    kinds = _kinds(rows)
+    part = types.parts[-1]
+    order = np.empty(len(kinds), np.int64)
+    columns = []
+    count = 0
+    for kind in np.flatnonzero(np.bincount(kinds)):
+        indices = np.flatnonzero(kinds == kind)
+        found = _Points(rows=rows.take(indices), part=part.take(indices), vocabulary=types.words)
+        columns.append(joined(WRITERS[kind](found)))
+        order[indices] = np.arange(count, count + len(indices))
+        count += len(indices)
+    return of_column(pa.concat_arrays(columns).take(pa.array(order)))
+
+
+def _kinds(rows: Rows) -> Words:
+    cells = rows["metric_type"]
+    is_known = pc.is_in(cells.array, pa.array(TYPES))
+    cells.check(np.asarray(is_known), f"is none of {', '.join(TYPES)}")
+    return word_numbers(cells, TYPES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Points:
+    """Data points of one type, and what all types have, whatever the number of its field is."""
+
+    rows: Rows
+    part: Part
+    vocabulary: list[str]
+
+    def shared(self, attributes_field: int, flags_field: int, exemplars_field: int) -> Message:
+        """Times, attributes, flags and exemplars."""
+        attributes = self.rows["attributes"]
+        offsets, exemplars = self.rows["exemplars"].items()
+        sizes = sizes_within(offsets, exemplars.member("filtered_attributes"))
+        words, inner_words = self.part.spread(map_sizes(attributes), sizes)
+        place = Place(words=self.vocabulary, depth=ATTRIBUTE_DEPTH)
+        inner = Place(words=self.vocabulary, depth=EXEMPLAR_DEPTH)
+        return together(
+            unsigned(2, self.rows["start_time_unix_nano"]),
+            unsigned(3, self.rows["time_unix_nano"]),
+            key_values(attributes_field, attributes, words, place),
+            flags(flags_field, self.rows["flags"]),
+            repeated(exemplars_field, offsets, _exemplars(exemplars, inner_words, inner)),
+        )
+
+
+def _numbers(points: _Points) -> Message:
+    rows = points.rows
+    return together(
+        points.shared(7, 8, 5),
+        choice(4, rows["value_double"], 6, rows["value_int"]),
+    )
+
+
+def _histograms(points: _Points) -> Message:
+    rows = points.rows
+    return together(
+        points.shared(9, 10, 8),
+        unsigned(4, rows["count"]),
+        optional_double(5, rows["sum"]),
+        counts(6, rows["bucket_counts"]),
+        doubles(7, rows["explicit_bounds"]),
+        optional_double(11, rows["min"]),
+        optional_double(12, rows["max"]),
+    )
+
+
+def _exponential_histograms(points: _Points) -> Message:
+    rows = points.rows
+    return together(
+        points.shared(1, 10, 11),
+        unsigned(4, rows["count"]),
+        optional_double(5, rows["sum"]),
+        signed(6, rows["scale"]),
+        unsigned(7, rows["zero_count"]),
+        _buckets(8, rows["positive_offset"], rows["positive_bucket_counts"]),
+        _buckets(9, rows["negative_offset"], rows["negative_bucket_counts"]),
+        optional_double(12, rows["min"]),
+        optional_double(13, rows["max"]),
+        double(14, rows["zero_threshold"]),
+    )
+
+
+def _summaries(points: _Points) -> Message:
+    rows = points.rows
+    exemplars = rows["exemplars"]
+    offsets, _ = exemplars.items()
+    exemplars.check(np.diff(offsets) == 0, "is in a summary, which has no exemplars")
+    return together(
+        points.shared(7, 8, 9),
+        unsigned(4, rows["count"]),
+        double(5, rows["sum"]),
+        _quantiles(6, rows["quantiles"]),
+    )
+
+
+WRITERS = (_numbers, _numbers, _histograms, _exponential_histograms, _summaries)
+"""For each type."""
+
+
+def _buckets(field: int, offset: Cells, bucket_counts: Cells) -> Message:
+    """Buckets of one side, where they were sent."""
+    is_sent = offset.present()
+    offset.check(is_sent == bucket_counts.present(), f"does not fit {bucket_counts.name}")
+    content = together(signed(1, offset.filled()), count_varints(2, bucket_counts))
+    return inside(field, content, is_sent)
+
+
+def _quantiles(field: int, cells: Cells) -> Message:
+    offsets, items = cells.given().items()
+    content = together(double(1, items.member("quantile")), double(2, items.member("value")))
+    return repeated(field, offsets, content)
+
+
+def _exemplars(exemplars: Cells, words: Words | None, place: Place) -> Message:
+    return together(
+        unsigned(2, exemplars.member("time_unix_nano")),
+        choice(3, exemplars.member("value_double"), 6, exemplars.member("value_int")),
+        span_id(4, exemplars.member("span_id").given()),
+        trace_id(5, exemplars.member("trace_id").given()),
+        key_values(7, exemplars.member("filtered_attributes"), words, place),
+    )

@@ -1,0 +1,115 @@
+"""Spans on their way back, with their events and links."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frazil.model.arrow.encoder.attributes import Place, key_values, map_sizes
+from frazil.model.arrow.encoder.fields import (
+    dropped,
+    flags_fixed,
+    span_id,
+    text,
+    trace_id,
+    unsigned,
+    word,
+)
+from frazil.model.arrow.encoder.protobuf import (
+    Message,
+    gathered,
+    inside,
+    joined,
+    of_column,
+    together,
+)
+from frazil.model.arrow.encoder.rows import Cells, Rows
+from frazil.model.arrow.encoder.value_types import Types
+from frazil.model.protobuf.memory import Words
+
+SPAN = (
+    "trace_id",
+    "span_id",
+    "trace_state",
+    "parent_span_id",
+    "name",
+    "kind",
+    "time_unix_nano",
+    "end_time_unix_nano",
+    "attributes",
+    "dropped_attributes_count",
+    "events",
+    "dropped_events_count",
+    "links",
+    "dropped_links_count",
+    "status_code",
+    "status_message",
+    "flags",
+)
+"""Columns of a span."""
+KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
+STATUS_CODES = ("UNSET", "OK", "ERROR")
+ATTRIBUTE_DEPTH, INNER_DEPTH = 5, 6
+"""Messages inside each other, from the request to a value of a span, or of an event or link."""
+
+
+def spans(rows: Rows, types: Types) -> Message:
+    """Spans."""
+    attributes = rows["attributes"]
+    event_offsets, events = rows["events"].items()
+    link_offsets, links = rows["links"].items()
+    words, event_words, link_words = types.parts[-1].spread(
+        map_sizes(attributes),
+        sizes_within(event_offsets, events.member("attributes")),
+        sizes_within(link_offsets, links.member("attributes")),
+    )
+    inner = Place(words=types.words, depth=INNER_DEPTH)
+    status = together(text(2, rows["status_message"]), word(3, rows["status_code"], STATUS_CODES))
+    return together(
+        trace_id(1, rows["trace_id"]),
+        span_id(2, rows["span_id"]),
+        text(3, rows["trace_state"]),
+        span_id(4, rows["parent_span_id"]),
+        text(5, rows["name"]),
+        word(6, rows["kind"], KINDS),
+        unsigned(7, rows["time_unix_nano"]),
+        unsigned(8, rows["end_time_unix_nano"]),
+        key_values(9, attributes, words, Place(words=types.words, depth=ATTRIBUTE_DEPTH)),
+        dropped(10, rows["dropped_attributes_count"]),
+        repeated(11, event_offsets, _events(events, event_words, inner)),
+        dropped(12, rows["dropped_events_count"]),
+        repeated(13, link_offsets, _links(links, link_words, inner)),
+        dropped(14, rows["dropped_links_count"]),
+        inside(15, status, status.lengths != 0),
+        flags_fixed(16, rows["flags"]),
+    )
+
+
+def sizes_within(offsets: Words, maps: Cells) -> Words:
+    """How many values the maps of each list have."""
+    ends = np.append(0, np.cumsum(map_sizes(maps)))
+    return np.diff(ends[offsets])
+
+
+def repeated(field: int, offsets: Words, message: Message) -> Message:
+    """Lists of messages as a repeated field."""
+    return of_column(gathered(joined(inside(field, message)), offsets))
+
+
+def _events(events: Cells, words: Words | None, place: Place) -> Message:
+    return together(
+        unsigned(1, events.member("time_unix_nano")),
+        text(2, events.member("name").given()),
+        key_values(3, events.member("attributes"), words, place),
+        dropped(4, events.member("dropped_attributes_count")),
+    )
+
+
+def _links(links: Cells, words: Words | None, place: Place) -> Message:
+    return together(
+        trace_id(1, links.member("trace_id").given()),
+        span_id(2, links.member("span_id").given()),
+        text(3, links.member("trace_state").given()),
+        key_values(4, links.member("attributes"), words, place),
+        dropped(5, links.member("dropped_attributes_count")),
+        flags_fixed(6, links.member("flags")),
+    )
