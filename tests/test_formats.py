@@ -9,10 +9,9 @@ import msgspec
 
 from frazil.disk import read_checkpoint
 from frazil.lake.read.reader_progress import ReaderProgress
-from frazil.log.digests import decode_digests
+from frazil.log.dedup.digests import decode_digests
+from frazil.log.dedup.producers import Past, Producers
 from frazil.log.index import NO_TIME, SegmentFacts, decode_index
-from frazil.log.marks import NAME, SLOT_BYTES, Marks, Promise
-from frazil.log.producers import Past, Producers
 from frazil.log.progress import Progress, Span
 from frazil.log.recovery import STATE
 from frazil.log.segment import (
@@ -22,6 +21,7 @@ from frazil.log.segment import (
     identity_of,
     walk_batches,
 )
+from frazil.log.watermarks import NAME, SLOT_BYTES, Marks, Promise
 from tests.sim.disk import SimDisk
 
 PAGES = Path(__file__).parent.parent / "docs" / "formats"

@@ -11,7 +11,7 @@ import pytest
 from frazil import cli
 from frazil.disk import RealDisk
 from frazil.log import Log, TopicConfig, append_of_records
-from frazil.log.record import Record
+from frazil.log.format.record import Record
 from frazil.model import SystemClock
 
 COUNT = 20

@@ -84,7 +84,7 @@ def dependency_findings(source: Source) -> list[str]:
 @pytest.mark.parametrize(
     ("module", "text", "wanted"),
     [
-        ("frazil.log.batch", "import cramjam\nfrom google_crc32c import value", ""),
+        ("frazil.log.format.batch", "import cramjam\nfrom google_crc32c import value", ""),
         ("frazil.config", "import msgspec", ""),
         ("frazil.hot.tier", "import pyarrow as pa\nimport pyarrow.compute", ""),
         ("frazil.model.time", "import time\nfrom collections.abc import Iterator", ""),

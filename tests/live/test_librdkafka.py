@@ -13,9 +13,9 @@ import threading
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from frazil.log.batch import encode_batch, read_records, validate_produced
-from frazil.log.compression import Compression
-from frazil.log.record import Record
+from frazil.log.format.batch import encode_batch, read_records, validate_produced
+from frazil.log.format.compression import Compression
+from frazil.log.format.record import Record
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, API_VERSIONS = 0, 1, 3, 10, 18
 SPOKEN = {PRODUCE: 7, FETCH: 11, METADATA: 2, FIND_COORDINATOR: 0, API_VERSIONS: 0}

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
-from frazil.log import batch as batch_module
-from frazil.log.batch import (
+from frazil.log.format import batch as batch_module
+from frazil.log.format.batch import (
     APPEND_TIME,
     CONTROL,
     DELETE_HORIZON,
@@ -32,8 +32,8 @@ from frazil.log.batch import (
     with_base_offset,
     with_max_timestamp,
 )
-from frazil.log.compression import Compression, compress
-from frazil.log.record import Record
+from frazil.log.format.compression import Compression, compress
+from frazil.log.format.record import Record
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats" / "record-batch.md"
 INT32_MAX = 2**31 - 1

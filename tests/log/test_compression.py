@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
-from frazil.log.compression import (
+from frazil.log.format.compression import (
     DECOMPRESSED_BYTES_MAX,
     LZ4_INDEPENDENT_BLOCKS,
     SNAPPY_HEADER,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from frazil.errors import Malformed
 from frazil.log import DIGEST_BYTES, Appended, Log, Record, TopicConfig, append_of_records
 from frazil.log.append import digest_of
-from frazil.log.digests import (
+from frazil.log.dedup.digests import (
     DIGEST_HEADER,
     GENERATIONS,
     DigestWindow,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.log.batch import (
+from frazil.log.format.batch import (
     check_batch,
     encode_batch,
     read_records,
@@ -16,8 +16,8 @@ from frazil.log.batch import (
     with_base_offset,
     with_max_timestamp,
 )
-from frazil.log.compression import Compression
-from frazil.log.record import Record
+from frazil.log.format.compression import Compression
+from frazil.log.format.record import Record
 from tests.log.test_batch import record_lists
 
 with warnings.catch_warnings():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.log.marks import FILE_BYTES, SLOT_BYTES, Marks, Promise
+from frazil.log.watermarks import FILE_BYTES, SLOT_BYTES, Marks, Promise
 from frazil.model import Rand
 from tests.log.build import flipped, put
 from tests.sim.disk import Faults, Model, PowerCut, SimDisk

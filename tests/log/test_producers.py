@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 
 from frazil.errors import Fenced, FrazilError, SequenceGap, SequenceOld, Unknown
 from frazil.log import Append, Appended, Log, Record, TopicConfig, append_of_batch, encode_batch
-from frazil.log import producers as producers_module
-from frazil.log.batch import BatchHeader
-from frazil.log.producers import REMEMBERED, SEQUENCE_MAX, Past, Producer, Producers, next_sequence
+from frazil.log.dedup import producers as producers_module
+from frazil.log.dedup.producers import (
+    REMEMBERED,
+    SEQUENCE_MAX,
+    Past,
+    Producer,
+    Producers,
+    next_sequence,
+)
+from frazil.log.format.batch import BatchHeader
 from tests.log.build import SMALL, STATE, TOPIC, add, batches, open_log
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk

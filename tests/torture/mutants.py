@@ -17,18 +17,18 @@ from google_crc32c import value as crc32c
 from frazil.disk import checkpoint, frames
 from frazil.log import (
     compaction,
-    marks,
     partition,
-    producers,
     progress,
     reader,
     recovery,
     retention,
     segment,
     subscribers,
+    watermarks,
     writer,
 )
-from frazil.log.producers import Producers
+from frazil.log.dedup import producers
+from frazil.log.dedup.producers import Producers
 from tests.sim.disk import SimDisk, SimFile
 
 Patches = list[Any]
@@ -72,11 +72,11 @@ def _cut_at_corruption() -> Patches:
             durable_watermark=0,
         )
 
-    original_marks = marks.Marks.open
+    original_marks = watermarks.Marks.open
     return [
         mock.patch.object(recovery, "promised_after", lambda *_: 0),
         mock.patch.object(partition, "recover", recover),
-        mock.patch.object(marks.Marks, "open", promise),
+        mock.patch.object(watermarks.Marks, "open", promise),
         mock.patch.object(recovery, "STATE", _EndlessState()),
     ]
 
@@ -212,7 +212,7 @@ def _early_view() -> Patches:
 
 def _trim_without_word() -> Patches:
     """Removes segments without saying so first."""
-    return [mock.patch.object(marks.Marks, "trim", lambda self, start, dropped: None)]
+    return [mock.patch.object(watermarks.Marks, "trim", lambda self, start, dropped: None)]
 
 
 def _trim_too_far() -> Patches:

@@ -1,30 +1,26 @@
 """log: the durable truth. Ordered, replayable, the only write-ahead log there is.
 
-    log.py          Log: opens a data folder; topics, appends, readers, maintenance
-    config.py       LogConfig, TopicConfig
-    topic.py        names, settings and folders of topics
     append.py       Append, Appended: what a producer asks for, and gets back
-    batch.py        Kafka record batches: encoded, parsed, checked
-    record.py       Record: one of the records in a batch
-    compression.py  gzip, snappy, lz4, zstd, with a cap on what comes out
-    writer.py       Writer: one thread, group commit
-    partition.py    Partition: stage, write, sync, publish; roll, trim
-    recovery.py     opening after a crash: what is kept, what is cut, when to stop
-    segment.py      LogSegment: one file, a header and frames
-    index.py        where in a segment an offset or a time begins
-    marks.py        what was promised, kept outside the log
-    view.py         View: what readers see, replaced whole
-    reader.py       Reader: a cursor that sees only what is durable
-    offline.py      Stretch: offsets, read by a process that has no log
-    outside.py      Onlooker: what is durable, seen by a process that has no log
-    producers.py    never twice, for producers that number their batches
-    digests.py      never twice, for senders that number nothing
-    progress.py     Progress: watermark and gaps of one subscriber in one partition
-    subscribers.py  Subscriber, Claim: ack, nack, defer, dead letters
-    retention.py    what may go, and Retention, which has it go
     compaction.py   latest record per key
-    repair.py       giving up damaged bytes, keeping every whole batch
-    salvage.py      the whole batches in damaged bytes
+    config.py       LogConfig, TopicConfig
+    index.py        where in a segment an offset or a time begins
+    log.py          Log: opens a data folder; topics, appends, readers, maintenance
+    partition.py    Partition: stage, write, sync, publish; roll, trim
+    progress.py     Progress: watermark and gaps of one subscriber in one partition
+    reader.py       Reader: a cursor that sees only what is durable
+    recovery.py     opening after a crash: what is kept, what is cut, when to stop
+    retention.py    what may go, and Retention, which has it go
+    segment.py      LogSegment: one file, a header and frames
+    subscribers.py  Subscriber, Claim: ack, nack, defer, dead letters
+    topic.py        names, settings and folders of topics
+    view.py         View: what readers see, replaced whole
+    watermarks.py   what was promised, kept outside the log
+    writer.py       Writer: one thread, group commit
+
+    dedup/          duplicate detection
+    external/       reading the log from another process
+    format/         record batches
+    repair/         damaged segments
 
 On disk, below the data folder:
 
@@ -43,7 +39,11 @@ views that it replaces after each group commit.
 """
 
 from frazil.log.append import Append, Appended, append_of_batch, append_of_records
-from frazil.log.batch import (
+from frazil.log.config import LogConfig, TopicConfig
+from frazil.log.dedup.digests import DIGEST_BYTES
+from frazil.log.external.observer import Onlooker, partition_count
+from frazil.log.external.ranges import Extent, Stretch, plan_stretches, reach, read_stretch
+from frazil.log.format.batch import (
     BatchHeader,
     check_batch,
     encode_batch,
@@ -51,16 +51,12 @@ from frazil.log.batch import (
     read_records,
     validate_produced,
 )
-from frazil.log.compression import Compression
-from frazil.log.config import LogConfig, TopicConfig
-from frazil.log.digests import DIGEST_BYTES
+from frazil.log.format.compression import Compression
+from frazil.log.format.record import Record
 from frazil.log.log import LOCK_NAME, Log, Maintained
-from frazil.log.offline import Extent, Stretch, plan_stretches, reach, read_stretch
-from frazil.log.outside import Onlooker, partition_count
 from frazil.log.partition import Partition
 from frazil.log.reader import AtTime, Reader, Start
-from frazil.log.record import Record
-from frazil.log.repair import Repaired, repair_partition
+from frazil.log.repair.repair import Repaired, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names

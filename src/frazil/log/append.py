@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from frazil.log.batch import BatchHeader, encode_parts, validate_produced
-from frazil.log.compression import Compression
-from frazil.log.digests import DIGEST_BYTES, DIGEST_HEADER
-from frazil.log.record import Record
+from frazil.log.dedup.digests import DIGEST_BYTES, DIGEST_HEADER
+from frazil.log.format.batch import BatchHeader, encode_parts, validate_produced
+from frazil.log.format.compression import Compression
+from frazil.log.format.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,11 @@ from typing import Protocol, TypeVar
 
 from frazil.disk import FRAME_HEADER_BYTES, HEAD_BYTES, SALT_BYTES, Buffer, frame_header, is_full
 from frazil.errors import Corrupt
-from frazil.log.batch import BatchHeader, encode_batch
 from frazil.log.config import TopicConfig
+from frazil.log.format.batch import BatchHeader, encode_batch
+from frazil.log.format.record import Record
 from frazil.log.index import NO_TIME, SegmentFacts, SparseIndex
 from frazil.log.partition import Partition
-from frazil.log.record import Record
 from frazil.log.recovery import Place
 from frazil.log.segment import (
     FLAG_DIGEST,

@@ -17,9 +17,9 @@ from typing import TypeVar
 from frazil.disk import Budget, Disk, Lock, is_full, make_directories
 from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, TooLarge, Unknown
 from frazil.log.append import Append, Appended
-from frazil.log.batch import read_records
 from frazil.log.compaction import compact, is_due
 from frazil.log.config import LogConfig, TopicConfig
+from frazil.log.format.batch import read_records
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
 from frazil.log.reader import Reader, Start, start_offset

@@ -21,9 +21,9 @@ from typing import NamedTuple
 from frazil.disk import HEAD_BYTES, Budget, Buffer, Disk, frame_header, is_full
 from frazil.log.append import Append, Appended
 from frazil.log.config import LogConfig
-from frazil.log.digests import Digest
+from frazil.log.dedup.digests import Digest
+from frazil.log.dedup.producers import Producer
 from frazil.log.index import SegmentFacts
-from frazil.log.producers import Producer
 from frazil.log.recovery import (
     Place,
     Recovered,

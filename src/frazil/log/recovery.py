@@ -21,9 +21,10 @@ from itertools import pairwise
 from frazil.disk import SALT_BYTES, Disk, File, read_checkpoint, write_checkpoint
 from frazil.errors import Corrupt
 from frazil.log.append import digest_of
-from frazil.log.batch import BatchHeader
 from frazil.log.config import LogConfig
-from frazil.log.digests import Digest, DigestWindow, decode_digests, encode_digests
+from frazil.log.dedup.digests import Digest, DigestWindow, decode_digests, encode_digests
+from frazil.log.dedup.producers import Producers
+from frazil.log.format.batch import BatchHeader
 from frazil.log.index import (
     INDEX_KIND,
     INDEX_VERSION,
@@ -33,8 +34,6 @@ from frazil.log.index import (
     decode_index,
     encode_index,
 )
-from frazil.log.marks import Marks, Promise
-from frazil.log.producers import Producers
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
@@ -50,6 +49,7 @@ from frazil.log.segment import (
     walk_batches,
 )
 from frazil.log.view import SegmentView, batches_of
+from frazil.log.watermarks import Marks, Promise
 from frazil.metrics import Counter
 from frazil.model import Rand
 

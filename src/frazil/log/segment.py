@@ -17,10 +17,10 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import Buffer, Disk, File, Frame, find_frames, walk_frames
 from frazil.errors import Corrupt
-from frazil.log.batch import HEADER_BYTES as BATCH_HEADER_BYTES
-from frazil.log.batch import BatchHeader, parse_header, read_records
+from frazil.log.format.batch import HEADER_BYTES as BATCH_HEADER_BYTES
+from frazil.log.format.batch import BatchHeader, parse_header, read_records
+from frazil.log.format.record import Record
 from frazil.log.index import NO_TIME, SparseIndex
-from frazil.log.record import Record
 
 MAGIC = b"FRZLOG\r\n"
 VERSION = 1

@@ -25,11 +25,11 @@ from frazil.disk import Disk, is_full, read_checkpoint, write_checkpoint
 from frazil.errors import FrazilError, Malformed, OutOfRange
 from frazil.log.append import Append, Appended, append_of_records
 from frazil.log.config import TopicConfig
-from frazil.log.digests import DIGEST_BYTES
+from frazil.log.dedup.digests import DIGEST_BYTES
+from frazil.log.format.record import Record
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
 from frazil.log.reader import Reader
-from frazil.log.record import Record
 from frazil.log.segment import StoredBatch
 from frazil.log.topic import SUBSCRIBERS_FOLDER
 from frazil.metrics import Counter

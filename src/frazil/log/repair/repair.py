@@ -39,9 +39,6 @@ from frazil.log.index import (
     decode_index,
 )
 from frazil.log.log import LOCK_NAME
-from frazil.log.marks import FILE_BYTES as MARKS_BYTES
-from frazil.log.marks import NAME as MARKS_NAME
-from frazil.log.marks import Marks, Promise, read_marks
 from frazil.log.recovery import (
     DERIVED_HINT,
     STATE_NAME,
@@ -51,8 +48,7 @@ from frazil.log.recovery import (
     save_index,
     save_state,
 )
-from frazil.log.retention import LOST
-from frazil.log.salvage import (
+from frazil.log.repair.salvage import (
     Range,
     gaps,
     header_of,
@@ -61,6 +57,7 @@ from frazil.log.salvage import (
     unsalted_batches,
     whole_batches,
 )
+from frazil.log.retention import LOST
 from frazil.log.segment import (
     HEADER_BYTES,
     LogSegment,
@@ -81,6 +78,9 @@ from frazil.log.topic import (
     topic_names,
 )
 from frazil.log.view import SegmentView
+from frazil.log.watermarks import FILE_BYTES as MARKS_BYTES
+from frazil.log.watermarks import NAME as MARKS_NAME
+from frazil.log.watermarks import Marks, Promise, read_marks
 from frazil.model import Rand
 
 logger = logging.getLogger(__name__)

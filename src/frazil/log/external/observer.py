@@ -27,7 +27,6 @@ from frazil.log.index import (
     SparseIndex,
     decode_index,
 )
-from frazil.log.marks import Promise, read_marks
 from frazil.log.segment import (
     HEADER_BYTES,
     REPAIR_HINT,
@@ -48,6 +47,7 @@ from frazil.log.topic import (
     partition_folder,
 )
 from frazil.log.view import SegmentView, View
+from frazil.log.watermarks import Promise, read_marks
 
 LOOKS_MAX = 20
 """Each fails because files went away during it, and each begins with what is there now."""

@@ -21,7 +21,7 @@ from frazil.disk import (
     frame_header,
 )
 from frazil.errors import Corrupt, Malformed
-from frazil.log.batch import check_batch, parse_header
+from frazil.log.format.batch import check_batch, parse_header
 from frazil.log.partition import LEADER_EPOCH
 from frazil.log.recovery import Place
 from frazil.log.segment import (

@@ -16,8 +16,8 @@ from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
 from frazil.errors import Malformed, TooLarge
-from frazil.log.compression import DECOMPRESSED_BYTES_MAX, Compression, compress, decompress
-from frazil.log.record import INT32_MAX, INT64_MAX, Record, append_record, read_record
+from frazil.log.format.compression import DECOMPRESSED_BYTES_MAX, Compression, compress, decompress
+from frazil.log.format.record import INT32_MAX, INT64_MAX, Record, append_record, read_record
 
 NO_PRODUCER = -1
 NO_SEQUENCE = -1

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from frazil.errors import Fenced, SequenceGap, SequenceOld, Unknown
-from frazil.log.batch import BatchHeader
+from frazil.log.format.batch import BatchHeader
 
 REMEMBERED = 5
 """Batches remembered per producer: as many as a Kafka client has in flight."""
