@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from frazil.disk import Mode
 from frazil.hot.config import HotConfig
-from frazil.hot.piece import Piece
+from frazil.hot.segment.piece import Piece
 from frazil.hot.tier import SOURCES, HotTier
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import Rand

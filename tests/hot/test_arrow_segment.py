@@ -15,9 +15,14 @@ from msgspec.structs import replace
 
 from frazil.disk import Mode
 from frazil.errors import Corrupt
-from frazil.hot.arrow_segment import ArrowSegment, fingerprint_of, open_segment, write_segment
-from frazil.hot.facts import SERVICES_MAX, ColumnFacts, column_facts
-from frazil.hot.segment_layout import (
+from frazil.hot.segment.arrow_segment import (
+    ArrowSegment,
+    fingerprint_of,
+    open_segment,
+    write_segment,
+)
+from frazil.hot.segment.column_stats import SERVICES_MAX, ColumnFacts, column_facts
+from frazil.hot.segment.layout import (
     HEADER_BYTES,
     TRAILER_BYTES,
     SegmentHeader,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.hot import bloom
-from frazil.hot.bloom import BLOCK_BYTES, Bloom, build_bloom, hash_of
+from frazil.hot.segment import bloom
+from frazil.hot.segment.bloom import BLOCK_BYTES, Bloom, build_bloom, hash_of
 
 TEXTS = st.lists(st.none() | st.text(max_size=40), max_size=200)
 

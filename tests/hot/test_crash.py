@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from frazil.hot import shelf
+from frazil.hot.segment import segments
 from frazil.model import Rand
 from tests.hot.build import (
     SMALL,
@@ -27,7 +27,7 @@ EVICTED_BELOW = 8
 @pytest.fixture(autouse=True)
 def _merge_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a short life has a merge in it."""
-    monkeypatch.setattr(shelf, "MERGE_COUNT", 3)
+    monkeypatch.setattr(segments, "MERGE_COUNT", 3)
 
 
 def live(disk: SimDisk, acknowledged: list[int]) -> Machine:

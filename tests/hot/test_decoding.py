@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import TooLarge
-from frazil.hot.decoding import requests_of
+from frazil.hot.request_reader import requests_of
 from frazil.log import Log, Record, append_of_records
 from frazil.model import Rand
 from frazil.model.arrow.decoder.fallback import CRASHES, decode_some

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from frazil.hot.drift import conformed
+from frazil.hot.segment.schema_upgrade import conformed
 
 SCHEMA = pa.schema(
     [

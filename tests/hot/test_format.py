@@ -7,10 +7,15 @@ from pathlib import Path
 
 from google_crc32c import value as crc32c
 
-from frazil.hot.arrow_segment import open_segment
-from frazil.hot.bloom import SALTS, hash_of
-from frazil.hot.facts import SERVICES_BYTES_MAX, SERVICES_MAX, TEXT_BYTES_MAX, ColumnFacts
-from frazil.hot.segment_layout import SegmentHeader
+from frazil.hot.segment.arrow_segment import open_segment
+from frazil.hot.segment.bloom import SALTS, hash_of
+from frazil.hot.segment.column_stats import (
+    SERVICES_BYTES_MAX,
+    SERVICES_MAX,
+    TEXT_BYTES_MAX,
+    ColumnFacts,
+)
+from frazil.hot.segment.layout import SegmentHeader
 from tests.sim.disk import SimDisk
 
 PAGE = (Path(__file__).parents[2] / "docs/formats/arrow-segment.md").read_text()

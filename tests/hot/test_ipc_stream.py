@@ -10,8 +10,8 @@ from google_crc32c import value as crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.hot.dictionaries import unified
-from frazil.hot.ipc_stream import ALIGNMENT, decode_stream, encode_stream
+from frazil.hot.segment.aligned_ipc import ALIGNMENT, decode_stream, encode_stream
+from frazil.hot.segment.dictionaries import unified
 from tests.hot.build import batch_of, lines
 
 MAP = pa.map_(pa.string(), pa.string())

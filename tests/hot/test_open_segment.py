@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.hot import open_segment
-from frazil.hot.facts import SERVICES_MAX
-from frazil.hot.open_segment import BATCH_ROWS, OpenSegment, OpenTable
+from frazil.hot.segment.column_stats import SERVICES_MAX
+from frazil.hot.segment.open_segment import BATCH_ROWS, OpenSegment, OpenTable
 from tests.hot.build import batch_of, lines, places
 
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from frazil.errors import Malformed, Unknown
-from frazil.hot import shelf
-from frazil.hot.arrow_segment import open_segment, write_segment
 from frazil.hot.config import HotConfig
 from frazil.hot.partition import LOST
 from frazil.hot.recovery import SET_ASIDE
 from frazil.hot.sealer import SEAL_FAILED
-from frazil.hot.shelf import EVICTED, MERGE_COUNT
+from frazil.hot.segment import segments
+from frazil.hot.segment.arrow_segment import open_segment, write_segment
+from frazil.hot.segment.segments import EVICTED, MERGE_COUNT
 from frazil.hot.tier import STALLED, HotTier
 from frazil.log import TopicConfig
 from frazil.log.subscribers import load_progress
@@ -670,7 +670,7 @@ def test_a_merge_does_not_hide_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     machine.log.maintain()
     disk = disk.process_kill()
     disk.unlink(f"{FOLDER}/{40:020d}.arrow")
-    monkeypatch.setattr(shelf, "MERGE_COUNT", 2)
+    monkeypatch.setattr(segments, "MERGE_COUNT", 2)
     again = restarted(disk)
     again.seal()
     assert files(again.disk) == [0, 20, 60]

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from frazil.errors import Corrupt, OutOfRange
-from frazil.hot.decoding import requests_of
-from frazil.hot.drift import conformed
-from frazil.hot.open_segment import OpenSegment
-from frazil.hot.piece import Piece
-from frazil.hot.shelf import Shelf
+from frazil.hot.request_reader import requests_of
+from frazil.hot.segment.open_segment import OpenSegment
+from frazil.hot.segment.piece import Piece
+from frazil.hot.segment.schema_upgrade import conformed
+from frazil.hot.segment.segments import Shelf
 from frazil.log import Partition, Reader, Subscriber
 from frazil.metrics import Counter
 from frazil.model.arrow import Decode, Request, decode_some, rows_of_dead

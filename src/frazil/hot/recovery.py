@@ -13,10 +13,10 @@ import re
 
 from frazil.disk import make_directories, read_checkpoint
 from frazil.errors import Corrupt
-from frazil.hot.arrow_segment import open_segment
-from frazil.hot.sealed import Place, Sealed, sealed_of
-from frazil.hot.segment_layout import damaged
-from frazil.hot.shelf import START, START_KIND, START_NAME, START_VERSION, Shelf
+from frazil.hot.segment.arrow_segment import open_segment
+from frazil.hot.segment.layout import damaged
+from frazil.hot.segment.sealed import Place, Sealed, sealed_of
+from frazil.hot.segment.segments import START, START_KIND, START_NAME, START_VERSION, Shelf
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)

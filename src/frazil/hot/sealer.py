@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from frazil.errors import Corrupt
 from frazil.hot.config import HotConfig
-from frazil.hot.open_segment import OpenSegment
 from frazil.hot.partition import HotPartition
-from frazil.hot.shown import Shown
+from frazil.hot.segment.open_segment import OpenSegment
+from frazil.hot.visible import Shown
 from frazil.metrics import Counter, Gauge, Histogram
 from frazil.model import NS_PER_MS, Clock
 

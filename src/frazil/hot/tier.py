@@ -17,14 +17,14 @@ import pyarrow as pa
 from frazil.disk import Disk, is_full
 from frazil.errors import Corrupt, Overloaded, Unknown
 from frazil.hot.config import HotConfig
-from frazil.hot.open_segment import OpenSegment
 from frazil.hot.partition import HotPartition, Source
-from frazil.hot.piece import Piece
 from frazil.hot.recovery import open_shelf
-from frazil.hot.sealed import Place
 from frazil.hot.sealer import Held, Sealer
-from frazil.hot.shelf import Shelf
-from frazil.hot.shown import Shown, Snapshot
+from frazil.hot.segment.open_segment import OpenSegment
+from frazil.hot.segment.piece import Piece
+from frazil.hot.segment.sealed import Place
+from frazil.hot.segment.segments import Shelf
+from frazil.hot.visible import Shown, Snapshot
 from frazil.log import Log, Partition, Topic
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock

@@ -9,11 +9,11 @@ import pyarrow as pa
 from google_crc32c import value as crc32c
 
 from frazil.disk import Disk
-from frazil.hot.arrow_segment import ArrowSegment, ArrowStream
-from frazil.hot.drift import conformed
-from frazil.hot.facts import TIME, ColumnFacts
-from frazil.hot.piece import Piece
-from frazil.hot.segment_layout import damaged
+from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream
+from frazil.hot.segment.column_stats import TIME, ColumnFacts
+from frazil.hot.segment.layout import damaged
+from frazil.hot.segment.piece import Piece
+from frazil.hot.segment.schema_upgrade import conformed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

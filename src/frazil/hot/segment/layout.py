@@ -14,7 +14,7 @@ import msgspec
 from google_crc32c import value as crc32c
 
 from frazil.errors import Corrupt
-from frazil.hot.facts import ColumnFacts
+from frazil.hot.segment.column_stats import ColumnFacts
 
 MAGIC = b"FRZARR\r\n"
 END_MAGIC = b"FRZARR\r\0"

@@ -22,11 +22,11 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import Buffer, Disk, File, Mapped
 from frazil.errors import Corrupt
-from frazil.hot.bloom import Bloom, build_bloom
-from frazil.hot.dictionaries import unified
-from frazil.hot.facts import OFFSET, SERVICE, ColumnFacts, column_facts, services_of
-from frazil.hot.ipc_stream import decode_stream, encode_stream
-from frazil.hot.segment_layout import (
+from frazil.hot.segment.aligned_ipc import decode_stream, encode_stream
+from frazil.hot.segment.bloom import Bloom, build_bloom
+from frazil.hot.segment.column_stats import OFFSET, SERVICE, ColumnFacts, column_facts, services_of
+from frazil.hot.segment.dictionaries import unified
+from frazil.hot.segment.layout import (
     HEADER_BYTES,
     TRAILER_BYTES,
     BatchEntry,

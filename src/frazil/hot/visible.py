@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from frazil.hot.partition import HotPartition
-from frazil.hot.piece import Piece
+from frazil.hot.segment.piece import Piece
 
 Snapshot = Mapping[str, tuple[Piece, ...]]
 """By table, the pieces of one moment."""

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from frazil.disk import is_full, write_checkpoint
-from frazil.hot.arrow_segment import Slots, write_segment
-from frazil.hot.open_segment import for_sealing
-from frazil.hot.piece import Piece
-from frazil.hot.sealed import Place, Sealed, sealed_of
-from frazil.hot.segment_layout import SegmentHeader
+from frazil.hot.segment.arrow_segment import Slots, write_segment
+from frazil.hot.segment.layout import SegmentHeader
+from frazil.hot.segment.open_segment import for_sealing
+from frazil.hot.segment.piece import Piece
+from frazil.hot.segment.sealed import Place, Sealed, sealed_of
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)

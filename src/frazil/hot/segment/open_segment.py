@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.hot.facts import SERVICE, TIME, bounded_services, services_of
-from frazil.hot.piece import Piece
+from frazil.hot.segment.column_stats import SERVICE, TIME, bounded_services, services_of
+from frazil.hot.segment.piece import Piece
 
 OPEN = "open"
 """What a piece is called that is in no file."""
