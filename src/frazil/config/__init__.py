@@ -4,25 +4,25 @@ A flag is stronger than the environment, that than the file, that than the defau
 own frozen struct and knows no other; nothing below this reads the environment.
 
     config.py        the settings of a node, one struct per room, and rules between rooms
-    settings.py      the list of all settings, made from the structs
-    kinds.py         what a setting holds, and how a text becomes that
-    reading.py       from file, environment and flags to a `Config`
+    descriptions.py  the comments of the settings, from the source
+    effective.py     what is in force, and where it comes from
     environment.py   which variables are settings, and which are slips
-    given.py         what was set, and where; what is wrong with it
-    toml_lines.py    on which line of a TOML file each key stands
-    secrets.py       values that are not shown, and references to them
-    showing.py       what is in force, and where it comes from
-    texts.py         the comments of the settings, from the source
-    template.py      a commented frazil.toml
+    loader.py        from file, environment and flags to a `Config`
     reference.py     the page docs/configuration.md
+    secrets.py       values that are not shown, and references to them
+    settings.py      the list of all settings, made from the structs
+    sources.py       what was set, and where; what is wrong with it
+    template.py      a commented frazil.toml
+    toml_lines.py    on which line of a TOML file each key stands
+    types.py         what a setting holds, and how a text becomes that
 """
 
 from frazil.config.config import Config
-from frazil.config.given import Origin
-from frazil.config.reading import Loaded, load, read
+from frazil.config.effective import Shown, shown, toml_line
+from frazil.config.loader import Loaded, load, read
 from frazil.config.reference import reference
 from frazil.config.settings import Setting, settings
-from frazil.config.showing import Shown, shown, toml_line
+from frazil.config.sources import Origin
 from frazil.config.template import template
 
 __all__ = [

@@ -6,8 +6,8 @@ import difflib
 import re
 from collections.abc import Mapping
 
-from frazil.config.given import Given, Origin, nearest
 from frazil.config.settings import BETWEEN, PREFIX, settings
+from frazil.config.sources import Given, Origin, nearest
 
 FILE_VARIABLE = "FRAZIL_CONFIG"
 OTHER_VARIABLES = frozenset({FILE_VARIABLE, "FRAZIL_TOKEN", "FRAZIL_URL"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from frazil.config.descriptions import comment_of, purpose_of, spoken, toml_value
 from frazil.config.environment import OTHER_VARIABLES
 from frazil.config.settings import Setting, Table, settings, tables
-from frazil.config.texts import comment_of, purpose_of, spoken, toml_value
 
 INTRO = """\
 # Configuration

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from frazil.config.config import Config
-from frazil.config.kinds import Kind, kind_of
+from frazil.config.types import Kind, kind_of
 
 Keys = tuple[str, ...]
 """A setting, or an entry of a map, by its keys: ("log", "disk_bytes_max")."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+from frazil.config.descriptions import comment_of, purpose_of, spoken, toml_value
 from frazil.config.settings import Setting, Table, settings, tables
-from frazil.config.texts import comment_of, purpose_of, spoken, toml_value
 
 WIDTH = 100
 EXAMPLE = "#   "

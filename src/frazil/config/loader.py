@@ -14,9 +14,9 @@ import msgspec
 
 from frazil.config.config import Config
 from frazil.config.environment import FILE_VARIABLE, take_environment
-from frazil.config.given import FLAG, Given, Origin, Value
 from frazil.config.secrets import resolved
 from frazil.config.settings import Keys, by_keys, settings, tables
+from frazil.config.sources import FLAG, Given, Origin, Value
 from frazil.config.toml_lines import key_lines
 from frazil.errors import Malformed
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from frazil.config.kinds import accepts, parse
 from frazil.config.secrets import is_secret
 from frazil.config.settings import Keys, by_keys, settings, tables
+from frazil.config.types import accepts, parse
 
 CLOSE_ENOUGH = 0.6
 """Names that are less alike than this, of 1, are no help."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from frazil.config.given import DEFAULT, Origin
-from frazil.config.reading import Loaded
+from frazil.config.descriptions import spoken, toml_key, toml_value
+from frazil.config.loader import Loaded
 from frazil.config.secrets import hidden
 from frazil.config.settings import Keys, Setting, settings
-from frazil.config.texts import spoken, toml_key, toml_value
+from frazil.config.sources import DEFAULT, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
