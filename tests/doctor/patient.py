@@ -16,7 +16,7 @@ import pytest
 
 from frazil.config import load
 from frazil.doctor import Case, Finding, Fix, findings_of
-from frazil.doctor.case import Check
+from frazil.doctor.context import Check
 from frazil.model import Clock, SystemClock
 
 NOBODY = 65534

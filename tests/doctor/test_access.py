@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.doctor.access import check_access
+from frazil.doctor.checks.credentials import check_access
 from tests.doctor.patient import Patient, as_nobody, is_well, public_folder, trouble
 from tests.ingest.certificates import make_certificates
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 
-from frazil.doctor.catalog import check_catalog
+from frazil.doctor.checks.catalog import check_catalog
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.tables.tables import ensure_table
@@ -157,7 +157,7 @@ def test_a_server_that_says_no(tmp_path: Path, status: int) -> None:
 
 def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for without end."""
-    monkeypatch.setattr("frazil.doctor.catalog.ANSWER_S", 0.2)
+    monkeypatch.setattr("frazil.doctor.checks.catalog.ANSWER_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         patient = Patient(tmp_path, f"lake.catalog.uri = '{uri}'", "lake.catalog.type = 'rest'")

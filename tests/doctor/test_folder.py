@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from frazil.doctor.folder import check_folder, check_space, check_sync
-from frazil.doctor.mounts import Mount, mount_of
+from frazil.doctor.checks.data_folder import check_folder, check_space, check_sync
+from frazil.doctor.checks.mounts import Mount, mount_of
 from frazil.model import SystemClock
 from tests.doctor.patient import (
     NOBODY,

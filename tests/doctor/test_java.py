@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from frazil.doctor.checks.java import check_java, install
 from frazil.doctor.finding import Fix
-from frazil.doctor.java import check_java, install
 from tests.doctor.patient import Patient, is_well, trouble
 
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java here")
@@ -126,7 +126,7 @@ def test_each_distribution_has_its_command(tmp_path: Path, release: str, command
 
 def test_a_java_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for without end."""
-    monkeypatch.setattr("frazil.doctor.java.ANSWER_S", 0.2)
+    monkeypatch.setattr("frazil.doctor.checks.java.ANSWER_S", 0.2)
     patient = Patient(tmp_path)
     program = put_java(tmp_path / "stuck", b"#!/bin/sh\nexec sleep 60\n")
     patient.environment["JAVA_HOME"] = str(tmp_path / "stuck")

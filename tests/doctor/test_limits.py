@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.doctor.limits import check_memory, check_open_files, memory_bytes
+from frazil.doctor.checks.limits import check_memory, check_open_files, memory_bytes
 from tests.doctor.patient import Patient, is_well, trouble
 
 GiB = 1024**3

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from frazil.doctor.folder import check_folder
-from frazil.doctor.node import check_exporters, check_node
-from frazil.doctor.ports import check_ports
+from frazil.doctor.checks.data_folder import check_folder
+from frazil.doctor.checks.node import check_exporters, check_node
+from frazil.doctor.checks.ports import check_ports
 from tests.clients.node import Node
 from tests.doctor.patient import Patient, is_well, trouble
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.doctor.ports import check_ports
+from frazil.doctor.checks.ports import check_ports
 from tests.doctor.patient import Patient, as_nobody, is_well, public_folder, trouble
 
 LISTEN = """

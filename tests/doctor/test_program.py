@@ -17,9 +17,9 @@ import pytest
 from numba.core.caching import _CacheLocator
 
 from frazil import query
+from frazil.doctor.checks.python import check_libraries, check_python, judge
+from frazil.doctor.checks.spark import check_jars
 from frazil.doctor.finding import Finding, Fix
-from frazil.doctor.program import check_libraries, check_python, judge
-from frazil.doctor.spark import check_jars
 from frazil.ingest import wire_walk
 from frazil.lake.spark.jars import JARS, default_folder
 from frazil.model.arrow.decoder import walk

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from frazil.disk import RealDisk
-from frazil.doctor.clock import check_clock, is_synchronised
-from frazil.doctor.records import check_log
+from frazil.doctor.checks.clock import check_clock, is_synchronised
+from frazil.doctor.checks.log import check_log
 from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
 from tests.doctor.patient import Patient, is_well, trouble

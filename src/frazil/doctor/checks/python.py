@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from frazil import ingest
-from frazil.doctor.case import Case
+from frazil.doctor.context import Case
 from frazil.doctor.finding import Finding, do, failure, note, run, well
 from frazil.model import arrow
 

@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from frazil.doctor.case import Case
+from frazil.doctor.checks.processes import find_program
+from frazil.doctor.context import Case
 from frazil.doctor.finding import Finding, Fix, do, failure, run, run_as_root, well
-from frazil.doctor.programs import find_program
 
 VERSION_LEAST = 17
 ANSWER_S = 20

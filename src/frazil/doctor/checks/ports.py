@@ -7,9 +7,9 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from frazil.doctor.case import Case, holder_of
+from frazil.doctor.checks.processes import command_of, listeners
+from frazil.doctor.context import Case, holder_of
 from frazil.doctor.finding import Finding, Fix, failure, set_to, well
-from frazil.doctor.programs import command_of, listeners
 
 STEP = 10_000
 """From a taken port to the first one that is proposed instead: 4317, 14317."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from frazil.doctor.case import Case
+from frazil.doctor.context import Case
 from frazil.doctor.finding import (
     Finding,
     do,

@@ -6,7 +6,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from frazil.doctor.case import Case, GiB, MiB, size_text
+from frazil.doctor.context import Case, GiB, MiB, size_text
 from frazil.doctor.finding import Finding, Fix, note, run, set_to, warning, well
 
 OWN_FILES = 1024

@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from frazil.disk import RealDisk
-from frazil.doctor.case import Case, MiB, holder_of, size_text
+from frazil.doctor.checks.mounts import LAYERED, MEMORY, Mount, lasting_folder, mount_of
+from frazil.doctor.context import Case, MiB, holder_of, size_text
 from frazil.doctor.finding import (
     Finding,
     Fix,
@@ -22,7 +23,6 @@ from frazil.doctor.finding import (
     warning,
     well,
 )
-from frazil.doctor.mounts import LAYERED, MEMORY, Mount, lasting_folder, mount_of
 from frazil.log import LOCK_NAME
 
 PROBE = "frazil-doctor.probe"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from frazil.disk import RealDisk
-from frazil.doctor.case import Case, holder_of, size_text
+from frazil.doctor.context import Case, holder_of, size_text
 from frazil.doctor.finding import Finding, Fix, do, failure, note, run, well
 from frazil.errors import Corrupt
 from frazil.log import Onlooker, partition_count

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from frazil.doctor.case import Case
+from frazil.doctor.checks.processes import find_program
+from frazil.doctor.context import Case
 from frazil.doctor.finding import Finding, Fix, do, failure, note, run_as_root, well
-from frazil.doctor.programs import find_program
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 """There was no Frazil before."""

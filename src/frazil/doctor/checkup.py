@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from frazil.config import Config
-from frazil.doctor.access import check_access
-from frazil.doctor.case import Case, Check
-from frazil.doctor.catalog import check_catalog
-from frazil.doctor.clock import check_clock
+from frazil.doctor.checks.catalog import check_catalog
+from frazil.doctor.checks.clock import check_clock
+from frazil.doctor.checks.credentials import check_access
+from frazil.doctor.checks.data_folder import check_folder, check_space, check_sync
+from frazil.doctor.checks.java import check_java
+from frazil.doctor.checks.limits import check_memory, check_open_files
+from frazil.doctor.checks.log import check_log
+from frazil.doctor.checks.node import check_exporters, check_node
+from frazil.doctor.checks.ports import check_ports
+from frazil.doctor.checks.python import check_compiled, check_libraries, check_python
+from frazil.doctor.checks.settings import settings_findings
+from frazil.doctor.checks.spark import check_jars, check_spark
+from frazil.doctor.context import Case, Check
 from frazil.doctor.finding import Finding, do, warning, well
-from frazil.doctor.folder import check_folder, check_space, check_sync
-from frazil.doctor.java import check_java
-from frazil.doctor.limits import check_memory, check_open_files
-from frazil.doctor.node import check_exporters, check_node
-from frazil.doctor.ports import check_ports
-from frazil.doctor.program import check_compiled, check_libraries, check_python
-from frazil.doctor.records import check_log
-from frazil.doctor.settings import settings_findings
-from frazil.doctor.spark import check_jars, check_spark
 from frazil.errors import Malformed
 from frazil.model import Clock
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from frazil.doctor.case import Case, size_text
+from frazil.doctor.context import Case, size_text
 from frazil.doctor.finding import Finding, Fix, do, failure, run, well
 from frazil.errors import FrazilError
 from frazil.lake import Session, jars_folder, wrong_jars

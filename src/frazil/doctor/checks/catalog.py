@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from frazil.doctor.case import Case
+from frazil.doctor.checks.spark import has_lake
+from frazil.doctor.context import Case
 from frazil.doctor.finding import Finding, do, failure, run_as_root, well
-from frazil.doctor.spark import has_lake
 from frazil.errors import FrazilError
 from frazil.lake import catalog_path, catalog_properties, open_catalog
 

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from frazil.doctor.case import Case, Holder, holder_of
+from frazil.doctor.context import Case, Holder, holder_of
 from frazil.doctor.finding import Finding, do, failure, note, run, warning, well
 
 ANSWER_S = 2.0
