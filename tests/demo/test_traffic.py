@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frazil.demo.story import CYCLE_S
+from frazil.demo.incidents import CYCLE_S
 from tests.demo.records import NS_PER_S, START_NS, Sent, Told, sent_in, traffic
 
 SERVER, CLIENT, PRODUCER, CONSUMER = 2, 3, 4, 5

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from frazil.demo.outbox import Export
+from frazil.demo.telemetry.batches import Export
+from frazil.demo.telemetry.request_trace import NS_PER_S
 from frazil.demo.traffic import SLICE_NS, Traffic
-from frazil.demo.trip import NS_PER_S
 from frazil.model import NS_PER_MS, Clock, Rand, SteadyTime
 from frazil.otlp_client import Sender
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from frazil.demo.background import (
+from frazil.demo.incidents import Event, events_between, load_at, scene_at
+from frazil.demo.services import CATALOGUE, Fleet, Pod
+from frazil.demo.shop.background import (
     carts_given_up,
     crashed,
     each_minute,
@@ -21,12 +23,10 @@ from frazil.demo.background import (
     started,
     stopped,
 )
-from frazil.demo.customers import visit
-from frazil.demo.measures import CARTS_OPEN, Measures
-from frazil.demo.outbox import BYTES_MAX, Export, Outbox
-from frazil.demo.shop import CATALOGUE, Fleet, Pod
-from frazil.demo.story import Event, events_between, load_at, scene_at
-from frazil.demo.trip import NS_PER_S, Trip
+from frazil.demo.shop.customers import visit
+from frazil.demo.telemetry.batches import BYTES_MAX, Export, Outbox
+from frazil.demo.telemetry.instruments import CARTS_OPEN, Measures
+from frazil.demo.telemetry.request_trace import NS_PER_S, Trip
 from frazil.model import NS_PER_MS, Rand
 
 SLICE_NS = 250 * NS_PER_MS

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from typing import NamedTuple, Protocol
 
-from frazil.demo import wire
+from frazil.demo.telemetry import protobuf
 
 SECONDS_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """What the semantic conventions want for durations."""
@@ -27,12 +27,12 @@ class Measurement(NamedTuple):
 
     def exemplar(self, number: int) -> bytes:
         content = (
-            wire.fixed64(2, self.at_ns)
-            + wire.double(3, self.value)
-            + wire.field(4, self.span_id)
-            + wire.field(5, self.trace_id)
+            protobuf.fixed64(2, self.at_ns)
+            + protobuf.double(3, self.value)
+            + protobuf.field(4, self.span_id)
+            + protobuf.field(5, self.trace_id)
         )
-        return wire.field(number, content)
+        return protobuf.field(number, content)
 
 
 class Series(Protocol):
@@ -67,14 +67,14 @@ class Histogram:
         self._exemplars.clear()
         return b"".join(
             (
-                wire.fixed64(3, at_ns),
-                wire.fixed64(4, sum(self._counts)),
-                wire.double(5, self._sum),
-                wire.packed_fixed64(6, self._counts),
-                wire.packed_doubles(7, SECONDS_BOUNDS),
+                protobuf.fixed64(3, at_ns),
+                protobuf.fixed64(4, sum(self._counts)),
+                protobuf.double(5, self._sum),
+                protobuf.packed_fixed64(6, self._counts),
+                protobuf.packed_doubles(7, SECONDS_BOUNDS),
                 *exemplars,
-                wire.double(11, self._min),
-                wire.double(12, self._max),
+                protobuf.double(11, self._min),
+                protobuf.double(12, self._max),
             )
         )
 
@@ -107,18 +107,18 @@ class Exponential:
         if self._counts:
             first, last = min(self._counts), max(self._counts)
             counts = [self._counts.get(bucket, 0) for bucket in range(first, last + 1)]
-            positive = wire.signed(1, first) + wire.packed_varints(2, counts)
+            positive = protobuf.signed(1, first) + protobuf.packed_varints(2, counts)
         return b"".join(
             (
-                wire.fixed64(3, at_ns),
-                wire.fixed64(4, sum(self._counts.values()) + self._zero_count),
-                wire.double(5, self._sum),
-                wire.signed(6, SCALE),
-                wire.fixed64(7, self._zero_count),
-                wire.field(8, positive),
+                protobuf.fixed64(3, at_ns),
+                protobuf.fixed64(4, sum(self._counts.values()) + self._zero_count),
+                protobuf.double(5, self._sum),
+                protobuf.signed(6, SCALE),
+                protobuf.fixed64(7, self._zero_count),
+                protobuf.field(8, positive),
                 exemplar,
-                wire.double(12, self._min),
-                wire.double(13, self._max),
+                protobuf.double(12, self._min),
+                protobuf.double(13, self._max),
             )
         )
 
@@ -133,7 +133,7 @@ class WholeSum:
         self._value += int(measured.value)
 
     def point(self, at_ns: int) -> bytes:
-        return wire.fixed64(3, at_ns) + wire.fixed64(6, self._value)
+        return protobuf.fixed64(3, at_ns) + protobuf.fixed64(6, self._value)
 
 
 class DeltaSum(WholeSum):
@@ -159,7 +159,7 @@ class AmountSum:
     def point(self, at_ns: int) -> bytes:
         exemplar = b"" if self._newest is None else self._newest.exemplar(5)
         self._newest = None
-        return wire.fixed64(3, at_ns) + wire.double(4, round(self._value, 2)) + exemplar
+        return protobuf.fixed64(3, at_ns) + protobuf.double(4, round(self._value, 2)) + exemplar
 
 
 class Gauge:
@@ -172,7 +172,7 @@ class Gauge:
         self._value = measured.value
 
     def point(self, at_ns: int) -> bytes:
-        return wire.fixed64(3, at_ns) + wire.double(4, self._value)
+        return protobuf.fixed64(3, at_ns) + protobuf.double(4, self._value)
 
 
 class Summary:
@@ -194,14 +194,14 @@ class Summary:
     def point(self, at_ns: int) -> bytes:
         values = sorted(self._window)
         quantiles = [
-            wire.double(1, each) + wire.double(2, values[round(each * (len(values) - 1))])
+            protobuf.double(1, each) + protobuf.double(2, values[round(each * (len(values) - 1))])
             for each in QUANTILES
         ]
         return b"".join(
             (
-                wire.fixed64(3, at_ns),
-                wire.fixed64(4, self._count),
-                wire.double(5, self._sum),
-                *(wire.field(6, each) for each in quantiles),
+                protobuf.fixed64(3, at_ns),
+                protobuf.fixed64(4, self._count),
+                protobuf.double(5, self._sum),
+                *(protobuf.field(6, each) for each in quantiles),
             )
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from frazil.demo.exceptions import OUT_OF_MEMORY
-from frazil.demo.measures import CARTS_OPEN, CPU, MEMORY, Measured, Metric
-from frazil.demo.series import Measurement
-from frazil.demo.shop import CART, CATALOGUE, Fleet, Pod
-from frazil.demo.trip import DEBUG, FATAL, INFO, NS_PER_S, WARN, Row, log_record
+from frazil.demo.services import CART, CATALOGUE, Fleet, Pod
+from frazil.demo.shop.exceptions import OUT_OF_MEMORY
+from frazil.demo.telemetry.instruments import CARTS_OPEN, CPU, MEMORY, Measured, Metric
+from frazil.demo.telemetry.points import Measurement
+from frazil.demo.telemetry.request_trace import DEBUG, FATAL, INFO, NS_PER_S, WARN, Row, log_record
 from frazil.model import NS_PER_MS, Rand
 
 MiB = 1024 * 1024

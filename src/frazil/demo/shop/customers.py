@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from frazil.demo.browsing import ADD_PAGE, HOME, NO_PAGE, PRODUCT_PAGE, SEARCH_PAGE
-from frazil.demo.buying import ORDER_PAGE
-from frazil.demo.calls import Route, serve_http
-from frazil.demo.catalogue import PRODUCT_COUNT
-from frazil.demo.shop import Fleet
-from frazil.demo.story import Scene
-from frazil.demo.trip import Trip
+from frazil.demo.incidents import Scene
+from frazil.demo.services import Fleet
+from frazil.demo.shop.browsing import ADD_PAGE, HOME, NO_PAGE, PRODUCT_PAGE, SEARCH_PAGE
+from frazil.demo.shop.calls import Route, serve_http
+from frazil.demo.shop.catalogue import PRODUCT_COUNT
+from frazil.demo.shop.checkout import ORDER_PAGE
+from frazil.demo.telemetry.request_trace import Trip
 from frazil.model import Rand
 
 PAGES: tuple[tuple[Route, float], ...] = (

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from frazil.demo import wire
-from frazil.demo.measures import Labels, Measured, Metric
-from frazil.demo.series import Measurement
-from frazil.demo.shop import Fleet, Pod
-from frazil.demo.story import Scene
+from frazil.demo.incidents import Scene
+from frazil.demo.services import Fleet, Pod
+from frazil.demo.telemetry import protobuf
+from frazil.demo.telemetry.instruments import Labels, Measured, Metric
+from frazil.demo.telemetry.points import Measurement
 from frazil.model import NS_PER_MS, Rand
 
 INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER = 1, 2, 3, 4, 5
@@ -29,14 +29,14 @@ SPREAD = 0.35
 """How much times of the same work differ: sigma of the logarithm."""
 
 SAMPLED = 1
-SPAN_FLAGS = wire.fixed32(16, 0x100 | SAMPLED)
-REMOTE_SPAN_FLAGS = wire.fixed32(16, 0x300 | SAMPLED)
-LINK_FLAGS = wire.fixed32(6, 0x300 | SAMPLED)
-LOG_FLAGS = wire.fixed32(8, SAMPLED)
+SPAN_FLAGS = protobuf.fixed32(16, 0x100 | SAMPLED)
+REMOTE_SPAN_FLAGS = protobuf.fixed32(16, 0x300 | SAMPLED)
+LINK_FLAGS = protobuf.fixed32(6, 0x300 | SAMPLED)
+LOG_FLAGS = protobuf.fixed32(8, SAMPLED)
 ATTRIBUTES = 9
 """The field of a span; log records have theirs in the sixth."""
 LOG_ATTRIBUTES = 6
-ERROR_STATUS = wire.whole(3, 2)
+ERROR_STATUS = protobuf.whole(3, 2)
 
 pack_times = struct.Struct("<BQBQ").pack
 """Two tags and their times: of a span, or of a log record."""
@@ -64,21 +64,21 @@ class Span:
 
     def say(self, facts: Facts) -> None:
         """Add attributes."""
-        self.parts.append(wire.attributes(ATTRIBUTES, facts))
+        self.parts.append(protobuf.attributes(ATTRIBUTES, facts))
 
     def happen(self, name: str, at_ns: int, facts: Facts) -> None:
         """Add an event."""
-        content = [wire.fixed64(1, at_ns), wire.text(2, name)]
-        content += [wire.pair(3, key, value) for key, value in facts.items()]
-        self.parts.append(wire.field(11, b"".join(content)))
+        content = [protobuf.fixed64(1, at_ns), protobuf.text(2, name)]
+        content += [protobuf.pair(3, key, value) for key, value in facts.items()]
+        self.parts.append(protobuf.field(11, b"".join(content)))
 
     def fail(self, message: str) -> None:
-        self.parts.append(wire.field(15, wire.text(2, message) + ERROR_STATUS))
+        self.parts.append(protobuf.field(15, protobuf.text(2, message) + ERROR_STATUS))
 
     def link(self, other: Span, facts: Facts) -> None:
-        content = wire.field(1, other.trace_id) + wire.field(2, other.span_id)
-        content += wire.attributes(4, facts) + LINK_FLAGS
-        self.parts.append(wire.field(13, content))
+        content = protobuf.field(1, other.trace_id) + protobuf.field(2, other.span_id)
+        content += protobuf.attributes(4, facts) + LINK_FLAGS
+        self.parts.append(protobuf.field(13, content))
 
 
 class Trip:
@@ -127,12 +127,17 @@ class Trip:
 
     def end(self, span: Span, at_ns: int) -> None:
         content = span.begin + pack_times(0x39, span.start_ns, 0x41, at_ns) + b"".join(span.parts)
-        self.spans.append(Row(span.pod, wire.field(2, content)))
+        self.spans.append(Row(span.pod, protobuf.field(2, content)))
         if at_ns > self.end_ns:
             self.end_ns = at_ns
 
     def log(
-        self, span: Span, at_ns: int, severity: int, body: wire.Value, facts: Facts | None = None
+        self,
+        span: Span,
+        at_ns: int,
+        severity: int,
+        body: protobuf.Value,
+        facts: Facts | None = None,
     ) -> None:
         """Write a log record inside a span."""
         place = b"%b\x4a\x10%b\x52\x08%b" % (LOG_FLAGS, span.trace_id, span.span_id)
@@ -166,24 +171,24 @@ class Trip:
 
 
 def log_record(
-    at_ns: int, severity: int, body: wire.Value, facts: Facts, place: bytes = b""
+    at_ns: int, severity: int, body: protobuf.Value, facts: Facts, place: bytes = b""
 ) -> bytes:
     """A log record as a field of its scope. It is observed a moment later."""
     content = [
         pack_times(0x09, at_ns, 0x59, at_ns + NS_PER_MS),
         _severity(severity),
-        wire.field(5, wire.any_value(body)),
-        *[wire.pair(LOG_ATTRIBUTES, key, value) for key, value in facts.items()],
+        protobuf.field(5, protobuf.any_value(body)),
+        *[protobuf.pair(LOG_ATTRIBUTES, key, value) for key, value in facts.items()],
         place,
     ]
-    return wire.field(2, b"".join(content))
+    return protobuf.field(2, b"".join(content))
 
 
 @cache
 def _head(name: str, kind: int) -> bytes:
-    return wire.text(5, name) + wire.whole(6, kind)
+    return protobuf.text(5, name) + protobuf.whole(6, kind)
 
 
 @cache
 def _severity(severity: int) -> bytes:
-    return wire.whole(2, severity) + wire.text(3, SEVERITY_TEXTS[severity])
+    return protobuf.whole(2, severity) + protobuf.text(3, SEVERITY_TEXTS[severity])

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from frazil.demo import wire
-from frazil.demo.series import (
+from frazil.demo.services import Pod
+from frazil.demo.telemetry import protobuf
+from frazil.demo.telemetry.points import (
     AmountSum,
     DeltaSum,
     Exponential,
@@ -18,10 +19,9 @@ from frazil.demo.series import (
     Summary,
     WholeSum,
 )
-from frazil.demo.shop import Pod
 
-DELTA, CUMULATIVE = wire.whole(2, 1), wire.whole(2, 2)
-MONOTONIC = wire.whole(3, 1)
+DELTA, CUMULATIVE = protobuf.whole(2, 1), protobuf.whole(2, 2)
+MONOTONIC = protobuf.whole(3, 1)
 
 Labels = tuple[tuple[str, str | bool | int], ...]
 
@@ -142,11 +142,11 @@ class Measures:
             for (metric, labels), series in of_pod.items():
                 start_ns = begin_ns if metric.is_delta else pod.started_ns
                 content = (
-                    wire.attributes(metric.attributes, dict(labels))
-                    + wire.fixed64(2, start_ns)
+                    protobuf.attributes(metric.attributes, dict(labels))
+                    + protobuf.fixed64(2, start_ns)
                     + series.point(at_ns)
                 )
-                points.setdefault(metric, []).append(wire.field(1, content))
+                points.setdefault(metric, []).append(protobuf.field(1, content))
             metrics = b"".join(_metric(metric, found) for metric, found in points.items())
             yield pod, metrics, len(of_pod)
             self._collected_ns[pod] = at_ns
@@ -159,9 +159,9 @@ class Measures:
 
 def _metric(metric: Metric, points: list[bytes]) -> bytes:
     content = (
-        wire.text(1, metric.name)
-        + wire.text(2, metric.description)
-        + wire.text(3, metric.unit)
-        + wire.field(metric.number, b"".join(points) + metric.ending)
+        protobuf.text(1, metric.name)
+        + protobuf.text(2, metric.description)
+        + protobuf.text(3, metric.unit)
+        + protobuf.field(metric.number, b"".join(points) + metric.ending)
     )
-    return wire.field(2, content)
+    return protobuf.field(2, content)

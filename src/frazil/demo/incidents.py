@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from frazil.demo.shop import CATALOGUE, CHECKOUT, RECOMMENDATION, Service
+from frazil.demo.services import CATALOGUE, CHECKOUT, RECOMMENDATION, Service
 
 CYCLE_S = 720
 PAYMENT_SLOW_S = (300, 390)

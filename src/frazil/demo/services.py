@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from frazil.demo import wire
+from frazil.demo.telemetry import protobuf
 from frazil.model import Rand
 
 NAMESPACE, ENVIRONMENT, SDK_VERSION = "shop", "demo", "1.41.0"
@@ -189,6 +189,8 @@ class Fleet:
             version=version,
             name=name,
             started_ns=at_ns,
-            resource=wire.field(1, wire.attributes(RESOURCE_ATTRIBUTES, resource)),
-            scope=wire.field(1, wire.text(1, service.scope) + wire.text(2, SDK_VERSION)),
+            resource=protobuf.field(1, protobuf.attributes(RESOURCE_ATTRIBUTES, resource)),
+            scope=protobuf.field(
+                1, protobuf.text(1, service.scope) + protobuf.text(2, SDK_VERSION)
+            ),
         )

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from frazil.demo.calls import OK, Done, Method, Route, ask_database, call_http, call_rpc, raise_in
-from frazil.demo.catalogue import (
+from frazil.demo.services import CART, GATEWAY, RECOMMENDATION, STOREFRONT
+from frazil.demo.shop.calls import (
+    OK,
+    Done,
+    Method,
+    Route,
+    ask_database,
+    call_http,
+    call_rpc,
+    raise_in,
+)
+from frazil.demo.shop.catalogue import (
     CHECK_STOCK,
     FOUND,
     LIST,
@@ -13,10 +23,18 @@ from frazil.demo.catalogue import (
     SEARCH,
     query,
 )
-from frazil.demo.exceptions import TEMPLATE_ERROR
-from frazil.demo.measures import CARTS_OPEN
-from frazil.demo.shop import CART, GATEWAY, RECOMMENDATION, STOREFRONT
-from frazil.demo.trip import DEBUG, ERROR, INFO, INTERNAL, TRACE, WARN, Span, Trip
+from frazil.demo.shop.exceptions import TEMPLATE_ERROR
+from frazil.demo.telemetry.instruments import CARTS_OPEN
+from frazil.demo.telemetry.request_trace import (
+    DEBUG,
+    ERROR,
+    INFO,
+    INTERNAL,
+    TRACE,
+    WARN,
+    Span,
+    Trip,
+)
 
 TEMPLATE_ERROR_SHARE = 0.004
 CREATED, NOT_FOUND, FAILED = 201, 404, 500

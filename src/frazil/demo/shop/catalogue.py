@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from frazil.demo.calls import Done, Query, Route, ask_database
-from frazil.demo.shop import CATALOGUE
-from frazil.demo.trip import DEBUG, INFO, NS_PER_S, WARN, Facts, Span, Trip
+from frazil.demo.services import CATALOGUE
+from frazil.demo.shop.calls import Done, Query, Route, ask_database
+from frazil.demo.telemetry.request_trace import DEBUG, INFO, NS_PER_S, WARN, Facts, Span, Trip
 
 PRODUCT_COUNT = 400
 WORDS = ("lamp", "chair", "red shoes", "kettle", "rain coat", "desk", "tea", "notebook")

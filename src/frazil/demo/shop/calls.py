@@ -9,10 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from frazil.demo import wire
-from frazil.demo.measures import DB_DURATION, HTTP_DURATION, RPC_DURATION
-from frazil.demo.shop import GATEWAY, Service
-from frazil.demo.trip import ATTRIBUTES, CLIENT, INFO, NS_PER_S, SERVER, Facts, Span, Trip
+from frazil.demo.services import GATEWAY, Service
+from frazil.demo.telemetry import protobuf
+from frazil.demo.telemetry.instruments import DB_DURATION, HTTP_DURATION, RPC_DURATION
+from frazil.demo.telemetry.request_trace import (
+    ATTRIBUTES,
+    CLIENT,
+    INFO,
+    NS_PER_S,
+    SERVER,
+    Facts,
+    Span,
+    Trip,
+)
 from frazil.model import NS_PER_MS
 
 OK, DEADLINE_EXCEEDED, FAILED_PRECONDITION, INTERNAL, UNAVAILABLE = 0, 4, 9, 13, 14
@@ -257,4 +266,4 @@ def _database(query: Query) -> bytes:
 
 
 def _said(facts: Facts) -> bytes:
-    return wire.attributes(ATTRIBUTES, facts)
+    return protobuf.attributes(ATTRIBUTES, facts)

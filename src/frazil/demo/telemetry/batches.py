@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from frazil.demo import wire
-from frazil.demo.shop import Pod
-from frazil.demo.trip import Row
+from frazil.demo.services import Pod
+from frazil.demo.telemetry import protobuf
+from frazil.demo.telemetry.request_trace import Row
 
 BYTES_MAX = 1 << 20
 """Of one request, about: large enough to be worth its way, small enough for any node."""
-SCHEMA_URL = wire.text(3, "https://opentelemetry.io/schemas/1.37.0")
+SCHEMA_URL = protobuf.text(3, "https://opentelemetry.io/schemas/1.37.0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,8 @@ class Outbox:
             return
         body = []
         for pod, rows in self._rows.items():
-            scope = wire.field(2, pod.scope + b"".join(rows))
-            body.append(wire.field(1, pod.resource + scope + SCHEMA_URL))
+            scope = protobuf.field(2, pod.scope + b"".join(rows))
+            body.append(protobuf.field(1, pod.resource + scope + SCHEMA_URL))
         made = Export(signal=self._signal, body=b"".join(body), record_count=self._count)
         self._rows, self._bytes, self._count = {}, 0, 0
         yield made

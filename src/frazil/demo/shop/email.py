@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from frazil.demo.measures import MAILS, QUEUE_LENGTH
-from frazil.demo.shop import MAILER
-from frazil.demo.trip import (
+from frazil.demo.services import MAILER
+from frazil.demo.telemetry.instruments import MAILS, QUEUE_LENGTH
+from frazil.demo.telemetry.request_trace import (
     CLIENT,
     CONSUMER,
     INFO,

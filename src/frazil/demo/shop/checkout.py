@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from frazil.demo import wire
-from frazil.demo.browsing import CREATED, FAILED, GET_CART
-from frazil.demo.calls import (
+from frazil.demo.services import CHECKOUT, GATEWAY, PAYMENT, SHIPPING, STOREFRONT
+from frazil.demo.shop.browsing import CREATED, FAILED, GET_CART
+from frazil.demo.shop.calls import (
     DEADLINE_EXCEEDED,
     FAILED_PRECONDITION,
     OK,
@@ -18,12 +18,22 @@ from frazil.demo.calls import (
     call_rpc,
     raise_in,
 )
-from frazil.demo.catalogue import CHECK_STOCK, CONFLICT, FOUND, POSTGRES, PRODUCT_COUNT, query
-from frazil.demo.exceptions import ADDRESS_ERROR, PROVIDER_TIMEOUT, VOUCHER_ERROR
-from frazil.demo.measures import ORDERS, PROVIDER_LATENCY, REVENUE
-from frazil.demo.posting import announce
-from frazil.demo.shop import CHECKOUT, GATEWAY, PAYMENT, SHIPPING, STOREFRONT
-from frazil.demo.trip import ATTRIBUTES, ERROR, INFO, INTERNAL, NS_PER_S, WARN, Facts, Span, Trip
+from frazil.demo.shop.catalogue import CHECK_STOCK, CONFLICT, FOUND, POSTGRES, PRODUCT_COUNT, query
+from frazil.demo.shop.email import announce
+from frazil.demo.shop.exceptions import ADDRESS_ERROR, PROVIDER_TIMEOUT, VOUCHER_ERROR
+from frazil.demo.telemetry import protobuf
+from frazil.demo.telemetry.instruments import ORDERS, PROVIDER_LATENCY, REVENUE
+from frazil.demo.telemetry.request_trace import (
+    ATTRIBUTES,
+    ERROR,
+    INFO,
+    INTERNAL,
+    NS_PER_S,
+    WARN,
+    Facts,
+    Span,
+    Trip,
+)
 
 DECLINED = 402
 DECLINED_SHARE = 0.04
@@ -150,7 +160,7 @@ def _complete(trip: Trip, span: Span, at_ns: int, total: float) -> int:
 
 def _uncached(facts: Facts) -> list[bytes]:
     """Attributes that no other span will have."""
-    return [wire.pair(ATTRIBUTES, key, value) for key, value in facts.items()]
+    return [protobuf.pair(ATTRIBUTES, key, value) for key, value in facts.items()]
 
 
 PLACE_ORDER = Route(
