@@ -46,8 +46,7 @@ from frazil.lake.spark.jobs import run_on
 from frazil.lake.tables.tables import ensure_table
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
-from frazil.model.arrow import TABLES, Request
-from frazil.model.arrow.decoder import decode
+from frazil.model.arrow import TABLES, Request, decode
 
 ROWS = {"logs": 1_600_000, "spans": 800_000}
 WARM_ROWS = 200_000

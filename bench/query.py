@@ -40,8 +40,7 @@ from frazil.disk import RealDisk
 from frazil.hot import HotConfig, HotTier, HotWorker, Piece
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
-from frazil.model.arrow import TABLES
-from frazil.model.arrow.decoder import decode
+from frazil.model.arrow import TABLES, decode
 from frazil.query import Engine, QueryConfig
 from frazil.query.plan.session import processors
 

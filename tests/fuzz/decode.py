@@ -13,8 +13,7 @@ from random import Random
 from typing import Any
 
 from frazil.ingest.signals import Signal
-from frazil.model.arrow import NUMBERED_TABLES, TABLE_OF, TABLES, Decode, decode_numbered
-from frazil.model.arrow.decoder import decode
+from frazil.model.arrow import NUMBERED_TABLES, TABLE_OF, TABLES, Decode, decode, decode_numbered
 from frazil.model.arrow.decoder import requests as requests_module
 from frazil.model.arrow.types import Decoded, Request
 from frazil.model.protobuf.memory import SLACK_BYTES

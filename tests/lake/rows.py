@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from frazil.disk import Disk
 from frazil.lake.files.writer import WrittenFile
-from frazil.model.arrow import TABLE_OF, TABLES, DeadLetter, Request
-from frazil.model.arrow.decoder import decode
+from frazil.model.arrow import TABLE_OF, TABLES, DeadLetter, Request, decode
 from tests.model.requests import Writer
 from tests.sim.disk import SimDisk
 

@@ -34,8 +34,7 @@ from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import BLOOM_COLUMNS, SORT_COLUMNS, properties_of
 from frazil.lake.tables.schema import schema_of
 from frazil.model import Rand
-from frazil.model.arrow import TABLE_OF, TABLES, decode_numbered
-from frazil.model.arrow.decoder import decode
+from frazil.model.arrow import TABLE_OF, TABLES, decode, decode_numbered
 from tests.lake.rows import SIGNALS, decoded, multiset, opened, requests_of, rows_of
 from tests.sim.disk import Faults, PowerCut, SimDisk
 

@@ -19,8 +19,7 @@ from frazil.lake.append.log_source import LogFeed, LogFiles, read_files
 from frazil.lake.append.slice import Slice, Source
 from frazil.lake.append.task import Target, Written, run_slice, write_slice
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
-from frazil.model.arrow import TABLE_OF, Decode, Decoded, Request
-from frazil.model.arrow.decoder import decode
+from frazil.model.arrow import TABLE_OF, Decode, Decoded, Request, decode
 from tests.lake.rows import SIGNALS, bodies, decoded, multiset, opened
 from tests.log.build import TOPIC, flipped, open_log, put
 from tests.sim.disk import Faults, SimDisk

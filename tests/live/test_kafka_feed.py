@@ -27,8 +27,7 @@ from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.model import SystemClock
-from frazil.model.arrow import Request
-from frazil.model.arrow.decoder import decode
+from frazil.model.arrow import Request, decode
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.live.kafka_broker import ASK_SECONDS_MAX, KafkaBroker

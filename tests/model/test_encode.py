@@ -19,8 +19,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from frazil.errors import Malformed
 from frazil.ingest.config import IngestConfig
 from frazil.model.arrow import TABLES
+from frazil.model.arrow import encode as door
 from frazil.model.arrow.decoder.decode import TABLE_OF
-from frazil.model.arrow.encoder import encode as door
 from frazil.model.arrow.encoder.encode import NEEDED, REQUEST_BYTES_MAX, encode
 from frazil.model.arrow.schemas import PROMOTED_RESOURCE, PROMOTED_SPAN
 from tests.fuzz import encode as fuzz

@@ -9,9 +9,8 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from frazil.errors import Malformed
-from frazil.model.arrow import TABLES
+from frazil.model.arrow import TABLES, encode
 from frazil.model.arrow.decoder.decode import TABLE_OF
-from frazil.model.arrow.encoder import encode
 from frazil.model.arrow.encoder.value_types import words_of
 from tests.fuzz.encode import rows_of
 from tests.model.reference import CLASSES

@@ -11,8 +11,7 @@ import pytest
 
 from frazil.ingest.otlp_json import protobuf_of_json
 from frazil.ingest.signals import Signal
-from frazil.model.arrow.decoder import decode
-from frazil.model.arrow.encoder import encode
+from frazil.model.arrow import decode, encode
 from tests.fuzz.encode import rows_of, there_and_back
 from tests.model.reference import CLASSES, differences, reference
 from tests.model.requests import numbered

@@ -20,8 +20,7 @@ from frazil.lake.append.task import Written, run_slice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
-from frazil.model.arrow import TABLES
-from frazil.model.arrow.decoder import decode
+from frazil.model.arrow import TABLES, decode
 from frazil.query import Engine, QueryConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs, span, spans
