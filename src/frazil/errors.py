@@ -115,3 +115,9 @@ class Corrupt(FrazilError):
 
 def _corrupt(path: str, position: int, expected: str, found: str, hint: str) -> Corrupt:
     return Corrupt(path=path, position=position, expected=expected, found=found, hint=hint)
+
+
+def reason_of(error: FrazilError) -> str:
+    """One word for metrics: the error's name, as in `too_large`."""
+    name = type(error).__name__
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

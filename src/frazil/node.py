@@ -23,7 +23,8 @@ from frazil import tracing
 from frazil.config import Config
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded, open_lake
-from frazil.ingest import Access, Otlp
+from frazil.httpd import Access
+from frazil.ingest import Otlp
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import NS_PER_MS, Clock, Rand

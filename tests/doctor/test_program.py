@@ -20,7 +20,7 @@ from frazil import query
 from frazil.doctor.checks.python import check_libraries, check_python, judge
 from frazil.doctor.checks.spark import check_jars
 from frazil.doctor.finding import Finding, Fix
-from frazil.ingest import wire_walk
+from frazil.ingest.otlp import scan_walk
 from frazil.lake.spark.jars import JARS, default_folder
 from frazil.model.arrow.decoder import walk
 from tests.doctor.patient import Patient, is_well, trouble
@@ -165,7 +165,7 @@ def test_jars_in_a_folder_that_was_chosen(tmp_path: Path, content: bytes | None)
 def warm_cache(folder: Path) -> Path:
     """A copy of the compiled code, as numba finds it in such a folder; the part of the columns."""
     name_of: Callable[[str], str] = _CacheLocator.get_suitable_cache_subpath
-    for module in (wire_walk, query, walk):
+    for module in (scan_walk, query, walk):
         source = Path(str(module.__file__))
         place = folder / name_of(str(source))
         place.mkdir()

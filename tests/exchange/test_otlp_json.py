@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
-from frazil.ingest.otlp_json import protobuf_of_json
+from frazil.ingest.otlp.json import protobuf_of_json
 from frazil.ingest.signals import Signal
 from frazil.otlp_files import json_of_request
 

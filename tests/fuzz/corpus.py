@@ -14,7 +14,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from frazil.ingest.wire_tables import messages_in
+from frazil.ingest.otlp.scan_tables import messages_in
 
 BODY_BYTES_MAX = 1200
 """Larger bodies are not bent further: they would only make the run slow."""

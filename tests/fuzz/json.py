@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from frazil.errors import Malformed
-from frazil.ingest.otlp_json import protobuf_of_json
+from frazil.ingest.otlp.json import protobuf_of_json
 from frazil.ingest.signals import Signal
 
 DIFFERENCES = {

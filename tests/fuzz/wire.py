@@ -21,8 +21,8 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from frazil.errors import Malformed
+from frazil.ingest.otlp.scan import prune, scan
 from frazil.ingest.signals import Signal
-from frazil.ingest.wire import prune, scan
 from tests.fuzz.corpus import BODY_BYTES_MAX, corpus, indexed, read_varint
 from tests.fuzz.mutate import bend
 

@@ -17,14 +17,14 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from frazil.disk import RealDisk
-from frazil.ingest.access import Access
+from frazil.httpd.auth import Access
 from frazil.ingest.admission import IN_FLIGHT, Gate
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.grpc_calls import DETAILS_KEY
-from frazil.ingest.otlp_grpc import OtlpGrpc
-from frazil.ingest.receive import Receiver
+from frazil.ingest.grpc.errors import DETAILS_KEY
+from frazil.ingest.grpc.server import OtlpGrpc
+from frazil.ingest.otlp.scan import warm
+from frazil.ingest.receiver import Receiver
 from frazil.ingest.signals import Signal
-from frazil.ingest.wire import warm
 from frazil.log import Log
 from frazil.model import SystemClock
 

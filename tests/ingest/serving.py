@@ -14,7 +14,8 @@ from typing import TypeVar
 import uvloop
 
 from frazil.disk import RealDisk
-from frazil.ingest import Access, IngestConfig, Otlp, Signal
+from frazil.httpd import Access
+from frazil.ingest import IngestConfig, Otlp, Signal
 from frazil.log import Log, LogConfig
 from frazil.model import SystemClock
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from frazil.errors import Overloaded, Unauthenticated
-from frazil.ingest import access as access_module
-from frazil.ingest.access import DENIED, PAUSED_MAX, Access
+from frazil.httpd import auth as access_module
+from frazil.httpd.auth import DENIED, PAUSED_MAX, Access
 
 TOKENS = (b"0123456789abcdef", b"fedcba9876543210")
 ACCESS = Access(tokens=TOKENS)

@@ -10,17 +10,24 @@ from google.rpc.error_details_pb2 import RetryInfo
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from frazil import errors
-from frazil.errors import Corrupt, FrazilError, Malformed, Overloaded, TooLarge, Unresolved
-from frazil.ingest.answers import (
+from frazil.errors import (
+    Corrupt,
+    FrazilError,
+    Malformed,
+    Overloaded,
+    TooLarge,
+    Unresolved,
+    reason_of,
+)
+from frazil.ingest.signals import Signal
+from frazil.ingest.status_codes import (
     codes_of,
     json_of,
-    reason_of,
     response_of,
     retry_after_ms,
     retry_after_s,
     status_of,
 )
-from frazil.ingest.signals import Signal
 
 RETRYABLE_HTTP = {429, 502, 503, 504}
 RETRYABLE_GRPC = {

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
-from frazil.ingest.bodies import (
+from frazil.ingest.otlp.decompress import (
     ENCODINGS,
     MEMBERS_MAX,
     PIECE_BYTES,

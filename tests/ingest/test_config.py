@@ -9,7 +9,7 @@ import pytest
 
 from frazil.config import Config, load
 from frazil.errors import Malformed
-from frazil.ingest.access import Access
+from frazil.httpd.auth import Access
 from frazil.ingest.config import IngestConfig, is_loopback
 from tests.ingest.certificates import Certificates, make_certificates
 

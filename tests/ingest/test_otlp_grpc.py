@@ -24,9 +24,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from frazil.errors import Overloaded, Unavailable
-from frazil.ingest.grpc_arrivals import UNREAD
-from frazil.ingest.grpc_services import OPEN_COUNT_MAX, REFLECTION_METHODS
-from frazil.ingest.receive import REFUSED_BYTES, REFUSED_REQUESTS, Receipt, Receiver, Transport
+from frazil.ingest.grpc.deadlines import UNREAD
+from frazil.ingest.grpc.reflection import OPEN_COUNT_MAX, REFLECTION_METHODS
+from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receipt, Receiver, Transport
 from frazil.ingest.signals import SERVICES, Signal
 from tests.conformance.cases import log, logs, metric, metrics, span, spans
 from tests.ingest.certificates import make_certificates

@@ -16,14 +16,14 @@ import grpc
 import pytest
 
 from frazil.errors import Unavailable
+from frazil.httpd import PREFLIGHT_AGE_S
+from frazil.httpd.auth import Access
+from frazil.httpd.connection import HttpConnection
+from frazil.httpd.head import HEADERS_MAX
 from frazil.ingest import IngestConfig, Signal
-from frazil.ingest.access import Access
 from frazil.ingest.admission import IN_FLIGHT
-from frazil.ingest.http_answers import PREFLIGHT_AGE_S
-from frazil.ingest.http_connection import HttpConnection
-from frazil.ingest.http_head import HEADERS_MAX
-from frazil.ingest.otlp_http import OtlpHttp
-from frazil.ingest.receive import REFUSED_REQUESTS
+from frazil.ingest.http.server import OtlpHttp
+from frazil.ingest.receiver import REFUSED_REQUESTS
 from tests.conformance.cases import log, logs
 from tests.ingest.raw_http import JSON, PROTOBUF, RawClient, chunked, connected, head, post
 from tests.ingest.serving import Serving, inside, serving, soon

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.ingest.otlp_json import protobuf_of_json
+from frazil.ingest.otlp.json import protobuf_of_json
 from frazil.ingest.signals import Signal
 from tests.fuzz.json import CLASSES, DIFFERENCES, KINDS, body_of, oracle, run, verdict
 

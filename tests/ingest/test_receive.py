@@ -16,7 +16,7 @@ from frazil.disk import RealDisk
 from frazil.errors import Malformed, Overloaded, Rejected, TooLarge, Unauthenticated
 from frazil.ingest.admission import Gate
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.receive import (
+from frazil.ingest.receiver import (
     ACCEPTED_BYTES,
     ACCEPTED_RECORDS,
     ACCEPTED_REQUESTS,

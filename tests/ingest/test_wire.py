@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
+from frazil.ingest.otlp.scan import Scanned, prune, scan
+from frazil.ingest.otlp.scan_tables import ID_BYTES, RECORDS, messages_in
 from frazil.ingest.signals import Signal
-from frazil.ingest.wire import Scanned, prune, scan
-from frazil.ingest.wire_tables import ID_BYTES, RECORDS, messages_in
 from tests.fuzz import wire as fuzz
 from tests.fuzz.corpus import varint
 

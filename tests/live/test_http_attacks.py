@@ -17,11 +17,11 @@ import grpc
 import pytest
 import zstandard
 
+from frazil.httpd.auth import PAUSED_MAX
+from frazil.httpd.connection import REFUSED
+from frazil.httpd.head import HEAD_BYTES_MAX
 from frazil.ingest import IngestConfig, Signal
-from frazil.ingest.access import PAUSED_MAX
-from frazil.ingest.http_connection import REFUSED
-from frazil.ingest.http_head import HEAD_BYTES_MAX
-from frazil.ingest.otlp_http import TARGET_BYTES_MAX
+from frazil.ingest.http.server import TARGET_BYTES_MAX
 from tests.conformance.cases import log, logs
 from tests.ingest.certificates import Certificates, make_certificates
 from tests.ingest.raw_http import JSON, RawClient, chunked, connected, head, post
@@ -218,10 +218,10 @@ def test_a_head_has_an_end(name: str, pieces: int, client: RawClient, served: Se
 @pytest.fixture
 def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
     """A server with little time for anybody."""
-    monkeypatch.setattr("frazil.ingest.http_connection.HEAD_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("frazil.ingest.otlp_http.FETCH_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("frazil.ingest.http_port.IDLE_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("frazil.ingest.http_port.HANDSHAKE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.httpd.connection.HEAD_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.ingest.http.server.FETCH_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.httpd.port.IDLE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.httpd.port.HANDSHAKE_TIMEOUT_S", 0.3)
     config = IngestConfig(grpc_port=0, http_port=0, body_timeout_ms=300)
     with serving(tmp_path, config) as both:
         yield both
@@ -285,7 +285,7 @@ def test_slow_bodies_are_cut_short(is_chunked: bool, impatient: Serving) -> None
 
 def test_an_answer_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who does not read what he is sent is cut off, and what he was sent is forgotten."""
-    monkeypatch.setattr("frazil.ingest.otlp_http.FETCH_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("frazil.ingest.http.server.FETCH_TIMEOUT_S", 0.2)
     with serving(tmp_path, CONFIG) as both, connected(both.otlp.http_port) as client:
         connections = both.otlp._http._port._state.connections
         client.send(post(fresh()))
@@ -309,7 +309,7 @@ def test_a_refused_connection_is_not_kept_for_ever(impatient: Serving) -> None:
 
 def test_slow_bodies_make_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When many bodies come slowly, the slowest goes, and others find a place."""
-    monkeypatch.setattr("frazil.ingest.http_arrivals.PATIENCE_S", 0.0)
+    monkeypatch.setattr("frazil.ingest.http.deadlines.PATIENCE_S", 0.0)
     config = IngestConfig(grpc_port=0, http_port=0, requests_max=5)
     slow = head(headers={"Content-Length": "9999", "Expect": "100-continue"})
     with serving(tmp_path, config) as both, contextlib.ExitStack() as stack:
@@ -357,7 +357,7 @@ def test_too_many_connections_are_told_so(tmp_path: Path) -> None:
 
 def test_far_too_many_connections_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Telling everybody would keep everybody."""
-    monkeypatch.setattr("frazil.ingest.http_connection.TURNED_AWAY_MAX", 2)
+    monkeypatch.setattr("frazil.httpd.connection.TURNED_AWAY_MAX", 2)
     with small_house(tmp_path) as both, contextlib.ExitStack() as stack:
         port = both.otlp.http_port
         for _ in range(4):
@@ -373,7 +373,7 @@ def test_idle_connections_make_room(
     is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten times as many connections as may be, all silent or slow, keep nobody out."""
-    monkeypatch.setattr("frazil.ingest.http_connection.PATIENCE_S", 0.0)
+    monkeypatch.setattr("frazil.httpd.connection.PATIENCE_S", 0.0)
     evicted = REFUSED.value(reason="crowded")
     with small_house(tmp_path) as both, contextlib.ExitStack() as stack:
         port = both.otlp.http_port
@@ -619,7 +619,7 @@ def test_a_handshake_has_an_end(
     tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who connects to a port with TLS and says nothing is cut off."""
-    monkeypatch.setattr("frazil.ingest.http_port.HANDSHAKE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("frazil.httpd.port.HANDSHAKE_TIMEOUT_S", 0.2)
     with (
         serving(tmp_path, tls_config(certificates)) as both,
         connected(both.otlp.http_port) as client,

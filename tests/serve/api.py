@@ -18,7 +18,8 @@ import uvloop
 from frazil.config import Config, load
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
-from frazil.ingest import Access, Otlp
+from frazil.httpd import Access
+from frazil.ingest import Otlp
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import SystemClock, SystemRand

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, FrazilError, Malformed, TooLarge, Unavailable
-from frazil.ingest import Refusal
+from frazil.httpd import Refusal
 from frazil.model import Rand
 from frazil.serve.dashboards import store
 from frazil.serve.dashboards.model import (

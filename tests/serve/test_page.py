@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.ingest import Answer, Refusal
+from frazil.httpd import Answer, Refusal
 from frazil.serve.http.static import ASSETS, BASE, Page
 from tests.serve.api import Served, served
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frazil.ingest.receive import (
+from frazil.ingest.receiver import (
     ACCEPTED_BYTES,
     ACCEPTED_RECORDS,
     ACCEPTED_REQUESTS,

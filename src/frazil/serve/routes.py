@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
 from frazil.serve.api import (
     dashboards,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Self
 
-from frazil.ingest import Access, Address, HttpPort, IngestConfig, Manners, is_loopback
+from frazil.httpd import Access, Address, HttpPort, Manners
+from frazil.ingest import IngestConfig, is_loopback
 from frazil.serve.config import ServeConfig
 from frazil.serve.context import Rooms
 from frazil.serve.http.app import App

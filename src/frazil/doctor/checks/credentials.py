@@ -22,7 +22,8 @@ from frazil.doctor.finding import (
     well,
 )
 from frazil.errors import Malformed
-from frazil.ingest import Access, is_loopback
+from frazil.httpd import Access
+from frazil.ingest import is_loopback
 
 SOON_DAYS = 14
 """Time to have a new certificate made."""

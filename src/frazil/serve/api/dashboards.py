@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.results import json_of
 from frazil.serve.dashboards.model import Dashboard
 from frazil.serve.dashboards.store import NAME_PATTERN, StoredDashboard

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.serve.demo_process import DemoRequest
 from frazil.serve.http.handler import Desk
 from frazil.serve.http.request import Request

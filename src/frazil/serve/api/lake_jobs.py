@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from frazil.errors import Unavailable
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.lake import Appended, Lake, Maintained
 from frazil.query import Ask
 from frazil.serve.http.handler import Desk

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frazil.ingest import Answer, Refusal
+from frazil.httpd import Answer, Refusal
 from frazil.lake import (
     TARGET_BYTES,
     CatalogShown,

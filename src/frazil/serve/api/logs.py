@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.ingest import Answer, Refusal
+from frazil.httpd import Answer, Refusal
 from frazil.model import Clock
 from frazil.query import (
     Around,

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.query import (
     Exemplar,
     Label,

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.query import Ask, NamedField, fields_of, written
 from frazil.serve.http.handler import Desk
 from frazil.serve.http.params import Limit, Moment, Name, Pairs, Severity, Text

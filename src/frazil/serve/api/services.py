@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.query import (
     Ask,
     Dependency,

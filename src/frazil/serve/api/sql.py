@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from frazil.errors import Malformed, TooLarge
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.results import ARROW, PARQUET, Limits, Part, Result, columns_of, json_rows
 from frazil.serve.http.handler import Asking, Desk, watched
 from frazil.serve.http.params import Positive

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.serve.http.handler import Desk
 from frazil.serve.http.params import Name
 from frazil.serve.http.request import Request

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.ingest import Answer, Refusal
+from frazil.httpd import Answer, Refusal
 from frazil.query import (
     Ask,
     Line,

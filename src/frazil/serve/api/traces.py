@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.model import Clock
 from frazil.query import (
     Ask,

@@ -17,7 +17,7 @@ import msgspec
 
 from frazil.disk import Disk, is_full, make_directories, write_whole
 from frazil.errors import Conflict, Malformed, TooLarge, Unavailable
-from frazil.ingest import Refusal
+from frazil.httpd import Refusal
 from frazil.serve.dashboards.model import Dashboard, dashboard_of, text_of
 
 FOLDER = "dashboards"

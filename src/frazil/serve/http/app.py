@@ -14,7 +14,7 @@ from typing import Any
 
 from frazil import tracing
 from frazil.errors import FrazilError, Unavailable
-from frazil.ingest import (
+from frazil.httpd import (
     CUT,
     PREFLIGHT_AGE_S,
     Access,

@@ -14,7 +14,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from frazil.errors import Overloaded, Unavailable
-from frazil.ingest import Answer
+from frazil.httpd import Answer
 from frazil.query import Ask
 from frazil.results import Leash, Limits, Result, json_of
 from frazil.serve.config import ServeConfig

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from frazil.errors import Malformed, TooLarge
-from frazil.ingest import Receive, Refusal, Scope
+from frazil.httpd import Receive, Refusal, Scope
 from frazil.model import Clock
 from frazil.query import Range
 from frazil.serve.http.field_docs import comments_of

@@ -19,7 +19,7 @@ from frazil.errors import (
     Unavailable,
     Unresolved,
 )
-from frazil.ingest import Answer, Refusal
+from frazil.httpd import Answer, Refusal
 from frazil.results import ErrorAnswer, ErrorReason
 
 JSON = b"application/json"

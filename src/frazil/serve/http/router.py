@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
 import msgspec
 
-from frazil.ingest import Answer, Refusal
+from frazil.httpd import Answer, Refusal
 from frazil.serve.http.handler import Desk
 from frazil.serve.http.request import Request
 from frazil.serve.http.row_streams import Live, Stream

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from frazil.ingest import Answer, Refusal
+from frazil.httpd import Answer, Refusal
 
 TYPES = {
     "css": b"text/css; charset=utf-8",

@@ -7,9 +7,9 @@ import hmac
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from frazil.errors import Malformed, Overloaded, Unauthenticated
-from frazil.ingest.config import IngestConfig
 from frazil.metrics import Counter
 
 TOKEN_LENGTH_MIN = 16
@@ -26,6 +26,19 @@ PAUSED_MAX = 64
 DENIED = Counter("frazil.ingest.access.denials", "Requests without a token that is known here.")
 
 
+class CredentialFiles(Protocol):
+    """The settings that name files with credentials, in PEM or one token per line."""
+
+    @property
+    def token_file(self) -> str | None: ...
+    @property
+    def tls_certificate_file(self) -> str | None: ...
+    @property
+    def tls_key_file(self) -> str | None: ...
+    @property
+    def tls_client_ca_file(self) -> str | None: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Access:
     """The credentials of both ports. Belongs to the event loop."""
@@ -38,7 +51,7 @@ class Access:
     _paused_count: int = field(default=0, init=False)
 
     @classmethod
-    def load(cls, config: IngestConfig) -> Access:
+    def load(cls, config: CredentialFiles) -> Access:
         """Read the files that `config` names. `Malformed` when one is missing or of no use."""
         access = cls(
             tokens=_tokens(config.token_file) if config.token_file else (),
@@ -109,7 +122,7 @@ def _tokens(path: str) -> tuple[bytes, ...]:
     return tokens
 
 
-def _tls(config: IngestConfig) -> ssl.SSLContext:
+def _tls(config: CredentialFiles) -> ssl.SSLContext:
     """What OTLP/HTTP speaks; making it also proves that the files fit each other."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

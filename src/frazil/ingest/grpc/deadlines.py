@@ -10,7 +10,7 @@ import grpc
 
 from frazil.errors import FrazilError, Malformed, Overloaded, Unavailable
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.grpc_calls import Context, refuse
+from frazil.ingest.grpc.errors import Context, refuse
 from frazil.metrics import Counter
 
 SWEEP_S = 1.0

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Self
 
-from frazil.ingest.access import Access
+from frazil.httpd import Access, Address, HttpPort, Manners
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.http_answers import answer_of_error
-from frazil.ingest.http_connection import Manners
-from frazil.ingest.http_exports import HttpExports
-from frazil.ingest.http_port import Address, HttpPort
-from frazil.ingest.receive import Receiver
+from frazil.ingest.http.exports import HttpExports
+from frazil.ingest.http.responses import answer_of_error
+from frazil.ingest.receiver import Receiver
 
 TARGET_BYTES_MAX = 4 * 1024
 """What stands between the method and the version; ours are about ten letters."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from frazil.ingest.access import Access
+from frazil.httpd import Access
 from frazil.ingest.admission import Gate
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.otlp_grpc import OtlpGrpc
-from frazil.ingest.otlp_http import OtlpHttp
-from frazil.ingest.receive import Receiver
-from frazil.ingest.wire import warm
+from frazil.ingest.grpc.server import OtlpGrpc
+from frazil.ingest.http.server import OtlpHttp
+from frazil.ingest.otlp.scan import warm
+from frazil.ingest.receiver import Receiver
 from frazil.log import Log
 from frazil.model import Clock, Rand
 

@@ -14,32 +14,25 @@ from http import HTTPStatus
 
 from frazil import tracing
 from frazil.errors import FrazilError, TooLarge, Unavailable
-from frazil.ingest.access import Access
-from frazil.ingest.answers import response_of
-from frazil.ingest.bodies import decompress
+from frazil.httpd import Access, Answer, Receive, Refusal, Scope, Send, cors_headers, reason_of
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.http_answers import (
-    JSON,
-    Answer,
-    Refusal,
-    answer_of_error,
-    answer_of_message,
-    answer_to_preflight,
-    cors_headers,
-    reason_of,
-)
-from frazil.ingest.http_arrivals import Arrivals, Gone
-from frazil.ingest.http_request import (
+from frazil.ingest.http.deadlines import Arrivals, Gone
+from frazil.ingest.http.request import (
     PATHS,
     HttpRequest,
-    Receive,
-    Scope,
-    Send,
     known_encoding,
     known_type,
 )
-from frazil.ingest.receive import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
+from frazil.ingest.http.responses import (
+    JSON,
+    answer_of_error,
+    answer_of_message,
+    answer_to_preflight,
+)
+from frazil.ingest.otlp.decompress import decompress
+from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
 from frazil.ingest.signals import Signal
+from frazil.ingest.status_codes import response_of
 
 logger = logging.getLogger(__name__)
 

@@ -65,12 +65,6 @@ def codes_of(error: FrazilError) -> tuple[int, grpc.StatusCode]:
     raise AssertionError(f"{type(error).__name__} is in no answer table")
 
 
-def reason_of(error: FrazilError) -> str:
-    """One word for metrics: the error's name, as in `too_large`."""
-    name = type(error).__name__
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
-
-
 def retry_after_ms(error: FrazilError) -> int | None:
     """When to come back; None when coming back with the same request is of no use."""
     if isinstance(error, Overloaded):

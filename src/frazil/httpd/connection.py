@@ -23,15 +23,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from frazil.errors import FrazilError, Malformed, Unavailable
-from frazil.ingest.http_answers import Answer, Refusal, encode_answer, reason_of
-from frazil.ingest.http_head import (
+from frazil.httpd.head import (
     HEADER_EXTRA_BYTES,
     check_head,
     check_size,
     check_target,
     without_upgrade,
 )
-from frazil.ingest.http_transport import PatientTransport
+from frazil.httpd.responses import Answer, Refusal, encode_answer, reason_of
+from frazil.httpd.transport import PatientTransport
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)

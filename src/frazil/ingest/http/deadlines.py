@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from frazil.errors import Overloaded, TooLarge
+from frazil.httpd import Refusal
 from frazil.ingest.admission import Passage
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.http_answers import Refusal
-from frazil.ingest.http_request import HttpRequest
+from frazil.ingest.http.request import HttpRequest
 
 CROWD_SHARE = 0.4
 PATIENCE_S = 1.0

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from frazil.errors import Malformed
-from frazil.ingest.signals import Signal
-from frazil.ingest.wire_tables import Steering, steering_of
-from frazil.ingest.wire_walk import (
+from frazil.ingest.otlp.scan_tables import Steering, steering_of
+from frazil.ingest.otlp.scan_walk import (
     DEPTH_MAX,
     FIELD_ZERO,
     GROUP,
@@ -37,6 +36,7 @@ from frazil.ingest.wire_walk import (
     cut,
     walk,
 )
+from frazil.ingest.signals import Signal
 
 FAULTS = {
     TRUNCATED: "the message ends inside a field",

@@ -13,15 +13,15 @@ from typing import TypeAlias
 import grpc
 
 from frazil.errors import FrazilError, Unavailable
-from frazil.ingest.access import Access
-from frazil.ingest.answers import response_of
+from frazil.httpd import Access
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.grpc_arrivals import GrpcArrivals
-from frazil.ingest.grpc_calls import Context, refusal_of, refuse
-from frazil.ingest.grpc_messages import unpack
-from frazil.ingest.grpc_services import GrpcServices
-from frazil.ingest.receive import Receiver, count_refused
+from frazil.ingest.grpc.compression import unpack
+from frazil.ingest.grpc.deadlines import GrpcArrivals
+from frazil.ingest.grpc.errors import Context, refusal_of, refuse
+from frazil.ingest.grpc.reflection import GrpcServices
+from frazil.ingest.receiver import Receiver, count_refused
 from frazil.ingest.signals import Signal
+from frazil.ingest.status_codes import response_of
 
 Handler: TypeAlias = grpc.RpcMethodHandler
 

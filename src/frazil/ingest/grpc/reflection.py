@@ -16,9 +16,9 @@ from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from frazil.errors import Malformed, Overloaded, TooLarge, Unavailable
 from frazil.ingest.config import KiB
-from frazil.ingest.grpc_arrivals import GrpcArrivals
-from frazil.ingest.grpc_calls import Context, refusal_of, refuse
-from frazil.ingest.grpc_messages import unpack
+from frazil.ingest.grpc.compression import unpack
+from frazil.ingest.grpc.deadlines import GrpcArrivals
+from frazil.ingest.grpc.errors import Context, refusal_of, refuse
 from frazil.ingest.signals import SERVICES
 
 M = TypeVar("M", bound=Message)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 from frazil.errors import Malformed
-from frazil.ingest.bodies import ENCODINGS
-from frazil.ingest.http_answers import TYPES, Headers, Refusal
+from frazil.httpd import Headers, Receive, Refusal, Scope
+from frazil.ingest.http.responses import TYPES
+from frazil.ingest.otlp.decompress import ENCODINGS
 from frazil.ingest.signals import Signal
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 PATHS = {signal.path: signal for signal in Signal}
 

@@ -18,13 +18,12 @@ from typing import Literal, TypeVar
 from blake3 import blake3
 
 from frazil import tracing
-from frazil.errors import FrazilError, Overloaded, TooLarge
+from frazil.errors import FrazilError, Overloaded, TooLarge, reason_of
 from frazil.ingest.admission import Gate
-from frazil.ingest.answers import reason_of
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.otlp_json import protobuf_of_json
+from frazil.ingest.otlp.json import protobuf_of_json
+from frazil.ingest.otlp.scan import Scanned, prune, scan
 from frazil.ingest.signals import Signal
-from frazil.ingest.wire import Scanned, prune, scan
 from frazil.log import DIGEST_BYTES, Log, Record, TopicConfig, append_of_records
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock

@@ -7,8 +7,6 @@ and the headers that let web pages of allowed origins read an answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import grpc
@@ -16,10 +14,8 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from frazil.errors import FrazilError, Unauthenticated
-from frazil.ingest.answers import codes_of, json_of, retry_after_s, status_of
-from frazil.ingest.answers import reason_of as reason_of_error
-
-Headers = list[tuple[bytes, bytes]]
+from frazil.httpd import PREFLIGHT_AGE_S, Answer, Headers, Refusal
+from frazil.ingest.status_codes import codes_of, json_of, retry_after_s, status_of
 
 PROTOBUF = b"application/x-protobuf"
 JSON = b"application/json"
@@ -36,37 +32,12 @@ CODES = {
 }
 """What a `Refusal` is called in the `Status` that is its body."""
 
-PREFLIGHT_AGE_S = 7200
-"""How long a browser may remember that it may send; the longest that all of them heed."""
 HEADER_NAMES = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z, \t-]+")
-
-
-class Refusal(Exception):
-    """A request that HTTP has a number of its own for."""
-
-    def __init__(self, status: HTTPStatus, message: str, *headers: tuple[bytes, bytes]) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = headers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """All that goes back to the client."""
-
-    status: int
-    headers: Headers
-    body: bytes = b""
 
 
 def answer_of_message(message: Message, content_type: bytes) -> Answer:
     """The answer to a request that was taken in."""
     return _answer(HTTPStatus.OK, message, content_type, [])
-
-
-def reason_of(error: FrazilError | Refusal) -> str:
-    """One word for metrics, as in `not_found`."""
-    return error.status.name.lower() if isinstance(error, Refusal) else reason_of_error(error)
 
 
 def answer_of_error(error: FrazilError | Refusal, content_type: bytes | None) -> Answer:
@@ -92,23 +63,6 @@ def _answer(status: int, message: Message, content_type: bytes, headers: Headers
     return Answer(status=status, headers=[(b"content-type", content_type), *headers], body=body)
 
 
-def encode_answer(answer: Answer, default_headers: Headers) -> bytes:
-    """An answer that is the last one of its connection, as bytes."""
-    status = HTTPStatus(answer.status)
-    headers = [
-        *default_headers,
-        *answer.headers,
-        (b"content-length", b"%d" % len(answer.body)),
-        (b"connection", b"close"),
-    ]
-    first = b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode())
-    return first + encode_headers(headers) + b"\r\n" + answer.body
-
-
-def encode_headers(headers: Headers) -> bytes:
-    return b"".join(b"%s: %s\r\n" % header for header in headers)
-
-
 def answer_to_preflight(requested_headers: bytes | None) -> Answer:
     """Tell a browser what a page may send. Whether it may at all is in `cors_headers`."""
     headers = [
@@ -118,21 +72,3 @@ def answer_to_preflight(requested_headers: bytes | None) -> Answer:
     if requested_headers is not None and HEADER_NAMES.fullmatch(requested_headers):
         headers.append((b"access-control-allow-headers", requested_headers))
     return Answer(status=HTTPStatus.NO_CONTENT, headers=headers)
-
-
-def cors_headers(origin: bytes | None, allowed_origins: Sequence[str]) -> Headers:
-    """Let the page that asks read the answer, if it is from one of the allowed origins."""
-    if origin is None:
-        return []
-    headers = [(b"vary", b"Origin")]
-    if any(_is_allowed(origin.decode("latin-1"), allowed) for allowed in allowed_origins):
-        headers.append((b"access-control-allow-origin", origin))
-        headers.append((b"access-control-expose-headers", b"Retry-After"))
-    return headers
-
-
-def _is_allowed(origin: str, allowed: str) -> bool:
-    if not allowed.endswith(":*"):
-        return allowed in ("*", origin)
-    host, any_port = allowed[: -len(":*")], r"(:\d+)?"
-    return re.fullmatch(re.escape(host) + any_port, origin, re.ASCII) is not None

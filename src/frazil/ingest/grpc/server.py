@@ -8,12 +8,12 @@ from contextlib import ExitStack
 import grpc
 
 from frazil.errors import Unavailable
-from frazil.ingest.access import Access
+from frazil.httpd import Access
 from frazil.ingest.config import IngestConfig, KiB
-from frazil.ingest.grpc_arrivals import GrpcArrivals
-from frazil.ingest.grpc_exports import GrpcExports
-from frazil.ingest.grpc_services import GrpcServices
-from frazil.ingest.receive import Receiver
+from frazil.ingest.grpc.deadlines import GrpcArrivals
+from frazil.ingest.grpc.exports import GrpcExports
+from frazil.ingest.grpc.reflection import GrpcServices
+from frazil.ingest.receiver import Receiver
 
 GRPC_LOGGER = "grpc._cython.cygrpc"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from frazil.ingest.wire_walk import (
+from frazil.ingest.otlp.scan_walk import (
     BYTES,
     CARRIER,
     COUNT,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import grpc
 
 from frazil.errors import FrazilError, Unavailable
-from frazil.ingest.answers import codes_of, status_of
+from frazil.ingest.status_codes import codes_of, status_of
 
 logger = logging.getLogger(__name__)
 

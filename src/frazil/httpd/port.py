@@ -15,9 +15,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from frazil.errors import Unavailable
-from frazil.ingest.access import Access
-from frazil.ingest.http_connection import IDLE_TIMEOUT_S, Connections, HttpConnection, Manners
-from frazil.ingest.http_request import Receive, Scope, Send
+from frazil.httpd.auth import Access
+from frazil.httpd.connection import IDLE_TIMEOUT_S, Connections, HttpConnection, Manners
+from frazil.httpd.responses import Receive, Scope, Send
 
 BACKLOG = 1024
 """Connections that the system holds until they are accepted."""

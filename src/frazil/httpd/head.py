@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from frazil.errors import Malformed
-from frazil.ingest.http_answers import Headers, Refusal, encode_headers
+from frazil.httpd.responses import Headers, Refusal, encode_headers
 
 HEAD_BYTES_MAX = 32 * 1024
 """All headers of a request; those of an exporter, token included, take about one of these."""
