@@ -193,8 +193,8 @@ def bench_rates() -> Iterator[Case]:
 START = """
 import json, sys, time
 begin = time.perf_counter()
-from frazil.model.columns.decode import decode
-from frazil.model.columns.telemetry import Request
+from frazil.model.arrow import decode
+from frazil.model.arrow.types import Request
 imported = time.perf_counter()
 for signal, body in json.loads(sys.argv[1]).items():
     decode(signal, [Request(partition=0, offset=0, ingest_time_ms=0, body=bytes.fromhex(body))])

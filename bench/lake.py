@@ -61,7 +61,7 @@ STOCK_FILES = 8
 SAMPLE_S = 0.25
 GiB = 1 << 30
 MiB = 1 << 20
-WORKERS = b"-m\0frazil.lake.workers"
+WORKERS = b"-m\0frazil.lake.spark.fork_server"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 CLOCK = SystemClock()
 

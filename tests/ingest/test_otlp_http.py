@@ -490,7 +490,7 @@ def test_what_breaks_is_503_and_logged_once(
     """An error that nobody foresaw is ours, and the sender may try again."""
     refused = {"signal": "logs", "transport": "http", "reason": "unavailable"}
     before = REFUSED_REQUESTS.value(**refused)
-    monkeypatch.setattr("frazil.ingest.http_exports.response_of", lambda *_: 1 / 0)
+    monkeypatch.setattr("frazil.ingest.http.exports.response_of", lambda *_: 1 / 0)
     with caplog.at_level(logging.INFO):
         client.send(post(fresh()))
         reply = client.reply()

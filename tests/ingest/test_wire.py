@@ -556,7 +556,7 @@ def test_threads_may_scan_at_once() -> None:
 
 def test_it_runs_where_nothing_can_be_written() -> None:
     """Without a folder for the compiled code, the scanner is compiled by each process."""
-    importing = "from frazil.ingest.wire_walk import walk; print(walk.stats.cache_path)"
+    importing = "from frazil.ingest.otlp.scan_walk import walk; print(walk.stats.cache_path)"
     nowhere = os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}
     done = subprocess.run(
         [sys.executable, "-c", importing], env=nowhere, capture_output=True, text=True

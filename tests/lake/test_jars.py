@@ -75,6 +75,6 @@ def test_the_room_opens_without_spark() -> None:
     """What a node imports of the lake brings neither PySpark nor PyIceberg: they may be missing."""
     program = (
         "import sys; sys.modules['pyspark'] = sys.modules['pyiceberg'] = None\n"
-        "import frazil.lake.config, frazil.lake.jars, frazil.lake.session\n"
+        "import frazil.lake.config, frazil.lake.spark.jars, frazil.lake.spark.session\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

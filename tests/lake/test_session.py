@@ -177,7 +177,7 @@ def test_it_ends_with_its_owner(tmp_path: Path) -> None:
         "import signal\n"
         "from pathlib import Path\n"
         "from frazil.lake.config import LakeConfig\n"
-        "from frazil.lake.session import Session\n"
+        "from frazil.lake.spark.session import Session\n"
         "session = Session(LakeConfig(), {}, Path('scratch'))\n"
         "session.spark()\n"
         "print(session.pid, flush=True)\n"

@@ -100,7 +100,7 @@ def test_markers_are_no_requests() -> None:
 
 READ = """
 import pickle, sys
-from frazil.lake.slices import requests_of
+from frazil.lake.append.slice import requests_of
 planned = pickle.load(sys.stdin.buffer)
 for some in requests_of(planned, planned.origin.read()):
     for request in some:

@@ -1,6 +1,6 @@
 """The slow, obvious decoder: protobuf parses, and plain Python walks the objects.
 
-What `frazil.model.columns.decode` gives must be this, row for row. Nothing of its code is used
+What `frazil.model.arrow.decode` gives must be this, row for row. Nothing of its code is used
 here.
 """
 

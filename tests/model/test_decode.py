@@ -612,7 +612,7 @@ def test_threads_may_decode_at_once() -> None:
 )
 def test_where_compiled_code_is_kept(locators: str, wanted: str) -> None:
     """Beside the source, for the next process; where nothing can be written, nowhere."""
-    importing = "from frazil.model.columns.decode_walk import walk; print(walk.stats.cache_path)"
+    importing = "from frazil.model.arrow.decoder.walk import walk; print(walk.stats.cache_path)"
     done = subprocess.run(
         [sys.executable, "-c", importing],
         env=os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": locators},
@@ -625,18 +625,20 @@ def test_where_compiled_code_is_kept(locators: str, wanted: str) -> None:
 
 WAITING = """
 import sys
-from frazil.model.columns import decode_lay, decode_types, decode_walk, warm
+from frazil.model.arrow import warm
+from frazil.model.arrow.decoder import buffers, walk
+from frazil.model.arrow.decoder.values import value_types
 warm()
 functions = {
     name: each
-    for room in (decode_lay, decode_types, decode_walk)
+    for room in (buffers, value_types, walk)
     for name, each in vars(room).items()
     if hasattr(each, "stats") and each.stats.cache_path
 }
 assert len(functions) > 10, functions
 print(*(name for name, each in functions.items() if len(each.signatures) != 1))
 from random import Random
-from frazil.model.columns.decode import decode, decode_numbered
+from frazil.model.arrow import decode, decode_numbered
 from tests.model.requests import Writer, numbered
 for signal in ("logs", "traces", "metrics"):
     writer = Writer(Random(2), wildness=0.5)
@@ -659,7 +661,7 @@ def test_a_change_of_any_source_is_compiled(tmp_path: Path) -> None:
     """What is kept on disk was made from these sources, all of them."""
     shutil.copytree(SOURCE, tmp_path / "frazil", ignore=shutil.ignore_patterns("__pycache__"))
     code = (
-        "import numpy, frazil.model.columns.decode_lay as lay;"
+        "import numpy, frazil.model.arrow.decoder.buffers as lay;"
         "lay.lay_chain(numpy.zeros(8, numpy.int64), 0, 1);"
         "print(sum(lay.lay_chain.stats.cache_hits.values()))"
     )
@@ -675,6 +677,6 @@ def test_a_change_of_any_source_is_compiled(tmp_path: Path) -> None:
         return int(done.stdout)
 
     assert (hits(), hits()) == (0, 1)
-    with (tmp_path / "frazil" / "model" / "columns" / "decode_sort.py").open("a") as file:
+    with (tmp_path / "frazil" / "model" / "arrow" / "decoder" / "values" / "sort_keys.py").open("a") as file:
         file.write("# changed\n")
     assert hits() == 0

@@ -164,7 +164,7 @@ import sys, threading
 from contextlib import suppress
 from frazil.errors import Unavailable
 from frazil.model import SystemClock
-from frazil.model.columns import TABLES
+from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from tests.query.build import log, piece_of
 rows = [log(at, body="abc def " * 20) for at in range(2000)]

@@ -117,7 +117,7 @@ class Sealer:
 
     def _may_go(self, partition: HotPartition) -> bool:
         """Beside a lake, its oldest file only when queries get those rows from there. Then they
-        are in every answer: see `frazil.lake.view`."""
+        are in every answer: see `frazil.lake.scan.view`."""
         if self._held is None:
             return True
         source = partition.source

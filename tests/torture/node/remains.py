@@ -19,8 +19,8 @@ STAYS_S_MAX = 60.0
 """A process that is there so long after its node will not go by itself."""
 KINDS = {
     "spark": b"org.apache.spark.deploy.SparkSubmit",
-    "task": b"frazil.lake.workers",
-    "worker": b"frazil.query.worker",
+    "task": b"frazil.lake.spark.fork_server",
+    "worker": b"frazil.query.run.worker_main",
 }
 """What the command line of a child has in it."""
 

@@ -1,6 +1,6 @@
 """The process that Spark makes its Python processes from, by forking it.
 
-    python -m frazil.lake.workers
+    python -m frazil.lake.spark.fork_server
 
 Spark starts it, once for each kind of work. Beside Spark's own it does two things that tasks would
 wait for otherwise. It imports what they need, and loads what is compiled, for all of them. And it

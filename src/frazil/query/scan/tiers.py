@@ -1,8 +1,8 @@
 """Tiers: the rows of a table at one moment, those of the hot tier and those of the lake.
 
 The hot tier's pieces are taken first, then the lake's view; of the pieces count the rows that the
-view does not hold. Why every row is there once: see `frazil.lake.view`. What takes the place of the
-hot tier for other topics than telemetry: see `frazil.lake.topic_tables`.
+view does not hold. Why every row is there once: see `frazil.lake.scan.view`. What takes the place of the
+hot tier for other topics than telemetry: see `frazil.lake.read.topic_tables`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Tiers:
             return {}
         others = {as_of.name: as_of for as_of in spelled.as_ofs}
         both = {name: others[name].table if name in others else name for name in tables}
-        hot = self._snapshot()  # first: see frazil.lake.view
+        hot = self._snapshot()  # first: see frazil.lake.scan.view
         view = None if self._lake is None else self._lake.pin()
         found = {
             table: (tuple(hot.get(table, ())), None if view is None else view.tables.get(table))
