@@ -29,7 +29,7 @@ from bench.ingest import request_of as log_request_of
 from frazil.model.arrow.decoder.decode import TABLE_OF, decode
 from frazil.model.arrow.schemas import TABLES
 from frazil.model.arrow.types import Request
-from tests.model.reference import reference
+from tests.model.arrow.decoder.reference import reference
 
 SPAN_KIND_SERVER = Span.SpanKind.SPAN_KIND_SERVER
 ROUNDS = 7

@@ -49,10 +49,10 @@ JUDGES = re.compile(r"frazil doctor\b")
 ON_FOLDER = re.compile(r"frazil\.open\(|RealDisk\(|frazil .*--data data\b")
 """What needs a folder that no node uses."""
 ELSEWHERE = {
-    ("demo.md", "sh"): "tests/exchange/test_pages.py",
-    ("export-import.md", "sh"): "tests/exchange/test_pages.py",
+    ("demo.md", "sh"): "tests/otlp_files/test_docs_examples.py",
+    ("export-import.md", "sh"): "tests/otlp_files/test_docs_examples.py",
     ("spark.md", "python"): "tests/live/test_spark_docs.py",
-    ("operating.md", "python"): "tests/log/test_repair.py",
+    ("operating.md", "python"): "tests/log/repair/test_repair.py",
 }
 """Blocks of these pages have a test of their own."""
 

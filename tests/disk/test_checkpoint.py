@@ -1,6 +1,6 @@
 """Checkpoints: old or new, never empty, never mixed, whatever happens in between.
 
-That a damaged one is never believed is shown in `tests/contract/test_disk.py`.
+That a damaged one is never believed is shown in `tests/disk/test_disk_contract.py`.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from frazil.model.protobuf.memory import SLACK_BYTES
 from tests.fuzz.corpus import Body, corpus
 from tests.fuzz.mutate import bend, scribble
 from tests.fuzz.wire import Fence
-from tests.model.reference import differences, reference
-from tests.model.requests import Writer, numbered
+from tests.model.arrow.decoder.reference import differences, reference
+from tests.model.arrow.requests import Writer, numbered
 
 CALL_BYTES = 60_000
 """Of the requests of one call; the fence takes a little more."""

@@ -22,8 +22,8 @@ from frazil.model.arrow.decoder.decode import decode
 from frazil.model.arrow.encoder.encode import encode
 from frazil.model.arrow.types import Request
 from tests.fuzz.wire import POINTS, is_log_record, is_span
-from tests.model.reference import INT32_MAX, is_same, parsed
-from tests.model.requests import Writer
+from tests.model.arrow.decoder.reference import INT32_MAX, is_same, parsed
+from tests.model.arrow.requests import Writer
 
 CALL_BYTES = 60_000
 """Of the requests of one call."""

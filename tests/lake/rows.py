@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from frazil.disk import Disk
 from frazil.lake.files.writer import WrittenFile
 from frazil.model.arrow import TABLE_OF, TABLES, DeadLetter, Request, decode
-from tests.model.requests import Writer
+from tests.model.arrow.requests import Writer
 from tests.sim.disk import SimDisk
 
 SIGNALS = ("logs", "traces", "metrics")

@@ -25,7 +25,7 @@ from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
-from tests.lake.topic_world import run_here
+from tests.lake.read.topic_tables import run_here
 
 CLOCK = SystemClock()
 WAIT_S = 120

@@ -35,9 +35,9 @@ from frazil.lake.tables.tables import create_table
 from frazil.log import Log, TopicConfig
 from frazil.model import SystemRand
 from tests.clients.flaky import IDLE_SECONDS_MAX
-from tests.lake.tables_made import without
-from tests.lake.test_append import CLOCK, World, expected, run_here
-from tests.lake.test_maintain import do_here
+from tests.lake.append.test_appender import CLOCK, World, expected, run_here
+from tests.lake.maintain.test_maintenance import do_here
+from tests.lake.table_builder import without
 from tests.live.rest_proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
 from tests.live.rest_server import RestServer
 from tests.pages import blocks_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.demo.records import Sent
-from tests.serve.api import Served, served
+from tests.serve.served import Served, served
 from tests.serve.shop import send_shop
 
 

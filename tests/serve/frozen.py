@@ -10,7 +10,7 @@ from pyiceberg.types import StringType
 from frazil.disk import RealDisk
 from frazil.lake import open_catalog
 from frazil.log import Log, TopicConfig
-from tests.lake.test_append import CLOCK, ROWS, SMALL, World
+from tests.lake.append.test_appender import CLOCK, ROWS, SMALL, World
 
 ROUNDS = (40, 30, 20)
 """Requests of each commit."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.cli.test_asking import wait_for
+from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import COMMAND, Node
 from tests.ui import browser as browsers
 from tests.ui.watched import watched

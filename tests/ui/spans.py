@@ -7,7 +7,7 @@ import time
 import urllib.request
 from typing import Any
 
-from tests.cli.test_asking import wait_for
+from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import Node
 
 TIMEOUT_S = 30

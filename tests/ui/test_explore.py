@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import frazil
-from tests.cli.test_asking import wait_for
+from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import Node
 from tests.ui.watched import eventually, violations, watched
 

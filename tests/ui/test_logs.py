@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.cli.test_asking import wait_for
+from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import Node
 from tests.ui.otlp import log, send_logs
 from tests.ui.watched import eventually, violations, watched

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.cli import shop
-from tests.cli.test_asking import wait_for
+from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import Node
 from tests.ui.watched import eventually, is_seamless, violations, watched
 

@@ -15,7 +15,7 @@ from random import Random
 
 from frazil.log import Log, Record, append_of_records
 from tests.conformance.cases import NOW_NS, log, logs, metric, metrics, span, spans
-from tests.model.requests import POOL_SIZE_SMALL, Writer
+from tests.model.arrow.requests import POOL_SIZE_SMALL, Writer
 
 DAY_NS = 86_400 * 10**9
 NOW_MS = NOW_NS // 10**6

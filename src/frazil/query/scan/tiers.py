@@ -1,8 +1,8 @@
 """Tiers: the rows of a table at one moment, those of the hot tier and those of the lake.
 
 The hot tier's pieces are taken first, then the lake's view; of the pieces count the rows that the
-view does not hold. Why every row is there once: see `frazil.lake.scan.view`. What takes the place of the
-hot tier for other topics than telemetry: see `frazil.lake.read.topic_tables`.
+view does not hold. Why every row is there once: see `frazil.lake.scan.view`. For other topics than
+telemetry, `frazil.lake.read.topic_tables` takes the place of the hot tier.
 """
 
 from __future__ import annotations

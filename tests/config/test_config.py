@@ -1,0 +1,578 @@
+"""Settings: where they come from, which wins, what is refused, and what is shown of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frazil import cli
+from frazil.config import Config, load, read, reference, settings, shown, template
+from frazil.errors import Malformed
+from frazil.lake import KafkaConfig
+from frazil.serve import comments_of
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test in a folder of its own, with nothing of ours in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for setting in settings():
+        monkeypatch.delenv(setting.variable, raising=False)
+    monkeypatch.delenv("FRAZIL_CONFIG", raising=False)
+
+
+def write(text: str, name: str = "frazil.toml") -> str:
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+def test_without_anything_it_is_the_defaults() -> None:
+    assert load(None, {}, environ={}) == Config()
+
+
+LADDER = [
+    ("", {}, [], {}, 10 << 30, "default"),
+    ("[log]\ndisk_bytes_max = 4_000_000_000", {}, [], {}, 4_000_000_000, "frazil.toml:2"),
+    (
+        "[log]\ndisk_bytes_max = 4_000_000_000",
+        {"FRAZIL_LOG__DISK_BYTES_MAX": "5000000000"},
+        [],
+        {},
+        5_000_000_000,
+        "FRAZIL_LOG__DISK_BYTES_MAX",
+    ),
+    (
+        "[log]\ndisk_bytes_max = 4_000_000_000",
+        {"FRAZIL_LOG__DISK_BYTES_MAX": "5000000000"},
+        ["log.disk_bytes_max=6000000000"],
+        {},
+        6_000_000_000,
+        "flag",
+    ),
+    (
+        "[log]\ndisk_bytes_max = 4_000_000_000",
+        {"FRAZIL_LOG__DISK_BYTES_MAX": "5000000000"},
+        ["log.disk_bytes_max=6000000000"],
+        {"log": {"disk_bytes_max": 7_000_000_000}},
+        7_000_000_000,
+        "flag",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "environ", "sets", "flags", "value", "origin"), LADDER)
+def test_the_stronger_place_wins(
+    text: str,
+    environ: dict[str, str],
+    sets: list[str],
+    flags: dict[str, Any],
+    value: int,
+    origin: str,
+) -> None:
+    """Flag, `--set`, environment, file, default; and it is known which it was."""
+    write(text)
+    loaded = read(None, flags, assignments=sets, environ=environ)
+    (row,) = [each for each in shown(loaded) if each.name == "log.disk_bytes_max"]
+    assert (loaded.config.log.disk_bytes_max, row.value, str(row.origin)) == (value, value, origin)
+
+
+def test_which_file_is_read() -> None:
+    """The one that is named; else that of FRAZIL_CONFIG; else frazil.toml, if it is there."""
+    write("data = 'here'")
+    write("data = 'named'", "named.toml")
+    write("data = 'other'", "other.toml")
+    environ = {"FRAZIL_CONFIG": "other.toml"}
+    assert load("named.toml", {}, environ=environ).data == "named"
+    assert load(None, {}, environ=environ).data == "other"
+    assert load(None, {}, environ={}).data == "here"
+
+
+@pytest.mark.parametrize("name", ["absent.toml", ""])
+def test_a_file_that_is_named_must_be_there(name: str) -> None:
+    with pytest.raises(Malformed, match="cannot be read"):
+        load(None, {}, environ={"FRAZIL_CONFIG": name})
+
+
+def test_the_environment_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAZIL_DATA", "elsewhere")
+    assert load(None, {}).data == "elsewhere"
+
+
+TEXTS = [
+    ("FRAZIL_DATA", "/var/x", "data", "/var/x"),
+    ("FRAZIL_LOG__QUEUE_COUNT_MAX", "12_000", "log.queue_count_max", 12_000),
+    ("FRAZIL_LOG__WHEN_FULL", "drop_oldest", "log.when_full", "drop_oldest"),
+    ("FRAZIL_HOT__ENABLED", "false", "hot.enabled", False),
+    ("FRAZIL_HOT__ENABLED", "True", "hot.enabled", True),
+    (
+        "FRAZIL_INGEST__CORS_ORIGINS",
+        "http://a, http://b",
+        "ingest.cors_origins",
+        ("http://a", "http://b"),
+    ),
+    ("FRAZIL_INGEST__CORS_ORIGINS", "", "ingest.cors_origins", ()),
+    ("FRAZIL_LAKE__TOPICS", '["a,b", "c"]', "lake.topics", ["a,b", "c"]),
+    ("FRAZIL_INGEST__TOKEN_FILE", "tokens", "ingest.token_file", "tokens"),
+    ("FRAZIL_INGEST__TOKEN_FILE", "none", "ingest.token_file", None),
+    (
+        "FRAZIL_LAKE__CATALOG",
+        '{"uri": "u", "s3.x": "y"}',
+        "lake.catalog",
+        {"uri": "u", "s3.x": "y"},
+    ),
+    ("FRAZIL_LAKE__CATALOG__URI", "u", "lake.catalog", {"uri": "u"}),
+    ("FRAZIL_LAKE__CATALOG__S3__PATH_STYLE", "u", "lake.catalog", {"s3.path-style": "u"}),
+    ("FRAZIL_LAKE__CATALOG_NAME", "other", "lake.catalog_name", "other"),
+    ("FRAZIL_LAKE__KAFKA__BROKERS", "b:1", "lake.kafka", KafkaConfig(brokers="b:1")),
+]
+
+
+@pytest.mark.parametrize(("variable", "text", "name", "wanted"), TEXTS)
+def test_texts_become_values(variable: str, text: str, name: str, wanted: object) -> None:
+    """A text of the environment is read as what its setting holds, and is the same in `--set`."""
+    config: Any = load(None, {}, environ={variable: text})
+    for key in name.split("."):
+        config = getattr(config, key)
+    assert config == wanted
+
+
+@pytest.mark.parametrize("setting", settings(), ids=lambda setting: setting.name)
+def test_every_setting_can_be_set_everywhere(setting: Any) -> None:
+    """Its default, written as a text, is the default again; there is no setting without a text."""
+    if setting.default is None:
+        return
+    text = (
+        json.dumps(setting.default)
+        if setting.kind.base in ("list", "map", "switch", "number")
+        else str(setting.default)
+    )
+    base = {"lake": {"kafka": {"brokers": "b:1"}}}
+    assert load(None, base, environ={setting.variable: text}) == load(None, base, environ={})
+    assert load(None, base, assignments=[f"{setting.name}={text}"], environ={}) == load(
+        None, base, environ={}
+    )
+
+
+def test_entries_of_maps_are_joined() -> None:
+    """The stronger place wins for each entry, and the others stay."""
+    write('[lake.catalog]\nuri = "file"\ntype = "rest"\n"s3.region" = "x"\n')
+    config = load(
+        None,
+        {"lake": {"catalog": {"uri": "flag"}}},
+        assignments=["lake.catalog.s3.region=set"],
+        environ={"FRAZIL_LAKE__CATALOG": '{"uri": "environment", "token": "t"}'},
+    )
+    assert config.lake.catalog == {
+        "uri": "flag",
+        "type": "rest",
+        "s3.region": "set",
+        "token": "t",
+    }
+
+
+def test_what_the_file_sets_can_be_taken_back() -> None:
+    write('[lake]\nwarehouse = "/tables"\n')
+    assert load(None, {}, environ={"FRAZIL_LAKE__WAREHOUSE": "none"}).lake.warehouse is None
+
+
+REFUSED = [
+    (
+        "# first\n[log]\nsegment_byte_max = 1",
+        3,
+        "log.segment_byte_max is not a setting; did you mean log.segment_bytes_max?",
+    ),
+    ("log.when_ful = 1", 1, "log.when_ful is not a setting; did you mean log.when_full?"),
+    ("[log]\ngrpc_port = 1", 2, "log.grpc_port is not a setting; did you mean ingest.grpc_port?"),
+    ("grpc_port = 1", 1, "grpc_port is not a setting; did you mean ingest.grpc_port?"),
+    ("dataa = '1'", 1, "dataa is not a setting; did you mean data?"),
+    ("[xyzzy]", 1, "xyzzy is not a table of settings"),
+    (
+        "[lake.catalogue]",
+        1,
+        "lake.catalogue is not a table of settings; did you mean lake.catalog?",
+    ),
+    ("log = 5", 1, "log is a table of settings, not a value"),
+    ("[data]\nx = 1", 1, "data is {'x': 1}; it must be a text"),
+    ("data = 7", 1, "data is 7; it must be a text"),
+    ("[log]\nqueue_count_max = 1.5", 2, "log.queue_count_max is 1.5; it must be a whole number"),
+    ("[log]\nqueue_count_max = true", 2, "log.queue_count_max is true; it must be a whole number"),
+    ("[hot]\nenabled = 1", 2, "hot.enabled is 1; it must be true or false"),
+    (
+        '[log]\nwhen_full = "explode"',
+        2,
+        'log.when_full is \'explode\'; it must be "backpressure" or "drop_oldest"',
+    ),
+    ('[lake]\ntopics = "a"', 2, "lake.topics is 'a'; it must be a list of texts"),
+    ("[lake]\ntopics = [\n  1,\n]", 2, "lake.topics is [1]; it must be a list of texts"),
+    (
+        "[lake]\ncatalog = 'x'",
+        2,
+        "lake.catalog is not what it should be; it must be a table of texts",
+    ),
+    (
+        "[lake.catalog]\na = 'b'\n's3.port' = 9000",
+        3,
+        "lake.catalog.s3.port is 9000; it must be a text, in quotes",
+    ),
+    (
+        "[lake.catalog]\ntoken = 9000",
+        2,
+        "lake.catalog.token is no text; it must be a text, in quotes",
+    ),
+    (
+        "[lake.catalog]\ns3.region = 'x'",
+        2,
+        'lake.catalog.s3 is a table; a name with dots needs quotes: "s3.…"',
+    ),
+    ("\n[lake.kafka]", 2, "lake.kafka is set, and it needs lake.kafka.brokers"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "wanted"), REFUSED)
+def test_a_wrong_file_is_refused(text: str, line: int, wanted: str) -> None:
+    """With the line, and the name that may have been meant."""
+    write(text)
+    with pytest.raises(Malformed) as caught:
+        load(None, {}, environ={})
+    assert str(caught.value) == f"frazil.toml, line {line}: {wanted}"
+
+
+REFUSED_TEXTS = [
+    (
+        "FRAZIL_LOG__DISK_BYTE_MAX",
+        "1",
+        " is not a setting; did you mean FRAZIL_LOG__DISK_BYTES_MAX?",
+    ),
+    (
+        "FRAZIL_LOG_DISK_BYTES_MAX",
+        "1",
+        " is not a setting; did you mean FRAZIL_LOG__DISK_BYTES_MAX?",
+    ),
+    ("FRAZIL_INGEST_HTTP_PORT", "1", " is not a setting; did you mean FRAZIL_INGEST__HTTP_PORT?"),
+    ("FRAZIL_LOG__GRPC_PORT", "1", " is not a setting; did you mean FRAZIL_INGEST__GRPC_PORT?"),
+    ("FRAZIL_DTA", "1", " is not a setting; did you mean FRAZIL_DATA?"),
+    ("FRAZIL_CONFIGS", "1", " is not a setting; did you mean FRAZIL_CONFIG?"),
+    ("FRAZIL_X__Y", "1", " is not a setting"),
+    ("FRAZIL_LAKE__KAFKA", "1", " is not a setting; did you mean FRAZIL_LAKE__KAFKA__BROKERS?"),
+    ("FRAZIL_LOG__QUEUE_COUNT_MAX", "", ": log.queue_count_max is ''; it must be a whole number"),
+    (
+        "FRAZIL_LOG__QUEUE_COUNT_MAX",
+        "64MiB",
+        ": log.queue_count_max is '64MiB'; it must be a whole number",
+    ),
+    (
+        "FRAZIL_LOG__QUEUE_COUNT_MAX",
+        "none",
+        ": log.queue_count_max is 'none'; it must be a whole number",
+    ),
+    ("FRAZIL_HOT__ENABLED", "yes", ": hot.enabled is 'yes'; it must be true or false"),
+    ("FRAZIL_LAKE__TOPICS", "[1]", ": lake.topics is '[1]'; it must be a list of texts"),
+    ("FRAZIL_LAKE__TOPICS", "[", ": lake.topics is '['; it must be a list of texts"),
+    (
+        "FRAZIL_LAKE__CATALOG",
+        '{"token": 7, "a": "secret"}',
+        ": lake.catalog is not what it should be; it must be a table of texts",
+    ),
+    ("FRAZIL_INGEST__TOKEN_FILE", "", ": ingest.token_file is empty; set it, or leave it out"),
+]
+
+
+@pytest.mark.parametrize(("variable", "text", "wanted"), REFUSED_TEXTS)
+def test_a_wrong_variable_is_refused(variable: str, text: str, wanted: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        load(None, {}, environ={variable: text})
+    assert str(caught.value) == f"environment variable {variable}{wanted}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("FRAZIL_URL", "http://127.0.0.1:4320"),
+        ("FRAZIL_TOKEN", "0123456789abcdef"),
+        ("FRAZIL_SERVICE_HOST", "10.0.0.1"),
+        ("FRAZIL_SERVICE_PORT", "4317"),
+        ("FRAZIL_PORT", "tcp://10.0.0.1:4317"),
+        ("FRAZIL_INGEST_HTTP_PORT", "tcp://10.0.0.1:4317"),
+        ("FRAZIL_PORT_4317_TCP_ADDR", "10.0.0.1"),
+        ("FRAZIL_KAFKA_PASSWORD", "x"),
+        ("FRAZILLOG__X", "x"),
+    ],
+)
+def test_variables_of_others_are_left_alone(variable: str, text: str) -> None:
+    """Those for clients, those that Kubernetes sets for a service of our name, and the user's."""
+    assert load(None, {}, environ={variable: text}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("assignment", "wanted"),
+    [
+        (
+            "log.disk_byte_max=1",
+            "log.disk_byte_max is not a setting; did you mean log.disk_bytes_max?",
+        ),
+        ("log.queue_count_max=x", "log.queue_count_max is 'x'; it must be a whole number"),
+        ("log.queue_count_max", "there is no value; write log.queue_count_max=VALUE"),
+        ("log=1", "log is a table of settings, not a value"),
+        ("=1", " is not a setting"),
+    ],
+)
+def test_a_wrong_assignment_is_refused(assignment: str, wanted: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        load(None, {}, assignments=[assignment], environ={})
+    name = assignment.partition("=")[0]
+    assert str(caught.value) == f"flag --set {name}".rstrip() + f": {wanted}"
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    """Nobody has to start ten times to find ten slips."""
+    write("[log]\nsegment_byte_max = 1\nwhen_full = 1\n[ingset]\n")
+    with pytest.raises(Malformed) as caught:
+        load(None, {"hots": 1}, assignments=["a.b=1"], environ={"FRAZIL_X__Y": ""})
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == [
+        "frazil.toml, line 2",
+        "frazil.toml, line 3",
+        "frazil.toml, line 4",
+        "environment variable FRAZIL_X__Y is not a setting",
+        "flag --set a.b",
+        "flag",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "wanted"),
+    [
+        (
+            "[log]\nbatch_bytes_max = 1048576",
+            {},
+            "frazil.toml, line 2: ingest.body_bytes_max (20971520) does not fit into "
+            "log.batch_bytes_max (1048576); lower it or raise the other",
+        ),
+        (
+            "[log]\nbatch_bytes_max = 1048576",
+            {"FRAZIL_INGEST__BODY_BYTES_MAX": "2000000"},
+            "ingest.body_bytes_max (2000000) does not fit into log.batch_bytes_max (1048576); "
+            "lower it or raise the other (log.batch_bytes_max is from frazil.toml, line 2; "
+            "ingest.body_bytes_max is from environment variable FRAZIL_INGEST__BODY_BYTES_MAX)",
+        ),
+        (
+            '[lake.spark]\n"spark.x" = "1"\n"spark.master" = "local"',
+            {},
+            "frazil.toml, line 3: lake.spark has spark.master; set lake.master instead",
+        ),
+        ('data = ""', {}, "frazil.toml, line 1: data is empty; it must name a folder"),
+    ],
+)
+def test_values_that_contradict_say_where_they_are(
+    text: str, environ: dict[str, str], wanted: str
+) -> None:
+    write(text)
+    with pytest.raises(Malformed) as caught:
+        load(None, {}, environ=environ)
+    assert str(caught.value) == wanted
+
+
+@pytest.mark.parametrize("content", [b"a = \xff", b"a = ", b"[a\n"])
+def test_what_is_not_toml(content: bytes) -> None:
+    Path("frazil.toml").write_bytes(content)
+    with pytest.raises(Malformed, match=r"frazil\.toml is not TOML: "):
+        load(None, {}, environ={})
+
+
+def test_windows_line_ends_count_once() -> None:
+    Path("frazil.toml").write_bytes(b"data = 'x'\r\n\r\n[log]\r\nx = 1\r\n")
+    with pytest.raises(Malformed, match=r"line 4: log\.x"):
+        load(None, {}, environ={})
+
+
+SECRETS = """
+[lake.catalog]
+uri = "postgresql://frazil:hush@db.example/catalog"
+credential = "client:hush"
+"s3.secret-access-key" = "hush"
+"s3.region" = "eu"
+[lake.kafka]
+brokers = "b:1"
+[lake.kafka.client]
+"sasl.username" = "frazil"
+"sasl.password" = "env:PASSWORD"
+"ssl.key.password" = "file:password"
+"""
+
+
+def test_secrets_are_not_shown() -> None:
+    """Neither in the table of settings nor in a message; a reference is no secret."""
+    write(SECRETS)
+    write("hush\n", "password")
+    loaded = read(None, {}, environ={"PASSWORD": "hush"})
+    rows = {each.name: each.value for each in shown(loaded) if each.origin.source != "default"}
+    assert rows == {
+        "lake.catalog.uri": "postgresql://frazil:***@db.example/catalog",
+        "lake.catalog.credential": "***",
+        "lake.catalog.s3.secret-access-key": "***",
+        "lake.catalog.s3.region": "eu",
+        "lake.kafka.brokers": "b:1",
+        "lake.kafka.client.sasl.username": "frazil",
+        "lake.kafka.client.sasl.password": "env:PASSWORD",
+        "lake.kafka.client.ssl.key.password": "file:password",
+    }
+
+
+@pytest.mark.parametrize(
+    ("uri", "wanted"),
+    [
+        ("postgresql://db.example:5432/x", "postgresql://db.example:5432/x"),
+        ("postgresql://me@db.example/x", "postgresql://me@db.example/x"),
+        ("postgresql://me:hu/s@h@db.example/x", "postgresql://me:***@db.example/x"),
+        (
+            "postgresql://db/x?user=me&password=hush&ssl=1",
+            "postgresql://db/x?user=me&password=***&ssl=1",
+        ),
+        ("s3://bucket/folder", "s3://bucket/folder"),
+        ("/var/lib/tables", "/var/lib/tables"),
+    ],
+)
+def test_passwords_in_uris_are_not_shown(uri: str, wanted: str) -> None:
+    loaded = read(None, {"lake": {"warehouse": uri}}, environ={})
+    (row,) = [each for each in shown(loaded) if each.name == "lake.warehouse"]
+    assert row.value == wanted
+
+
+def test_references_to_secrets_are_followed() -> None:
+    """Only of secrets: elsewhere such a text may be what it says."""
+    write(SECRETS + '[lake.spark]\n"spark.jars" = "file:/opt/a.jar"\n')
+    write("hush\n", "password")
+    config = load(None, {}, environ={"PASSWORD": "whisper"})
+    assert config.lake.kafka is not None
+    assert config.lake.kafka.client["sasl.password"] == "whisper"
+    assert config.lake.kafka.client["ssl.key.password"] == "hush"
+    assert config.lake.spark == {"spark.jars": "file:/opt/a.jar"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({}, "line 11: lake.kafka.client.sasl.password is env:PASSWORD, and there is no such"),
+        ({"PASSWORD": "x"}, "line 12: .* is file:password, which cannot be read: No such file"),
+    ],
+)
+def test_references_that_lead_nowhere(environ: dict[str, str], wanted: str) -> None:
+    write(SECRETS)
+    with pytest.raises(Malformed, match=wanted):
+        load(None, {}, environ=environ)
+
+
+def uncommented(text: str) -> str:
+    """With the sign of each default taken away."""
+    lines = text.splitlines()
+    return "\n".join(
+        line[1:] if line[:1] == "#" and line[1:2].isalpha() else line for line in lines
+    )
+
+
+def test_the_template_sets_nothing() -> None:
+    """Neither as it is, nor with every default in it taken in."""
+    assert load(write(template()), {}, environ={}) == Config()
+    loaded = read(write(uncommented(template())), {}, environ={})
+    assert loaded.config == Config()
+    have = [setting.keys for setting in settings() if setting.default not in (None, {})]
+    assert list(loaded.values) == [keys for keys in have if keys[:2] != ("lake", "kafka")]
+
+
+def test_the_template_names_everything() -> None:
+    """Also what has no default: as an example, which is TOML when its sign is taken away."""
+    lines = uncommented(template()).splitlines()
+    text = "\n".join(line.removeprefix("#   ") for line in lines)
+    tree = tomllib.loads(text)
+    for setting in settings():
+        below: Any = tree
+        for key in setting.keys:
+            below = below[key]
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    """In a text below its field, which the template and the page are made from."""
+    silent = [
+        each.name for each in settings() if each.keys[-1] not in comments_of(each.table.struct)
+    ]
+    assert not silent
+
+
+def test_the_page_is_up_to_date() -> None:
+    """python -m frazil config reference > docs/configuration.md"""
+    page = ROOT / "docs" / "configuration.md"
+    assert page.read_text(encoding="utf-8") == reference()
+
+
+def test_init_writes_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is there stays, unless forced."""
+    assert cli.main(["init"]) == 0
+    assert load(None, {}, environ={}) == Config()
+    write("data = 'mine'")
+    assert cli.main(["init"]) == 2
+    assert "frazil.toml is there already" in capsys.readouterr().err
+    assert load(None, {}, environ={}).data == "mine"
+    assert cli.main(["init", "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"] == len(settings())
+    assert load(None, {}, environ={}) == Config()
+    assert sorted(path.name for path in Path().iterdir()) == ["frazil.toml"]
+
+
+def test_show_is_toml(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is shown, put into a file, is what is in force."""
+    write('[lake.catalog]\n"s3.region" = "a\\"b"\n[log]\nwhen_full = "drop_oldest"\n')
+    arguments = ["config", "show", "--origin", "--data", "d", "--set", "lake.kafka.brokers=b:1"]
+    assert cli.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert 'log.when_full = "drop_oldest"' in out
+    assert "# frazil.toml:4\n" in out
+    wanted = load(None, {"data": "d", "lake": {"kafka": {"brokers": "b:1"}}})
+    assert load(write(out, "shown.toml"), {}) == wanted
+
+
+def test_show_what_has_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config", "show", "--changed", "--json", "--set", "hot.enabled=false"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "name": "hot.enabled",
+        "value": False,
+        "origin": "flag",
+    }
+
+
+def test_flags_of_up_reach_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong `--set` ends every verb with code 2 before anything is opened."""
+    assert cli.main(["up", "--data", "d", "--set", "log.nothing=1"]) == 2
+    assert (
+        capsys.readouterr().err == "frazil: flag --set log.nothing: log.nothing is not a setting\n"
+    )
+    assert not Path("d").exists()
+
+
+@pytest.mark.parametrize("flag", [["--config", "x.toml"], ["--set", "hot.enabled=false"]])
+def test_settings_of_a_folder_are_not_those_of_a_node(
+    flag: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever asks a node cannot set it: that is said, and not forgotten."""
+    assert cli.main(["flush", "--url", "http://127.0.0.1:1", *flag]) == 2
+    assert "settings of a folder; name it with --data" in capsys.readouterr().err
+
+
+def test_who_reads_may_stop_early() -> None:
+    """`frazil config show | head -1` says nothing on standard error."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "frazil", "config", "reference"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

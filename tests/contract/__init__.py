@@ -1,1 +1,0 @@
-"""One suite for each seam, run over every implementation of it."""

@@ -1,0 +1,98 @@
+"""Rows of telemetry are the same, bit for bit and in the same order, from the table and the log."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from frazil.disk import RealDisk
+from frazil.errors import Conflict, Unavailable
+from frazil.lake.append.appender import Appender
+from frazil.lake.append.log_source import SOURCES, LogFeed
+from frazil.lake.catalog.catalog import open_catalog
+from frazil.lake.config import LakeConfig
+from frazil.lake.read.followers import Followers
+from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.prefetch import ReadLimits
+from frazil.lake.read.table_reader import TableReader
+from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.model import SystemClock
+from tests.lake.maintain.tables import compact
+from tests.lake.read.topic_tables import run_here
+from tests.lake.rows import bodies, rows_of
+
+CLOCK = SystemClock()
+CONFIG = LakeConfig(slice_bytes=20_000)
+COUNT = 20
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def test_rows_are_the_same_from_both(folder: Path) -> None:
+    """Before and after compaction, in windows of any size."""
+    with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
+        for number, (topic, _, signal) in enumerate(SOURCES):
+            log.create_topic(topic, TopicConfig(awaits_lake=True))
+            for body in bodies(signal, number, COUNT):
+                record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
+                log.append(topic, append_of_records([record]))
+        log.append("otlp_logs", append_of_records([record])).result()
+        catalog = open_catalog(CONFIG, folder)
+        Appender.open(
+            LogFeed(log, folder),
+            catalog,
+            CONFIG,
+            run=run_here,
+            clock=CLOCK,
+            rand=random.SystemRandom(),
+        ).append()
+        for topic, table, _ in SOURCES:
+            live = from_log(Tail.open(log, topic))
+            assert len(live) > 5
+            assert from_table(folder, table, ReadLimits()) == live
+            compact(catalog.load_table(f"frazil.{table}"), "compacted")
+            assert from_table(folder, table, ReadLimits(window_bytes=20_000, ahead_files=1)) == live
+            assert from_table(folder, table, ReadLimits()) == live
+        catalog.close()
+
+
+def from_log(tail: Tail) -> list[str]:
+    found: list[pa.RecordBatch] = []
+    offset = 0
+    while (rows := tail.read(0, offset)) is not None:
+        found.append(rows.batch)
+        offset = rows.end
+    tail.close()
+    return [row for batch in found for row in rows_of(batch)]
+
+
+def from_table(folder: Path, table: str, limits: ReadLimits) -> list[str]:
+    reader = TableReader.open(open_catalog(CONFIG, folder), CONFIG, table, limits=limits)
+    found = list(reader.read({0: 0}))
+    reader.close()
+    assert [rows.begin for rows in found] == [0, *(rows.end for rows in found[:-1])]
+    return [row for rows in found for row in rows_of(rows.batch)]
+
+
+def test_each_name_is_open_once(folder: Path) -> None:
+    """By the name of a table or of its topic; closed with the folder."""
+    with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
+        log.create_topic("otlp_logs", TopicConfig())
+        followers = Followers(log, RealDisk(folder), None)
+        with followers.follow("logs", "one", "earliest") as one:
+            with pytest.raises(Conflict, match="open already"):
+                followers.follow("logs", "one", "earliest")
+            with pytest.raises(Conflict, match="open already"):
+                followers.forget("one")
+            assert one.read() is None
+        two = followers.follow("otlp_logs", "one", "earliest")
+        followers.close()
+        assert two.is_closed
+        with pytest.raises(Unavailable):
+            followers.follow("logs", "one", "earliest")

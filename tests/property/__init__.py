@@ -1,1 +1,0 @@
-"""Models against the real thing: whatever Hypothesis does to both, they agree."""
