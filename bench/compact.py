@@ -21,14 +21,13 @@ from bench.shop import Shop
 from frazil.disk import RealDisk
 from frazil.lake import Lake, LakeConfig
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
-from frazil.model import SystemClock
+from frazil.model import GiB, SystemClock
 
 ROUNDS = 24
 """Commits, and so files of each table, before they are joined."""
 BAR = 1.0
 """Times as many rows as Iceberg's procedure."""
 TABLE = "logs"
-GiB = 1 << 30
 HEAP_BYTES = 3 * GiB
 """What the procedure needs for its sort. Our tasks are content with the usual."""
 

@@ -26,7 +26,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from bench.ingest import request_of as log_request_of
-from frazil.model.arrow.decoder.decode import TABLE_OF, decode
+from frazil.model import Signal
+from frazil.model.arrow.decoder.decode import decode
 from frazil.model.arrow.schemas import TABLES
 from frazil.model.arrow.types import Request
 from tests.model.arrow.decoder.reference import reference
@@ -156,7 +157,7 @@ def requests_of(signal: str, size: int, records: int) -> list[Request]:
 
 def decode_peer(signal: str, requests: list[Request]) -> pa.RecordBatch:
     rows, _ = reference(signal, requests, plain=frozenset(range(len(requests))))
-    return pa.RecordBatch.from_pylist(rows, TABLES[TABLE_OF[signal]])
+    return pa.RecordBatch.from_pylist(rows, TABLES[Signal(signal).table])
 
 
 def rate_of(work: Callable[[], object], records: int) -> float:

@@ -38,14 +38,14 @@ from bench.shop import Shop
 from frazil.disk import RealDisk
 from frazil.lake import Appender, LakeConfig, Session
 from frazil.lake.append.appender import Run, Work
-from frazil.lake.append.log_source import SOURCES, LogFeed
+from frazil.lake.append.log_source import LogFeed
 from frazil.lake.append.slice import Source, requests_of
 from frazil.lake.append.task import Written, run_slice
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.spark.jobs import run_on
 from frazil.lake.tables.tables import ensure_table
 from frazil.log import Log, Record, TopicConfig, append_of_records
-from frazil.model import SystemClock
+from frazil.model import GiB, MiB, Signal, SystemClock
 from frazil.model.arrow import TABLES, Request, decode
 
 ROWS = {"logs": 1_600_000, "spans": 800_000}
@@ -59,8 +59,6 @@ BAR_PLAIN = 0.6
 """Of what two processes do without Spark."""
 STOCK_FILES = 8
 SAMPLE_S = 0.25
-GiB = 1 << 30
-MiB = 1 << 20
 WORKERS = b"-m\0frazil.lake.spark.fork_server"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 CLOCK = SystemClock()
@@ -269,7 +267,7 @@ def case(name: str, **facts: object) -> Case:
 
 
 def bench(folder: Path, table: str, rows: int, rounds: int) -> Iterator[Case]:
-    topic, signal = next((topic, signal) for topic, name, signal in SOURCES if name == table)
+    topic, signal = next((each.topic, each) for each in Signal if each.table == table)
     data = (folder / table).absolute()
     config = LakeConfig()
     session = Session(config, spark_settings(config, data), data / "scratch")

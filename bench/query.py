@@ -39,7 +39,7 @@ from bench.shop import BEGIN_NS, HOUR_NS, SERVICES, Shop, trace_id_of
 from frazil.disk import RealDisk
 from frazil.hot import HotConfig, HotTier, HotWorker, Piece
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
-from frazil.model import SystemClock
+from frazil.model import GiB, SystemClock
 from frazil.model.arrow import TABLES, decode
 from frazil.query import Engine, QueryConfig
 from frazil.query.plan.session import processors
@@ -54,7 +54,6 @@ IN_FLIGHT = 32
 """Requests that wait for the log at a time."""
 FILE_ROWS = 1_000_000
 """Of one Parquet file."""
-GiB = 1 << 30
 GROUP_ROWS = 122_880
 """Of one row group: what DuckDB itself writes."""
 PEER_TABLES = ("logs", "spans")

@@ -16,9 +16,9 @@ from typing import Any
 from google.protobuf import message_factory
 
 from frazil.disk import RealDisk
-from frazil.ingest.signals import Signal
+from frazil.ingest.otlp.messages import REQUESTS
 from frazil.log import Log
-from frazil.model import SystemClock
+from frazil.model import Signal, SystemClock
 
 COMMAND = [sys.executable, "-m", "frazil"]
 START_SECONDS_MAX = 120
@@ -133,7 +133,7 @@ def stored(folder: Path) -> dict[Signal, list[Any]]:
 
 
 def _requests(log: Log, signal: Signal) -> list[Any]:
-    parse = message_factory.GetMessageClass(signal.request).FromString
+    parse = message_factory.GetMessageClass(REQUESTS[signal]).FromString
     found = []
     for partition in log.topic(signal.topic).partitions:
         reader = log.reader(signal.topic, "earliest", partition=partition.index)

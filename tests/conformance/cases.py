@@ -15,7 +15,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 
 LOGS, TRACES, METRICS = Signal.LOGS, Signal.TRACES, Signal.METRICS
 INT64_MAX = 2**63 - 1

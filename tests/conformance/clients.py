@@ -11,8 +11,8 @@ from google.protobuf.json_format import Parse
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from frazil.ingest.signals import Signal
 from frazil.ingest.status_codes import RESPONSES
+from frazil.model import Signal
 
 TIMEOUT_S = 60
 DETAILS = "grpc-status-details-bin"

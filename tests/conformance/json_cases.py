@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 
 REQUESTS: dict[Signal, Any] = {
     Signal.LOGS: ExportLogsServiceRequest,

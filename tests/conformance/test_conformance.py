@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from tests.conformance.cases import BODY_BYTES_MAX, CASES, Case
 from tests.conformance.clients import JSON, PROTOBUF, Answer, send_grpc, send_http
 from tests.conformance.http_cases import HTTP_CASES, request_body

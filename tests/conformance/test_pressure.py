@@ -11,13 +11,12 @@ import pytest
 
 from frazil.errors import Overloaded
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.signals import Signal
 from frazil.log import LogConfig
+from frazil.model import MiB, Signal
 from tests.conformance.cases import field, log, logs
 from tests.conformance.clients import JSON, PROTOBUF, Answer, send_grpc, send_http
 from tests.ingest.serving import Serving, serving
 
-MiB = 1024 * 1024
 LOGS = Signal.LOGS
 NUMBERS = itertools.count(1)
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE.value[0]

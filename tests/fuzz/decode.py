@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from frazil.ingest.signals import Signal
-from frazil.model.arrow import NUMBERED_TABLES, TABLE_OF, TABLES, Decode, decode, decode_numbered
+from frazil.ingest.otlp.messages import REQUESTS
+from frazil.model import Signal
+from frazil.model.arrow import NUMBERED_TABLES, TABLES, Decode, decode, decode_numbered
 from frazil.model.arrow.decoder import requests as requests_module
 from frazil.model.arrow.types import Decoded, Request
 from frazil.model.protobuf.memory import SLACK_BYTES
@@ -67,7 +68,7 @@ def fuzz_signal(signal: str, count: int, rand: Random) -> dict[str, Any]:
 
 def calls(signal: str, count: int, rand: Random) -> Iterator[tuple[list[Request], frozenset[int]]]:
     """The requests of each call, and the offsets of those that have no groups."""
-    pool = corpus(Signal(signal).request, rand, CORPUS_COUNT)
+    pool = corpus(REQUESTS[Signal(signal)], rand, CORPUS_COUNT)
     writer = Writer(rand, wildness=rand.choice(WILDNESS))
     written: list[tuple[bytes, bool]] = []
     size = 0
@@ -99,7 +100,7 @@ def call_of(written: list[tuple[bytes, bool]]) -> tuple[list[Request], frozenset
 
 def is_same(signal: str, numbered: Decoded, plain: Decoded) -> bool:
     """Are these the same rows and dead letters, where numbers stand for texts?"""
-    table = TABLE_OF[signal]
+    table = Signal(signal).table
     numbered.batch.validate(full=True)
     return (
         numbered.batch.schema.equals(NUMBERED_TABLES[table])

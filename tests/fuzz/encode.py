@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from frazil.model.arrow.decoder.decode import decode
 from frazil.model.arrow.encoder.encode import encode
 from frazil.model.arrow.types import Request

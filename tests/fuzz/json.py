@@ -26,7 +26,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from frazil.errors import Malformed
 from frazil.ingest.otlp.json import protobuf_of_json
-from frazil.ingest.signals import Signal
+from frazil.ingest.otlp.messages import REQUESTS
+from frazil.model import Signal
 
 DIFFERENCES = {
     "ids": "OTLP writes ids in hex; proto3's JSON has base64 for all bytes",
@@ -43,7 +44,7 @@ DIFFERENCES = {
 """Where Frazil and json_format part, and why. Only `brackets` makes Frazil the milder one."""
 
 CLASSES: dict[Signal, type[Message]] = {
-    signal: GetMessageClass(signal.request) for signal in Signal
+    signal: GetMessageClass(REQUESTS[signal]) for signal in Signal
 }
 EXAMPLES_MAX = 10
 """Disagreements that are kept: enough to see what is wrong."""
@@ -282,7 +283,7 @@ def _kind(field: FieldDescriptor) -> str:
 
 NOTHING = Table(fields=[], keys={})
 MADE: dict[str, Table] = {}
-TABLES = {signal: table_of(signal.request, MADE) for signal in Signal}
+TABLES = {signal: table_of(REQUESTS[signal], MADE) for signal in Signal}
 OTHER_SPELLING = {
     key: known.name if key == known.json_name else known.json_name
     for table in MADE.values()

@@ -21,8 +21,9 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from frazil.errors import Malformed
+from frazil.ingest.otlp.messages import REQUESTS
 from frazil.ingest.otlp.scan import prune, scan
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from tests.fuzz.corpus import BODY_BYTES_MAX, corpus, indexed, read_varint
 from tests.fuzz.mutate import bend
 
@@ -33,7 +34,7 @@ EXAMPLES_MAX = 10
 INT64_MAX = 2**63 - 1
 
 CLASSES: dict[Signal, type[Message]] = {
-    signal: GetMessageClass(signal.request) for signal in Signal
+    signal: GetMessageClass(REQUESTS[signal]) for signal in Signal
 }
 
 
@@ -65,7 +66,7 @@ FENCE = Fence()
 def run(count: int, seed: int) -> dict[str, object]:
     """Bend `count` bodies and compare. Same seed, same bodies."""
     rand = Random(seed)
-    pools = {signal: corpus(signal.request, rand, CORPUS_COUNT) for signal in Signal}
+    pools = {signal: corpus(REQUESTS[signal], rand, CORPUS_COUNT) for signal in Signal}
     signals = list(Signal)
     outcomes: Counter[str] = Counter()
     disagreements: list[str] = []
@@ -82,7 +83,7 @@ def run(count: int, seed: int) -> dict[str, object]:
         if is_whole and number % GROW_EVERY == 0:
             # The first half stays as it is, so that the pool does not wither.
             slot = rand.randrange(len(pool) // 2, len(pool))
-            pool[slot] = indexed(data, signal.request)
+            pool[slot] = indexed(data, REQUESTS[signal])
     return {
         "bodies": count,
         **{outcome: outcomes[outcome] for outcome in OUTCOMES},
@@ -107,7 +108,7 @@ def judge(signal: Signal, data: bytes) -> str:
     except Malformed as error:
         if message is None:
             return "refused"
-        is_group = "groups" in str(error) and has_group(signal.request, data)
+        is_group = "groups" in str(error) and has_group(REQUESTS[signal], data)
         return "refused_groups" if is_group else f"only the scanner refuses: {error}"
     if message is None:
         return "only protobuf refuses"

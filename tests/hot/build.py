@@ -18,14 +18,13 @@ from frazil.hot.config import HotConfig
 from frazil.hot.segment.piece import Piece
 from frazil.hot.tier import SOURCES, HotTier
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
-from frazil.model import Rand
+from frazil.model import KiB, Rand
 from frazil.model.arrow import Decode
 from frazil.model.arrow.schemas import DEAD_LETTERS
 from frazil.model.arrow.types import DeadLetter, Decoded, Request
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk, SimFile, failure
 
-KiB = 1024
 TIME = pa.timestamp("us", tz="UTC")
 ATTRIBUTES = pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))
 LINES = pa.schema(

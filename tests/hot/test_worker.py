@@ -13,7 +13,7 @@ import pytest
 from frazil.disk import RealDisk
 from frazil.hot import HotConfig, HotTier, HotWorker
 from frazil.log import Log, Record, append_of_records
-from frazil.model import Rand, SystemClock
+from frazil.model import KiB, Rand, SystemClock
 from frazil.model.arrow.types import Decoded, Request
 from tests.hot.build import (
     FOLDER,
@@ -26,7 +26,6 @@ from tests.hot.build import (
     places,
 )
 
-KiB = 1024
 QUICK = HotConfig(
     seal_bytes=16 * KiB,
     seal_age_ms=50,

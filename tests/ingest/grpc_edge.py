@@ -24,9 +24,8 @@ from frazil.ingest.grpc.errors import DETAILS_KEY
 from frazil.ingest.grpc.server import OtlpGrpc
 from frazil.ingest.otlp.scan import warm
 from frazil.ingest.receiver import Receiver
-from frazil.ingest.signals import Signal
 from frazil.log import Log
-from frazil.model import SystemClock
+from frazil.model import Signal, SystemClock
 
 T = TypeVar("T")
 LoopKind = Literal["asyncio", "uvloop"]

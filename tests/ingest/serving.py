@@ -15,9 +15,9 @@ import uvloop
 
 from frazil.disk import RealDisk
 from frazil.httpd import Access
-from frazil.ingest import IngestConfig, Otlp, Signal
+from frazil.ingest import IngestConfig, Otlp
 from frazil.log import Log, LogConfig
-from frazil.model import SystemClock
+from frazil.model import Signal, SystemClock
 
 T = TypeVar("T")
 

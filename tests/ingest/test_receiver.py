@@ -32,16 +32,14 @@ from frazil.ingest.receiver import (
     Receiver,
     count_refused,
 )
-from frazil.ingest.signals import Signal
 from frazil.log import Log, LogConfig
 from frazil.metrics import Counter
-from frazil.model import SystemClock
+from frazil.model import MiB, Signal, SystemClock
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 
 T = TypeVar("T")
 LOGS = Signal.LOGS
-MiB = 1024 * 1024
 
 
 class Setting:

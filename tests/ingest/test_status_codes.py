@@ -19,7 +19,6 @@ from frazil.errors import (
     Unresolved,
     reason_of,
 )
-from frazil.ingest.signals import Signal
 from frazil.ingest.status_codes import (
     codes_of,
     json_of,
@@ -28,6 +27,7 @@ from frazil.ingest.status_codes import (
     retry_after_s,
     status_of,
 )
+from frazil.model import Signal
 
 RETRYABLE_HTTP = {429, 502, 503, 504}
 RETRYABLE_GRPC = {

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from frazil.disk import Disk
 from frazil.lake.files.writer import WrittenFile
-from frazil.model.arrow import TABLE_OF, TABLES, DeadLetter, Request, decode
+from frazil.model import Signal
+from frazil.model.arrow import TABLES, DeadLetter, Request, decode
 from tests.model.arrow.requests import Writer
 from tests.sim.disk import SimDisk
 
@@ -35,7 +36,7 @@ def requests_of(signal: str, seed: int, count: int) -> list[Request]:
 def decoded(signal: str, requests: Sequence[Request]) -> tuple[pa.RecordBatch, list[DeadLetter]]:
     """What the decoder makes of them, one by one."""
     found = [decode(signal, [request]) for request in requests]
-    schema = TABLES[TABLE_OF[signal]]
+    schema = TABLES[Signal(signal).table]
     rows = pa.Table.from_batches([each.batch for each in found], schema).combine_chunks()
     (batch,) = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema)]
     return batch, [letter for each in found for letter in each.dead]

@@ -20,9 +20,8 @@ from frazil.lake import lake as filling
 from frazil.lake.append.commit import next_offsets
 from frazil.lake.append.log_source import LogFeed
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import MiB
 from frazil.log import Log, Record, TopicConfig, append_of_records
-from frazil.model import SystemClock
+from frazil.model import MiB, SystemClock
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.lake.read.topic_tables import run_here

@@ -13,9 +13,8 @@ import pytest
 from frazil.disk import RealDisk
 from frazil.errors import Overloaded
 from frazil.log import Log, LogConfig, Record, append_of_records
-from frazil.model import SystemClock
+from frazil.model import MiB, SystemClock
 
-MiB = 1024 * 1024
 CONFIG = LogConfig(segment_bytes_max=MiB, disk_bytes_max=64 * MiB)
 
 

@@ -21,9 +21,8 @@ import pytest
 from isal import isal_zlib
 
 from frazil.disk import RealDisk
-from frazil.ingest.signals import Signal
 from frazil.log import Log
-from frazil.model import Rand, SystemClock
+from frazil.model import MiB, Rand, Signal, SystemClock
 from tests.conformance.cases import log, logs
 from tests.live.http2 import (
     ACK,
@@ -48,7 +47,6 @@ from tests.live.http2 import (
 )
 
 ROOT = Path(__file__).parents[2]
-MiB = 1024 * 1024
 
 SERVE = """
 import json, sys

@@ -20,16 +20,14 @@ import zstandard
 from frazil.httpd.auth import PAUSED_MAX
 from frazil.httpd.connection import REFUSED
 from frazil.httpd.head import HEAD_BYTES_MAX
-from frazil.ingest import IngestConfig, Signal
+from frazil.ingest import IngestConfig
 from frazil.ingest.http.server import TARGET_BYTES_MAX
+from frazil.model import GiB, KiB, MiB, Signal
 from tests.conformance.cases import log, logs
 from tests.ingest.certificates import Certificates, make_certificates
 from tests.ingest.raw_http import JSON, RawClient, chunked, connected, head, post
 from tests.ingest.serving import Serving, inside, serving, soon
 
-KiB = 1024
-MiB = 1024 * KiB
-GiB = 1024 * MiB
 LOGS = Signal.LOGS
 NUMBERS = itertools.count(2_000_000)
 TOKEN = "correct-horse-battery-staple"

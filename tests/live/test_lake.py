@@ -21,11 +21,10 @@ from pyiceberg.table import Table
 import frazil
 from frazil.client import Remote
 from frazil.disk import RealDisk
-from frazil.ingest.signals import Signal
 from frazil.lake import Lake, LakeConfig, Session
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.log import Log, Record, append_of_records
-from frazil.model import SystemClock
+from frazil.model import MiB, Signal, SystemClock
 from tests.clients.node import COMMAND, Node
 from tests.conformance.cases import NOW_NS, log, logs, metric, metrics, span, spans
 from tests.conformance.clients import PROTOBUF, send_http
@@ -36,7 +35,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
 ]
 
-MiB = 1024 * 1024
 CONFIG = LakeConfig(driver_memory_bytes=512 * MiB, flush_age_ms=100)
 ROWS = 4
 """Of a request."""

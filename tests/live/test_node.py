@@ -14,7 +14,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from tests.clients.node import COMMAND, Node, stored
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from tests.clients import programs
 from tests.clients.flaky import Fault, Flaky
 from tests.clients.node import Node, stored

@@ -28,12 +28,12 @@ from frazil.lake.append.log_source import LogFeed
 from frazil.lake.catalog import rest
 from frazil.lake.catalog.catalog import ensure_namespace, open_catalog
 from frazil.lake.catalog.file_io import DurableFileIO
-from frazil.lake.config import LakeConfig, MiB
+from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.maintenance import Maintenance
 from frazil.lake.tables.schema import schema_of, sort_order_of, spec_of
 from frazil.lake.tables.tables import create_table
 from frazil.log import Log, TopicConfig
-from frazil.model import SystemRand
+from frazil.model import MiB, SystemRand
 from tests.clients.flaky import IDLE_SECONDS_MAX
 from tests.lake.append.test_appender import CLOCK, World, expected, run_here
 from tests.lake.maintain.test_maintenance import do_here

@@ -22,11 +22,10 @@ from frazil.log import (
 )
 from frazil.log.log import Floors
 from frazil.log.segment import HEADER_BYTES, decode_segment_header, walk_batches
-from frazil.model import Clock, Rand
+from frazil.model import Clock, KiB, Rand
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk
 
-KiB = 1024
 TOPIC = "t"
 FOLDER = f"log/{TOPIC}/0"
 FIRST = f"{FOLDER}/00000000000000000000.log"

@@ -8,7 +8,8 @@ import pytest
 from frazil.disk import PAYLOAD_BYTES_MAX
 from frazil.errors import Malformed
 from frazil.log import LogConfig, TopicConfig
-from frazil.log.config import PARTITIONS_MAX, MiB
+from frazil.log.config import PARTITIONS_MAX
+from frazil.model import MiB
 
 
 def test_the_defaults_are_in_order() -> None:

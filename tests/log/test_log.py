@@ -28,14 +28,13 @@ from frazil.errors import (
 from frazil.log import DEAD_LETTERS, Log, LogConfig, TopicConfig
 from frazil.log.log import LOCK_NAME
 from frazil.log.retention import LOST
-from frazil.model import Rand
+from frazil.model import KiB, Rand
 from tests.log.build import (
     FIRST,
     SMALL,
     TOPIC,
     WIDE,
     Fatal,
-    KiB,
     add,
     add_each,
     batch,

@@ -29,8 +29,8 @@ from frazil.log import (
     append_of_records,
 )
 from frazil.log.reader import offset_at_time
-from frazil.model import Rand
-from tests.log.build import Fatal, KiB, open_log
+from frazil.model import KiB, Rand
+from tests.log.build import Fatal, open_log
 from tests.sim.clock import SimClock
 from tests.sim.disk import Faults, SimDisk
 

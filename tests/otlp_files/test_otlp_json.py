@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
 from frazil.ingest.otlp.json import protobuf_of_json
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from frazil.otlp_files import json_of_request
 
 TIMES = st.integers(0, 2**63 - 1)

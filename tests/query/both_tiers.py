@@ -29,7 +29,6 @@ CLOCK = SystemClock()
 CONFIG = LakeConfig(slice_bytes=20_000)
 ROWS = 3
 """Of a request."""
-KiB = 1024
 
 
 def run_here(work: Sequence[Work]) -> list[Written]:

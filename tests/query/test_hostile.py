@@ -16,13 +16,13 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from frazil.model import MiB
 from frazil.query.functions.register import OneScene
 from frazil.query.plan.session import open_session
 from tests.query import hostile
 from tests.query.hostile_run import MEMORY_BYTES_MAX, SECRET, TIMEOUT_MS, TIMEOUT_MS_ELSE
 
 ROOT = Path(__file__).parents[2]
-MiB = 1024 * 1024
 GRACE_S = 8.0
 """One second is what we promise; the rest is for a machine that has other things to do. What got
 away would go on for minutes."""

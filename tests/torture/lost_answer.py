@@ -19,8 +19,7 @@ from typing import Literal
 import grpc
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from frazil.ingest.signals import Signal
-from frazil.model import Rand
+from frazil.model import Rand, Signal
 from tests.clients.flaky import Fault, Flaky
 from tests.clients.node import Node, stored
 from tests.torture.checker import Verdict

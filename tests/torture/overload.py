@@ -24,12 +24,11 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from frazil.ingest.signals import Signal
+from frazil.model import MiB, Signal
 from tests.clients.node import Node, stored
 from tests.torture.checker import Verdict
 from tests.torture.report import Report
 
-MiB = 1024 * 1024
 SYNC_MS = 100
 GROUP_BYTES = 1 * MiB
 IN_FLIGHT_BYTES = 40 * MiB

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import frazil
-from frazil.ingest.signals import Signal
-from frazil.model import Rand, SystemClock
+from frazil.model import Rand, Signal, SystemClock
 from tests.clients.node import Node, stored
 from tests.conformance.cases import NOW_NS, log, logs, metric, metrics, span, spans
 from tests.torture.checker import Verdict

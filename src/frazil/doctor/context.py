@@ -12,10 +12,7 @@ from frazil.config import Config
 from frazil.disk import RealDisk
 from frazil.doctor.finding import Finding
 from frazil.log import LOCK_NAME
-from frazil.model import Clock
-
-GiB = 1024**3
-MiB = 1024**2
+from frazil.model import Clock, GiB, MiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

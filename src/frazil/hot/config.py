@@ -5,9 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from frazil.errors import Malformed
-
-MiB = 1024 * 1024
-GiB = 1024 * MiB
+from frazil.model import GiB, MiB
 
 
 class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

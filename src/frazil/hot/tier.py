@@ -27,17 +27,13 @@ from frazil.hot.segment.segments import Shelf
 from frazil.hot.visible import Shown, Snapshot
 from frazil.log import Log, Partition, Topic
 from frazil.metrics import Counter, Gauge
-from frazil.model import NS_PER_MS, Clock
+from frazil.model import NS_PER_MS, Clock, Signal
 from frazil.model.arrow import Decode
 
 logger = logging.getLogger(__name__)
 
 FOLDER = "hot"
-SOURCES = (
-    Source(topic="otlp_logs", table="logs", signal="logs"),
-    Source(topic="otlp_spans", table="spans", signal="traces"),
-    Source(topic="otlp_metrics", table="metrics", signal="metrics"),
-)
+SOURCES = tuple(Source(topic=signal.topic, table=signal.table, signal=signal) for signal in Signal)
 PRESSURE = 0.5
 """Above this share of the memory allowed, the largest open segment is sealed early."""
 

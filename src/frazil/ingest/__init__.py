@@ -4,7 +4,6 @@
     config.py        IngestConfig
     ports.py         Otlp: both ports, open
     receiver.py      Receiver: the path of a request to the log and back
-    signals.py       Signal: logs, traces, metrics, and what each is called where
     status_codes.py  what each error is called on the wire
     totals.py        what was taken in and refused since the start
 
@@ -18,13 +17,11 @@ Everything here belongs to the event loop; the log's writer thread answers it by
 from frazil.ingest.config import IngestConfig, is_loopback
 from frazil.ingest.otlp.scan import warm
 from frazil.ingest.ports import Otlp
-from frazil.ingest.signals import Signal
 from frazil.ingest.totals import Totals, refused_by_reason, requests_by_transport, totals_of
 
 __all__ = [
     "IngestConfig",
     "Otlp",
-    "Signal",
     "Totals",
     "is_loopback",
     "refused_by_reason",

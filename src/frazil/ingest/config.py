@@ -7,9 +7,7 @@ import ipaddress
 import msgspec
 
 from frazil.errors import Malformed
-
-KiB = 1024
-MiB = 1024 * KiB
+from frazil.model import MiB
 
 PORT_MAX = 65535
 

@@ -23,10 +23,9 @@ from frazil.ingest.admission import Gate
 from frazil.ingest.config import IngestConfig
 from frazil.ingest.otlp.json import protobuf_of_json
 from frazil.ingest.otlp.scan import Scanned, prune, scan
-from frazil.ingest.signals import Signal
 from frazil.log import DIGEST_BYTES, Log, Record, TopicConfig, append_of_records
 from frazil.metrics import Counter, Histogram
-from frazil.model import NS_PER_MS, Clock
+from frazil.model import NS_PER_MS, Clock, Signal
 
 T = TypeVar("T")
 Transport = Literal["grpc", "http"]

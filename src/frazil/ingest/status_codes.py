@@ -32,7 +32,7 @@ from frazil.errors import (
     Unavailable,
     Unresolved,
 )
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 
 ANSWERS: dict[type[FrazilError], tuple[int, grpc.StatusCode]] = {
     Rejected: (400, grpc.StatusCode.INVALID_ARGUMENT),

@@ -13,7 +13,7 @@ from frazil.ingest.receiver import (
     REFUSED_REQUESTS,
     TRANSPORTS,
 )
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,7 @@ import msgspec
 
 from frazil.errors import Malformed
 from frazil.lake.kafka_config import KafkaConfig
-
-MiB = 1024 * 1024
-GiB = 1024 * MiB
+from frazil.model import GiB, MiB
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """Names that need no quotes in any engine that reads the tables."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.lake.append.log_source import SOURCES
+from frazil.model import Signal
 
 OWN_SETTINGS = {
     "bootstrap.servers": "set lake.kafka.brokers instead",
@@ -42,7 +42,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise Malformed("lake.kafka.brokers is empty; it must be HOST:PORT")
         if not self.group:
             raise Malformed("lake.kafka.group is empty; the client needs a name")
-        tables = [table for _, table, _ in SOURCES]
+        tables = [signal.table for signal in Signal]
         for table in self.topics:
             if table not in tables:
                 raise Malformed(
@@ -57,7 +57,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def topic_of(self, table: str) -> str:
         """Where the rows of a table come from."""
-        (usual,) = (topic for topic, name, _ in SOURCES if name == table)
+        (usual,) = (signal.topic for signal in Signal if signal.table == table)
         return self.topics.get(table, usual)
 
     def __repr__(self) -> str:

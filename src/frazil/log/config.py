@@ -8,10 +8,7 @@ import msgspec
 
 from frazil.disk import FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX
 from frazil.errors import Malformed
-
-KiB = 1024
-MiB = 1024 * KiB
-GiB = 1024 * MiB
+from frazil.model import GiB, KiB, MiB
 
 PARTITIONS_MAX = 1024
 """Each partition keeps two open files and a segment that cannot be released."""

@@ -14,7 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from frazil.errors import Malformed, TooLarge
-from frazil.model import arrow
+from frazil.model import Signal, arrow
 from frazil.otlp_files.otlp_json import json_of_request
 
 SIGNALS = ("logs", "traces", "metrics")
@@ -84,7 +84,7 @@ class Line:
 def export_lines(asked: Asked, choice: Choice) -> Iterator[Line]:
     """All rows of a choice, as lines. `TooLarge` when the node cuts what it answers."""
     for signal in choice.signals:
-        for rows in _rows(asked, arrow.TABLE_OF[signal], choice.conditions()):
+        for rows in _rows(asked, Signal(signal).table, choice.conditions()):
             for begin in range(0, rows.num_rows, LINE_ROWS_MAX):
                 yield from _lines(signal, rows.slice(begin, LINE_ROWS_MAX))
 
@@ -94,7 +94,7 @@ def row_count(asked: Asked, choice: Choice) -> int:
     return sum(
         count
         for signal in choice.signals
-        for _, _, _, count in _ranges(asked, arrow.TABLE_OF[signal], choice.conditions())
+        for _, _, _, count in _ranges(asked, Signal(signal).table, choice.conditions())
     )
 
 

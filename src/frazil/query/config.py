@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from frazil.errors import Malformed
+from frazil.model import MiB
 from frazil.results import Limits
-
-MiB = 1024 * 1024
 
 
 class QueryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from frazil.errors import Malformed
-
-KiB = 1024
-MiB = 1024 * KiB
+from frazil.model import MiB
 
 PORT_MAX = 65535
 

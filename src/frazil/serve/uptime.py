@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from frazil.ingest import Signal, Totals, totals_of
+from frazil.ingest import Totals, totals_of
 from frazil.metrics import Counter, Histogram, find, quantile
-from frazil.model import NS_PER_MS, Clock
+from frazil.model import NS_PER_MS, Clock, Signal
 
 WINDOW_S = 10
 """Rates are over so many seconds, or since the start."""

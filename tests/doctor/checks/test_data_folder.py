@@ -10,7 +10,7 @@ import pytest
 
 from frazil.doctor.checks.data_folder import check_folder, check_space, check_sync
 from frazil.doctor.checks.mounts import Mount, mount_of
-from frazil.model import SystemClock
+from frazil.model import MiB, SystemClock
 from tests.doctor.patient import (
     NOBODY,
     Patient,
@@ -21,8 +21,6 @@ from tests.doctor.patient import (
     trouble,
 )
 from tests.sim.clock import SimClock
-
-MiB = 1024 * 1024
 
 
 def test_a_new_folder_is_fine(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from frazil.doctor.checks.limits import check_memory, check_open_files, memory_bytes
+from frazil.model import GiB
 from tests.doctor.patient import Patient, is_well, trouble
-
-GiB = 1024**3
 
 
 @pytest.fixture

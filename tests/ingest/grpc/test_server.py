@@ -25,9 +25,9 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from frazil.errors import Overloaded, Unavailable
 from frazil.ingest.grpc.deadlines import UNREAD
-from frazil.ingest.grpc.reflection import OPEN_COUNT_MAX, REFLECTION_METHODS
+from frazil.ingest.grpc.reflection import OPEN_COUNT_MAX, REFLECTION_METHODS, SERVICES
 from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receipt, Receiver, Transport
-from frazil.ingest.signals import SERVICES, Signal
+from frazil.model import KiB, Signal
 from tests.conformance.cases import log, logs, metric, metrics, span, spans
 from tests.ingest.certificates import make_certificates
 from tests.ingest.grpc_edge import (
@@ -43,7 +43,6 @@ from tests.ingest.grpc_edge import (
 )
 
 Code = grpc.StatusCode
-KiB = 1024
 LIMIT = 64 * KiB
 TOKEN = "correct-horse-battery-staple"
 BEARER = (("authorization", f"Bearer {TOKEN}"),)
@@ -219,7 +218,7 @@ CASES = [
         name="unknown method",
         messages=(BODY,),
         code=Code.UNIMPLEMENTED,
-        method=f"/{SERVICES[Signal.LOGS]}/Import",
+        method=f"/{Signal.LOGS.service}/Import",
         is_told_by_grpc=True,
     ),
     Case(
@@ -659,7 +658,7 @@ def health_of(channel: grpc.Channel, service: str) -> int:
 def test_health(edge: Edge) -> None:
     """Each service is healthy, and others are not known."""
     with edge.channel() as channel:
-        for service in ("", *SERVICES.values()):
+        for service in ("", *SERVICES):
             assert health_of(channel, service) == HealthCheckResponse.SERVING
         with pytest.raises(grpc.RpcError) as error:
             health_of(channel, "some.Service")
@@ -687,7 +686,7 @@ def test_who_watches_health_sees_the_end(tmp_path: Path, loop_kind: LoopKind) ->
     """Serving, then not serving, then the call ends; watchers do not hold up the close."""
     with grpc_edge(tmp_path, loop_kind=loop_kind) as edge, edge.channel() as channel:
         stub = HealthStub(channel)
-        watched = stub.Watch(HealthCheckRequest(service=SERVICES[Signal.TRACES]), timeout=WAIT_S)
+        watched = stub.Watch(HealthCheckRequest(service=Signal.TRACES.service), timeout=WAIT_S)
         unknown = stub.Watch(HealthCheckRequest(service="some.Service"), timeout=WAIT_S)
         assert next(watched).status == HealthCheckResponse.SERVING
         assert next(unknown).status == HealthCheckResponse.SERVICE_UNKNOWN
@@ -737,11 +736,11 @@ def test_reflection(edge: Edge, method: str) -> None:
             channel,
             method,
             ServerReflectionRequest(list_services=""),
-            ServerReflectionRequest(file_containing_symbol=SERVICES[Signal.METRICS]),
+            ServerReflectionRequest(file_containing_symbol=Signal.METRICS.service),
             ServerReflectionRequest(file_containing_symbol="some.Service"),
         )
     names = {service.name for service in listed.list_services_response.service}
-    assert names >= {*SERVICES.values(), "grpc.health.v1.Health"}
+    assert names >= {*SERVICES, "grpc.health.v1.Health"}
     assert len(described.file_descriptor_response.file_descriptor_proto) > 1
     assert unknown.error_response.error_code == Code.NOT_FOUND.value[0]
 

@@ -20,15 +20,15 @@ from frazil.httpd import PREFLIGHT_AGE_S
 from frazil.httpd.auth import Access
 from frazil.httpd.connection import HttpConnection
 from frazil.httpd.head import HEADERS_MAX
-from frazil.ingest import IngestConfig, Signal
+from frazil.ingest import IngestConfig
 from frazil.ingest.admission import IN_FLIGHT
 from frazil.ingest.http.server import OtlpHttp
 from frazil.ingest.receiver import REFUSED_REQUESTS
+from frazil.model import KiB, Signal
 from tests.conformance.cases import log, logs
 from tests.ingest.raw_http import JSON, PROTOBUF, RawClient, chunked, connected, head, post
 from tests.ingest.serving import Serving, inside, serving, soon
 
-KiB = 1024
 LOGS = Signal.LOGS
 NUMBERS = itertools.count(1_000_000)
 

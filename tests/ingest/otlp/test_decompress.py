@@ -22,9 +22,7 @@ from frazil.ingest.otlp.decompress import (
     ZSTD_WINDOW_BYTES_MIN,
     decompress,
 )
-
-KiB = 1024
-MiB = 1024 * KiB
+from frazil.model import KiB, MiB
 
 pack_gzip = partial(gzip.compress, mtime=0)
 """The same at any time, so that every run names its tests alike."""

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from frazil.errors import Malformed
 from frazil.ingest.otlp.json import protobuf_of_json
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from tests.fuzz.json import CLASSES, DIFFERENCES, KINDS, body_of, oracle, run, verdict
 
 LOGS, TRACES, METRICS = Signal.LOGS, Signal.TRACES, Signal.METRICS

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
+from frazil.ingest.otlp.messages import REQUESTS
 from frazil.ingest.otlp.scan import Scanned, prune, scan
 from frazil.ingest.otlp.scan_tables import ID_BYTES, RECORDS, messages_in
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from tests.fuzz import wire as fuzz
 from tests.fuzz.corpus import varint
 
@@ -397,10 +398,10 @@ def test_every_rule_has_a_case() -> None:
     ruled = set()
     for signal in Signal:
         only_in_records = (
-            messages_in(signal.request).keys() - messages_in(signal.request, RECORDS).keys()
+            messages_in(REQUESTS[signal]).keys() - messages_in(REQUESTS[signal], RECORDS).keys()
         )
-        for name in only_in_records | RECORDS & messages_in(signal.request).keys():
-            message = messages_in(signal.request)[name]
+        for name in only_in_records | RECORDS & messages_in(REQUESTS[signal]).keys():
+            message = messages_in(REQUESTS[signal])[name]
             ruled |= {f"{message.name}.{each.name}" for each in message.fields if has_rule(each)}
     assert ruled == set(REJECTED)
 
@@ -414,7 +415,7 @@ def test_what_is_read_twice_has_no_rule_for_single_fields() -> None:
     """The last one of a field counts within one occurrence of its message. That is all there is to
     it as long as messages that protobuf merges have no such fields."""
     for signal in Signal:
-        for message in messages_in(signal.request).values():
+        for message in messages_in(REQUESTS[signal]).values():
             for each in message.fields:
                 if each.message_type is not None and not each.is_repeated:
                     assert not any(
@@ -612,7 +613,7 @@ unknown_fields = st.sampled_from(
     [b"", field(99, 0, b"\x01"), field(2**28, 1, b"\xff" * 8), inside(b"\xff", 77)]
 )
 bodies = st.sampled_from(Signal).flatmap(
-    lambda signal: st.tuples(st.just(signal), messages(signal.request), unknown_fields)
+    lambda signal: st.tuples(st.just(signal), messages(REQUESTS[signal]), unknown_fields)
 )
 
 

@@ -19,12 +19,12 @@ from frazil.lake.append.log_source import LogFeed, LogFiles, read_files
 from frazil.lake.append.slice import Slice, Source
 from frazil.lake.append.task import Target, Written, run_slice, write_slice
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
-from frazil.model.arrow import TABLE_OF, Decode, Decoded, Request, decode
+from frazil.model import MiB, Signal
+from frazil.model.arrow import Decode, Decoded, Request, decode
 from tests.lake.rows import SIGNALS, bodies, decoded, multiset, opened
 from tests.log.build import TOPIC, flipped, open_log, put
 from tests.sim.disk import Faults, SimDisk
 
-MiB = 1 << 20
 DAY_MS = 86_400_000
 LOG = LogConfig(
     segment_bytes_max=64 * 1024,
@@ -50,7 +50,7 @@ def store(log: Log, values: Sequence[bytes]) -> list[Request]:
 
 
 def planned(log: Log, signal: str, folder: str = "", bytes_max: int = 1 << 30) -> list[Slice]:
-    source = Source(table=TABLE_OF[signal], signal=signal, topic=TOPIC, partition=0)
+    source = Source(table=Signal(signal).table, signal=signal, topic=TOPIC, partition=0)
     return LogFeed(log, Path(folder)).plan(source, 0, None, bytes_max)
 
 

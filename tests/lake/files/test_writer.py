@@ -33,8 +33,8 @@ from frazil.lake.files.writer import TableFiles, WrittenFile
 from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import BLOOM_COLUMNS, SORT_COLUMNS, properties_of
 from frazil.lake.tables.schema import schema_of
-from frazil.model import Rand
-from frazil.model.arrow import TABLE_OF, TABLES, decode, decode_numbered
+from frazil.model import Rand, Signal
+from frazil.model.arrow import TABLES, decode, decode_numbered
 from tests.lake.rows import SIGNALS, decoded, multiset, opened, requests_of, rows_of
 from tests.sim.disk import Faults, PowerCut, SimDisk
 
@@ -77,7 +77,7 @@ def test_rows_out_are_rows_in(signal: str, seed: int, monkeypatch: pytest.Monkey
     Each file has one day, and is sorted; of rows that are alike the order stays.
     """
     monkeypatch.setattr(writer, "GROUP_ROWS_MAX", 5)
-    table = TABLE_OF[signal]
+    table = Signal(signal).table
     batch, _ = decoded(signal, requests_of(signal, seed, 25))
     disk = SimDisk()
     files = written(batch, table, disk)
@@ -104,7 +104,7 @@ def test_metrics_are_those_of_pyiceberg(
 ) -> None:
     """What we say of a file is what PyIceberg would have said, and how many are no numbers."""
     monkeypatch.setattr(writer, "GROUP_ROWS_MAX", group_rows)
-    table = TABLE_OF[signal]
+    table = Signal(signal).table
     batch, _ = decoded(signal, requests_of(signal, 7, 30))
     disk = SimDisk()
     for file in written(batch, table, disk):
@@ -177,7 +177,7 @@ def test_numbers_and_the_texts_they_stand_for_make_the_same_files(signal: str) -
     found = []
     for form in (decode, decode_numbered):
         disk = SimDisk()
-        files = TableFiles(disk, file_layout_of(TABLE_OF[signal]), "name")
+        files = TableFiles(disk, file_layout_of(Signal(signal).table), "name")
         batches = [form(signal, requests[at : at + 7]).batch for at in range(0, 60, 7)]
         files.write(batches, sum(batch.nbytes for batch in batches))
         found.append([(file.day, opened(disk, file).read()) for file in files.sync()])
@@ -190,7 +190,7 @@ def test_numbers_and_the_texts_they_stand_for_make_the_same_files(signal: str) -
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_duckdb_reads_the_files(signal: str, tmp_path: Path) -> None:
     """A reader that is not Arrow finds the same rows, and all that helps to leave some out."""
-    table = TABLE_OF[signal]
+    table = Signal(signal).table
     batch, _ = decoded(signal, requests_of(signal, 11, 25))
     disk = RealDisk(tmp_path)
     files = written(batch, table, disk)

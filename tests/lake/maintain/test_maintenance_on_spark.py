@@ -11,12 +11,11 @@ import pytest
 from frazil.disk import RealDisk
 from frazil.lake import Lake, LakeConfig
 from frazil.log import Log, TopicConfig
-from frazil.model import SystemClock
+from frazil.model import GiB, SystemClock
 from tests.lake.append.test_appender import World, expected
 from tests.lake.maintain.test_maintenance import files_of, load, offsets_of
 
 CLOCK = SystemClock()
-GiB = 1 << 30
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 

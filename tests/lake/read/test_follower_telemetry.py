@@ -11,7 +11,7 @@ import pytest
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Unavailable
 from frazil.lake.append.appender import Appender
-from frazil.lake.append.log_source import SOURCES, LogFeed
+from frazil.lake.append.log_source import LogFeed
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.followers import Followers
@@ -19,7 +19,7 @@ from frazil.lake.read.log_tail import Tail
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
 from frazil.log import Log, Record, TopicConfig, append_of_records
-from frazil.model import SystemClock
+from frazil.model import Signal, SystemClock
 from tests.lake.maintain.tables import compact
 from tests.lake.read.topic_tables import run_here
 from tests.lake.rows import bodies, rows_of
@@ -37,11 +37,11 @@ def folder(tmp_path: Path) -> Path:
 def test_rows_are_the_same_from_both(folder: Path) -> None:
     """Before and after compaction, in windows of any size."""
     with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
-        for number, (topic, _, signal) in enumerate(SOURCES):
-            log.create_topic(topic, TopicConfig(awaits_lake=True))
+        for number, signal in enumerate(Signal):
+            log.create_topic(signal.topic, TopicConfig(awaits_lake=True))
             for body in bodies(signal, number, COUNT):
                 record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
-                log.append(topic, append_of_records([record]))
+                log.append(signal.topic, append_of_records([record]))
         log.append("otlp_logs", append_of_records([record])).result()
         catalog = open_catalog(CONFIG, folder)
         Appender.open(
@@ -52,7 +52,7 @@ def test_rows_are_the_same_from_both(folder: Path) -> None:
             clock=CLOCK,
             rand=random.SystemRandom(),
         ).append()
-        for topic, table, _ in SOURCES:
+        for topic, table in ((signal.topic, signal.table) for signal in Signal):
             live = from_log(Tail.open(log, topic))
             assert len(live) > 5
             assert from_table(folder, table, ReadLimits()) == live

@@ -18,21 +18,20 @@ import pytest
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Malformed, OutOfRange, Unknown
 from frazil.lake.append.appender import Appender
-from frazil.lake.append.log_source import SOURCES, LogFeed
+from frazil.lake.append.log_source import LogFeed
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.pyspark.data_source import StreamReader, Work, open_history
 from frazil.lake.pyspark.source_options import OPTIONS, asked_of
 from frazil.lake.read.offset_range import LogRows
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
-from frazil.model import SystemClock
+from frazil.model import KiB, Signal, SystemClock
 from frazil.model.arrow import TABLES
 from tests.lake.append.test_appender import run_here
 from tests.lake.rows import bodies, multiset
 
 CLOCK = SystemClock()
 SMALL = LakeConfig(slice_bytes=20_000)
-KiB = 1024
 LOG = LogConfig(
     segment_bytes_max=8 * KiB,
     batch_bytes_max=64 * KiB,
@@ -57,11 +56,11 @@ class Folder:
 
     @property
     def topic(self) -> str:
-        return next(topic for topic, _, signal in SOURCES if signal == self.signal)
+        return Signal(self.signal).topic
 
     @property
     def table(self) -> str:
-        return next(table for _, table, signal in SOURCES if signal == self.signal)
+        return Signal(self.signal).table
 
     def add(self, count: int) -> None:
         for number, body in enumerate(bodies(self.signal, next(self.seeds), count)):
@@ -117,7 +116,7 @@ def batches_of(reader: StreamReader) -> Iterator[tuple[dict[str, Any], dict[str,
 def folder(tmp_path: Path) -> Iterator[Folder]:
     path = tmp_path / "data"
     with Log.open(RealDisk(path), LOG, clock=CLOCK, rand=random.SystemRandom()) as log:
-        for topic, _, _ in SOURCES:
+        for topic in (signal.topic for signal in Signal):
             log.create_topic(topic, RELEASED)
         yield Folder(log=log, path=path)
 

@@ -17,9 +17,10 @@ from pyspark import SparkContext
 
 from frazil.errors import Unavailable
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
-from frazil.lake.config import GiB, LakeConfig, MiB
+from frazil.lake.config import LakeConfig
 from frazil.lake.spark.jars import JARS
 from frazil.lake.spark.session import Session, settings_of
+from frazil.model import GiB, MiB
 
 # PySpark leaves it to the collector to close the sockets over which results come.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -22,9 +22,9 @@ from frazil.log.format.compression import (
     compress,
     decompress,
 )
+from frazil.model import MiB
 
 PACKED = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
-MiB = 1024 * 1024
 
 every_packing = pytest.mark.parametrize("compression", PACKED, ids=lambda c: c.name.lower())
 

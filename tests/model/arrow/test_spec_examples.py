@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from frazil.ingest.otlp.json import protobuf_of_json
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from frazil.model.arrow import decode, encode
 from tests.fuzz.encode import rows_of, there_and_back
 from tests.model.arrow.decoder.reference import CLASSES, differences, reference

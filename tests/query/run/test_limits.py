@@ -9,13 +9,13 @@ import pytest
 
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
 from frazil.hot import Piece
+from frazil.model import MiB
 from frazil.query import Engine, QueryConfig
 from frazil.query.functions.register import OneScene
 from frazil.query.plan.session import open_session
 from frazil.results import Leash, Limits, Result
 from tests.query.build import engine_over, log, piece_of
 
-MiB = 1024 * 1024
 ENDLESS_HERE = "SELECT count(*) FROM logs WHERE matches(body, 'x') OR body ~ 'a.*(b|c)+.*d$'"
 ENDLESS_APART = "SELECT sum(a._offset * b._offset) FROM logs a, logs b, logs c"
 

@@ -19,12 +19,12 @@ from frazil.lake.read import topic_tails as tails
 from frazil.lake.read.log_tail import Tail
 from frazil.lake.read.window_reader import Rows
 from frazil.log import Compression, Record, TopicConfig, append_of_records
+from frazil.model import MiB
 from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 from tests.lake.maintain.tables import compact, expire
 from tests.lake.read.topic_tables import CLOCK, LAKE, TOPIC, TopicWorld
 
-MiB = 1024 * 1024
 COUNT = "SELECT count(*), count(DISTINCT _offset), min(_offset), max(_offset) + 1 FROM topic_orders"
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from frazil.ingest import Signal
 from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.log_source import LogFeed
 from frazil.lake.append.task import Written
-from frazil.model import SystemClock
+from frazil.model import Signal, SystemClock
 from frazil.serve import Rooms, Status, status_of
 from frazil.serve.status.model import DoingStatus, PartitionStatus
 from frazil.serve.uptime import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates

@@ -13,13 +13,12 @@ import pytest
 
 import frazil
 from frazil.errors import Malformed, Unauthenticated, Unavailable
+from frazil.model import KiB, MiB
 from tests.ingest.certificates import Certificates, make_certificates
 from tests.ingest.raw_http import JSON, RawClient, chunked, connected, head, post
 from tests.ingest.serving import soon
 from tests.serve.served import Served, fill, served
 
-KiB = 1024
-MiB = 1024 * KiB
 ROWS = 2000
 MANY = "SELECT a.*, b.event_name FROM logs a CROSS JOIN logs b"
 """Some gigabytes of rows."""

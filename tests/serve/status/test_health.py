@@ -10,11 +10,11 @@ import pytest
 from frazil.errors import Fenced, Overloaded
 from frazil.lake import Lake
 from frazil.log import LogConfig, Record, append_of_records
+from frazil.model import MiB
 from frazil.serve import Check, Rooms, checks_of, is_ready, readiness_text
 from frazil.serve.uptime import State
 from tests.serve.open_rooms import open_rooms
 
-MiB = 1024 * 1024
 SMALL = LogConfig(
     segment_bytes_max=MiB, disk_bytes_max=8 * MiB, batch_bytes_max=MiB, group_bytes_max=MiB
 )

@@ -29,15 +29,15 @@ from frazil.disk import RealDisk
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.log import Log
-from frazil.model import SystemClock, arrow
-from frazil.model.arrow import TABLE_OF, Request, rows_of_dead
+from frazil.model import Signal, SystemClock, arrow
+from frazil.model.arrow import Request, rows_of_dead
 from tests.lake.rows import decoded, rows_of
 from tests.torture.checker import Verdict
 from tests.torture.lake.life import LOG_CONFIG
 from tests.torture.lake.load import NOW_MS, PLACES, SIGNALS, body_of, promises
 
 DEAD = "dead_letters"
-TOPIC_OF = {TABLE_OF[signal]: topic for topic, signal in SIGNALS.items()}
+TOPIC_OF = {Signal(signal).table: topic for topic, signal in SIGNALS.items()}
 TABLES = (*TOPIC_OF, DEAD)
 
 Place = tuple[str, int]
@@ -101,7 +101,7 @@ class Truth:
             signal = SIGNALS[place[0]]
             made, letters = decoded(signal, [request])
             dead = rows_of_dead(place[0], letters, [request], arrow.DEAD_LETTERS)
-            self._rows[TABLE_OF[signal], place, offset] = digests(made)
+            self._rows[Signal(signal).table, place, offset] = digests(made)
             self._rows[DEAD, place, offset] = digests(dead)
         return self._rows[wanted]
 
@@ -237,7 +237,7 @@ def _judge_end(
     """All of the log is there. DuckDB counts as we do."""
     wanted = 0
     for place in PLACES:
-        if name not in (DEAD, TABLE_OF[SIGNALS[place[0]]]):
+        if name not in (DEAD, Signal(SIGNALS[place[0]]).table):
             continue
         end = truth.end(place)
         rows = sum(truth.rows(name, place, offset).total() for offset in range(end))

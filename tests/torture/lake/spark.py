@@ -27,13 +27,12 @@ from frazil.lake import Lake
 from frazil.lake.append.log_source import LogFeed
 from frazil.lake.append.slice import Origin, Slice, Source
 from frazil.log import Log, Record
-from frazil.model import Rand, SystemClock
+from frazil.model import MiB, Rand, SystemClock
 from tests.torture.checker import Verdict
 from tests.torture.lake import life
 from tests.torture.lake.folder import Folder, met, wait
 from tests.torture.lake.life import GAVE_UP_CODE, Job, say
 
-MiB = 1024 * 1024
 WAIT_S_MAX = 60
 """A task that is waited for to be killed does not wait longer than this to be."""
 SPARK_SETTINGS = {"driver_memory_bytes": 512 * MiB, "slice_bytes": 4096}

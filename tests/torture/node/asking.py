@@ -19,7 +19,7 @@ from random import Random
 import frazil
 from frazil.client import Remote
 from frazil.errors import FrazilError, Overloaded, TooLarge, Unavailable
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 from tests.torture.node.load import ID, ROWS, SERVICE, Ledger
 
 ASKING = 2

@@ -11,9 +11,9 @@ from random import Random
 import pyarrow as pa
 from pyiceberg.table import Table
 
-from frazil.ingest.signals import Signal
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
+from frazil.model import Signal
 from tests.torture.checker import Verdict
 from tests.torture.node.asking import TABLES
 from tests.torture.node.load import ID, ROWS, SERVICE, Ledger, parts_of

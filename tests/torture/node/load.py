@@ -21,8 +21,8 @@ from google.protobuf import message_factory
 
 from frazil.demo import Export, Traffic
 from frazil.errors import Unavailable
-from frazil.ingest.signals import Signal
-from frazil.model import SystemClock
+from frazil.ingest.otlp.messages import REQUESTS
+from frazil.model import Signal, SystemClock
 from frazil.otlp_client import Answer, Sender, Target
 from tests.clients.node import Node
 
@@ -96,7 +96,7 @@ def parts_of(identity: str) -> tuple[str, int, int]:
 
 def body_of(signal: Signal, sender: str, number: int, now_ns: int) -> bytes:
     """A request of `ROWS` records. Its bytes are made once: they are what it is known by."""
-    request: Any = message_factory.GetMessageClass(signal.request)()
+    request: Any = message_factory.GetMessageClass(REQUESTS[signal])()
     resources = {
         Signal.LOGS: "resource_logs",
         Signal.TRACES: "resource_spans",

@@ -23,8 +23,8 @@ from random import Random
 from signal import SIGTERM
 
 import frazil
-from frazil.ingest.signals import Signal
 from frazil.lake.config import LakeConfig
+from frazil.model import Signal
 from tests.clients.node import Node
 from tests.torture.checker import Verdict
 from tests.torture.node import remains

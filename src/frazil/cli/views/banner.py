@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from frazil.cli.terminal.colors import BOLD, DIM, GREEN, YELLOW, Paint
 from frazil.cli.terminal.progress import Progress
+from frazil.model import GiB, MiB
 from frazil.version import __version__
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from frazil.model import Clock
     from frazil.node import Ready
 
-GiB = 1024**3
-MiB = 1024**2
 NS_PER_S = 1_000_000_000
 LOOK_S = 0.5
 AFTER = {"log": "lake", "lake": "hot tier", "hot": "OTLP", "ingest": "API"}

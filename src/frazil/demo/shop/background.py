@@ -9,9 +9,8 @@ from frazil.demo.shop.exceptions import OUT_OF_MEMORY
 from frazil.demo.telemetry.instruments import CARTS_OPEN, CPU, MEMORY, Measured, Metric
 from frazil.demo.telemetry.points import Measurement
 from frazil.demo.telemetry.request_trace import DEBUG, FATAL, INFO, NS_PER_S, WARN, Row, log_record
-from frazil.model import NS_PER_MS, Rand
+from frazil.model import NS_PER_MS, MiB, Rand
 
-MiB = 1024 * 1024
 CPU_PER_REQUEST_S = 0.004
 EXPIRED_SHARE = 0.3
 """Of the open carts, each minute."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from frazil.disk import RealDisk
 from frazil.doctor.checks.mounts import LAYERED, MEMORY, Mount, lasting_folder, mount_of
-from frazil.doctor.context import Case, MiB, holder_of, size_text
+from frazil.doctor.context import Case, holder_of, size_text
 from frazil.doctor.finding import (
     Finding,
     Fix,
@@ -24,6 +24,7 @@ from frazil.doctor.finding import (
     well,
 )
 from frazil.log import LOCK_NAME
+from frazil.model import MiB
 
 PROBE = "frazil-doctor.probe"
 PROBES = 9

@@ -6,8 +6,9 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from frazil.doctor.context import Case, GiB, MiB, size_text
+from frazil.doctor.context import Case, size_text
 from frazil.doctor.finding import Finding, Fix, note, run, set_to, warning, well
+from frazil.model import GiB, MiB
 
 OWN_FILES = 1024
 """Segments, indexes, sealed files and libraries of a node, beside its connections."""

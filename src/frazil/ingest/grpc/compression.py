@@ -15,8 +15,8 @@ import asyncio
 from contextlib import suppress
 
 from frazil.errors import Malformed, TooLarge
-from frazil.ingest.config import KiB, MiB
 from frazil.ingest.otlp.decompress import decompress
+from frazil.model import KiB, MiB
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZLIB_MAGICS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")

@@ -20,8 +20,8 @@ from frazil.ingest.grpc.deadlines import GrpcArrivals
 from frazil.ingest.grpc.errors import Context, refusal_of, refuse
 from frazil.ingest.grpc.reflection import GrpcServices
 from frazil.ingest.receiver import Receiver, count_refused
-from frazil.ingest.signals import Signal
 from frazil.ingest.status_codes import response_of
+from frazil.model import Signal
 
 Handler: TypeAlias = grpc.RpcMethodHandler
 

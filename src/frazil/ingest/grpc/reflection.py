@@ -15,11 +15,10 @@ from grpc_reflection.v1alpha import reflection
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from frazil.errors import Malformed, Overloaded, TooLarge, Unavailable
-from frazil.ingest.config import KiB
 from frazil.ingest.grpc.compression import unpack
 from frazil.ingest.grpc.deadlines import GrpcArrivals
 from frazil.ingest.grpc.errors import Context, refusal_of, refuse
-from frazil.ingest.signals import SERVICES
+from frazil.model import KiB, Signal
 
 M = TypeVar("M", bound=Message)
 
@@ -36,6 +35,8 @@ REFLECTION_METHODS = tuple(
 )
 """Both versions have the same bytes; tools ask for the newer one first."""
 
+SERVICES = tuple(signal.service for signal in Signal)
+
 
 class GrpcServices:
     """Answers health checks and reflection. Belongs to the event loop.
@@ -47,9 +48,9 @@ class GrpcServices:
     def __init__(self, arrivals: GrpcArrivals) -> None:
         self._arrivals = arrivals
         self._stopping = asyncio.Event()
-        self._names = {"", *SERVICES.values()}
+        self._names = {"", *SERVICES}
         self._reflection = reflection.aio.ReflectionServicer(
-            (*SERVICES.values(), health.SERVICE_NAME, reflection.SERVICE_NAME)
+            (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         )
         self._open_count = 0
 

@@ -9,11 +9,12 @@ import grpc
 
 from frazil.errors import Unavailable
 from frazil.httpd import Access
-from frazil.ingest.config import IngestConfig, KiB
+from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.deadlines import GrpcArrivals
 from frazil.ingest.grpc.exports import GrpcExports
 from frazil.ingest.grpc.reflection import GrpcServices
 from frazil.ingest.receiver import Receiver
+from frazil.model import KiB
 
 GRPC_LOGGER = "grpc._cython.cygrpc"
 

@@ -31,8 +31,8 @@ from frazil.ingest.http.responses import (
 )
 from frazil.ingest.otlp.decompress import decompress
 from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
-from frazil.ingest.signals import Signal
 from frazil.ingest.status_codes import response_of
+from frazil.model import Signal
 
 logger = logging.getLogger(__name__)
 

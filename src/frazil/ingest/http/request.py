@@ -9,7 +9,7 @@ from frazil.errors import Malformed
 from frazil.httpd import Headers, Receive, Refusal, Scope
 from frazil.ingest.http.responses import TYPES
 from frazil.ingest.otlp.decompress import ENCODINGS
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 
 PATHS = {signal.path: signal for signal in Signal}
 

@@ -48,7 +48,8 @@ import msgspec
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from frazil.errors import Malformed
-from frazil.ingest.signals import Signal
+from frazil.ingest.otlp.messages import REQUESTS
+from frazil.model import Signal
 
 __all__ = ["protobuf_of_json"]
 
@@ -118,7 +119,7 @@ def protobuf_of_json(signal: Signal, body: bytes) -> bytes:
     except RecursionError:
         raise Malformed("the body is nested more deeply than any request") from None
     try:
-        return REQUESTS[signal](request, DEPTH_MAX)
+        return ENCODERS[signal](request, DEPTH_MAX)
     except Trouble as trouble:
         raise Malformed(str(trouble)) from None
 
@@ -392,4 +393,4 @@ def _fields(message: Descriptor, known: dict[str, dict[str, Field]]) -> dict[str
     return fields
 
 
-REQUESTS = {signal: _message(_fields(signal.request, {}), None) for signal in Signal}
+ENCODERS = {signal: _message(_fields(REQUESTS[signal], {}), None) for signal in Signal}

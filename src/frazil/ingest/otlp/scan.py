@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frazil.errors import Malformed
+from frazil.ingest.otlp.messages import REQUESTS
 from frazil.ingest.otlp.scan_tables import Steering, steering_of
 from frazil.ingest.otlp.scan_walk import (
     DEPTH_MAX,
@@ -36,7 +37,7 @@ from frazil.ingest.otlp.scan_walk import (
     cut,
     walk,
 )
-from frazil.ingest.signals import Signal
+from frazil.model import Signal
 
 FAULTS = {
     TRUNCATED: "the message ends inside a field",
@@ -51,7 +52,7 @@ FAULTS = {
     GROUP: "groups are not accepted",
     WIRE_TYPE: "there is no such wire type",
 }
-STEERING = {signal: steering_of(signal.request) for signal in Signal}
+STEERING = {signal: steering_of(REQUESTS[signal]) for signal in Signal}
 NO_STARTS = np.empty(0, np.int64)
 
 

@@ -28,14 +28,14 @@ from frazil.lake.append.commit import (
     next_offsets,
     take_over,
 )
-from frazil.lake.append.log_source import SOURCES, Feed
+from frazil.lake.append.log_source import Feed
 from frazil.lake.append.progress import Doing
 from frazil.lake.append.slice import Slice, Source
 from frazil.lake.append.task import DEAD_LETTERS, Target, Written
 from frazil.lake.catalog.catalog import reached
 from frazil.lake.config import LakeConfig
 from frazil.metrics import Counter
-from frazil.model import Clock, Rand
+from frazil.model import Clock, Rand, Signal
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -126,7 +126,7 @@ class Appender:
         hold."""
         appender = cls(feed, catalog, config, run, clock, rand)
         sources = feed.sources()
-        appender._take((*(table for _, table, _ in SOURCES), DEAD_LETTERS))
+        appender._take((*(signal.table for signal in Signal), DEAD_LETTERS))
         appender._take(source.table for source in sources)
         appender._publish(sources)
         return appender

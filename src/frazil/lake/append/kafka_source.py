@@ -13,10 +13,10 @@ from itertools import pairwise
 from frazil.errors import OutOfRange
 from frazil.lake.append.kafka_admin import IN_SYNC_MIN, REPLICAS_MIN, Brokers, Extent, Place, Topic
 from frazil.lake.append.kafka_reader import KafkaRange
-from frazil.lake.append.log_source import SOURCES
 from frazil.lake.append.slice import Slice, Source
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.metrics import Counter
+from frazil.model import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +45,11 @@ class KafkaFeed:
         self._missing: frozenset[str] = frozenset()
 
     def sources(self) -> list[Source]:
-        signals = {self._config.topic_of(table): (table, signal) for _, table, signal in SOURCES}
+        signals = {self._config.topic_of(signal.table): signal for signal in Signal}
         topics = {topic.name: topic for topic in self._ask().topics(signals)}
         self._tell_of(topics, frozenset(signals) - topics.keys())
         found = [
-            Source(table=signals[name][0], signal=signals[name][1], topic=name, partition=partition)
+            Source(table=signals[name].table, signal=signals[name], topic=name, partition=partition)
             for name in signals
             if name in topics
             for partition in topics[name].partitions

@@ -12,13 +12,8 @@ from frazil.disk import Disk, RealDisk
 from frazil.lake.append.slice import RECORDS, Slice, Source
 from frazil.lake.tables.record_rows import table_of
 from frazil.log import DEAD_LETTERS, Log, Record, Stretch, View, plan_stretches, read_stretch
+from frazil.model import Signal
 
-SOURCES = (
-    ("otlp_logs", "logs", "logs"),
-    ("otlp_spans", "spans", "traces"),
-    ("otlp_metrics", "metrics", "metrics"),
-)
-"""Topic, table, and what the decoder calls it."""
 ALL_TOPICS = ("*",)
 INTERNAL_PREFIX = "__"
 """Begins the names of topics that a broker keeps for itself."""
@@ -27,9 +22,9 @@ INTERNAL_PREFIX = "__"
 def source_of(topic: str, partition: int, topics: Sequence[str]) -> Source | None:
     """What becomes of a partition: rows of a table, or nothing. `topics` are patterns of those
     that are wanted besides telemetry."""
-    for name, table, signal in SOURCES:
-        if topic == name:
-            return Source(table=table, signal=signal, topic=topic, partition=partition)
+    for signal in Signal:
+        if topic == signal.topic:
+            return Source(table=signal.table, signal=signal, topic=topic, partition=partition)
     if topic == DEAD_LETTERS or topic.startswith(INTERNAL_PREFIX):
         return None
     if not any(fnmatchcase(topic, pattern) for pattern in topics):

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from frazil.log import Record
+from frazil.model import MiB
 from frazil.model.arrow import Request
 
-MiB = 1024 * 1024
 REQUESTS_BYTES = 4 * MiB
 """How much is decoded at once: enough for the decoder to be at its best, and little memory."""
 RECORDS = "records"

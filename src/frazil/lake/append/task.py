@@ -26,13 +26,12 @@ from frazil.lake.files.parquet_schema import file_layout_of
 from frazil.lake.files.writer import TableFiles, WrittenFile
 from frazil.lake.tables.record_rows import rows_of
 from frazil.log import Record
-from frazil.model import arrow
-from frazil.model.arrow import TABLE_OF, Decode, Decoded, Request, decode_some, rows_of_dead
+from frazil.model import MiB, Signal, arrow
+from frazil.model.arrow import Decode, Decoded, Request, decode_some, rows_of_dead
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
-MiB = 1024 * 1024
 ROWS_BYTES_MAX = 256 * MiB
 """Rows in memory until they are written. A task takes about twice as much, besides what one call of
 the decoder needs, which is 1 GiB at most."""
@@ -129,7 +128,7 @@ def decode_all(decode: Decode, signal: str, requests: list[Request]) -> Iterator
     while begin < len(requests):
         # Not more at once than the last time: what failed before will fail again.
         some = requests[begin : begin + count]
-        decoded, count = decode_some(decode, signal, some, arrow.TABLES[TABLE_OF[signal]])
+        decoded, count = decode_some(decode, signal, some, arrow.TABLES[Signal(signal).table])
         yield decoded
         begin += count
 

@@ -23,8 +23,8 @@ from frazil.lake.files.parquet_schema import FileLayout
 from frazil.lake.files.sink import Sink
 from frazil.lake.files.sort import combined, date_of, days_of, picked
 from frazil.lake.tables.properties import PARTITION_FIELD
+from frazil.model import MiB
 
-MiB = 1024 * 1024
 GROUP_ROWS_MAX = 128 * 1024
 """Rows of a row group: enough to compress well, few enough to skip many of them."""
 GROUP_BYTES_MAX = 64 * MiB

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-MiB = 1024 * 1024
 GROUP_FILES_MAX = 64
 """Files that one task reads side by side. Each of them takes some memory."""
 TODAY_FILES_MIN = 8

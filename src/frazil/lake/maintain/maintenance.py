@@ -23,7 +23,7 @@ from frazil.lake.catalog.catalog import reached
 from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.compaction import Group, groups_of
 from frazil.metrics import Counter
-from frazil.model import Clock, Rand, SteadyTime
+from frazil.model import Clock, MiB, Rand, SteadyTime
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MiB = 1024 * 1024
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 STEP_BYTES_MAX = 128 * MiB

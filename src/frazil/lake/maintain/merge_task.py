@@ -28,11 +28,11 @@ from frazil.lake.files.writer import GROUP_BYTES_MAX, GROUP_ROWS_MAX, TableFiles
 from frazil.lake.maintain.compaction import Group
 from frazil.lake.spark.jobs import name_of_try
 from frazil.lake.tables.properties import PARTITION_COLUMN
+from frazil.model import MiB
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
-MiB = 1024 * 1024
 BATCHES_BYTES = 128 * MiB
 """Rows of all files that wait to be written, about."""
 STEP_ROWS = 16 * 1024

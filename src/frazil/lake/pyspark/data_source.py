@@ -24,6 +24,7 @@ from pyspark.sql.datasource import (
 
 from frazil.errors import Malformed
 from frazil.lake.pyspark.source_options import Asked, Position, asked_of
+from frazil.model import MiB
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from frazil.lake.config import LakeConfig
     from frazil.lake.read.offset_range import History, Part
 
-MiB = 1024 * 1024
 BATCH_BYTES_MAX = 8 * MiB
 """Rows are handed to Spark in batches of about this size: it holds one of each task outside its
 heap."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.errors import Malformed
 from frazil.lake.config import LakeConfig
+from frazil.model import MiB
 
 if TYPE_CHECKING:
     from frazil.lake.read.offset_range import History
 
-MiB = 1024 * 1024
 BYTES_PER_TRIGGER = 64 * MiB
 """Of the log, about 200,000 log records: a batch takes seconds, and its memory is bounded."""
 EARLIEST, LATEST = "earliest", "latest"

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from frazil.errors import Malformed, TooLarge, Unavailable
 from frazil.lake.append.commit import next_offsets
-from frazil.lake.append.log_source import SOURCES
 from frazil.lake.config import LakeConfig
 from frazil.lake.pyspark.source_options import nested
 from frazil.lake.pyspark.user_session import register
 from frazil.lake.read.offset_range import History, Lakeside
+from frazil.model import Signal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +100,7 @@ def ask(lake: Lake, text: str, *, timeout_ms: int, rows_max: int) -> pa.Table:
             spark.conf.set(name, value)
         names = check_query(spark, text)
         register(spark, lake.data_folder, lake.config)
-        for table in names & {table for _, table, _ in SOURCES}:
+        for table in names & {signal.table for signal in Signal}:
             whole(spark, table, lake.data_folder, lake.config).createOrReplaceTempView(table)
         frame = spark.sql(text)
         check_plan(frame)

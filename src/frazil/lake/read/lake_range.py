@@ -20,12 +20,12 @@ from frazil.lake.files.parquet_schema import FIELD_ID
 from frazil.lake.read.offset_files import files_now
 from frazil.lake.scan.data_file import OFFSET_MAX, ColdFile
 from frazil.lake.tables.field_ids import FIELD_IDS
+from frazil.model import MiB
 from frazil.model.arrow import TABLES
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-MiB = 1024 * 1024
 TASK_BYTES = 32 * MiB
 """Of data files, for one task. A file is never cut."""
 ROWS_MAX = 8192

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from frazil.errors import Malformed
-from frazil.lake.append.log_source import SOURCES
 from frazil.lake.append.slice import RECORDS, request_of
 from frazil.lake.append.task import decode_all
 from frazil.lake.read.window_reader import Rows
 from frazil.lake.tables.record_rows import columns_of, rows_of, table_of
 from frazil.log import Log, Reader, Record, Start, StoredBatch
-from frazil.model import arrow
+from frazil.model import Signal, arrow
 
 READ_BYTES = 4 * 1024 * 1024
 """Of the log at once: as much as the decoder likes to have."""
@@ -34,9 +33,9 @@ class Tail:
     def open(cls, log: Log, name: str) -> Tail:
         """The topic of a table, by the name of either. `Unknown` when there is none, `Malformed`
         when one has it as its name and another as that of its table."""
-        for topic, table, signal in SOURCES:
-            if name in (topic, table):
-                return cls(log, topic, table, signal)
+        for signal in Signal:
+            if name in (signal.topic, signal.table):
+                return cls(log, signal.topic, signal.table, signal)
         known = [topic.name for topic in log.topics()]
         found = [topic for topic in known if name in (topic, table_of(topic))] or [name]
         if len(found) > 1:

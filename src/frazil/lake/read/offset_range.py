@@ -18,19 +18,18 @@ import pyarrow as pa
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, OutOfRange, Unknown
 from frazil.lake.append.commit import Place, next_offsets
-from frazil.lake.append.log_source import SOURCES, slices_of
+from frazil.lake.append.log_source import slices_of
 from frazil.lake.append.slice import Slice, Source, requests_of
 from frazil.lake.append.task import decode_all
 from frazil.lake.catalog.catalog import catalog_path, open_catalog, reached
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.lake_range import ColdRows, cold_files, cold_rows, reach_cold
 from frazil.log import Onlooker, View, partition_count, reach
-from frazil.model import arrow
+from frazil.model import MiB, Signal, arrow
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-MiB = 1024 * 1024
 SLICE_BYTES = 16 * MiB
 """Of the log, for one task."""
 Position = Mapping[Place, int]
@@ -47,11 +46,12 @@ class History:
                 f"{folder} is no data folder of Frazil: it has no log in it. With Kafka as the log "
                 "use Spark's own source, `kafka`"
             )
-        found = [source for source in SOURCES if source[1] == table]
+        found = [signal for signal in Signal if signal.table == table]
         if not found:
-            known = ", ".join(name for _, name, _ in SOURCES)
+            known = ", ".join(signal.table for signal in Signal)
             raise Unknown(f"there is no table {table!r} here; there are {known}")
-        ((self._topic, self._table, self._signal),) = found
+        (self._signal,) = found
+        self._topic, self._table = self._signal.topic, self._signal.table
         self._folder = folder
         self._disk = RealDisk(folder)
         self._config = config

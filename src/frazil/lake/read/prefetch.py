@@ -8,8 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from frazil.lake.read.window_reader import Rows, Weighed
-
-MiB = 1024 * 1024
+from frazil.model import MiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ properties, and the files of the appender keep to them as those of Spark's compa
 
 from __future__ import annotations
 
-MiB = 1024 * 1024
+from frazil.model import MiB
+
 HOUR_MS = 3_600_000
 
 TOPIC = "topic"

@@ -10,7 +10,7 @@
 Nothing here does I/O. `docs/schemas.md` says where each value comes from.
 """
 
-from frazil.model.arrow.decoder.decode import TABLE_OF, decode, decode_numbered, warm
+from frazil.model.arrow.decoder.decode import decode, decode_numbered, warm
 from frazil.model.arrow.decoder.fallback import Decode, decode_some, rows_of_dead
 from frazil.model.arrow.encoder.encode import encode
 from frazil.model.arrow.record_schema import HEADER, RECORDS
@@ -34,7 +34,6 @@ __all__ = [
     "RECORDS",
     "SPANS",
     "TABLES",
-    "TABLE_OF",
     "DeadLetter",
     "Decode",
     "Decoded",

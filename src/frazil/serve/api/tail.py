@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from frazil.errors import Malformed, Unavailable
 from frazil.hot import HotTier
+from frazil.model import Signal
 from frazil.model.arrow import METRICS, SPANS
 from frazil.query import Caught, Tail, box_conditions, log_conditions, log_rows, row_conditions
 from frazil.results import json_of
@@ -36,7 +37,7 @@ RETRY_MS = 2000
 CATCH_MAX = 500
 """Rows that are sent at once; of more than that, the newest, and how many others there were."""
 SCHEMAS = {"spans": SPANS, "metrics": METRICS}
-TOPICS = {"logs": "otlp_logs", "spans": "otlp_spans", "metrics": "otlp_metrics"}
+TOPICS = {signal.table: signal.topic for signal in Signal}
 
 _PLACES = re.compile(r"(\d{1,9}:\d{1,18})(,\d{1,9}:\d{1,18}){0,999}", re.ASCII)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 
-from frazil.ingest import Signal, refused_by_reason, requests_by_transport, totals_of
+from frazil.ingest import refused_by_reason, requests_by_transport, totals_of
 from frazil.lake import (
     TARGET_BYTES,
     Lake,
@@ -20,6 +20,7 @@ from frazil.lake import (
     is_small,
 )
 from frazil.log import Partition, Topic
+from frazil.model import Signal
 from frazil.serve.context import Rooms
 from frazil.serve.status.model import (
     CommitStatus,

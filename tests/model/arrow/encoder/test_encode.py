@@ -18,9 +18,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from frazil.errors import Malformed
 from frazil.ingest.config import IngestConfig
+from frazil.model import Signal
 from frazil.model.arrow import TABLES
 from frazil.model.arrow import encode as door
-from frazil.model.arrow.decoder.decode import TABLE_OF
 from frazil.model.arrow.encoder.encode import NEEDED, REQUEST_BYTES_MAX, encode
 from frazil.model.arrow.schemas import PROMOTED_RESOURCE, PROMOTED_SPAN
 from tests.fuzz import encode as fuzz
@@ -581,7 +581,7 @@ def test_lists_that_are_null_are_empty() -> None:
 def test_the_door_has_it() -> None:
     """Other rooms find it there."""
     assert door is encode
-    assert {TABLE_OF[signal] for signal in NEEDED} == TABLES.keys() - {"dead_letters"}
+    assert {Signal(signal).table for signal in NEEDED} == TABLES.keys() - {"dead_letters"}
 
 
 def test_only_what_is_derived_is_not_needed() -> None:
@@ -589,7 +589,7 @@ def test_only_what_is_derived_is_not_needed() -> None:
     derived = {"_log_partition", "_offset", "_row", "time", "ingest_time", "service_name"}
     derived |= {"body_type", "duration_nano", *PROMOTED_RESOURCE, *PROMOTED_SPAN, "_value_types"}
     for signal, names in NEEDED.items():
-        assert set(TABLES[TABLE_OF[signal]].names) - set(names) <= derived
+        assert set(TABLES[Signal(signal).table].names) - set(names) <= derived
         assert not derived & set(names)
 
 

@@ -9,8 +9,8 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from frazil.errors import Malformed
+from frazil.model import Signal
 from frazil.model.arrow import TABLES, encode
-from frazil.model.arrow.decoder.decode import TABLE_OF
 from frazil.model.arrow.encoder.value_types import words_of
 from tests.fuzz.encode import rows_of
 from tests.model.arrow.decoder.reference import CLASSES
@@ -41,7 +41,7 @@ def spoiled(signal: str, **cells: Any) -> pa.RecordBatch:
     """The same, but for these columns of the second row. None is null."""
     rows = good(signal).to_pylist()
     rows[ROW] |= cells
-    return pa.RecordBatch.from_pylist(rows, TABLES[TABLE_OF[signal]])
+    return pa.RecordBatch.from_pylist(rows, TABLES[Signal(signal).table])
 
 
 EVENT = {"time_unix_nano": 0, "name": "", "attributes": [], "dropped_attributes_count": 0}

@@ -39,8 +39,8 @@ from frazil.model.arrow.decoder.spans import span_columns
 from frazil.model.arrow.schemas import INT, LONG, NUMBERED_TABLES, TABLES, TIME
 from frazil.model.arrow.types import Decoded, Request
 from frazil.model.protobuf.memory import Words
+from frazil.model.signal import Signal
 
-TABLE_OF = {"logs": "logs", "traces": "spans", "metrics": "metrics"}
 """Signal -> the table its records are rows of."""
 TIMES = {
     "logs": ("time_unix_nano", "observed_time_unix_nano"),
@@ -98,7 +98,7 @@ def _decode(
     *,
     is_numbered: bool,
 ) -> Decoded:
-    schema = schemas[TABLE_OF[signal]]
+    schema = schemas[Signal(signal).table]
     try:
         return _rows_of(signal, requests, schema, is_numbered=is_numbered)
     except TooLarge as error:

@@ -23,7 +23,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from frazil.errors import Malformed
-from frazil.model.arrow.decoder.decode import TABLE_OF
 from frazil.model.arrow.encoder.common import RESOURCE, SCOPE, resource_level, scope_level
 from frazil.model.arrow.encoder.grouping import Level, requests
 from frazil.model.arrow.encoder.logs import LOG, log_records
@@ -33,6 +32,7 @@ from frazil.model.arrow.encoder.rows import Rows, read_columns
 from frazil.model.arrow.encoder.spans import SPAN, spans
 from frazil.model.arrow.encoder.value_types import PARTS, read_types
 from frazil.model.arrow.schemas import TABLES, VALUE_TYPES
+from frazil.model.signal import Signal
 
 NEEDED = {
     "logs": (*RESOURCE, *SCOPE, *LOG),
@@ -61,11 +61,11 @@ def encode(signal: str, rows: pa.RecordBatch | pa.Table) -> Iterator[bytes]:
     names = table.column_names
     missing = [name for name in NEEDED[signal] if name not in names]
     if missing:
-        raise Malformed(f"rows of {TABLE_OF[signal]} have no column {', '.join(missing)}")
+        raise Malformed(f"rows of {Signal(signal).table} have no column {', '.join(missing)}")
     wanted = [name for name in (*NEEDED[signal], VALUE_TYPES.name) if name in names]
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
-        raise Malformed(f"rows of {TABLE_OF[signal]} have two columns {', '.join(twice)}")
+        raise Malformed(f"rows of {Signal(signal).table} have two columns {', '.join(twice)}")
     return _encode(signal, table.select(wanted))
 
 
@@ -80,7 +80,7 @@ def _encode(signal: str, table: pa.Table) -> Iterator[bytes]:
 
 
 def _requests(signal: str, piece: pa.Table, first_row: int) -> Iterator[bytes]:
-    name = TABLE_OF[signal]
+    name = Signal(signal).table
     columns = read_columns(piece, TABLES[name], first_row)
     rows = Rows(columns)
     types = read_types(columns.get(VALUE_TYPES.name), piece.num_rows, PARTS[name])
