@@ -1,6 +1,7 @@
 """demo: a small shop that sends logs, traces and metrics over OTLP, as real ones do.
 
     incidents.py  what goes well and what does not, and when
+    protobuf.py   OTLP messages, written by hand
     run.py        Demo: sends the past, then the present; Plan, Summary
     services.py   services, and the pods they run in
     traffic.py    Traffic: the shop as time passes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from frazil.demo.telemetry import protobuf
+from frazil.demo import protobuf
 from frazil.model import Rand
 
 NAMESPACE, ENVIRONMENT, SDK_VERSION = "shop", "demo", "1.41.0"

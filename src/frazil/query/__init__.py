@@ -18,8 +18,7 @@ whatever may multiply rows or text runs apart. Any thread may ask; a result belo
 """
 
 from frazil.query.config import QueryConfig
-from frazil.query.engine import Engine
-from frazil.query.functions.register import warm
+from frazil.query.engine import Engine, warm
 from frazil.query.search.cursor import Place
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, fields_of

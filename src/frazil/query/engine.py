@@ -18,6 +18,8 @@ from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
 from frazil.query.config import QueryConfig
 from frazil.query.counts.cache import Counts
+from frazil.query.counts.group_count import count_like
+from frazil.query.functions.register import warm as warm_functions
 from frazil.query.plan.count_rewrite import Tally
 from frazil.query.plan.explain import parts_of, preface_of
 from frazil.query.plan.isolation import is_plain
@@ -25,14 +27,16 @@ from frazil.query.plan.plan import Plan
 from frazil.query.plan.planner import Planner
 from frazil.query.plan.projection import narrow_columns, narrowed
 from frazil.query.plan.pruning import Kept, prune
-from frazil.query.plan.session import LISTING, VIEWS, TableRows
+from frazil.query.plan.session import LISTING, VIEWS
 from frazil.query.run.event_loop import Loop
-from frazil.query.run.local import Here, Query, Rows
+from frazil.query.run.local import Here, Query
 from frazil.query.run.shared_memory import wanted_rows
 from frazil.query.run.top_n import NewestRun, is_worthwhile
 from frazil.query.run.worker_pool import ApartRun, Worker, Workers
-from frazil.query.scan.snapshots_table import SNAPSHOTS, SNAPSHOTS_SCHEMA
+from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
+from frazil.query.scan.table_rows import RowsByTable, TableRows
 from frazil.query.scan.tiers import Tiers, rows_of
+from frazil.query.sql.as_of import SNAPSHOTS
 from frazil.query.sql.dialect import Spelled, spell
 from frazil.query.sql.table_names import tables_of
 from frazil.results import Leash, Limits, Result, Run, tokens
@@ -241,7 +245,7 @@ class Engine:
         }
         rows = {table: rows_of(found.lots) for table, found in kept.items()}
 
-        def start(some: Rows) -> Run:
+        def start(some: RowsByTable) -> Run:
             return self._here.start(query, narrowed(some, columns))
 
         newest = plan.newest
@@ -333,3 +337,10 @@ class Engine:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def warm() -> None:
+    """Compile what queries need, or load it from disk."""
+    warm_functions()
+    numbers = pa.array([1, 2])
+    count_like([pa.record_batch({"texts": pa.array(["a", "é"]), "numbers": numbers})])

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from frazil.demo import protobuf
 from frazil.demo.services import GATEWAY, Service
-from frazil.demo.telemetry import protobuf
 from frazil.demo.telemetry.instruments import DB_DURATION, HTTP_DURATION, RPC_DURATION
 from frazil.demo.telemetry.request_trace import (
     ATTRIBUTES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from frazil.demo import protobuf
 from frazil.demo.services import CHECKOUT, GATEWAY, PAYMENT, SHIPPING, STOREFRONT
 from frazil.demo.shop.browsing import CREATED, FAILED, GET_CART
 from frazil.demo.shop.calls import (
@@ -21,7 +22,6 @@ from frazil.demo.shop.calls import (
 from frazil.demo.shop.catalogue import CHECK_STOCK, CONFLICT, FOUND, POSTGRES, PRODUCT_COUNT, query
 from frazil.demo.shop.email import announce
 from frazil.demo.shop.exceptions import ADDRESS_ERROR, PROVIDER_TIMEOUT, VOUCHER_ERROR
-from frazil.demo.telemetry import protobuf
 from frazil.demo.telemetry.instruments import ORDERS, PROVIDER_LATENCY, REVENUE
 from frazil.demo.telemetry.request_trace import (
     ATTRIBUTES,

@@ -3,6 +3,5 @@
 batches.py        rows until they are a request
 instruments.py    the metrics, and all series of them
 points.py         histograms, sums, gauges, summaries as data points
-protobuf.py       protobuf, written by hand
 request_trace.py  Trip: all that one customer's request leaves behind
 """

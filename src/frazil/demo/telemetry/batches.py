@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from frazil.demo import protobuf
 from frazil.demo.services import Pod
-from frazil.demo.telemetry import protobuf
 from frazil.demo.telemetry.request_trace import Row
 
 BYTES_MAX = 1 << 20

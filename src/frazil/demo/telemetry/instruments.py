@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from frazil.demo import protobuf
 from frazil.demo.services import Pod
-from frazil.demo.telemetry import protobuf
 from frazil.demo.telemetry.points import (
     AmountSum,
     DeltaSum,

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from typing import NamedTuple, Protocol
 
-from frazil.demo.telemetry import protobuf
+from frazil.demo import protobuf
 
 SECONDS_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """What the semantic conventions want for durations."""

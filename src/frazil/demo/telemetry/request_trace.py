@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
+from frazil.demo import protobuf
 from frazil.demo.incidents import Scene
 from frazil.demo.services import Fleet, Pod
-from frazil.demo.telemetry import protobuf
 from frazil.demo.telemetry.instruments import Labels, Measured, Metric
 from frazil.demo.telemetry.points import Measurement
 from frazil.model import NS_PER_MS, Rand

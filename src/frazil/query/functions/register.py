@@ -148,15 +148,8 @@ def _json_values(column: pa.Array, path: str) -> pa.Array:
     return values_at(column, parse_path(path))
 
 
-def _count(texts: pa.Array) -> None:
-    from frazil.query.counts.group_count import count_like
-
-    count_like([pa.record_batch({"texts": texts, "numbers": pa.array([1, 2])})])
-
-
 def warm() -> None:
-    """Compile what queries need, or load it from the disk."""
+    """Compile the functions, or load them from disk."""
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")
     _json_values(texts, "$.a[0]")
-    _count(texts)

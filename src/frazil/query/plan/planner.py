@@ -12,13 +12,13 @@ from datafusion import DataFrame, SessionContext
 from frazil.query.functions.register import Scene, SharedScene
 from frazil.query.plan.plan import Plan, plan_of
 from frazil.query.plan.session import (
-    NO_ROWS,
     add_table,
     add_views,
     columns_by_table,
     open_session,
     read,
 )
+from frazil.query.scan.table_rows import NO_ROWS
 from frazil.query.sql.dialect import Spelled
 from frazil.query.sql.errors import Names, named
 from frazil.query.sql.table_names import tables_of

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from frazil.query.plan.plan import Scans
 from frazil.query.plan.session import may_name_views
-from frazil.query.run.local import Rows
+from frazil.query.scan.table_rows import RowsByTable
 from frazil.results import tokens
 
 _BEFORE_ALL = frozenset({"select", "distinct", "all", ",", ".", "("})
@@ -51,7 +51,7 @@ def _names_columns(text: str) -> bool:
     return stars == counts and not has_first and _UNNAMED.isdisjoint(words)
 
 
-def narrowed(rows: Rows, columns: Mapping[str, Sequence[str]]) -> Rows:
+def narrowed(rows: RowsByTable, columns: Mapping[str, Sequence[str]]) -> RowsByTable:
     """The same rows with these columns only."""
     return {
         table: replace(

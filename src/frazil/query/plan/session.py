@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
@@ -17,7 +16,8 @@ from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionConte
 
 from frazil.query.functions.register import Scene, functions
 from frazil.query.plan.isolation import AGGREGATES, SCALARS
-from frazil.query.scan.parquet_scan import ColdScan, cold_frame, joined
+from frazil.query.scan.parquet_scan import cold_frame, joined
+from frazil.query.scan.table_rows import TableRows
 
 READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
@@ -89,21 +89,6 @@ def _settings() -> SessionConfig:
         # and then refuses a count of different ones: the sides have different types.
         .set("datafusion.optimizer.enable_leaf_expression_pushdown", "false")
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRows:
-    """The rows of one table: batches in memory, and files of the lake."""
-
-    batches: Sequence[pa.RecordBatch] = ()
-    scans: Sequence[ColdScan] = ()
-    cold_schema: pa.Schema | None = None
-    """All columns of the table, as its files have them."""
-    columns: Sequence[str] | None = None
-    """Those that the engine is handed, also of files; None for all."""
-
-
-NO_ROWS = TableRows()
 
 
 def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: TableRows) -> None:

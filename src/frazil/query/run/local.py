@@ -16,8 +16,6 @@ from frazil.query.functions.register import OneScene
 from frazil.query.plan.count_rewrite import Tally, added_up, tally_of
 from frazil.query.plan.planner import speaking
 from frazil.query.plan.session import (
-    NO_ROWS,
-    TableRows,
     add_table,
     add_views,
     may_name_views,
@@ -26,6 +24,7 @@ from frazil.query.plan.session import (
 )
 from frazil.query.run.event_loop import Loop
 from frazil.query.scan.parquet_scan import check_there
+from frazil.query.scan.table_rows import NO_ROWS, RowsByTable
 from frazil.query.sql.dialect import Spelled
 from frazil.query.sql.errors import Names
 from frazil.query.sql.table_names import tables_of
@@ -40,10 +39,6 @@ class Query:
     memory_bytes_max: int
 
 
-Rows = Mapping[str, TableRows]
-"""By table; a table that is not there is empty."""
-
-
 class Here:
     """This process as a place to run queries in."""
 
@@ -52,7 +47,7 @@ class Here:
         self.names = names
         self._schemas = schemas
 
-    def start(self, query: Query, rows: Rows) -> HereRun:
+    def start(self, query: Query, rows: RowsByTable) -> HereRun:
         """Plan the query over these rows and begin to run it."""
         scene = OneScene(query.moment_us)
         with speaking(query.spelled, self.names, scene):
@@ -62,7 +57,7 @@ class Here:
             check_there(scan for some in rows.values() for scan in some.scans)
         return HereRun(self, query, scene, schema, stream.rbs)
 
-    def start_tally(self, query: Query, tally: Tally, rows: Rows) -> HereRun | None:
+    def start_tally(self, query: Query, tally: Tally, rows: RowsByTable) -> HereRun | None:
         """Begin to run a query that counts, over rows that each stand for some; None when it
         cannot be asked that way."""
         spelled = added_up(query.spelled)
@@ -83,7 +78,7 @@ class Here:
 
 
 def frame_of(
-    query: Query, rows: Rows, schemas: Mapping[str, pa.Schema], scene: OneScene
+    query: Query, rows: RowsByTable, schemas: Mapping[str, pa.Schema], scene: OneScene
 ) -> DataFrame:
     """The query, planned in a session of its own that has these rows."""
     session = open_session(query.memory_bytes_max, scene)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from frazil.errors import FrazilError
 from frazil.query.plan.plan import Newest
 from frazil.query.plan.pruning import Kept
-from frazil.query.run.local import Rows
+from frazil.query.scan.table_rows import RowsByTable
 from frazil.query.scan.tiers import rows_of
 from frazil.results import Run
 
@@ -53,8 +53,8 @@ class NewestRun:
         self,
         newest: Newest,
         kept: Kept,
-        others: Rows,
-        start: Callable[[Rows], Run],
+        others: RowsByTable,
+        start: Callable[[RowsByTable], Run],
     ) -> None:
         self._newest = newest
         self._lot = kept.lots[0]
@@ -115,7 +115,7 @@ class NewestRun:
     def _best(self, piece: Part) -> int:
         return _bound(piece.time_max_us if self._newest.is_descending else piece.time_min_us)
 
-    def _rows(self, count: int) -> Rows:
+    def _rows(self, count: int) -> RowsByTable:
         some = self._pieces[:count]
         lot = replace(
             self._lot,

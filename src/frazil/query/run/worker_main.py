@@ -17,7 +17,6 @@ from frazil.errors import FrazilError
 from frazil.model import NS_PER_MS, SystemClock
 from frazil.query.functions.register import OneScene
 from frazil.query.plan.planner import Planner, speaking
-from frazil.query.plan.session import TableRows
 from frazil.query.run.local import Query, frame_of
 from frazil.query.run.protocol import (
     Ask,
@@ -34,6 +33,7 @@ from frazil.query.run.protocol import (
 )
 from frazil.query.run.shared_memory import unloaded
 from frazil.query.scan.parquet_scan import check_there
+from frazil.query.scan.table_rows import TableRows
 from frazil.query.sql.table_names import tables_of
 
 

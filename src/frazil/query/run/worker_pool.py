@@ -21,7 +21,6 @@ import pyarrow as pa
 from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.query.config import QueryConfig
-from frazil.query.plan.session import TableRows
 from frazil.query.run.event_loop import Loop, Timer
 from frazil.query.run.local import Query
 from frazil.query.run.protocol import (
@@ -38,6 +37,7 @@ from frazil.query.run.protocol import (
     send,
 )
 from frazil.query.run.shared_memory import loaded
+from frazil.query.scan.table_rows import TableRows
 
 logger = logging.getLogger(__name__)
 

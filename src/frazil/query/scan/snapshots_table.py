@@ -11,7 +11,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from frazil.lake import SnapshotFacts, TableView, View
 
-SNAPSHOTS = "snapshots"
 SNAPSHOTS_SCHEMA = pa.schema(
     [
         pa.field("table_name", pa.string(), nullable=False),

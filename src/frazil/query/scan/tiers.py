@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import Unavailable
-from frazil.query.plan.session import TableRows
 from frazil.query.scan.as_of_rows import (
     may_have_come_between,
     piece_until,
@@ -26,8 +25,9 @@ from frazil.query.scan.as_of_rows import (
     snapshot_then,
 )
 from frazil.query.scan.parquet_scan import ColdScan
-from frazil.query.scan.snapshots_table import SNAPSHOTS, snapshots_of
-from frazil.query.sql.as_of import AsOf
+from frazil.query.scan.snapshots_table import snapshots_of
+from frazil.query.scan.table_rows import TableRows
+from frazil.query.sql.as_of import SNAPSHOTS, AsOf
 from frazil.query.sql.dialect import Spelled
 
 if TYPE_CHECKING:

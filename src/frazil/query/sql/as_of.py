@@ -16,8 +16,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from frazil.errors import Malformed, TooLarge, Unknown
-from frazil.query.scan.snapshots_table import SNAPSHOTS
 from frazil.results import Token, place_of
+
+SNAPSHOTS = "snapshots"
+"""Table of snapshots, which has no AS OF itself."""
 
 AS_OF_MAX = 8
 """Tables of other times in one text."""
