@@ -29,7 +29,7 @@ from bench.ingest import request_of as log_request_of
 from frazil.model import Signal
 from frazil.model.arrow.decoder.decode import decode
 from frazil.model.arrow.schemas import TABLES
-from frazil.model.arrow.types import Request
+from frazil.model.arrow.types import ExportRequest
 from tests.model.arrow.decoder.reference import reference
 
 SPAN_KIND_SERVER = Span.SpanKind.SPAN_KIND_SERVER
@@ -147,15 +147,15 @@ REQUESTS: dict[str, Callable[[int], bytes]] = {
 }
 
 
-def requests_of(signal: str, size: int, records: int) -> list[Request]:
+def requests_of(signal: str, size: int, records: int) -> list[ExportRequest]:
     body = REQUESTS[signal](size)
     return [
-        Request(partition=0, offset=offset, ingest_time_ms=1_790_000_000_000, body=body)
+        ExportRequest(partition=0, offset=offset, ingest_time_ms=1_790_000_000_000, body=body)
         for offset in range(records // size)
     ]
 
 
-def decode_peer(signal: str, requests: list[Request]) -> pa.RecordBatch:
+def decode_peer(signal: str, requests: list[ExportRequest]) -> pa.RecordBatch:
     rows, _ = reference(signal, requests, plain=frozenset(range(len(requests))))
     return pa.RecordBatch.from_pylist(rows, TABLES[Signal(signal).table])
 

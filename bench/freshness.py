@@ -25,7 +25,7 @@ from bench.log import scratch_folder
 from frazil.config import load
 from frazil.embedded import Embedded
 from frazil.model import SystemClock, SystemRand
-from frazil.node import Ready, run
+from frazil.node import NodeAddresses, run
 
 RATES = {10_000: 100, 100_000: 1_000}
 """Records a second -> records of a request."""
@@ -146,7 +146,7 @@ def serve(folder: str) -> None:
     stop = threading.Event()
     askers: list[threading.Thread] = []
 
-    def ready(at: Ready) -> None:
+    def ready(at: NodeAddresses) -> None:
         assert at.embedded is not None
         for work in (look, watch_dashboard):
             askers.append(threading.Thread(target=work, args=(at.embedded, seen, stop)))

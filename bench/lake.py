@@ -38,15 +38,15 @@ from bench.shop import Shop
 from frazil.disk import RealDisk
 from frazil.lake import Appender, LakeConfig, Session
 from frazil.lake.append.appender import Run, Work
-from frazil.lake.append.log_source import LogFeed
-from frazil.lake.append.slice import Source, requests_of
-from frazil.lake.append.task import Written, run_slice
+from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.slice import SourcePartition, requests_of
+from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.spark.jobs import run_on
 from frazil.lake.tables.tables import ensure_table
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import GiB, MiB, Signal, SystemClock
-from frazil.model.arrow import TABLES, Request, decode
+from frazil.model.arrow import TABLES, ExportRequest, decode
 
 ROWS = {"logs": 1_600_000, "spans": 800_000}
 WARM_ROWS = 200_000
@@ -120,13 +120,13 @@ class Place:
         catalog = open_catalog(config, self.folder)
         ended: list[float] = []
 
-        def timed(work: Sequence[Work]) -> list[Written]:
+        def timed(work: Sequence[Work]) -> list[WrittenSlice]:
             written = run(work)
             ended.append(time.perf_counter())
             return written
 
         appender = Appender.open(
-            LogFeed(self.log, self.folder),
+            LogSource(self.log, self.folder),
             catalog,
             config,
             run=timed,
@@ -145,8 +145,10 @@ class Place:
     def write_raw(self, folder: Path) -> None:
         """The requests as rows, as a source of Spark's would have them."""
         folder.mkdir()
-        source = Source(table=self.table, signal=self.signal, topic=self.topic, partition=0)
-        feed = LogFeed(self.log, self.folder)
+        source = SourcePartition(
+            table=self.table, signal=self.signal, topic=self.topic, partition=0
+        )
+        feed = LogSource(self.log, self.folder)
         size = feed.pending_bytes(source, 0)
         for number, each in enumerate(feed.plan(source, 0, None, size // STOCK_FILES + 1)):
             found = [one for some in requests_of(each, each.origin.read()) for one in some]
@@ -187,7 +189,7 @@ def decoder(signal: str, table: str) -> Callable[[Iterable[Any]], Iterable[Any]]
             # As many at a time as our own tasks decode.
             for begin in range(0, len(bodies), 16):
                 requests = [
-                    Request(partition=0, offset=offset, ingest_time_ms=time_ms, body=body)
+                    ExportRequest(partition=0, offset=offset, ingest_time_ms=time_ms, body=body)
                     for offset, time_ms, body in zip(
                         offsets[begin : begin + 16],
                         times[begin : begin + 16],
@@ -203,7 +205,7 @@ def decoder(signal: str, table: str) -> Callable[[Iterable[Any]], Iterable[Any]]
 def run_in(pool: Pool) -> Run:
     """Tasks in plain processes."""
 
-    def run(work: Sequence[Work]) -> list[Written]:
+    def run(work: Sequence[Work]) -> list[WrittenSlice]:
         return pool.starmap(run_slice, work, chunksize=1)
 
     return run

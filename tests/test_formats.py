@@ -10,9 +10,9 @@ import msgspec
 from frazil.disk import read_checkpoint
 from frazil.lake.read.reader_progress import ReaderProgress
 from frazil.log.dedup.digests import decode_digests
-from frazil.log.dedup.producers import Past, Producers
-from frazil.log.index import NO_TIME, SegmentFacts, decode_index
-from frazil.log.progress import Progress, Span
+from frazil.log.dedup.producers import PastBatch, Producers
+from frazil.log.index import NO_TIME, SegmentInfo, decode_index
+from frazil.log.progress import OffsetRange, Progress
 from frazil.log.recovery import STATE
 from frazil.log.segment import (
     HEADER_BYTES,
@@ -21,7 +21,7 @@ from frazil.log.segment import (
     identity_of,
     walk_batches,
 )
-from frazil.log.watermarks import NAME, SLOT_BYTES, Marks, Promise
+from frazil.log.watermarks import NAME, SLOT_BYTES, StoredWatermarks, WatermarkFile
 from tests.sim.disk import SimDisk
 
 PAGES = Path(__file__).parent.parent / "docs" / "formats"
@@ -70,8 +70,8 @@ def test_segment() -> None:
 def test_marks() -> None:
     slots = example("marks")
     data = b"".join(slots[i : i + 32].ljust(SLOT_BYTES, b"\0") for i in range(0, 128, 32))
-    _, promise = Marks.open(disk_with(NAME, data), "")
-    assert promise == Promise(
+    _, promise = WatermarkFile.open(disk_with(NAME, data), "")
+    assert promise == StoredWatermarks(
         is_known=True, start_offset=1042, dropped_count=3, durable_watermark=2001
     )
 
@@ -81,13 +81,13 @@ def test_partition_state() -> None:
     assert STATE.unpack_from(state) == (1042, 2001)
     producers = Producers.decode(state[STATE.size :], 0)
     assert producers._known[77].epoch == 2
-    assert producers._known[77].past == (Past(10, 11, 1040, 1042),)
+    assert producers._known[77].past == (PastBatch(10, 11, 1040, 1042),)
 
 
 def test_index() -> None:
     salt, facts, index = decode_index(body("INDX"), 1)
     assert salt.hex() == "0123456789abcdef"
-    assert facts == SegmentFacts(1042, 1044, 296, 1_700_000_000_456, 1_700_000_060_000, 1)
+    assert facts == SegmentInfo(1042, 1044, 296, 1_700_000_000_456, 1_700_000_060_000, 1)
     assert list(index.offsets) == [1042, 1043]
     assert list(index.positions) == [64, 180]
     assert list(index.times_before) == [NO_TIME, 1_700_000_000_123]
@@ -102,7 +102,7 @@ def test_progress() -> None:
     assert saved["topic"] == "otlp_logs"
     (progress,) = msgspec.convert(saved["partitions"], list[Progress])
     assert progress == Progress(
-        watermark=1042, done=[Span(1045, 1050)], tries={1042: 2}, dropped_count=3
+        watermark=1042, done=[OffsetRange(1045, 1050)], tries={1042: 2}, dropped_count=3
     )
 
 

@@ -1,4 +1,4 @@
-"""Sender: whom it trusts, and what it says of those who are no receivers of OTLP."""
+"""OtlpClient: whom it trusts, and what it says of those who are no receivers of OTLP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import Malformed, Unavailable, Unknown
-from frazil.otlp_client import JSON, Sender, Target
+from frazil.otlp_client import JSON, OtlpClient, OtlpTarget
 from tests.ingest.certificates import make_certificates
 from tests.sim.clock import SimClock
 
@@ -56,13 +56,13 @@ def test_whom_it_trusts(tmp_path: Path) -> None:
     tls.load_cert_chain(files.server_certificate, files.server_key)
     with serving(200, b"", tls) as port:
         url = f"https://127.0.0.1:{port}"
-        trusting = Sender(Target(url=url, ca_file=files.authority), clock=SimClock())
+        trusting = OtlpClient(OtlpTarget(url=url, ca_file=files.authority), clock=SimClock())
         assert trusting.send("logs", b"").refused is None
         trusting.close()
         with pytest.raises(Unavailable, match="--ca-file"):
-            Sender(Target(url=url), clock=SimClock()).send("logs", b"")
+            OtlpClient(OtlpTarget(url=url), clock=SimClock()).send("logs", b"")
     with pytest.raises(Malformed, match="--ca-file"):
-        Sender(Target(url=url, ca_file="nowhere"), clock=SimClock()).send("logs", b"")
+        OtlpClient(OtlpTarget(url=url, ca_file="nowhere"), clock=SimClock()).send("logs", b"")
 
 
 @pytest.mark.parametrize("content_type", ["application/x-protobuf", JSON])
@@ -70,7 +70,7 @@ def test_whom_it_trusts(tmp_path: Path) -> None:
 def test_a_stranger_is_told_from_a_node(status: int, body: bytes, content_type: str) -> None:
     """Whatever else listens there, it is not taken for an acknowledgement."""
     with serving(status, body) as port:
-        sender = Sender(Target(url=f"http://127.0.0.1:{port}"), clock=SimClock())
+        sender = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{port}"), clock=SimClock())
         with pytest.raises(Unknown, match="right port"):
             sender.send("traces", b"", content_type)
         sender.close()
@@ -79,7 +79,7 @@ def test_a_stranger_is_told_from_a_node(status: int, body: bytes, content_type: 
 def test_what_was_rejected_in_json() -> None:
     """Long integers may be text there."""
     with serving(200, b'{"partialSuccess":{"rejectedDataPoints":"3"}}') as port:
-        sender = Sender(Target(url=f"http://127.0.0.1:{port}"), clock=SimClock())
+        sender = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{port}"), clock=SimClock())
         assert sender.send("metrics", b"{}", JSON).rejected_count == 3
         sender.close()
 
@@ -88,4 +88,4 @@ def test_what_was_rejected_in_json() -> None:
 def test_addresses(url: str) -> None:
     """What is none is a wrong use."""
     with pytest.raises(Malformed, match="is no address"):
-        Sender(Target(url=url), clock=SimClock())
+        OtlpClient(OtlpTarget(url=url), clock=SimClock())

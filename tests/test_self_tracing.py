@@ -15,7 +15,7 @@ import pytest
 
 import frazil
 from frazil import tracing
-from frazil.cli.logging import Json
+from frazil.cli.logging import JsonFormatter
 from frazil.self_tracing import own_traces, why_not
 from tests.clients.node import Node
 from tests.conformance.cases import log, logs
@@ -65,10 +65,10 @@ def test_lines_carry_the_span_that_they_are_said_in() -> None:
     with own_traces({**ENDPOINT, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}):
         with tracing.span("outer", parent=f"00-{'ab' * 16}-{'cd' * 8}-01") as span:
             span.drop()
-            said = json.loads(Json().format(record))
+            said = json.loads(JsonFormatter().format(record))
             assert said["trace_id"] == "ab" * 16
             assert len(said["span_id"]) == 16
-        assert "trace_id" not in json.loads(Json().format(record))
+        assert "trace_id" not in json.loads(JsonFormatter().format(record))
 
 
 def test_what_is_missing_is_named(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from frazil.shutdown import CUT_CODE, REST_S, STOP_S, Stop
+from frazil.shutdown import CUT_CODE, REST_S, STOP_S, Shutdown
 from tests.sim.clock import SimClock
 
 HANGING = """
@@ -24,7 +24,7 @@ threading.Event().wait()
 def test_nobody_gets_more_than_is_left() -> None:
     """Each room has its share; the last seconds are nobody's."""
     clock = SimClock()
-    stop = Stop(clock)
+    stop = Shutdown(clock)
     assert stop.left_s(1.0) == 1.0
     assert stop.left_s(100.0) == STOP_S - REST_S
     stop.begin()

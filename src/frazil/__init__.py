@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from frazil.version import __version__
 
 if TYPE_CHECKING:
-    from frazil.client import Remote
+    from frazil.client import Client
     from frazil.embedded import Embedded
 
 __all__ = ["__version__", "open"]
@@ -27,12 +27,12 @@ def open(path: str | os.PathLike[str], *, config: str | os.PathLike[str] | None 
 
 def connect(
     url: str = "http://127.0.0.1:4320", *, token: str | None = None, ca_file: str | None = None
-) -> Remote:
+) -> Client:
     """Ask a running node: `frazil.connect("http://127.0.0.1:4320").sql("SELECT …")`.
 
     Gives what `open` gives, with the same results. `token` is one of those the node knows, and
     `ca_file` the certificates to trust, where it has TLS with one of its own.
     """
-    from frazil.client import Remote
+    from frazil.client import Client
 
-    return Remote(url, token=token, ca_file=ca_file)
+    return Client(url, token=token, ca_file=ca_file)

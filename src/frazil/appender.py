@@ -20,7 +20,7 @@ from pathlib import Path
 from frazil.config import Config
 from frazil.disk import RealDisk
 from frazil.errors import Fenced, Malformed, OutOfRange, Unavailable
-from frazil.lake import Appended, KafkaFeed, Lake
+from frazil.lake import Appended, KafkaSource, Lake
 from frazil.log import LOCK_NAME
 from frazil.model import Clock, Rand
 
@@ -52,7 +52,7 @@ def run(
     with (
         closing(disk.lock(LOCK_NAME, "frazil appender")),
         Lake.over(
-            KafkaFeed(kafka),
+            KafkaSource(kafka),
             Path(config.data),
             config.lake,
             clock=clock,

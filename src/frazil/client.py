@@ -1,4 +1,4 @@
-"""Remote: a node asked from outside. `frazil.connect(url)` gives one; it is asked as what
+"""Client: a node asked from outside. `frazil.connect(url)` gives one; it is asked as what
 `frazil.open(path)` gives, with the same results. Readers that follow a table need the folder."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KINDS: dict[str, type[FrazilError]] = {
 """What the API calls an error to what it is here."""
 
 
-class Remote:
+class Client:
     """Any thread may ask: every question has a connection of its own."""
 
     def __init__(self, url: str, *, token: str | None, ca_file: str | None) -> None:
@@ -190,7 +190,7 @@ class Remote:
     def close(self) -> None:
         """Nothing is kept open between two questions."""
 
-    def __enter__(self) -> Remote:
+    def __enter__(self) -> Client:
         return self
 
     def __exit__(

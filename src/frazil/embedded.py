@@ -38,7 +38,7 @@ from frazil.lake import (
 from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine
-from frazil.results import Leash, Limits, Result, result_of
+from frazil.results import CancelToken, Limits, Result, result_of
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ STUCK_MS = 30_000
 Fatal = Callable[[BaseException], None]
 
 
-class Owned(Protocol):
+class Closable(Protocol):
     """Something that is given back when it is not needed any more."""
 
     def close(self) -> None: ...
@@ -89,7 +89,7 @@ class Embedded:
         clock: Clock,
         lake: Lake | None = None,
         fatal: Fatal | None = None,
-        owns: Iterable[Owned] = (),
+        owns: Iterable[Closable] = (),
     ) -> Embedded:
         """Open the rooms above a log that was not maintained yet. Its rows become visible while
         others go on.
@@ -154,7 +154,7 @@ class Embedded:
         *,
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
-        leash: Leash | None = None,
+        leash: CancelToken | None = None,
     ) -> Result:
         """Run one query over the rows of this moment; they are worked out while they are read.
 
@@ -170,7 +170,7 @@ class Embedded:
             self._see_what_was(leash)
         return self.engine.sql(text, limits=limits, leash=leash)
 
-    def _see_what_was(self, leash: Leash | None) -> None:
+    def _see_what_was(self, leash: CancelToken | None) -> None:
         """Wait until all rows are visible that were there before the start: whoever has seen one
         then finds it again. `Unavailable` when that takes too long. What cannot be read at all is
         not waited for; the node's health says so."""
@@ -262,7 +262,7 @@ def open_folder(
     with ExitStack() as stack:
         stack.callback(log.close)
         lake = open_lake(log, settings, clock=clock, rand=SystemRand(), is_steady=False)
-        owns: list[Owned] = [log] if lake is None else [log, lake]
+        owns: list[Closable] = [log] if lake is None else [log, lake]
         stack.pop_all()
         opened = Embedded.over(log, disk, settings, clock=clock, lake=lake, owns=owns)
         stack.callback(opened.close)

@@ -23,13 +23,13 @@ from frazil import tracing
 from frazil.config import Config
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded, open_lake
-from frazil.httpd import Access
-from frazil.ingest import Otlp
+from frazil.httpd import Auth
+from frazil.ingest import OtlpPorts
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import NS_PER_MS, Clock, Rand
-from frazil.serve import Api, Life, Rooms
-from frazil.shutdown import Stop
+from frazil.serve import ApiServer, NodeContext, Uptime
+from frazil.shutdown import Shutdown
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ LAKE_S = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class NodeAddresses:
     """Where a node that is up can be reached."""
 
     grpc_port: int
@@ -75,7 +75,7 @@ async def run(
     *,
     clock: Clock,
     rand: Rand,
-    ready: Callable[[Ready], None],
+    ready: Callable[[NodeAddresses], None],
     on_room: OnRoom = log_room,
 ) -> None:
     """Run a node until SIGTERM or SIGINT. Calls `ready` once it accepts requests.
@@ -84,11 +84,11 @@ async def run(
     nothing that was acknowledged.
     """
     asked = _stop_asked()
-    access = Access.load(config.ingest)  # before anything is made: a wrong setting leaves no trace
-    stop = Stop(clock)
+    access = Auth.load(config.ingest)  # before anything is made: a wrong setting leaves no trace
+    stop = Shutdown(clock)
     async with AsyncExitStack() as opened:
         opened.callback(stop.done)
-        starting = Starting(config, clock, rand, on_room, opened, stop)
+        starting = NodeStartup(config, clock, rand, on_room, opened, stop)
         rooms, up = await starting.open_all(access)
         workers = [asyncio.create_task(_maintain(rooms.log)), asyncio.create_task(_look(rooms))]
         opened.push_async_callback(_end, workers)
@@ -106,7 +106,7 @@ async def run(
     logger.info("stopped", extra=stop.facts())
 
 
-class Starting:
+class NodeStartup:
     """Opens room after room, says so, and sees to it that they are closed in reverse."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Starting:
         rand: Rand,
         on_room: OnRoom,
         opened: AsyncExitStack,
-        stop: Stop,
+        stop: Shutdown,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -126,22 +126,22 @@ class Starting:
         self._stop = stop
         self._folder = Path(config.data).absolute()
 
-    async def open_all(self, access: Access) -> tuple[Rooms, Ready]:
+    async def open_all(self, access: Auth) -> tuple[NodeContext, NodeAddresses]:
         """In the order of the river. Whatever takes long is done in a thread, so that a second
         signal is heard."""
         config, clock, rand = self._config, self._clock, self._rand
-        life = Life(clock)
+        life = Uptime(clock)
         log = await self._open("log", self._open_log, _log_facts)
         lake = await self._open("lake", partial(self._open_lake, log), _lake_facts)
         embedded = None
         if config.hot.enabled:
             embedded = await self._open("hot", partial(self._open_hot, log, lake), _hot_facts)
         begin_ns = clock.monotonic_ns()
-        otlp = await Otlp.open(log, config.ingest, access, clock=clock, rand=rand)
+        otlp = await OtlpPorts.open(log, config.ingest, access, clock=clock, rand=rand)
         self._opened.push_async_callback(_close_otlp, otlp, self._stop)
         ports = {"grpc_port": otlp.grpc_port, "http_port": otlp.http_port}
         self._say("ingest", ports, begin_ns)
-        rooms = Rooms(
+        rooms = NodeContext(
             data=str(self._folder),
             disk=RealDisk(config.data),
             life=life,
@@ -155,10 +155,10 @@ class Starting:
         api = None
         if config.serve.enabled:
             begin_ns = clock.monotonic_ns()
-            api = await Api.open(rooms, config.serve, config.ingest, access)
+            api = await ApiServer.open(rooms, config.serve, config.ingest, access)
             self._opened.push_async_callback(_close_api, api, self._stop)
             self._say("serve", {"http_port": api.port}, begin_ns)
-        return rooms, Ready(
+        return rooms, NodeAddresses(
             grpc_port=otlp.grpc_port,
             http_port=otlp.http_port,
             api_port=None if api is None else api.port,
@@ -223,7 +223,7 @@ def _hot_facts(embedded: Embedded) -> Facts:
     return {"rows": rows, "bytes": embedded.tier.disk_bytes, "lag_offsets": embedded.tier.lag}
 
 
-def _hot_rows(rooms: Rooms) -> Facts:
+def _hot_rows(rooms: NodeContext) -> Facts:
     if rooms.tier is None:
         return {}
     shown = rooms.tier.snapshot().values()
@@ -231,16 +231,16 @@ def _hot_rows(rooms: Rooms) -> Facts:
     return {"hot_rows": rows, "hot_lag_offsets": rooms.tier.lag}
 
 
-async def _close_api(api: Api, stop: Stop) -> None:
+async def _close_api(api: ApiServer, stop: Shutdown) -> None:
     await api.close(stop.left_s(API_S))
 
 
-async def _close_otlp(otlp: Otlp, stop: Stop) -> None:
+async def _close_otlp(otlp: OtlpPorts, stop: Shutdown) -> None:
     await otlp.close(stop.left_s(DRAIN_S))
     stop.note(requests_answered=otlp.gate.answered_count, requests_cut=otlp.gate.cut_count)
 
 
-def _close_lake(lake: Lake, stop: Stop) -> None:
+def _close_lake(lake: Lake, stop: Shutdown) -> None:
     """With the round in hand, and a last one, if there is time for them."""
     before = lake.round_count
     lake.close(stop.left_s(LAKE_S))
@@ -253,7 +253,7 @@ async def _maintain(log: Log) -> None:
         await asyncio.sleep(MAINTAIN_INTERVAL_S)
 
 
-async def _look(rooms: Rooms) -> None:
+async def _look(rooms: NodeContext) -> None:
     while True:
         rooms.life.rates.step()
         await asyncio.sleep(LOOK_INTERVAL_S)

@@ -1,4 +1,4 @@
-"""Sender: OTLP/HTTP out, for the verbs that send telemetry to a node.
+"""OtlpClient: OTLP/HTTP out, for the verbs that send telemetry to a node.
 
 A request is sent until it is answered for good. The same bytes are sent each time, so a node that
 had stored them already recognises them: what is counted as acknowledged is stored, once.
@@ -34,7 +34,7 @@ REASON_CHARS_MAX = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class OtlpTarget:
     """Where telemetry goes, and what opens the door there."""
 
     url: str
@@ -43,7 +43,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ExportResult:
     """What became of one request."""
 
     rejected_count: int = 0
@@ -54,12 +54,12 @@ class Answer:
     """Would it take a part of it?"""
 
 
-class Sender:
+class OtlpClient:
     """One connection to a node, opened when it is needed. Owned by one thread."""
 
     def __init__(
         self,
-        target: Target,
+        target: OtlpTarget,
         *,
         clock: Clock,
         give_up_s: float = GIVE_UP_S,
@@ -79,7 +79,7 @@ class Sender:
         self._was_there = is_known
         self.retry_count = 0
 
-    def send(self, signal: str, body: bytes, content_type: str = PROTOBUF) -> Answer:
+    def send(self, signal: str, body: bytes, content_type: str = PROTOBUF) -> ExportResult:
         """Send one request, again if the node asks for that or is away for a while.
 
         `Unavailable` when it was never there, or stays away; `Unauthenticated` when it lets nobody
@@ -141,9 +141,9 @@ class Sender:
             raise Malformed(f"cannot read --ca-file {self._target.ca_file}: {error}") from None
         return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
 
-    def _judge(self, signal: str, status: int, found: bytes, content_type: str) -> Answer:
+    def _judge(self, signal: str, status: int, found: bytes, content_type: str) -> ExportResult:
         if status == http.HTTPStatus.OK:
-            return Answer(rejected_count=self._rejected_count(signal, found, content_type))
+            return ExportResult(rejected_count=self._rejected_count(signal, found, content_type))
         message = _message_of(found, content_type)
         if status in (http.HTTPStatus.NOT_FOUND, http.HTTPStatus.METHOD_NOT_ALLOWED):
             raise Unknown(self._about_strangers())
@@ -153,7 +153,7 @@ class Sender:
                 "give it with --token or --token-file"
             )
         is_too_large = status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        return Answer(refused=f"HTTP {status}: {message}", is_too_large=is_too_large)
+        return ExportResult(refused=f"HTTP {status}: {message}", is_too_large=is_too_large)
 
     def _rejected_count(self, signal: str, found: bytes, content_type: str) -> int:
         from google.protobuf.message import DecodeError

@@ -1,4 +1,4 @@
-"""Stop: a node ends within ten seconds, and tells what it did.
+"""Shutdown: a node ends within ten seconds, and tells what it did.
 
 Rooms are closed one after the other; each gets its share of what is left. Whatever hangs all the
 same is cut off with the process. Nothing that was acknowledged depends on any of this: a kill
@@ -23,7 +23,7 @@ CUT_CODE = 1
 """What a process ends with whose stop took too long."""
 
 
-class Stop:
+class Shutdown:
     """One stop of one node. Belongs to the event loop."""
 
     def __init__(self, clock: Clock) -> None:

@@ -10,7 +10,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.cli.logging import Json, Plain, formatter_for
+from frazil.cli.logging import JsonFormatter, TextFormatter, formatter_for
 
 
 def record(
@@ -22,7 +22,7 @@ def record(
 
 def test_programs_get_json() -> None:
     """Time in UTC, level, logger, event, and the facts as they are."""
-    assert json.loads(Json().format(record(bytes=7, reason='"full"'))) == {
+    assert json.loads(JsonFormatter().format(record(bytes=7, reason='"full"'))) == {
         "time": "1970-01-01T00:00:01.500Z",
         "level": "warning",
         "logger": "frazil.x",
@@ -36,7 +36,7 @@ def test_an_exception_is_text_with_its_stack() -> None:
     try:
         raise ValueError("broken")
     except ValueError:
-        line = Json().format(record(exc_info=sys.exc_info()))
+        line = JsonFormatter().format(record(exc_info=sys.exc_info()))
     assert "\n" not in line
     said = json.loads(line)["exception"]
     assert "Traceback" in said
@@ -47,24 +47,24 @@ def test_an_exception_is_text_with_its_stack() -> None:
 def test_every_record_is_one_line(event: str, facts: dict[str, str]) -> None:
     """Nobody who chooses a value can begin a line of his own, nor hide a fact."""
     made = record(event.replace("%", "%%"), **{f"x{name}": value for name, value in facts.items()})
-    line = Json().format(made)
+    line = JsonFormatter().format(made)
     assert "\n" not in line
     said = json.loads(line)
     assert all(said[f"x{name}"] == value for name, value in facts.items())
 
 
 def test_a_fact_does_not_hide_the_time() -> None:
-    said = json.loads(Json().format(record(time="later")))
+    said = json.loads(JsonFormatter().format(record(time="later")))
     assert said["time"].startswith("1970")
     assert said["fact_time"] == "later"
 
 
 def test_people_get_words() -> None:
     """Facts that are one word stand as they are; colours only where they are wanted."""
-    plain = Plain(has_colours=False).format(record(bytes=7, reason="no room\nhere"))
+    plain = TextFormatter(has_colours=False).format(record(bytes=7, reason="no room\nhere"))
     assert plain.endswith('  warning: gate closed  bytes=7 reason="no room\\nhere"')
     assert "\x1b" not in plain
-    assert "\x1b[33mwarning: gate closed" in Plain(has_colours=True).format(record())
+    assert "\x1b[33mwarning: gate closed" in TextFormatter(has_colours=True).format(record())
 
 
 def test_a_terminal_gets_words_and_a_pipe_gets_json() -> None:
@@ -72,5 +72,5 @@ def test_a_terminal_gets_words_and_a_pipe_gets_json() -> None:
         def isatty(self) -> bool:
             return True
 
-    assert isinstance(formatter_for(Terminal(), has_colours=False), Plain)
-    assert isinstance(formatter_for(io.StringIO(), has_colours=True), Json)
+    assert isinstance(formatter_for(Terminal(), has_colours=False), TextFormatter)
+    assert isinstance(formatter_for(io.StringIO(), has_colours=True), JsonFormatter)

@@ -14,7 +14,7 @@ from frazil import __version__, cli
 from frazil.cli.commands.completion import verbs_of
 from frazil.cli.commands.completion_scripts import SCRIPTS
 from frazil.cli.commands.tail import parsed
-from frazil.cli.terminal.colors import RED, Paint
+from frazil.cli.terminal.colors import RED, Colors
 from frazil.cli.terminal.units import age_text, brief_time, bytes_text, count_text, duration_text
 from frazil.results import is_blank, split_statements
 
@@ -111,13 +111,13 @@ def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert Paint.of(Terminal())("x", RED) == "\x1b[31mx\x1b[0m"
-    assert Paint.of(io.StringIO())("x", RED) == "x"
+    assert Colors.of(Terminal())("x", RED) == "\x1b[31mx\x1b[0m"
+    assert Colors.of(io.StringIO())("x", RED) == "x"
     monkeypatch.setenv("TERM", "dumb")
-    assert Paint.of(Terminal())("x", RED) == "x"
+    assert Colors.of(Terminal())("x", RED) == "x"
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert Paint.of(Terminal())("x", RED) == "x"
+    assert Colors.of(Terminal())("x", RED) == "x"
 
 
 PIECES = st.sampled_from(

@@ -14,10 +14,10 @@ import pytest
 
 import frazil
 from frazil import cli
-from frazil.demo import Demo, Plan, Summary
+from frazil.demo import Demo, DemoPlan, DemoSummary
 from frazil.embedded import Embedded
 from frazil.errors import Unauthenticated, Unavailable
-from frazil.otlp_client import Sender, Target
+from frazil.otlp_client import OtlpClient, OtlpTarget
 from tests.clients.flaky import Fault, Flaky
 from tests.clients.node import Node
 from tests.sim.clock import SimClock
@@ -33,10 +33,10 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(url: str, plan: Plan, **more: str) -> Summary:
+def run(url: str, plan: DemoPlan, **more: str) -> DemoSummary:
     """A demo whose time passes as fast as the node answers."""
     clock = SimClock()
-    sender = Sender(Target(url=url, **more), clock=clock)
+    sender = OtlpClient(OtlpTarget(url=url, **more), clock=clock)
     demo = Demo(plan, sender, clock=clock, rand=random.Random(1))
     try:
         demo.run(lambda _: None)
@@ -56,7 +56,7 @@ def counts(opened: Embedded) -> dict[str, int]:
 def test_all_is_there_once(tmp_path: Path, config: Path) -> None:
     """Past and present, also where a request is cut off or its answer is lost on the way."""
     faults = [Fault.FORWARD, Fault.REFUSE, Fault.LOSE, Fault.FORWARD, Fault.LOSE]
-    plan = Plan(rate=20, seconds=12, backfill_minutes=1)
+    plan = DemoPlan(rate=20, seconds=12, backfill_minutes=1)
     with Node(tmp_path / "data", "--config", str(config)) as node:
         with Flaky(node.http_port, "http", faults) as flaky:
             summary = run(f"http://127.0.0.1:{flaky.port}", plan)
@@ -126,7 +126,7 @@ def choosy() -> Iterator[str]:
 
 def test_refusals_and_retries_are_counted(choosy: str) -> None:
     """Acknowledged is what was: not what a node refused, as a whole or in part."""
-    summary = run(choosy, Plan(rate=20, count=5))
+    summary = run(choosy, DemoPlan(rate=20, count=5))
     assert summary.retries == 2
     logs, spans, points = (summary.tallies[name] for name in ("logs", "traces", "metrics"))
     assert logs.acknowledged == 0 < logs.refused == logs.sent
@@ -139,7 +139,7 @@ def test_refusals_and_retries_are_counted(choosy: str) -> None:
 def test_the_wait_is_the_one_that_was_asked_for(choosy: str) -> None:
     """`Retry-After` is heeded."""
     clock = SimClock()
-    sender = Sender(Target(url=choosy), clock=clock)
+    sender = OtlpClient(OtlpTarget(url=choosy), clock=clock)
     assert sender.send("metrics", b"").refused is None
     sender.close()
     assert clock.monotonic_ns() == 2 * 7 * 1_000_000_000
@@ -149,16 +149,16 @@ def test_a_node_that_stays_busy_is_given_up(choosy: str) -> None:
     """The error says how long it was tried, and why it was not taken."""
     Choosy.busy_count = 1000
     with pytest.raises(Unavailable, match=r"for 56 s \(HTTP 503"):
-        run(choosy, Plan(rate=20, count=5))
+        run(choosy, DemoPlan(rate=20, count=5))
 
 
 def test_stopped_in_the_middle(choosy: str) -> None:
     """What was said is sent and counted; nobody waits for what was under way."""
     clock = SimClock()
-    sender = Sender(Target(url=choosy), clock=clock)
-    demo = Demo(Plan(rate=50), sender, clock=clock, rand=random.Random(1))
+    sender = OtlpClient(OtlpTarget(url=choosy), clock=clock)
+    demo = Demo(DemoPlan(rate=50), sender, clock=clock, rand=random.Random(1))
 
-    def tell(summary: Summary) -> None:
+    def tell(summary: DemoSummary) -> None:
         if summary.visits > 100:
             demo.stop()
 
@@ -171,9 +171,9 @@ def test_stopped_in_the_middle(choosy: str) -> None:
 
 def test_a_wrong_token_ends_it(choosy: str) -> None:
     """No other request would fare better."""
-    assert run(choosy, Plan(rate=20, count=1), token="right").visits == 1
+    assert run(choosy, DemoPlan(rate=20, count=1), token="right").visits == 1
     with pytest.raises(Unauthenticated, match="--token"):
-        run(choosy, Plan(rate=20, count=1), token="wrong")
+        run(choosy, DemoPlan(rate=20, count=1), token="wrong")
 
 
 def free_port() -> int:

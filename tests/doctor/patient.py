@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from frazil.config import load
-from frazil.doctor import Case, Finding, Fix, findings_of
+from frazil.doctor import CheckContext, Finding, Fix, findings_of
 from frazil.doctor.context import Check
 from frazil.model import Clock, SystemClock
 
@@ -49,7 +49,7 @@ class Patient:
     def look(self, check: Check) -> list[Finding]:
         """What one check says."""
         config = load(str(self.file), {})
-        case = Case(config=config, clock=self.clock, environment=self.environment)
+        case = CheckContext(config=config, clock=self.clock, environment=self.environment)
         return list(findings_of(check, case))
 
     def mend(self, finding: Finding) -> None:

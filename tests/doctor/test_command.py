@@ -12,7 +12,7 @@ import pytest
 
 from frazil import cli
 from frazil.config import load
-from frazil.doctor import Case, Finding, examine
+from frazil.doctor import CheckContext, Finding, examine
 from tests.doctor.patient import Patient, is_well, trouble
 
 PORTS = ("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0")
@@ -174,7 +174,7 @@ def test_a_setting_can_be_a_flag(quiet: Patient, capsys: pytest.CaptureFixture[s
     assert "warning" not in levels
 
 
-def check_that_breaks(case: Case) -> Iterator[Finding]:
+def check_that_breaks(case: CheckContext) -> Iterator[Finding]:
     """Meets something that nobody has thought of."""
     yield Finding(check="first", level="ok", found=str(case.data))
     raise ZeroDivisionError("by\nzero")

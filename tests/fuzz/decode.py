@@ -16,7 +16,7 @@ from frazil.ingest.otlp.messages import REQUESTS
 from frazil.model import Signal
 from frazil.model.arrow import NUMBERED_TABLES, TABLES, Decode, decode, decode_numbered
 from frazil.model.arrow.decoder import requests as requests_module
-from frazil.model.arrow.types import Decoded, Request
+from frazil.model.arrow.types import Decoded, ExportRequest
 from frazil.model.protobuf.memory import SLACK_BYTES
 from tests.fuzz.corpus import Body, corpus
 from tests.fuzz.mutate import bend, scribble
@@ -66,7 +66,9 @@ def fuzz_signal(signal: str, count: int, rand: Random) -> dict[str, Any]:
     return {**totals, "disagreements": disagreements[:EXAMPLES_MAX]}
 
 
-def calls(signal: str, count: int, rand: Random) -> Iterator[tuple[list[Request], frozenset[int]]]:
+def calls(
+    signal: str, count: int, rand: Random
+) -> Iterator[tuple[list[ExportRequest], frozenset[int]]]:
     """The requests of each call, and the offsets of those that have no groups."""
     pool = corpus(REQUESTS[Signal(signal)], rand, CORPUS_COUNT)
     writer = Writer(rand, wildness=rand.choice(WILDNESS))
@@ -92,7 +94,7 @@ def next_body(signal: str, writer: Writer, pool: list[Body], rand: Random) -> tu
     return (scribble(body, rand), False) if chance < DAMAGED else (body, True)
 
 
-def call_of(written: list[tuple[bytes, bool]]) -> tuple[list[Request], frozenset[int]]:
+def call_of(written: list[tuple[bytes, bool]]) -> tuple[list[ExportRequest], frozenset[int]]:
     requests = numbered(body for body, _ in written)
     pairs = zip(requests, written, strict=True)
     return requests, frozenset(request.offset for request, (_, is_plain) in pairs if is_plain)
@@ -110,7 +112,7 @@ def is_same(signal: str, numbered: Decoded, plain: Decoded) -> bool:
     )
 
 
-def decode_fenced(decode: Decode, signal: str, requests: list[Request]) -> Decoded:
+def decode_fenced(decode: Decode, signal: str, requests: list[ExportRequest]) -> Decoded:
     """Decode with nothing readable behind the requests but some junk."""
     before = requests_module.join
     if sum(len(request.body) for request in requests) <= CALL_BYTES:
@@ -121,7 +123,7 @@ def decode_fenced(decode: Decode, signal: str, requests: list[Request]) -> Decod
         requests_module.join = before
 
 
-def explain(signal: str, requests: list[Request]) -> list[str]:
+def explain(signal: str, requests: list[ExportRequest]) -> list[str]:
     """Which of the requests is at fault, and what is wrong with it."""
     found = []
     for request in requests:

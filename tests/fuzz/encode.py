@@ -20,7 +20,7 @@ import pyarrow as pa
 from frazil.model import Signal
 from frazil.model.arrow.decoder.decode import decode
 from frazil.model.arrow.encoder.encode import encode
-from frazil.model.arrow.types import Request
+from frazil.model.arrow.types import ExportRequest
 from tests.fuzz.wire import POINTS, is_log_record, is_span
 from tests.model.arrow.decoder.reference import INT32_MAX, is_same, parsed
 from tests.model.arrow.requests import Writer
@@ -108,7 +108,7 @@ def there_and_back(
 def rows_of(signal: str, bodies: Iterable[bytes]) -> pa.RecordBatch:
     """Rows of requests that came at the same time."""
     requests = [
-        Request(partition=0, offset=number, ingest_time_ms=INGEST_TIME_MS, body=body)
+        ExportRequest(partition=0, offset=number, ingest_time_ms=INGEST_TIME_MS, body=body)
         for number, body in enumerate(bodies)
     ]
     return decode(signal, requests).batch

@@ -21,7 +21,7 @@ from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import KiB, Rand
 from frazil.model.arrow import Decode
 from frazil.model.arrow.schemas import DEAD_LETTERS
-from frazil.model.arrow.types import DeadLetter, Decoded, Request
+from frazil.model.arrow.types import DeadLetter, Decoded, ExportRequest
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk, SimFile, failure
 
@@ -61,7 +61,7 @@ SMALL = HotConfig(
 _SEEDS = itertools.count()
 
 
-def decode(signal: str, requests: Sequence[Request]) -> Decoded:
+def decode(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
     """Implements the decoder's contract for lines."""
     rows: dict[str, list[object]] = {name: [] for name in LINES.names}
     dead = []
@@ -108,7 +108,7 @@ def lines(begin: int, end: int) -> list[bytes]:
 def batch_of(*bodies: bytes, offset: int = 0) -> pa.RecordBatch:
     """Rows as the decoder makes them, the first request at `offset`."""
     requests = [
-        Request(partition=0, offset=offset + n, ingest_time_ms=1000 + offset + n, body=body)
+        ExportRequest(partition=0, offset=offset + n, ingest_time_ms=1000 + offset + n, body=body)
         for n, body in enumerate(bodies)
     ]
     return decode("logs", requests).batch

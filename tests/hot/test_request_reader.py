@@ -13,7 +13,7 @@ from frazil.hot.request_reader import requests_of
 from frazil.log import Log, Record, append_of_records
 from frazil.model import Rand
 from frazil.model.arrow.decoder.fallback import CRASHES, decode_some
-from frazil.model.arrow.types import Decoded, Request
+from frazil.model.arrow.types import Decoded, ExportRequest
 from tests.hot.build import LINES, LOG, TOPIC, decode
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk
@@ -36,7 +36,7 @@ def test_batches_are_cut_at_offsets(begin: int, end: int, offsets: range) -> Non
     log.writer.step()
     found = requests_of(log.reader(TOPIC, "earliest").read(), 7, begin, end)
     assert found == [
-        Request(
+        ExportRequest(
             partition=7, offset=offset, ingest_time_ms=offset, body=(b"a", b"", b"c")[offset % 3]
         )
         for offset in offsets
@@ -48,7 +48,7 @@ def test_batches_are_cut_at_offsets(begin: int, end: int, offsets: range) -> Non
 def test_a_decoder_that_fails_costs_only_what_it_failed_on(bodies: list[bytes]) -> None:
     """Each request becomes rows or a dead letter with its bytes, in order."""
     requests = [
-        Request(partition=0, offset=number, ingest_time_ms=1, body=body)
+        ExportRequest(partition=0, offset=number, ingest_time_ms=1, body=body)
         for number, body in enumerate(bodies)
     ]
     crashes = CRASHES.value(signal="logs")
@@ -68,13 +68,13 @@ def test_a_decoder_that_fails_costs_only_what_it_failed_on(bodies: list[bytes]) 
 def test_what_is_too_large_together_is_decoded_in_parts() -> None:
     """No more than half at a time, until it fits."""
 
-    def small(signal: str, requests: Sequence[Request]) -> Decoded:
+    def small(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         if len(requests) > 3:
             raise TooLarge("call again with fewer")
         return decode(signal, requests)
 
     requests = [
-        Request(partition=0, offset=n, ingest_time_ms=1, body=b"s t body") for n in range(20)
+        ExportRequest(partition=0, offset=n, ingest_time_ms=1, body=b"s t body") for n in range(20)
     ]
     decoded, count = decode_some(small, "logs", requests, LINES)
     assert count == 2 and decoded.batch["_offset"].to_pylist() == [0, 1]
@@ -83,13 +83,13 @@ def test_what_is_too_large_together_is_decoded_in_parts() -> None:
 def test_want_of_memory_is_nobodys_fault() -> None:
     """Good requests do not become dead letters because the machine is short of memory."""
 
-    def exhausted(_: str, __: Sequence[Request]) -> Decoded:
+    def exhausted(_: str, __: Sequence[ExportRequest]) -> Decoded:
         raise MemoryError
 
     with pytest.raises(MemoryError):
         decode_some(
             exhausted,
             "logs",
-            [Request(partition=0, offset=0, ingest_time_ms=1, body=b"s t body")],
+            [ExportRequest(partition=0, offset=0, ingest_time_ms=1, body=b"s t body")],
             LINES,
         )

@@ -13,7 +13,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_D
 from frazil.hot import HotTier
 from frazil.model.arrow.decoder.decode import decode
 from frazil.model.arrow.schemas import TABLES
-from frazil.model.arrow.types import Request
+from frazil.model.arrow.types import ExportRequest
 from tests.hot.build import start
 from tests.sim.disk import SimDisk
 
@@ -79,7 +79,7 @@ def test_rows_are_the_same_open_sealed_and_opened_again() -> None:
         for body in bodies:
             machine.add(body, topic=topic)
         requests = [
-            Request(partition=0, offset=number, ingest_time_ms=now_ms, body=body)
+            ExportRequest(partition=0, offset=number, ingest_time_ms=now_ms, body=body)
             for number, body in enumerate(bodies)
         ]
         wanted[table] = pa.Table.from_batches([decode(signal, requests).batch])

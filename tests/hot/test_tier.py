@@ -24,7 +24,7 @@ from frazil.hot.tier import STALLED, HotTier
 from frazil.log import TopicConfig
 from frazil.log.subscribers import load_progress
 from frazil.model import Rand
-from frazil.model.arrow.types import Decoded, Request
+from frazil.model.arrow.types import Decoded, ExportRequest
 from tests.hot.build import (
     FIRST,
     FOLDER,
@@ -185,7 +185,7 @@ def test_a_restart_reads_files_and_replays_the_tail(sealed: int) -> None:
     machine.tier.step()
     decoded: list[int] = []
 
-    def counted(signal: str, requests: Sequence[Request]) -> Decoded:
+    def counted(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         decoded.extend(request.offset for request in requests)
         return decode(signal, requests)
 
@@ -533,7 +533,7 @@ def test_older_schemas_are_shown_as_todays() -> None:
     """Files outlive releases: a new column is null in old rows, and merging keeps it so."""
     old = pa.schema([field for field in LINES if field.name != "trace_id"])
 
-    def decode_old(signal: str, requests: Sequence[Request]) -> Decoded:
+    def decode_old(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         found = decode(signal, requests)
         return Decoded(batch=found.batch.drop_columns(["trace_id"]), dead=found.dead)
 
@@ -552,7 +552,7 @@ def test_a_schema_that_does_not_fit_is_decoded_again() -> None:
     """A column that must not be null is new: the log gives the rows anew."""
     old = pa.schema([field for field in LINES if field.name != "attributes"])
 
-    def decode_old(signal: str, requests: Sequence[Request]) -> Decoded:
+    def decode_old(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         found = decode(signal, requests)
         return Decoded(batch=found.batch.drop_columns(["attributes"]), dead=found.dead)
 

@@ -14,7 +14,7 @@ from frazil.disk import RealDisk
 from frazil.hot import HotConfig, HotTier, HotWorker
 from frazil.log import Log, Record, append_of_records
 from frazil.model import KiB, Rand, SystemClock
-from frazil.model.arrow.types import Decoded, Request
+from frazil.model.arrow.types import Decoded, ExportRequest
 from tests.hot.build import (
     FOLDER,
     SCHEMAS,
@@ -132,7 +132,7 @@ def test_evicted_files_are_readable_while_held(tmp_path: Path) -> None:
 def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
     """Nobody serves on without noticing that nothing new becomes visible."""
 
-    def exhausted(_: str, __: Sequence[Request]) -> Decoded:
+    def exhausted(_: str, __: Sequence[ExportRequest]) -> Decoded:
         raise MemoryError("no more")
 
     with running(tmp_path, exhausted) as node:

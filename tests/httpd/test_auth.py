@@ -8,10 +8,10 @@ import pytest
 
 from frazil.errors import Overloaded, Unauthenticated
 from frazil.httpd import auth as access_module
-from frazil.httpd.auth import DENIED, PAUSED_MAX, Access
+from frazil.httpd.auth import DENIED, PAUSED_MAX, Auth
 
 TOKENS = (b"0123456789abcdef", b"fedcba9876543210")
-ACCESS = Access(tokens=TOKENS)
+ACCESS = Auth(tokens=TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_only_a_known_token_passes(authorization: str | None, wanted: bool) -> N
 
 def test_without_tokens_everybody_passes() -> None:
     """Then the address, or client certificates, decide who can come."""
-    assert Access().knows(None)
+    assert Auth().knows(None)
 
 
 def test_guesses_are_slow_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong token is answered after a pause; past a bound, at once and retryably."""
     monkeypatch.setattr(access_module, "PAUSE_S", 0.05)
-    access, denied = Access(tokens=TOKENS), DENIED.value()
+    access, denied = Auth(tokens=TOKENS), DENIED.value()
 
     async def guess_all() -> list[BaseException | None]:
         guesses = (access.deny() for _ in range(PAUSED_MAX + 10))

@@ -17,7 +17,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from frazil.disk import RealDisk
-from frazil.httpd.auth import Access
+from frazil.httpd.auth import Auth
 from frazil.ingest.admission import IN_FLIGHT, Gate
 from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.errors import DETAILS_KEY
@@ -179,7 +179,7 @@ def grpc_edge(
         with Log.open(RealDisk(folder), clock=clock, rand=rand) as log:
             gate = Gate(config, log.budget, clock, rand)
             receiver = receiver_kind(log, gate, config, clock)
-            opening = OtlpGrpc.open(config, Access.load(config), receiver)
+            opening = OtlpGrpc.open(config, Auth.load(config), receiver)
             opened = asyncio.run_coroutine_threadsafe(opening, loop).result(WAIT_S)
             edge = Edge(otlp=opened, log=log, receiver=receiver, loop=loop)
             try:

@@ -14,8 +14,8 @@ from typing import TypeVar
 import uvloop
 
 from frazil.disk import RealDisk
-from frazil.httpd import Access
-from frazil.ingest import IngestConfig, Otlp
+from frazil.httpd import Auth
+from frazil.ingest import IngestConfig, OtlpPorts
 from frazil.log import Log, LogConfig
 from frazil.model import Signal, SystemClock
 
@@ -32,7 +32,7 @@ class Serving:
     """Two open ports and the log behind them."""
 
     log: Log
-    otlp: Otlp
+    otlp: OtlpPorts
     loop: asyncio.AbstractEventLoop
 
     def end_offset(self, signal: Signal) -> int:
@@ -62,14 +62,14 @@ def serving(
 ) -> Iterator[Serving]:
     """Open a log and both ports on an event loop of their own."""
     config = config or IngestConfig(grpc_port=0, http_port=0)
-    access = Access.load(config)
+    access = Auth.load(config)
     clock, rand = SystemClock(), random.SystemRandom()
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="serving")
     thread.start()
     try:
         with Log.open(RealDisk(folder), log_config, clock=clock, rand=rand) as log:
-            opening = Otlp.open(log, config, access, clock=clock, rand=rand)
+            opening = OtlpPorts.open(log, config, access, clock=clock, rand=rand)
             otlp = asyncio.run_coroutine_threadsafe(opening, loop).result(START_S)
             try:
                 yield Serving(log=log, otlp=otlp, loop=loop)

@@ -9,7 +9,7 @@ import pytest
 
 from frazil.config import Config, load
 from frazil.errors import Malformed
-from frazil.httpd.auth import Access
+from frazil.httpd.auth import Auth
 from frazil.ingest.config import IngestConfig, is_loopback
 from tests.ingest.certificates import Certificates, make_certificates
 
@@ -161,7 +161,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", GOOD)
 def test_good_settings_are_taken(name: str, files: Files) -> None:
     """Whoever says clearly who may come in can start."""
-    Access.load(IngestConfig(**files.fill(GOOD[name])))
+    Auth.load(IngestConfig(**files.fill(GOOD[name])))
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -169,7 +169,7 @@ def test_bad_settings_never_start(name: str, files: Files) -> None:
     """Half of a protection is refused at start, with a sentence that says what is missing."""
     settings, wanted = BAD[name]
     with pytest.raises(Malformed, match=wanted):
-        Access.load(IngestConfig(**files.fill(settings)))
+        Auth.load(IngestConfig(**files.fill(settings)))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from frazil.disk import Disk
 from frazil.lake.files.writer import WrittenFile
 from frazil.model import Signal
-from frazil.model.arrow import TABLES, DeadLetter, Request, decode
+from frazil.model.arrow import TABLES, DeadLetter, ExportRequest, decode
 from tests.model.arrow.requests import Writer
 from tests.sim.disk import SimDisk
 
@@ -26,14 +26,18 @@ def bodies(signal: str, seed: int, count: int) -> list[bytes]:
     return [writer.request(signal) for _ in range(count)]
 
 
-def requests_of(signal: str, seed: int, count: int) -> list[Request]:
+def requests_of(signal: str, seed: int, count: int) -> list[ExportRequest]:
     return [
-        Request(partition=3, offset=n, ingest_time_ms=1_700_000_000_000 + n * 40_000_000, body=body)
+        ExportRequest(
+            partition=3, offset=n, ingest_time_ms=1_700_000_000_000 + n * 40_000_000, body=body
+        )
         for n, body in enumerate(bodies(signal, seed, count))
     ]
 
 
-def decoded(signal: str, requests: Sequence[Request]) -> tuple[pa.RecordBatch, list[DeadLetter]]:
+def decoded(
+    signal: str, requests: Sequence[ExportRequest]
+) -> tuple[pa.RecordBatch, list[DeadLetter]]:
     """What the decoder makes of them, one by one."""
     found = [decode(signal, [request]) for request in requests]
     schema = TABLES[Signal(signal).table]

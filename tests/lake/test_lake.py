@@ -15,10 +15,10 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import Overloaded, Unavailable
-from frazil.lake import Lake, LakeConfig, LakeView, View
+from frazil.lake import Lake, LakeConfig, LakeView, TablesView
 from frazil.lake import lake as filling
 from frazil.lake.append.commit import next_offsets
-from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import MiB, SystemClock
@@ -105,7 +105,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[LakeView]:
     found: list[LakeView] = []
     refresh = LakeView.refresh
 
-    def counting(view: LakeView) -> View:
+    def counting(view: LakeView) -> TablesView:
         found.append(view)
         return refresh(view)
 
@@ -131,7 +131,7 @@ def test_without_queries_nobody_looks(
     with Log.open(RealDisk(tmp_path), clock=CLOCK, rand=rand) as log:
         log.create_topic("otlp_logs", TopicConfig(awaits_lake=True))
         with Lake.over(
-            LogFeed(log, tmp_path),
+            LogSource(log, tmp_path),
             tmp_path,
             LakeConfig(),
             clock=CLOCK,

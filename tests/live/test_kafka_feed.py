@@ -21,13 +21,13 @@ from frazil.errors import Conflict, OutOfRange, Unavailable
 from frazil.lake.append import kafka_reader
 from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.kafka_reader import KafkaRange
-from frazil.lake.append.kafka_source import KafkaFeed
-from frazil.lake.append.task import Written, run_slice
+from frazil.lake.append.kafka_source import KafkaSource
+from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.model import SystemClock
-from frazil.model.arrow import Request, decode
+from frazil.model.arrow import ExportRequest, decode
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.live.kafka_broker import ASK_SECONDS_MAX, KafkaBroker
@@ -123,7 +123,7 @@ def judge(broker: KafkaBroker, topic: str) -> list[int]:
 
 
 def stable_end(broker: KafkaBroker, topic: str) -> int:
-    feed = KafkaFeed(KafkaConfig(brokers=broker.address, topics={"logs": topic}))
+    feed = KafkaSource(KafkaConfig(brokers=broker.address, topics={"logs": topic}))
     (source,) = [source for source in feed.sources() if source.topic == topic]
     return feed.end(source)
 
@@ -229,10 +229,10 @@ def test_a_broker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
         list(made.read())
     monkeypatch.setattr("frazil.lake.append.kafka_admin.ASK_S", 1.0)
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 does not tell of topic.*refused"):
-        KafkaFeed(KafkaConfig(brokers="127.0.0.1:9")).sources()
+        KafkaSource(KafkaConfig(brokers="127.0.0.1:9")).sources()
 
 
-def run_here(work: Sequence[Work]) -> list[Written]:
+def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
     return [run_slice(*each) for each in work]
 
 
@@ -247,7 +247,7 @@ class World:
             brokers=self.broker.address, topics={"logs": self.topic}, skip_lost=skip_lost
         )
         return Appender.open(
-            KafkaFeed(kafka),
+            KafkaSource(kafka),
             self.catalog,
             SMALL,
             run=run_here,
@@ -351,7 +351,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(world: World) -> 
     """What the tasks have read is not committed."""
     world.add(10)
 
-    def run_meanwhile(work: Sequence[Work]) -> list[Written]:
+    def run_meanwhile(work: Sequence[Work]) -> list[WrittenSlice]:
         written = run_here(work)
         world.broker.delete_topic(world.topic)
         world.broker.create_topic(world.topic)
@@ -373,7 +373,7 @@ def test_the_wire_of_the_collector_is_ours(world: World) -> None:
     produce(world.broker, world.topic, [data])
     list(world.open().append_all())
     table = world.catalog.load_table("frazil.logs").scan().to_arrow()
-    decoded = decode("logs", [Request(partition=0, offset=0, ingest_time_ms=0, body=data)])
+    decoded = decode("logs", [ExportRequest(partition=0, offset=0, ingest_time_ms=0, body=data)])
     same = [name for name in table.column_names if name != "ingest_time"]
     wanted = pa.Table.from_batches([decoded.batch]).select(same).cast(table.select(same).schema)
     assert table.select(same).sort_by("_row").to_pylist() == wanted.to_pylist()
@@ -383,7 +383,7 @@ def test_the_wire_of_the_collector_is_ours(world: World) -> None:
 def test_offsets_that_go_back_are_refused_without_ids(world: World) -> None:
     """Brokers that know no ids of topics, or that lost what they had acknowledged."""
     world.add(10)
-    feed = KafkaFeed(KafkaConfig(brokers=world.broker.address, topics={"logs": world.topic}))
+    feed = KafkaSource(KafkaConfig(brokers=world.broker.address, topics={"logs": world.topic}))
     (source,) = [source for source in feed.sources() if source.topic == world.topic]
     with pytest.raises(OutOfRange, match="ends at offset 10, and the table logs goes on at 11"):
         feed.plan(source, 11, None, 1000)

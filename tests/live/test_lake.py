@@ -19,7 +19,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 import frazil
-from frazil.client import Remote
+from frazil.client import Client
 from frazil.disk import RealDisk
 from frazil.lake import Lake, LakeConfig, Session
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
@@ -238,7 +238,7 @@ def test_a_node_fills_its_tables_and_finishes(
         check_prefixes(table)
 
 
-def check_flush(remote: Remote, made: Catalog, request_count: int) -> None:
+def check_flush(remote: Client, made: Catalog, request_count: int) -> None:
     """When a flush over HTTP returns, all that was acknowledged before is in the tables; and the
     API lists the snapshots that they have."""
     assert all(commit.row_count > 0 for commit in remote.flush())

@@ -24,7 +24,7 @@ from frazil.errors import Fenced, Unavailable
 from frazil.lake import Lake
 from frazil.lake.append.appender import Appender
 from frazil.lake.append.commit import COMMIT_ID
-from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog import rest
 from frazil.lake.catalog.catalog import ensure_namespace, open_catalog
 from frazil.lake.catalog.file_io import DurableFileIO
@@ -74,7 +74,7 @@ class Rested(World):
 
     def appender(self) -> Appender:
         return Appender.open(
-            LogFeed(self.log, self.folder),
+            LogSource(self.log, self.folder),
             self.catalog,
             self.config,
             run=run_here,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from frazil.disk import Disk
 from frazil.log import (
     Append,
-    Appended,
+    AppendResult,
     Log,
     LogConfig,
     Record,
@@ -107,12 +107,12 @@ def numbered(value: bytes, sequence: int, *, producer: int = 9, epoch: int = 0) 
     return Append(parts=(payload,), header=parse_header(payload))
 
 
-def submit(log: Log, *appends: Append, partition: int = 0) -> list[Future[Appended]]:
+def submit(log: Log, *appends: Append, partition: int = 0) -> list[Future[AppendResult]]:
     """Queue batches without a step."""
     return [log.append(TOPIC, append, partition=partition) for append in appends]
 
 
-def add(log: Log, *values: bytes, partition: int = 0) -> list[Appended]:
+def add(log: Log, *values: bytes, partition: int = 0) -> list[AppendResult]:
     """Append one batch per value, all in one group, and have them acknowledged."""
     answers = submit(log, *map(batch, values), partition=partition)
     log.writer.step()

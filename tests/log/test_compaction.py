@@ -20,10 +20,10 @@ from frazil.log import (
     AtTime,
     Compression,
     Log,
+    PartitionView,
     Record,
     StoredBatch,
     TopicConfig,
-    View,
     append_of_batch,
     append_of_records,
     check_batch,
@@ -287,14 +287,14 @@ def test_an_empty_segment_is_read_over() -> None:
 CLEAN, DIRTY = True, False
 
 
-def view_with(*segments: tuple[int, int, bool]) -> View:
+def view_with(*segments: tuple[int, int, bool]) -> PartitionView:
     """Segments of (bytes, sealed at, was rewritten)."""
     view = view_of(*((size, sealed_ms) for size, sealed_ms, _ in segments))
     marked = [
         segment._replace(header=replace(segment.header, is_rewritten=rewritten))
         for segment, (_, _, rewritten) in zip(view.segments, segments, strict=False)
     ]
-    return View(
+    return PartitionView(
         start_offset=0,
         durable_watermark=view.durable_watermark,
         segments=(*marked, view.segments[-1]),
@@ -320,7 +320,7 @@ def view_with(*segments: tuple[int, int, bool]) -> View:
     ],
 )
 def test_a_round_is_due_by_ratio_or_lag(
-    view: View, options: dict[str, int], limit: int, expected: bool
+    view: PartitionView, options: dict[str, int], limit: int, expected: bool
 ) -> None:
     assert is_due(view, TopicConfig(cleanup="compact", **options), 1000, limit) is expected  # type: ignore[arg-type]
 

@@ -7,7 +7,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.log.index import NO_TIME, Entry, SegmentFacts, SparseIndex, decode_index, encode_index
+from frazil.log.index import (
+    NO_TIME,
+    IndexEntry,
+    SegmentInfo,
+    SparseIndex,
+    decode_index,
+    encode_index,
+)
 
 BATCHES = st.lists(
     st.tuples(st.integers(1, 5), st.integers(1, 400), st.integers(-5, 30)), max_size=40
@@ -56,7 +63,7 @@ def test_before_offset_is_the_last_entry_not_behind(
     """Walking on from there meets the wanted offset."""
     index, offered = index_of(batches, interval)
     positions = set(index.positions)
-    naive = [Entry(o, p) for o, p, _ in offered if p in positions and o <= wanted]
+    naive = [IndexEntry(o, p) for o, p, _ in offered if p in positions and o <= wanted]
     assert index.before_offset(wanted) == (naive[-1] if naive else None)
 
 
@@ -69,7 +76,7 @@ def test_before_time_skips_only_what_is_older(
     index, offered = index_of(batches, interval)
     positions = set(index.positions)
     naive = [
-        Entry(offset, position)
+        IndexEntry(offset, position)
         for offset, position, _ in offered
         if position in positions and all(t < wanted_ms for _, p, t in offered if p < position)
     ]
@@ -94,7 +101,7 @@ def test_round_trip(
 ) -> None:
     """The file says what the index in memory said."""
     index, _ = index_of(batches, 100)
-    facts = SegmentFacts(
+    facts = SegmentInfo(
         base_offset=offset,
         end_offset=offset + 1,
         size_bytes=offset,

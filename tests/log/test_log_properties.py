@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from frazil.errors import Overloaded, Unavailable, Unresolved
 from frazil.log import (
     Append,
-    Appended,
+    AppendResult,
     Log,
     LogConfig,
     Reader,
@@ -67,7 +67,7 @@ class LogMachine(RuleBasedStateMachine):
         self.stored: list[tuple[bytes, int]] = []
         self.start = 0
         self.batch_count = 0
-        self.waiting: list[tuple[Append, list[tuple[bytes, int]], Future[Appended]]] = []
+        self.waiting: list[tuple[Append, list[tuple[bytes, int]], Future[AppendResult]]] = []
         self.unresolved: list[list[tuple[bytes, int]]] = []
         self.sent: dict[bytes, tuple[list[tuple[bytes, int]], int]] = {}
         self.open()

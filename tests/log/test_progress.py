@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.log.progress import Progress, Span
+from frazil.log.progress import OffsetRange, Progress
 
 OFFSETS = st.integers(0, 40)
 STEPS = st.lists(
@@ -50,7 +50,7 @@ def test_progress_is_a_set_of_finished_offsets(
         assert edges == sorted(set(edges)), "spans neither touch nor overlap"
 
 
-def span_of(span: Span) -> tuple[int, int]:
+def span_of(span: OffsetRange) -> tuple[int, int]:
     return span.begin, span.end
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, Overloaded
-from frazil.log import Log, LogConfig, SubscriberConfig, TopicConfig, View
-from frazil.log.index import SegmentFacts, SparseIndex
+from frazil.log import Log, LogConfig, PartitionView, SubscriberConfig, TopicConfig
+from frazil.log.index import SegmentInfo, SparseIndex
 from frazil.log.retention import LOST, expired_offset, oldest_sealed, released_offset
 from frazil.log.segment import SegmentHeader
 from frazil.log.view import SegmentView
@@ -22,13 +22,13 @@ Segment = tuple[int, int]
 """(bytes, sealed at)"""
 
 
-def view_of(*sealed: Segment, open_bytes: int = 100) -> View:
+def view_of(*sealed: Segment, open_bytes: int = 100) -> PartitionView:
     """Segments of ten offsets each, the last one open."""
     segments = tuple(
         SegmentView(
             path="",
             header=SegmentHeader(identity=0, salt=b"", base_offset=10 * number, created_ms=0),
-            facts=SegmentFacts(
+            facts=SegmentInfo(
                 base_offset=10 * number,
                 end_offset=10 * number + 10,
                 size_bytes=size_bytes,
@@ -40,7 +40,7 @@ def view_of(*sealed: Segment, open_bytes: int = 100) -> View:
         )
         for number, (size_bytes, sealed_ms) in enumerate([*sealed, (open_bytes, 0)])
     )
-    return View(start_offset=0, durable_watermark=len(segments) * 10, segments=segments)
+    return PartitionView(start_offset=0, durable_watermark=len(segments) * 10, segments=segments)
 
 
 THREE = view_of((100, 1000), (100, 2000), (100, 3000))
@@ -128,7 +128,7 @@ def test_nothing_goes_that_is_not_released(
     ],
 )
 def test_the_segment_sealed_longest_ago_is_dropped_first(
-    views: list[View], expected: int | None
+    views: list[PartitionView], expected: int | None
 ) -> None:
     assert oldest_sealed(enumerate(views)) == expected
 

@@ -1,4 +1,4 @@
-"""Marks: what was promised, told apart from what only seems so."""
+"""WatermarkFile: what was promised, told apart from what only seems so."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.log.watermarks import FILE_BYTES, SLOT_BYTES, Marks, Promise
+from frazil.log.watermarks import FILE_BYTES, SLOT_BYTES, StoredWatermarks, WatermarkFile
 from frazil.model import Rand
 from tests.log.build import flipped, put
 from tests.sim.disk import Faults, Model, PowerCut, SimDisk
 
 PATH = "p/marks"
-NOTHING = Promise(is_known=False, start_offset=0, dropped_count=0, durable_watermark=0)
+NOTHING = StoredWatermarks(is_known=False, start_offset=0, dropped_count=0, durable_watermark=0)
 
 
-def fresh(model: Model = "ext4") -> tuple[SimDisk, Marks]:
+def fresh(model: Model = "ext4") -> tuple[SimDisk, WatermarkFile]:
     disk = SimDisk(model=model)
     disk.make_directory("p")
     disk.sync_directory("")
-    marks, promise = Marks.open(disk, "p")
+    marks, promise = WatermarkFile.open(disk, "p")
     assert promise == NOTHING
     return disk, marks
 
 
-def promise_on(disk: SimDisk) -> Promise:
-    marks, promise = Marks.open(disk, "p")
+def promise_on(disk: SimDisk) -> StoredWatermarks:
+    marks, promise = WatermarkFile.open(disk, "p")
     marks.close()
     return promise
 
 
-def promised(start: int, dropped: int, watermark: int) -> Promise:
-    return Promise(
+def promised(start: int, dropped: int, watermark: int) -> StoredWatermarks:
+    return StoredWatermarks(
         is_known=True, start_offset=start, dropped_count=dropped, durable_watermark=watermark
     )
 
@@ -53,13 +53,13 @@ def test_the_newest_word_of_each_kind_is_read(words: list[tuple[str, int]], reop
     for kind, *values in words:
         if reopens:
             marks.close()
-            marks, _ = Marks.open(disk, "p")
+            marks, _ = WatermarkFile.open(disk, "p")
         if kind == "trim":
             marks.trim(*values)
             expected = promised(values[0], values[1], expected.durable_watermark)
         else:
             marks.durable(*values)
-            expected = Promise(
+            expected = StoredWatermarks(
                 is_known=expected.is_known,
                 start_offset=expected.start_offset,
                 dropped_count=expected.dropped_count,
@@ -125,7 +125,7 @@ def test_a_short_file_is_filled_up(size: int) -> None:
     disk, marks = fresh()
     marks.trim(5, 0)
     put(disk, PATH, disk.data(PATH)[:size])
-    marks, found = Marks.open(disk, "p")
+    marks, found = WatermarkFile.open(disk, "p")
     assert found == (promised(5, 0, 0) if size > SLOT_BYTES + 40 else NOTHING)
     marks.trim(6, 0)
     marks.durable(9)
@@ -143,9 +143,9 @@ def test_making_them_may_be_interrupted(model: Model) -> None:
             disk.sync_directory("")
             disk.faults, disk.rand = Faults(crash_at=disk.calls + call), Rand(seed)
             with suppress(PowerCut):
-                Marks.open(disk, "p")
+                WatermarkFile.open(disk, "p")
             after = disk.crash(Rand(seed))
-            marks, found = Marks.open(after, "p")
+            marks, found = WatermarkFile.open(after, "p")
             assert found == NOTHING
             marks.trim(1, 2)
             assert promise_on(after.crash(Rand(seed))).start_offset == 1

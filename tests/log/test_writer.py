@@ -18,7 +18,7 @@ from frazil.errors import (
     Unavailable,
     Unresolved,
 )
-from frazil.log import Appended, LogConfig, Partition, TopicConfig
+from frazil.log import AppendResult, LogConfig, Partition, TopicConfig
 from frazil.log.segment import HEADER_BYTES
 from frazil.log.writer import DISK_REFUSED, QUEUE_REFUSED
 from tests.log.build import (
@@ -44,12 +44,12 @@ from tests.sim.disk import Faults, SimDisk
 FULL = [errno.ENOSPC, errno.EDQUOT]
 
 
-def error_of(answer: Future[Appended]) -> BaseException | None:
+def error_of(answer: Future[AppendResult]) -> BaseException | None:
     assert answer.done(), "somebody still waits"
     return answer.exception(0)
 
 
-def errors_of(answers: list[Future[Appended]]) -> list[type[BaseException] | type[None]]:
+def errors_of(answers: list[Future[AppendResult]]) -> list[type[BaseException] | type[None]]:
     return [type(error_of(answer)) for answer in answers]
 
 
@@ -575,16 +575,16 @@ def test_many_threads_are_all_answered_in_their_order(tmp_path: Path) -> None:
     answered is what is read, also after a restart."""
     log = open_log(RealDisk(tmp_path), SMALL, threaded=True)
     sent_count, thread_count = 150, 8
-    answers: list[list[Future[Appended]]] = [[] for _ in range(thread_count)]
+    answers: list[list[Future[AppendResult]]] = [[] for _ in range(thread_count)]
     begin = threading.Barrier(thread_count)
 
-    def produce(mine: list[Future[Appended]], name: int) -> None:
+    def produce(mine: list[Future[AppendResult]], name: int) -> None:
         begin.wait()
         while len(mine) < sent_count:
             append = batch(b"%d %d" % (name, len(mine)))
             try:
                 if len(mine) % 7 == name:
-                    own: Future[Appended] = Future()
+                    own: Future[AppendResult] = Future()
                     own.set_result(log.append_durably(TOPIC, append))
                     mine.append(own)
                 else:

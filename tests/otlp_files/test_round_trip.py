@@ -17,8 +17,8 @@ from google.protobuf import json_format
 
 import frazil
 from frazil import cli
-from frazil.demo import Demo, Plan, Summary
-from frazil.otlp_client import Sender, Target
+from frazil.demo import Demo, DemoPlan, DemoSummary
+from frazil.otlp_client import OtlpClient, OtlpTarget
 from frazil.otlp_files.otlp_json import REQUESTS
 from frazil.otlp_files.split import NAMES, request_of
 from tests.clients.node import Node
@@ -42,11 +42,11 @@ class Made:
         self.file = folder / "all.jsonl"
         assert self.export("--output", str(self.file)) == 0
 
-    def _fill(self) -> Summary:
+    def _fill(self) -> DemoSummary:
         clock = SimClock()
         with Node(self.data, "--config", str(self.config)) as node:
-            sender = Sender(Target(url=f"http://127.0.0.1:{node.http_port}"), clock=clock)
-            plan = Plan(rate=5, seconds=1, backfill_minutes=1)
+            sender = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{node.http_port}"), clock=clock)
+            plan = DemoPlan(rate=5, seconds=1, backfill_minutes=1)
             demo = Demo(plan, sender, clock=clock, rand=random.Random(1))
             demo.run(lambda _: None)
             sender.close()
@@ -131,7 +131,7 @@ def test_there_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert records(again) == records(asked) == records(made.file)
 
 
-def _wait_for(node: Node, summary: Summary) -> None:
+def _wait_for(node: Node, summary: DemoSummary) -> None:
     """Rows are visible a moment after they are acknowledged."""
     wanted = sum(tally.acknowledged for tally in summary.tallies.values())
     tables = " UNION ALL ".join(f"SELECT _row FROM {name}" for name in ("logs", "spans", "metrics"))

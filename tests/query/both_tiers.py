@@ -15,8 +15,8 @@ from frazil.disk import RealDisk
 from frazil.hot import HotConfig, HotTier
 from frazil.lake import Appender, LakeConfig, LakeView
 from frazil.lake.append.appender import Work
-from frazil.lake.append.log_source import LogFeed
-from frazil.lake.append.task import Written, run_slice
+from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
@@ -31,7 +31,7 @@ ROWS = 3
 """Of a request."""
 
 
-def run_here(work: Sequence[Work]) -> list[Written]:
+def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
     return [run_slice(*each) for each in work]
 
 
@@ -111,7 +111,7 @@ def both_tiers(folder: Path, hot: HotConfig | None = None) -> Iterator[World]:
         catalog = open_catalog(CONFIG, folder)
         stack.callback(catalog.close)
         appender = Appender.open(
-            LogFeed(log, folder),
+            LogSource(log, folder),
             catalog,
             CONFIG,
             run=run_here,

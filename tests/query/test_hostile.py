@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from frazil.model import MiB
-from frazil.query.functions.register import OneScene
+from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.session import open_session
 from tests.query import hostile
 from tests.query.hostile_run import MEMORY_BYTES_MAX, SECRET, TIMEOUT_MS, TIMEOUT_MS_ELSE
@@ -118,7 +118,7 @@ def test_a_session_reaches_no_file_even_if_it_may_write(tmp_path: Path) -> None:
     """Behind the refusal of statements there is a second wall: there is no store to read from or
     write to."""
     before = lay_out(tmp_path)
-    session = open_session(MiB, OneScene(0))
+    session = open_session(MiB, SingleQueryContext(0))
     for text in (
         f"CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '{tmp_path}/secret.csv'",
         f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",

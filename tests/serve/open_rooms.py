@@ -12,14 +12,14 @@ from frazil.hot import HotTier
 from frazil.lake import Lake, LakeConfig
 from frazil.log import LogConfig
 from frazil.model import SystemClock, arrow
-from frazil.serve import Life, Rooms
+from frazil.serve import NodeContext, Uptime
 from tests.ingest.serving import serving
 
 
 @contextmanager
 def open_rooms(
     folder: Path, *, log_config: LogConfig | None = None, has_lake: bool = False
-) -> Iterator[Rooms]:
+) -> Iterator[NodeContext]:
     """A log, both OTLP ports, a hot tier whose steps are the test's; a lake that starts nothing
     by itself."""
     clock = SystemClock()
@@ -42,9 +42,9 @@ def open_rooms(
                     rand=random.SystemRandom(),
                     is_steady=False,
                 )
-            life = Life(clock)
+            life = Uptime(clock)
             life.state = "running"
-            yield Rooms(
+            yield NodeContext(
                 data=str(folder),
                 disk=RealDisk(folder),
                 life=life,

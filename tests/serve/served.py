@@ -18,12 +18,12 @@ import uvloop
 from frazil.config import Config, load
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
-from frazil.httpd import Access
-from frazil.ingest import Otlp
+from frazil.httpd import Auth
+from frazil.ingest import OtlpPorts
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import SystemClock, SystemRand
-from frazil.serve import Api, Life, Rooms
+from frazil.serve import ApiServer, NodeContext, Uptime
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 
@@ -55,8 +55,8 @@ class Said:
 class Served:
     """An open API, and what is behind it."""
 
-    api: Api
-    rooms: Rooms
+    api: ApiServer
+    rooms: NodeContext
     embedded: Embedded
     loop: asyncio.AbstractEventLoop
 
@@ -115,7 +115,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
     lake does nothing by itself."""
     config = settings(folder, **changed)
     clock, rand, disk = SystemClock(), SystemRand(), RealDisk(folder)
-    access = Access.load(config.ingest)
+    access = Auth.load(config.ingest)
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="served")
     thread.start()
@@ -123,8 +123,8 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
     def on_loop(work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result(START_S)
 
-    async def open_api(rooms: Rooms) -> Api:
-        return await Api.open(rooms, config.serve, config.ingest, access)
+    async def open_api(rooms: NodeContext) -> ApiServer:
+        return await ApiServer.open(rooms, config.serve, config.ingest, access)
 
     try:
         with (
@@ -136,11 +136,11 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 lake = Lake.open(log, folder, config.lake, clock=clock, rand=rand, is_steady=False)
                 stack.callback(lake.close)
             embedded = stack.enter_context(Embedded.over(log, disk, config, clock=clock, lake=lake))
-            otlp = on_loop(Otlp.open(log, config.ingest, access, clock=clock, rand=rand))
-            rooms = Rooms(
+            otlp = on_loop(OtlpPorts.open(log, config.ingest, access, clock=clock, rand=rand))
+            rooms = NodeContext(
                 data=str(folder),
                 disk=disk,
-                life=Life(clock),
+                life=Uptime(clock),
                 log=log,
                 otlp=otlp,
                 tier=embedded.tier,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.client import KINDS, Remote
+from frazil.client import KINDS, Client
 from frazil.errors import Malformed, TooLarge, Unauthenticated, Unavailable, Unknown
 from frazil.query import find_traces, histogram
 from frazil.results import Limits
@@ -32,7 +32,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def remote(there: Served) -> Remote:
+def remote(there: Served) -> Client:
     return frazil.connect(there.url)
 
 
@@ -47,12 +47,12 @@ def remote(there: Served) -> Remote:
         "SELECT table_name FROM information_schema.tables ORDER BY 1",
     ],
 )
-def test_the_same_rows_as_from_within(there: Served, remote: Remote, text: str) -> None:
+def test_the_same_rows_as_from_within(there: Served, remote: Client, text: str) -> None:
     """To the last type and bit."""
     assert remote.sql(text).arrow().equals(there.embedded.sql(text).arrow(), check_metadata=True)
 
 
-def test_a_result_can_be_taken_in_every_way(remote: Remote) -> None:
+def test_a_result_can_be_taken_in_every_way(remote: Client) -> None:
     """As Arrow, rows, data frames, and by whoever reads Arrow streams."""
     text = "SELECT body, _row FROM logs ORDER BY _offset, _row LIMIT 3"
     assert remote.sql(text).fetchall() == [("case 0", 0), ("case 1", 1), ("case 2", 2)]
@@ -65,7 +65,7 @@ def test_a_result_can_be_taken_in_every_way(remote: Remote) -> None:
         assert next(iter(result)).num_rows > 0
 
 
-def test_a_cut_result_says_so(remote: Remote) -> None:
+def test_a_cut_result_says_so(remote: Client) -> None:
     result = remote.sql("SELECT body FROM logs", limits=Limits(rows_max=7))
     assert sum(batch.num_rows for batch in result) == 7
     assert result.is_cut
@@ -73,7 +73,7 @@ def test_a_cut_result_says_so(remote: Remote) -> None:
         remote.sql("SELECT body FROM logs", limits=Limits(rows_max=7)).arrow()
 
 
-def test_questions_are_asked_in_the_same_way(remote: Remote) -> None:
+def test_questions_are_asked_in_the_same_way(remote: Client) -> None:
     bars = histogram(remote.ask, datetime.timedelta(days=1))
     assert sum(bar.count for bar in bars) == ROWS
     assert find_traces(remote.ask) == []
@@ -88,13 +88,13 @@ def test_questions_are_asked_in_the_same_way(remote: Remote) -> None:
     ],
 )
 def test_errors_are_those_of_within(
-    remote: Remote, text: str, error: type[Exception], words: str
+    remote: Client, text: str, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         remote.sql(text, limits=Limits(timeout_ms=200)).arrow()
 
 
-def test_a_cancel_reaches_the_node(there: Served, remote: Remote) -> None:
+def test_a_cancel_reaches_the_node(there: Served, remote: Client) -> None:
     """From another thread, while nothing has come yet."""
     with pytest.raises(Unavailable, match="cancelled"):
         result = remote.sql("SELECT a.body FROM logs a CROSS JOIN logs b")
@@ -105,7 +105,7 @@ def test_a_cancel_reaches_the_node(there: Served, remote: Remote) -> None:
             continue
 
 
-def test_flush_without_a_lake_says_what_to_do(remote: Remote) -> None:
+def test_flush_without_a_lake_says_what_to_do(remote: Client) -> None:
     with pytest.raises(Unavailable, match="no lake on this node"):
         remote.flush()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import frazil
-from frazil.client import Remote
+from frazil.client import Client
 from frazil.embedded import Embedded
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
 from frazil.results import Limits
@@ -17,7 +17,7 @@ from tests.serve.api.test_sql import SLOW
 from tests.serve.served import Served, fill, served
 
 ROWS = 1500
-Asked = Embedded | Remote
+Asked = Embedded | Client
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def asked(there: Served, request: pytest.FixtureRequest) -> Asked:
 def test_methods_take_the_same(name: str) -> None:
     """What the one can be asked, the other can; only what the node's own rooms need is left out."""
     inside = inspect.signature(getattr(Embedded, name)).parameters
-    outside = inspect.signature(getattr(Remote, name)).parameters
+    outside = inspect.signature(getattr(Client, name)).parameters
     assert set(outside) <= set(inside)
     assert set(inside) - set(outside) <= {"leash"}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from frazil.errors import FrazilError, Overloaded, Unavailable, Unresolved
-from frazil.log import Append, Appended, Log, append_of_batch, append_of_records, encode_batch
+from frazil.log import Append, AppendResult, Log, append_of_batch, append_of_records, encode_batch
 from frazil.model import Rand
 from tests.torture.checker import Verdict
 from tests.torture.history import Events, Fate, Outcome, Sent, outcome_of
@@ -39,8 +39,8 @@ class Actor:
     fates: dict[int, Fate] = field(default_factory=dict)
     open: list[int] = field(default_factory=list)
     acknowledged: list[Sent] = field(default_factory=list)
-    waiting: dict[int, Future[Appended]] = field(default_factory=dict)
-    repeats: list[tuple[Sent, Future[Appended]]] = field(default_factory=list)
+    waiting: dict[int, Future[AppendResult]] = field(default_factory=dict)
+    repeats: list[tuple[Sent, Future[AppendResult]]] = field(default_factory=list)
 
     def append_of(self, sent: Sent) -> Append:
         records = records_of(self.number, sent.sequence, sent.count, self.size_max)
@@ -115,7 +115,7 @@ class Actor:
             self._judge_repeat(sent, answer, verdict)
         self.repeats = [r for r in self.repeats if not r[1].done()]
 
-    def _judge_repeat(self, sent: Sent, answer: Future[Appended], verdict: Verdict) -> None:
+    def _judge_repeat(self, sent: Sent, answer: Future[AppendResult], verdict: Verdict) -> None:
         error = answer.exception()
         if error is None:
             appended = answer.result()

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from frazil.errors import FrazilError
-from frazil.log import Appended, Log, Record, TopicConfig, append_of_records
+from frazil.log import AppendResult, Log, Record, TopicConfig, append_of_records
 from frazil.model import Rand
 from tests.torture.checker import Verdict
 from tests.torture.history import Outcome, outcome_of
@@ -28,7 +28,7 @@ class Word:
     number: int
     is_tombstone: bool
     outcome: Outcome = "info"
-    answer: Future[Appended] | None = None
+    answer: Future[AppendResult] | None = None
 
 
 @dataclass(slots=True)

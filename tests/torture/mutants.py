@@ -72,11 +72,11 @@ def _cut_at_corruption() -> Patches:
             durable_watermark=0,
         )
 
-    original_marks = watermarks.Marks.open
+    original_marks = watermarks.WatermarkFile.open
     return [
         mock.patch.object(recovery, "promised_after", lambda *_: 0),
         mock.patch.object(partition, "recover", recover),
-        mock.patch.object(watermarks.Marks, "open", promise),
+        mock.patch.object(watermarks.WatermarkFile, "open", promise),
         mock.patch.object(recovery, "STATE", _EndlessState()),
     ]
 
@@ -212,7 +212,7 @@ def _early_view() -> Patches:
 
 def _trim_without_word() -> Patches:
     """Removes segments without saying so first."""
-    return [mock.patch.object(watermarks.Marks, "trim", lambda self, start, dropped: None)]
+    return [mock.patch.object(watermarks.WatermarkFile, "trim", lambda self, start, dropped: None)]
 
 
 def _trim_too_far() -> Patches:
@@ -284,12 +284,12 @@ def _half_checkpoint() -> Patches:
 
 def _same_salt() -> Patches:
     """Gives every file the same salt, so that old frames in a file used again pass for new ones."""
-    original = recovery.Place.new_header
+    original = recovery.PartitionFolder.new_header
 
-    def new_header(self: recovery.Place, base_offset: int, now_ms: int) -> Any:
+    def new_header(self: recovery.PartitionFolder, base_offset: int, now_ms: int) -> Any:
         return replace(original(self, base_offset, now_ms), salt=bytes(8))
 
-    return [mock.patch.object(recovery.Place, "new_header", new_header)]
+    return [mock.patch.object(recovery.PartitionFolder, "new_header", new_header)]
 
 
 def _all_of_a_key_gone() -> Patches:

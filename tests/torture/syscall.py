@@ -26,7 +26,7 @@ from frazil.disk import Buffer, File, Lock, Mapped, Mode, RealDisk
 from frazil.errors import FrazilError, Overloaded
 from frazil.log import (
     EXIT_CODE,
-    Appended,
+    AppendResult,
     Log,
     LogConfig,
     Record,
@@ -287,7 +287,7 @@ def make_actors() -> list[Actor]:
 def append_keyed(log: Log, number: int, events: Events) -> None:
     """Keyed records for compaction; the value says how new it is."""
 
-    def answered(answer: Future[Appended]) -> None:
+    def answered(answer: Future[AppendResult]) -> None:
         if answer.exception() is None:
             events.say("keyed", number)
 

@@ -12,7 +12,7 @@ from frazil.cli.options import add_config
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
-    from frazil.client import Remote
+    from frazil.client import Client
     from frazil.embedded import Embedded
 
 URL = "http://127.0.0.1:4320"
@@ -39,7 +39,7 @@ def is_folder(options: argparse.Namespace) -> bool:
     return options.data is not None
 
 
-def connected(options: argparse.Namespace) -> Remote:
+def connected(options: argparse.Namespace) -> Client:
     """The node that the flags name."""
     import frazil
 
@@ -47,7 +47,7 @@ def connected(options: argparse.Namespace) -> Remote:
     return frazil.connect(url, token=token_of(options), ca_file=options.ca_file)
 
 
-def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Remote]:
+def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Client]:
     """The node or the folder that the flags name; both are asked in the same way."""
     if is_folder(options):
         from frazil.embedded import open_folder

@@ -35,7 +35,7 @@ def log_to_stderr() -> None:
 
 def formatter_for(stream: TextIO, *, has_colours: bool) -> logging.Formatter:
     """Lines for people at a terminal, JSON for everybody else."""
-    return Plain(has_colours=has_colours) if stream.isatty() else Json()
+    return TextFormatter(has_colours=has_colours) if stream.isatty() else JsonFormatter()
 
 
 def facts_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def facts_of(record: logging.LogRecord) -> dict[str, Any]:
     return facts
 
 
-class Json(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """`time`, `level`, `logger` and `event`, then the facts. The event is always the same text for
     the same thing, so that it can be searched for."""
 
@@ -66,7 +66,7 @@ class Json(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
-class Plain(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """The time of day here, the level if it is worth a look, the event, facts as key=value."""
 
     def __init__(self, *, has_colours: bool) -> None:

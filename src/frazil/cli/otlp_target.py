@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from frazil.cli.connection import token_of
 
 if TYPE_CHECKING:
-    from frazil.otlp_client import Target
+    from frazil.otlp_client import OtlpTarget
 
 ENDPOINT = "http://127.0.0.1:4318"
 ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -26,10 +26,10 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     add("--ca-file", metavar="FILE", help="trust the certificates of these authorities (PEM)")
 
 
-def target_of(options: argparse.Namespace) -> Target:
+def target_of(options: argparse.Namespace) -> OtlpTarget:
     """Where telemetry is sent, by a verb that has these flags."""
-    from frazil.otlp_client import Target
+    from frazil.otlp_client import OtlpTarget
 
     url = options.endpoint or os.environ.get(ENDPOINT_VARIABLE) or ENDPOINT
     token = options.token or token_of(options)
-    return Target(url=url, token=token, ca_file=options.ca_file)
+    return OtlpTarget(url=url, token=token, ca_file=options.ca_file)

@@ -18,7 +18,7 @@ own frozen struct and knows no other; nothing below this reads the environment.
 """
 
 from frazil.config.config import Config
-from frazil.config.effective import Shown, shown, toml_line
+from frazil.config.effective import EffectiveSetting, shown, toml_line
 from frazil.config.loader import Loaded, load, read
 from frazil.config.reference import reference
 from frazil.config.settings import Setting, settings
@@ -27,10 +27,10 @@ from frazil.config.template import template
 
 __all__ = [
     "Config",
+    "EffectiveSetting",
     "Loaded",
     "Origin",
     "Setting",
-    "Shown",
     "load",
     "read",
     "reference",

@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 
-from frazil.config.settings import Setting, Table
+from frazil.config.settings import Setting, SettingsTable
 from frazil.serve import comments_of
 
 BYTES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
@@ -19,7 +19,7 @@ def comment_of(setting: Setting) -> str:
     return comments_of(setting.table.struct)[setting.keys[-1]]
 
 
-def purpose_of(table: Table) -> str:
+def purpose_of(table: SettingsTable) -> str:
     """What the settings of a table are for, in one line."""
     return " ".join(inspect.getdoc(table.struct).split())  # type: ignore[union-attr]
 

@@ -13,7 +13,7 @@ from frazil.config.sources import DEFAULT, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class EffectiveSetting:
     """One setting, or one entry of a map."""
 
     keys: Keys
@@ -34,12 +34,12 @@ class Shown:
         return {"name": self.name, "value": self.value, "origin": str(self.origin)}
 
 
-def shown(loaded: Loaded) -> list[Shown]:
+def shown(loaded: Loaded) -> list[EffectiveSetting]:
     """Every setting. Of a map each entry, and of a table that is not set only its name."""
     return [each for setting in settings() for each in _shown(loaded, setting)]
 
 
-def toml_line(each: Shown) -> str:
+def toml_line(each: EffectiveSetting) -> str:
     """As a line of TOML, and as a comment when there is nothing to set."""
     keys = ".".join(map(toml_key, each.keys))
     if each.value is None:
@@ -49,20 +49,20 @@ def toml_line(each: Shown) -> str:
     return f"{keys} = {toml_value(each.value)}"
 
 
-def _shown(loaded: Loaded, setting: Setting) -> Iterator[Shown]:
+def _shown(loaded: Loaded, setting: Setting) -> Iterator[EffectiveSetting]:
     holder: object = loaded.config
     for key in setting.keys[:-1]:
         holder = getattr(holder, key)
         if holder is None:
             if setting == next(each for each in settings() if each.table == setting.table):
-                yield Shown(keys=setting.table.keys, value=None, origin=DEFAULT)
+                yield EffectiveSetting(keys=setting.table.keys, value=None, origin=DEFAULT)
             return
     value = getattr(holder, setting.keys[-1])
     if setting.kind.base == "map" and value:
         for entry in value:
             keys = (*setting.keys, entry)
             given = loaded.values[keys]
-            yield Shown(keys=keys, value=hidden(keys, given.value), origin=given.origin)
+            yield EffectiveSetting(keys=keys, value=hidden(keys, given.value), origin=given.origin)
         return
     origin = loaded.values[setting.keys].origin if setting.keys in loaded.values else DEFAULT
-    yield Shown(keys=setting.keys, value=hidden(setting.keys, value), origin=origin)
+    yield EffectiveSetting(keys=setting.keys, value=hidden(setting.keys, value), origin=origin)

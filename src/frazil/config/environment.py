@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from frazil.config.settings import BETWEEN, PREFIX, settings
-from frazil.config.sources import Given, Origin, nearest
+from frazil.config.sources import Origin, SettingValues, nearest
 
 FILE_VARIABLE = "FRAZIL_CONFIG"
 OTHER_VARIABLES = frozenset({FILE_VARIABLE, "FRAZIL_TOKEN", "FRAZIL_URL"})
@@ -22,7 +22,7 @@ SLIP = 0.85
 """A variable that is so much like one of ours, of 1, is a slip, and not somebody else's."""
 
 
-def take_environment(given: Given, environ: Mapping[str, str]) -> None:
+def take_environment(given: SettingValues, environ: Mapping[str, str]) -> None:
     """Take in what is set, and refuse what only looks so.
 
     In the name of a map's entry `__` is a dot and `_` a hyphen, as PyIceberg has it; names that
@@ -43,7 +43,7 @@ def take_environment(given: Given, environ: Mapping[str, str]) -> None:
             _refuse_variable(given, variable, text, [*known, *sorted(OTHER_VARIABLES)])
 
 
-def _refuse_variable(given: Given, variable: str, text: str, known: list[str]) -> None:
+def _refuse_variable(given: SettingValues, variable: str, text: str, known: list[str]) -> None:
     """Others may have variables that begin with our name, but none with `__` in it."""
     is_ours = BETWEEN in variable
     if not is_ours and OF_KUBERNETES.fullmatch(f"{variable}={text}"):

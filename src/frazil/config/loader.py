@@ -16,7 +16,7 @@ from frazil.config.config import Config
 from frazil.config.environment import FILE_VARIABLE, take_environment
 from frazil.config.secrets import resolved
 from frazil.config.settings import Keys, by_keys, settings, tables
-from frazil.config.sources import FLAG, Given, Origin, Value
+from frazil.config.sources import FLAG, Origin, SettingValues, Value
 from frazil.config.toml_lines import key_lines
 from frazil.errors import Malformed
 
@@ -61,7 +61,7 @@ def read(
     cannot work, and where each was set.
     """
     environ = os.environ if environ is None else environ
-    given = Given()
+    given = SettingValues()
     file = _file(path, environ)
     if file is not None:
         _take_file(given, file)
@@ -81,7 +81,7 @@ def _file(path: str | None, environ: Mapping[str, str]) -> str | None:
     return FILE if Path(FILE).exists() else None
 
 
-def _take_file(given: Given, path: str) -> None:
+def _take_file(given: SettingValues, path: str) -> None:
     try:
         text = Path(path).read_bytes().decode().replace("\r\n", "\n")
         tree = tomllib.loads(text)
@@ -93,7 +93,7 @@ def _take_file(given: Given, path: str) -> None:
     given.take_tree(tree, lambda keys: Origin(source="file", name=path, line=lines.get(keys)))
 
 
-def _take_assignments(given: Given, assignments: Iterable[str]) -> None:
+def _take_assignments(given: SettingValues, assignments: Iterable[str]) -> None:
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         origin = Origin(source="flag", name=f"--set {name}")
@@ -111,7 +111,7 @@ def _keys_of(name: str) -> Keys:
     return tuple(name.split("."))
 
 
-def _config(given: Given, environ: Mapping[str, str]) -> Config:
+def _config(given: SettingValues, environ: Mapping[str, str]) -> Config:
     tree: dict[str, Any] = {}
     for keys in given.tables:
         _table(tree, keys)
@@ -134,7 +134,7 @@ def _table(tree: dict[str, Any], keys: Keys) -> dict[str, Any]:
     return tree
 
 
-def _incomplete(given: Given) -> str | None:
+def _incomplete(given: SettingValues) -> str | None:
     """A table that is there, without a setting that has no default."""
     for keys, origin in given.tables.items():
         struct = tables()[keys].struct

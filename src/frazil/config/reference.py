@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from frazil.config.descriptions import comment_of, purpose_of, spoken, toml_value
 from frazil.config.environment import OTHER_VARIABLES
-from frazil.config.settings import Setting, Table, settings, tables
+from frazil.config.settings import Setting, SettingsTable, settings, tables
 
 INTRO = """\
 # Configuration
@@ -99,7 +99,7 @@ def _intro() -> str:
     return INTRO % {"others": others, "slip": SLIP}
 
 
-def _section(table: Table) -> str:
+def _section(table: SettingsTable) -> str:
     title = f"`[{'.'.join(table.keys)}]`" if table.keys else "At the top"
     absent = " It is absent unless it is set." if table.is_optional else ""
     rows = "".join(_row(setting) for setting in settings() if setting.table == table)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from frazil.config.config import Config
-from frazil.config.types import Kind, kind_of
+from frazil.config.types import SettingType, kind_of
 
 Keys = tuple[str, ...]
 """A setting, or an entry of a map, by its keys: ("log", "disk_bytes_max")."""
@@ -20,7 +20,7 @@ BETWEEN = "__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class SettingsTable:
     """A struct: a table of the file."""
 
     keys: Keys
@@ -34,10 +34,10 @@ class Setting:
     """Something that an operator may set."""
 
     keys: Keys
-    kind: Kind
+    kind: SettingType
     default: Any
     """None when there is none."""
-    table: Table
+    table: SettingsTable
 
     @property
     def name(self) -> str:
@@ -58,10 +58,11 @@ class Setting:
 
 
 @functools.cache
-def tables() -> dict[Keys, Table]:
+def tables() -> dict[Keys, SettingsTable]:
     """All tables by their keys, in the order of the structs; the top one has none."""
     return {
-        table.keys: table for table in _tables(Table(keys=(), struct=Config, is_optional=False))
+        table.keys: table
+        for table in _tables(SettingsTable(keys=(), struct=Config, is_optional=False))
     }
 
 
@@ -86,14 +87,16 @@ def by_keys() -> dict[Keys, Setting]:
     return {setting.keys: setting for setting in settings()}
 
 
-def _tables(table: Table) -> list[Table]:
+def _tables(table: SettingsTable) -> list[SettingsTable]:
     found = [table]
     for field in msgspec.structs.fields(table.struct):
         struct = _struct(field.type)
         if struct is not None:
             is_optional = field.type is not struct
             found += _tables(
-                Table(keys=(*table.keys, field.name), struct=struct, is_optional=is_optional)
+                SettingsTable(
+                    keys=(*table.keys, field.name), struct=struct, is_optional=is_optional
+                )
             )
     return found
 

@@ -55,7 +55,7 @@ class Value:
     origin: Origin
 
 
-class Given:
+class SettingValues:
     """All that was set. What comes later is stronger; entries of maps are settings of their own."""
 
     def __init__(self) -> None:

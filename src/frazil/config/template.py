@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from frazil.config.descriptions import comment_of, purpose_of, spoken, toml_value
-from frazil.config.settings import Setting, Table, settings, tables
+from frazil.config.settings import Setting, SettingsTable, settings, tables
 
 WIDTH = 100
 EXAMPLE = "#   "
@@ -24,7 +24,7 @@ def template() -> str:
     return HEAD + "".join(_table(table) for table in tables().values())
 
 
-def _table(table: Table) -> str:
+def _table(table: SettingsTable) -> str:
     """A table with its settings, then its maps, which are tables of their own in TOML."""
     of_it = [setting for setting in settings() if setting.table == table]
     heads = [setting for setting in of_it if setting.kind.base == "map"]

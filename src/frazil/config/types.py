@@ -13,7 +13,7 @@ SWITCH = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class SettingType:
     """What a setting holds."""
 
     base: Literal["number", "switch", "text", "choice", "list", "map"]
@@ -35,28 +35,28 @@ class Kind:
         return names[self.base]
 
 
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: Any) -> SettingType:
     """What a field of this type holds."""
     if get_origin(hint) is types.UnionType or types.NoneType in get_args(hint):
         (inner,) = (part for part in get_args(hint) if part is not types.NoneType)
         kind = kind_of(inner)
-        return Kind(base=kind.base, choices=kind.choices, is_optional=True)
+        return SettingType(base=kind.base, choices=kind.choices, is_optional=True)
     if get_origin(hint) is Literal:
-        return Kind(base="choice", choices=get_args(hint))
+        return SettingType(base="choice", choices=get_args(hint))
     if hint in (list[str], tuple[str, ...]):
-        return Kind(base="list")
+        return SettingType(base="list")
     if hint == dict[str, str]:
-        return Kind(base="map")
+        return SettingType(base="map")
     if hint is int:
-        return Kind(base="number")
+        return SettingType(base="number")
     if hint is bool:
-        return Kind(base="switch")
+        return SettingType(base="switch")
     if hint is str:
-        return Kind(base="text")
+        return SettingType(base="text")
     raise TypeError(f"a setting cannot be of type {hint}: no text becomes one")
 
 
-def accepts(kind: Kind, value: object) -> bool:
+def accepts(kind: SettingType, value: object) -> bool:
     """Is this such a value?"""
     if value is None:
         return kind.is_optional
@@ -73,7 +73,7 @@ def accepts(kind: Kind, value: object) -> bool:
     return isinstance(value, str)
 
 
-def parse(kind: Kind, text: str) -> object:
+def parse(kind: SettingType, text: str) -> object:
     """The value that a text stands for. ValueError when it is none of this kind.
 
     Lists are written with commas; lists and tables also as JSON. `none` is an optional setting that

@@ -13,8 +13,8 @@ It is a client of a node's port, and knows nothing else of it. All three signals
 trips, so they agree: a histogram counts as many requests as there are spans.
 """
 
-from frazil.demo.run import Demo, Plan, Summary, Tally
+from frazil.demo.run import Demo, DemoPlan, DemoSummary, SignalTotals
 from frazil.demo.telemetry.batches import Export
 from frazil.demo.traffic import Traffic
 
-__all__ = ["Demo", "Export", "Plan", "Summary", "Tally", "Traffic"]
+__all__ = ["Demo", "DemoPlan", "DemoSummary", "Export", "SignalTotals", "Traffic"]

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from frazil.demo.services import CATALOGUE, CHECKOUT, RECOMMENDATION, Service
+from frazil.demo.services import CATALOGUE, CHECKOUT, RECOMMENDATION, ShopService
 
 CYCLE_S = 720
 PAYMENT_SLOW_S = (300, 390)
@@ -28,24 +28,24 @@ WAVE_S, RIPPLE_S = 360.0, 47.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class IncidentEvent:
     """Something that happens to pods at one moment."""
 
     at_s: int
-    service: Service
+    service: ShopService
     kind: Literal["deploy", "patch", "crash"]
 
 
 EVENTS = (
-    Event(at_s=180, service=CHECKOUT, kind="deploy"),
-    Event(at_s=270, service=CHECKOUT, kind="patch"),
-    Event(at_s=480, service=CATALOGUE, kind="deploy"),
-    Event(at_s=660, service=RECOMMENDATION, kind="crash"),
+    IncidentEvent(at_s=180, service=CHECKOUT, kind="deploy"),
+    IncidentEvent(at_s=270, service=CHECKOUT, kind="patch"),
+    IncidentEvent(at_s=480, service=CATALOGUE, kind="deploy"),
+    IncidentEvent(at_s=660, service=RECOMMENDATION, kind="crash"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class ShopState:
     """What is the matter at one moment."""
 
     is_checkout_faulty: bool
@@ -56,10 +56,10 @@ class Scene:
     is_pod_slow: bool
 
 
-def scene_at(story_s: float) -> Scene:
+def scene_at(story_s: float) -> ShopState:
     """What is the matter so many seconds after the beginning."""
     at_s = story_s % CYCLE_S
-    return Scene(
+    return ShopState(
         is_checkout_faulty=_is_within(at_s, FAULT_S),
         is_payment_slow=_is_within(at_s, PAYMENT_SLOW_S),
         mail_away_s=MAIL_AWAY_S[1] - at_s if _is_within(at_s, MAIL_AWAY_S) else 0.0,
@@ -74,7 +74,7 @@ def load_at(story_s: float) -> float:
     return 1 + wave + 0.12 * math.sin(2 * math.pi * story_s / RIPPLE_S)
 
 
-def events_between(begin_s: float, end_s: float) -> list[Event]:
+def events_between(begin_s: float, end_s: float) -> list[IncidentEvent]:
     """What happens from one moment on until before another; they are less than a cycle apart."""
     base_s = begin_s // CYCLE_S * CYCLE_S
     return [

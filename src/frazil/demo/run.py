@@ -9,7 +9,7 @@ from frazil.demo.telemetry.batches import Export
 from frazil.demo.telemetry.request_trace import NS_PER_S
 from frazil.demo.traffic import SLICE_NS, Traffic
 from frazil.model import NS_PER_MS, Clock, Rand, SteadyTime
-from frazil.otlp_client import Sender
+from frazil.otlp_client import OtlpClient
 
 TICK_S = 0.5
 """How often there is something to send."""
@@ -24,7 +24,7 @@ FINISH_S = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class DemoPlan:
     """How much traffic, and for how long."""
 
     rate: float
@@ -36,7 +36,7 @@ class Plan:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class SignalTotals:
     """What became of the records of one signal."""
 
     sent: int = 0
@@ -45,14 +45,14 @@ class Tally:
 
 
 @dataclass(slots=True, kw_only=True)
-class Summary:
+class DemoSummary:
     """What became of everything so far."""
 
     visits: int = 0
     past_share: float | None = None
     """How much of the past was sent; None when that is done."""
-    tallies: dict[str, Tally] = field(
-        default_factory=lambda: {name: Tally() for name in ("traces", "logs", "metrics")}
+    tallies: dict[str, SignalTotals] = field(
+        default_factory=lambda: {name: SignalTotals() for name in ("traces", "logs", "metrics")}
     )
     retries: int = 0
     """Requests that were sent again, because the node asked for that or was away."""
@@ -64,8 +64,8 @@ class Demo:
     """Sends what the shop says, until its plan is done or somebody stops it. Owned by one thread;
     `stop` may come from any, and from a signal."""
 
-    def __init__(self, plan: Plan, sender: Sender, *, clock: Clock, rand: Rand) -> None:
-        self.summary = Summary()
+    def __init__(self, plan: DemoPlan, sender: OtlpClient, *, clock: Clock, rand: Rand) -> None:
+        self.summary = DemoSummary()
         self._plan = plan
         self._sender = sender
         self._clock = clock
@@ -80,7 +80,7 @@ class Demo:
         """No more customers. What was said so far is still sent."""
         self._is_stopped = True
 
-    def run(self, tell: Callable[[Summary], None]) -> None:
+    def run(self, tell: Callable[[DemoSummary], None]) -> None:
         """Send the past, then the present as it comes, then what is left. `Unavailable` when the
         node is not there; the summary says what it had acknowledged."""
         self._send_past(tell)
@@ -95,7 +95,7 @@ class Demo:
             self._clock.sleep(max(0.0, TICK_S - (self._now_ns() - now_ns) / NS_PER_S))
         self._send_rest(tell)
 
-    def _send_past(self, tell: Callable[[Summary], None]) -> None:
+    def _send_past(self, tell: Callable[[DemoSummary], None]) -> None:
         """As fast as it goes, until it is as late as it is."""
         traffic = self._traffic
         while not self._is_stopped and not self._is_counted():
@@ -108,7 +108,7 @@ class Demo:
             self.summary.past_share = passed_ns / (self._now_ns() - self._start_ns)
             tell(self.summary)
 
-    def _send_rest(self, tell: Callable[[Summary], None]) -> None:
+    def _send_rest(self, tell: Callable[[DemoSummary], None]) -> None:
         """Nobody comes any more. Those who wait for a page still get it, unless we have to stop:
         then it is as if they never came."""
         latest_ns = self._now_ns() + FINISH_S * NS_PER_S

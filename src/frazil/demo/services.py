@@ -15,7 +15,7 @@ RESOURCE_ATTRIBUTES = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Service:
+class ShopService:
     """One program of the shop."""
 
     name: str
@@ -29,7 +29,7 @@ class Service:
     memory_mb: int = 256
 
 
-STOREFRONT = Service(
+STOREFRONT = ShopService(
     name="storefront",
     language="nodejs",
     version=(5, 12, 0),
@@ -38,10 +38,10 @@ STOREFRONT = Service(
     port=3000,
     memory_mb=310,
 )
-GATEWAY = Service(
+GATEWAY = ShopService(
     name="gateway", language="go", version=(2, 3, 1), pod_count=2, scope="otelhttp", memory_mb=90
 )
-CATALOGUE = Service(
+CATALOGUE = ShopService(
     name="catalogue",
     language="java",
     version=(3, 8, 2),
@@ -49,7 +49,7 @@ CATALOGUE = Service(
     scope="io.opentelemetry.spring-webmvc-6.0",
     memory_mb=720,
 )
-CART = Service(
+CART = ShopService(
     name="cart",
     language="dotnet",
     version=(1, 9, 0),
@@ -58,7 +58,7 @@ CART = Service(
     port=7070,
     memory_mb=180,
 )
-CHECKOUT = Service(
+CHECKOUT = ShopService(
     name="checkout",
     language="go",
     version=(1, 7, 4),
@@ -67,7 +67,7 @@ CHECKOUT = Service(
     port=5050,
     memory_mb=110,
 )
-PAYMENT = Service(
+PAYMENT = ShopService(
     name="payment",
     language="java",
     version=(4, 1, 0),
@@ -76,7 +76,7 @@ PAYMENT = Service(
     port=50051,
     memory_mb=640,
 )
-SHIPPING = Service(
+SHIPPING = ShopService(
     name="shipping",
     language="python",
     version=(0, 14, 3),
@@ -84,7 +84,7 @@ SHIPPING = Service(
     scope="opentelemetry.instrumentation.fastapi",
     memory_mb=150,
 )
-RECOMMENDATION = Service(
+RECOMMENDATION = ShopService(
     name="recommendation",
     language="python",
     version=(2, 0, 5),
@@ -93,7 +93,7 @@ RECOMMENDATION = Service(
     port=9001,
     memory_mb=480,
 )
-MAILER = Service(
+MAILER = ShopService(
     name="mailer",
     language="python",
     version=(1, 2, 0),
@@ -118,7 +118,7 @@ SERVICES = (
 class Pod:
     """A service that runs: a process with a start, and with a resource that names it."""
 
-    service: Service
+    service: ShopService
     index: int
     version: tuple[int, int, int]
     name: str
@@ -148,10 +148,10 @@ class Fleet:
         for service in SERVICES:
             yield from self._pods[service.name]
 
-    def of(self, service: Service) -> list[Pod]:
+    def of(self, service: ShopService) -> list[Pod]:
         return self._pods[service.name]
 
-    def pick(self, service: Service) -> Pod:
+    def pick(self, service: ShopService) -> Pod:
         """Any pod of a service, as its load balancer does."""
         pods = self._pods[service.name]
         return pods[int(self._rand.random() * len(pods))]
@@ -163,7 +163,7 @@ class Fleet:
         return made
 
     def _start(
-        self, service: Service, index: int, version: tuple[int, int, int], at_ns: int
+        self, service: ShopService, index: int, version: tuple[int, int, int], at_ns: int
     ) -> Pod:
         chance = self._rand.getrandbits(60)
         name = f"{service.name}-{chance >> 20 & 0xFFFFFFFFF:09x}-{chance & 0xFFFFF:05x}"

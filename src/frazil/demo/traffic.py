@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from frazil.demo.incidents import Event, events_between, load_at, scene_at
+from frazil.demo.incidents import IncidentEvent, events_between, load_at, scene_at
 from frazil.demo.services import CATALOGUE, Fleet, Pod
 from frazil.demo.shop.background import (
     carts_given_up,
@@ -24,9 +24,9 @@ from frazil.demo.shop.background import (
     stopped,
 )
 from frazil.demo.shop.customers import visit
-from frazil.demo.telemetry.batches import BYTES_MAX, Export, Outbox
-from frazil.demo.telemetry.instruments import CARTS_OPEN, Measures
-from frazil.demo.telemetry.request_trace import NS_PER_S, Trip
+from frazil.demo.telemetry.batches import BYTES_MAX, BatchBuilder, Export
+from frazil.demo.telemetry.instruments import CARTS_OPEN, InstrumentSet
+from frazil.demo.telemetry.request_trace import NS_PER_S, RequestTrace
 from frazil.model import NS_PER_MS, Rand
 
 SLICE_NS = 250 * NS_PER_MS
@@ -49,10 +49,10 @@ class Traffic:
         self._next_visit_ns = start_ns
         self._fleet = Fleet(rand, start_ns)
         self._gone: list[tuple[int, Pod]] = []
-        self._measures = Measures()
-        self._under_way: list[tuple[int, int, Trip]] = []
-        self._spans, self._logs = Outbox("traces"), Outbox("logs")
-        self._points = Outbox("metrics")
+        self._measures = InstrumentSet()
+        self._under_way: list[tuple[int, int, RequestTrace]] = []
+        self._spans, self._logs = BatchBuilder("traces"), BatchBuilder("logs")
+        self._points = BatchBuilder("metrics")
         self._carts_open = 0
         self._kept_count = 0
         self.visit_count = 0
@@ -115,7 +115,7 @@ class Traffic:
         while self._gone and self._gone[0][0] < self._now_ns:
             self._measures.forget(self._gone.pop(0)[1])
 
-    def _replace(self, event: Event) -> None:
+    def _replace(self, event: IncidentEvent) -> None:
         pods = self._fleet.of(event.service)
         for pod in [pods[0]] if event.kind == "crash" else list(pods):
             major, minor, patch = pod.version
@@ -141,7 +141,7 @@ class Traffic:
             pause_s = self._rand.expovariate(self.rate * load_at(story_s))
             self._next_visit_ns = at_ns + int(pause_s * NS_PER_S)
 
-    def _keep(self, trip: Trip) -> None:
+    def _keep(self, trip: RequestTrace) -> None:
         # The count makes the order whole: trips themselves cannot be compared.
         self._kept_count += 1
         heapq.heappush(self._under_way, (trip.end_ns, self._kept_count, trip))

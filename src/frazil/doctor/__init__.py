@@ -1,7 +1,7 @@
 """doctor: looks at everything that a node needs, and says what to do about what it finds.
 
     checkup.py  all checks, one after the other
-    context.py  Case: what is looked at
+    context.py  CheckContext: what is looked at
     finding.py  Finding: what one look has found, and the line that mends it
 
     checks/     one file per check
@@ -11,7 +11,7 @@ lock that a node would miss.
 """
 
 from frazil.doctor.checkup import CHECKS, examine, findings_of
-from frazil.doctor.context import Case
+from frazil.doctor.context import CheckContext
 from frazil.doctor.finding import Finding, Fix, Level
 
-__all__ = ["CHECKS", "Case", "Finding", "Fix", "Level", "examine", "findings_of"]
+__all__ = ["CHECKS", "CheckContext", "Finding", "Fix", "Level", "examine", "findings_of"]

@@ -17,7 +17,7 @@ from frazil.doctor.checks.ports import check_ports
 from frazil.doctor.checks.python import check_compiled, check_libraries, check_python
 from frazil.doctor.checks.settings import settings_findings
 from frazil.doctor.checks.spark import check_jars, check_spark
-from frazil.doctor.context import Case, Check
+from frazil.doctor.context import Check, CheckContext
 from frazil.doctor.finding import Finding, do, warning, well
 from frazil.errors import Malformed
 from frazil.model import Clock
@@ -69,12 +69,12 @@ def examine(
     else:
         yield well("settings", "all are known, and fit together")
         checks = (*CHECKS, check_spark) if with_spark else CHECKS
-    case = Case(config=config, clock=clock, environment=environment)
+    case = CheckContext(config=config, clock=clock, environment=environment)
     for check in checks:
         yield from findings_of(check, case)
 
 
-def findings_of(check: Check, case: Case) -> Iterator[Finding]:
+def findings_of(check: Check, case: CheckContext) -> Iterator[Finding]:
     """What one check finds; that it broke is a finding, too."""
     name = check.__name__.removeprefix("check_").replace("_", " ")
     try:

@@ -1,4 +1,4 @@
-"""Case: what is looked at."""
+"""CheckContext: what is looked at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from frazil.model import Clock, GiB, MiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class CheckContext:
     """The settings, and where they are applied. Nobody who looks changes anything, but for a probe
     file that is gone again at once."""
 
@@ -45,11 +45,11 @@ def _is_seen(path: Path) -> bool:
     return os.access(path, os.F_OK, effective_ids=True)
 
 
-Check = Callable[[Case], Iterable[Finding]]
+Check = Callable[[CheckContext], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class FolderHolder:
     """Who has the data folder now."""
 
     pid: int | None
@@ -59,7 +59,7 @@ class Holder:
         return f"process {self.pid} ({self.name})" if self.pid else self.name
 
 
-def holder_of(case: Case) -> Holder | None:
+def holder_of(case: CheckContext) -> FolderHolder | None:
     """None when nobody has it."""
     lock = case.data / LOCK_NAME
     if not case.is_open or not os.access(lock, os.R_OK, effective_ids=True):
@@ -68,9 +68,9 @@ def holder_of(case: Case) -> Holder | None:
         return None
     try:
         facts = json.loads(lock.read_bytes())
-        return Holder(pid=int(facts["pid"]), name=str(facts["holder"]))
+        return FolderHolder(pid=int(facts["pid"]), name=str(facts["holder"]))
     except (ValueError, KeyError, TypeError):
-        return Holder(pid=None, name="another process (its name is not written yet)")
+        return FolderHolder(pid=None, name="another process (its name is not written yet)")
 
 
 def size_text(count: float) -> str:

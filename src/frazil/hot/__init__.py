@@ -24,7 +24,7 @@ which are immutable and outlive their files.
 from frazil.hot.config import HotConfig
 from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream, open_segment
 from frazil.hot.segment.bloom import Bloom
-from frazil.hot.segment.column_stats import ColumnFacts
+from frazil.hot.segment.column_stats import ColumnStats
 from frazil.hot.segment.piece import Filter, Piece
 from frazil.hot.tier import HotTier
 from frazil.hot.visible import Snapshot
@@ -34,7 +34,7 @@ __all__ = [
     "ArrowSegment",
     "ArrowStream",
     "Bloom",
-    "ColumnFacts",
+    "ColumnStats",
     "Filter",
     "HotConfig",
     "HotTier",

@@ -20,10 +20,10 @@ from frazil.hot.request_reader import requests_of
 from frazil.hot.segment.open_segment import OpenSegment
 from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.schema_upgrade import conformed
-from frazil.hot.segment.segments import Shelf
+from frazil.hot.segment.segments import SealedSegments
 from frazil.log import Partition, Reader, Subscriber
 from frazil.metrics import Counter
-from frazil.model.arrow import Decode, Request, decode_some, rows_of_dead
+from frazil.model.arrow import Decode, ExportRequest, decode_some, rows_of_dead
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ LOST = Counter("frazil.hot.lost.offsets", "Offsets that neither a file nor the l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class TopicTable:
     """A topic of the log and the table that its records become rows of."""
 
     topic: str
@@ -44,7 +44,7 @@ class Source:
 
 
 @dataclass(slots=True, eq=False)
-class Stretch:
+class ReadRange:
     """Offsets on their way to rows, read up to `end`, or for ever."""
 
     offset: int
@@ -52,7 +52,7 @@ class Stretch:
     reader: Reader | None = None
     segment: OpenSegment | None = None
     """Its rows that are open, if there are any."""
-    pending: list[Request] = field(default_factory=list)
+    pending: list[ExportRequest] = field(default_factory=list)
     """Read from the log and not decoded yet: at most what one reading brought."""
     fetched_to: int = 0
     """The offset behind what is pending."""
@@ -75,10 +75,10 @@ class HotPartition:
 
     def __init__(
         self,
-        source: Source,
+        source: TopicTable,
         log: Partition,
         subscriber: Subscriber,
-        shelf: Shelf,
+        shelf: SealedSegments,
         decode: Decode,
     ) -> None:
         self.source = source
@@ -91,8 +91,8 @@ class HotPartition:
         self.is_behind = False
         """Is there more to read than the last step could take?"""
         self._decode = decode
-        self._tail = Stretch(shelf.end_offset)
-        self._gaps = [Stretch(begin, end) for begin, end in shelf.gaps()]
+        self._tail = ReadRange(shelf.end_offset)
+        self._gaps = [ReadRange(begin, end) for begin, end in shelf.gaps()]
         self.watermark = self._tail.offset
         """The first offset whose rows are not visible yet."""
         self._is_gapless = not self._gaps
@@ -119,7 +119,7 @@ class HotPartition:
         return self.watermark >= end and self._is_gapless
 
     @property
-    def stretches(self) -> list[Stretch]:
+    def stretches(self) -> list[ReadRange]:
         """What is being worked on: the end of the log and, beside it, one gap."""
         return [self._tail, *self._gaps[:1]]
 
@@ -137,7 +137,7 @@ class HotPartition:
         self._gaps = [gap for gap in self._gaps if not self._is_needless(gap)]
         return sum(self._read(stretch, bytes_max, now_ns) for stretch in self.stretches)
 
-    def _is_needless(self, gap: Stretch) -> bool:
+    def _is_needless(self, gap: ReadRange) -> bool:
         """Read to its end and frozen, or evicted before it was filled."""
         assert gap.end is not None
         is_needless = gap.segment is None and max(gap.offset, self.shelf.start_offset) >= gap.end
@@ -145,7 +145,7 @@ class HotPartition:
             gap.close()
         return is_needless
 
-    def _read(self, stretch: Stretch, bytes_max: int, now_ns: int) -> int:
+    def _read(self, stretch: ReadRange, bytes_max: int, now_ns: int) -> int:
         if stretch.is_read or not (stretch.pending or self._fetch(stretch, bytes_max)):
             return 0
         if stretch.segment is None:
@@ -158,7 +158,7 @@ class HotPartition:
         self.is_behind |= bool(stretch.pending) or stretch.end is not None or stretch.has_more
         return count
 
-    def _fetch(self, stretch: Stretch, bytes_max: int) -> bool:
+    def _fetch(self, stretch: ReadRange, bytes_max: int) -> bool:
         """Read the next requests of a stretch. False when there are none."""
         if stretch.reader is None:
             stretch.reader = Reader(self.log, stretch.offset)
@@ -176,7 +176,7 @@ class HotPartition:
         stretch.pending = requests_of(batches, self.log.index, stretch.offset, stretch.fetched_to)
         return bool(batches)
 
-    def _decode_some(self, requests: list[Request]) -> tuple[int, dict[str, pa.RecordBatch]]:
+    def _decode_some(self, requests: list[ExportRequest]) -> tuple[int, dict[str, pa.RecordBatch]]:
         """How many of the requests were decoded, and the rows of these, by table."""
         if not requests:
             return 0, {}
@@ -192,7 +192,7 @@ class HotPartition:
             ROWS.add(batch.num_rows, table=table)
         return count, rows
 
-    def _skip_removed(self, stretch: Stretch, reason: str) -> None:
+    def _skip_removed(self, stretch: ReadRange, reason: str) -> None:
         """The log begins behind where we want to read: what lies between is lost."""
         begin = self.log.view.start_offset
         end = begin if stretch.end is None else min(begin, stretch.end)

@@ -15,8 +15,8 @@ from frazil.disk import make_directories, read_checkpoint
 from frazil.errors import Corrupt
 from frazil.hot.segment.arrow_segment import open_segment
 from frazil.hot.segment.layout import damaged
-from frazil.hot.segment.sealed import Place, Sealed, sealed_of
-from frazil.hot.segment.segments import START, START_KIND, START_NAME, START_VERSION, Shelf
+from frazil.hot.segment.sealed import Sealed, SegmentFolder, sealed_of
+from frazil.hot.segment.segments import START, START_KIND, START_NAME, START_VERSION, SealedSegments
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,9 @@ open files) says nothing about the file."""
 SET_ASIDE = Counter("frazil.hot.set_aside.segments", "Sealed segments that could not be used.")
 
 
-def open_shelf(place: Place, log_begin: int, log_end: int, *, is_foreign: bool) -> Shelf:
+def open_shelf(
+    place: SegmentFolder, log_begin: int, log_end: int, *, is_foreign: bool
+) -> SealedSegments:
     """Check and map every segment of a partition of which the log holds `log_begin` up to
     `log_end`. When the log does not know us, the files were made from another one: none counts.
     """
@@ -44,12 +46,12 @@ def open_shelf(place: Place, log_begin: int, log_end: int, *, is_foreign: bool) 
     if start is None:
         start = min([log_begin, *(one.begin_offset for one in sealed)])
     start = min(start, log_end)
-    shelf = Shelf(place, start, _disjoint(place, sealed, start, log_begin))
+    shelf = SealedSegments(place, start, _disjoint(place, sealed, start, log_begin))
     shelf.save_start()
     return shelf
 
 
-def _begins(place: Place) -> list[int]:
+def _begins(place: SegmentFolder) -> list[int]:
     """The first offsets of the segments there are. What was half written goes."""
     names = place.disk.list(place.folder)
     for name in names:
@@ -58,7 +60,7 @@ def _begins(place: Place) -> list[int]:
     return [int(found[1]) for name in names if (found := SEGMENT_NAME.fullmatch(name))]
 
 
-def _open(place: Place, begin: int, log_begin: int, log_end: int) -> Sealed | None:
+def _open(place: SegmentFolder, begin: int, log_begin: int, log_end: int) -> Sealed | None:
     """One segment; None when it does not count, and then its name is free."""
     path = place.path(begin)
     try:
@@ -81,7 +83,9 @@ def _open(place: Place, begin: int, log_begin: int, log_end: int) -> Sealed | No
     return sealed
 
 
-def _disjoint(place: Place, sealed: list[Sealed], start: int, log_begin: int) -> list[Sealed]:
+def _disjoint(
+    place: SegmentFolder, sealed: list[Sealed], start: int, log_begin: int
+) -> list[Sealed]:
     """Segments without those that a crash has left behind: evicted ones, and ones that a merge
     has covered."""
     kept: list[Sealed] = []
@@ -98,7 +102,7 @@ def _disjoint(place: Place, sealed: list[Sealed], start: int, log_begin: int) ->
     return kept
 
 
-def _set_aside(place: Place, begin: int, reason: str, *, keep: bool) -> None:
+def _set_aside(place: SegmentFolder, begin: int, reason: str, *, keep: bool) -> None:
     """Free the name of a file. It is kept under another one if it may be all that is left."""
     path = place.path(begin)
     SET_ASIDE.add(topic=place.topic)
@@ -110,7 +114,7 @@ def _set_aside(place: Place, begin: int, reason: str, *, keep: bool) -> None:
         place.disk.unlink(path)
 
 
-def _load_start(place: Place) -> int | None:
+def _load_start(place: SegmentFolder) -> int | None:
     path = f"{place.folder}/{START_NAME}"
     try:
         body = read_checkpoint(place.disk, path, START_KIND, START_VERSION, "")

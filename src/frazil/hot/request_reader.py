@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from frazil.log import StoredBatch
-from frazil.model.arrow import Request
+from frazil.model.arrow import ExportRequest
 
 
 def requests_of(
     batches: Iterable[StoredBatch], partition: int, begin: int, end: int
-) -> list[Request]:
+) -> list[ExportRequest]:
     """The requests in these batches from offset `begin` up to `end`; markers are none."""
     return [
-        Request(
+        ExportRequest(
             partition=partition,
             offset=record.offset,
             ingest_time_ms=record.timestamp_ms,

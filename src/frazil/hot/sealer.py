@@ -16,7 +16,7 @@ from frazil.errors import Corrupt
 from frazil.hot.config import HotConfig
 from frazil.hot.partition import HotPartition
 from frazil.hot.segment.open_segment import OpenSegment
-from frazil.hot.visible import Shown
+from frazil.hot.visible import VisibleSegments
 from frazil.metrics import Counter, Gauge, Histogram
 from frazil.model import NS_PER_MS, Clock
 
@@ -36,7 +36,9 @@ class Sealer:
     """The files of all partitions belong to whoever holds the turn, which `seal` and `evict`
     take. Any thread may call them."""
 
-    def __init__(self, shown: Shown, config: HotConfig, clock: Clock, held: Held | None) -> None:
+    def __init__(
+        self, shown: VisibleSegments, config: HotConfig, clock: Clock, held: Held | None
+    ) -> None:
         self.trouble: str | None = None
         """Why there is more on disk than there should be; None when there is not."""
         self._held = held

@@ -17,14 +17,14 @@ import pyarrow as pa
 from frazil.disk import Disk, is_full
 from frazil.errors import Corrupt, Overloaded, Unknown
 from frazil.hot.config import HotConfig
-from frazil.hot.partition import HotPartition, Source
+from frazil.hot.partition import HotPartition, TopicTable
 from frazil.hot.recovery import open_shelf
 from frazil.hot.sealer import Held, Sealer
 from frazil.hot.segment.open_segment import OpenSegment
 from frazil.hot.segment.piece import Piece
-from frazil.hot.segment.sealed import Place
-from frazil.hot.segment.segments import Shelf
-from frazil.hot.visible import Shown, Snapshot
+from frazil.hot.segment.sealed import SegmentFolder
+from frazil.hot.segment.segments import SealedSegments
+from frazil.hot.visible import Snapshot, VisibleSegments
 from frazil.log import Log, Partition, Topic
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock, Signal
@@ -33,7 +33,9 @@ from frazil.model.arrow import Decode
 logger = logging.getLogger(__name__)
 
 FOLDER = "hot"
-SOURCES = tuple(Source(topic=signal.topic, table=signal.table, signal=signal) for signal in Signal)
+SOURCES = tuple(
+    TopicTable(topic=signal.topic, table=signal.table, signal=signal) for signal in Signal
+)
 PRESSURE = 0.5
 """Above this share of the memory allowed, the largest open segment is sealed early."""
 
@@ -62,7 +64,7 @@ class HotTier:
         self._decode = decode
         self._schemas = schemas
         self._clock = clock
-        self._shown = Shown(schemas)
+        self._shown = VisibleSegments(schemas)
         self._sealer = Sealer(self._shown, config, clock, held)
         self._followed: set[str] = set()
         self._stalled_ns: dict[HotPartition, int] = {}
@@ -282,7 +284,7 @@ class HotTier:
                     raise
                 logger.warning("disk full: topic not followed", extra={"topic": source.topic})
 
-    def _follow(self, source: Source, topic: Topic) -> None:
+    def _follow(self, source: TopicTable, topic: Topic) -> None:
         """Foreign files are out of the way before the log knows us, so they are never believed."""
         name = f"{FOLDER}_{source.table}"
         is_known = any(subscriber.name == name for subscriber in self._log.subscribers())
@@ -294,8 +296,10 @@ class HotTier:
         )
         self._followed.add(source.topic)
 
-    def _shelf(self, source: Source, partition: Partition, *, is_foreign: bool) -> Shelf:
-        place = Place(
+    def _shelf(
+        self, source: TopicTable, partition: Partition, *, is_foreign: bool
+    ) -> SealedSegments:
+        place = SegmentFolder(
             disk=self._disk,
             folder=f"{FOLDER}/{source.table}/{partition.index}",
             topic=source.topic,

@@ -1,4 +1,4 @@
-"""Shown: which rows queries see, all tables at one moment."""
+"""VisibleSegments: which rows queries see, all tables at one moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Snapshot = Mapping[str, tuple[Piece, ...]]
 """By table, the pieces of one moment."""
 
 
-class Shown:
+class VisibleSegments:
     """The partitions, and the list of their rows, replaced whole.
 
     `swap` is held while rows change places (open, frozen, sealed) and while `publish` lists them,

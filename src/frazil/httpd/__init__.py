@@ -4,21 +4,22 @@
     connection.py  HttpConnection: limits on one client's connection
     transport.py   closing a connection politely, in bounded time
     head.py        limits on a request's head
-    responses.py   Answer, Refusal: what goes back to the client
-    auth.py        Access: tokens and certificates
+    responses.py   Response, HttpError: what goes back to the client
+    auth.py        Auth: tokens and certificates
 
 Everything here belongs to the event loop.
 """
 
-from frazil.httpd.auth import Access
-from frazil.httpd.connection import CUT, Manners
-from frazil.httpd.port import Address, App, HttpPort
+from frazil.httpd.auth import Auth
+from frazil.httpd.connection import CUT, ConnectionLimits
+from frazil.httpd.port import App, HttpPort, ListenAddress
 from frazil.httpd.responses import (
     PREFLIGHT_AGE_S,
-    Answer,
+    ClientGone,
     Headers,
+    HttpError,
     Receive,
-    Refusal,
+    Response,
     Scope,
     Send,
     cors_headers,
@@ -28,15 +29,16 @@ from frazil.httpd.responses import (
 __all__ = [
     "CUT",
     "PREFLIGHT_AGE_S",
-    "Access",
-    "Address",
-    "Answer",
     "App",
+    "Auth",
+    "ClientGone",
+    "ConnectionLimits",
     "Headers",
+    "HttpError",
     "HttpPort",
-    "Manners",
+    "ListenAddress",
     "Receive",
-    "Refusal",
+    "Response",
     "Scope",
     "Send",
     "cors_headers",

@@ -1,4 +1,4 @@
-"""Access: who may send. Tokens and certificates are read once, at start, or there is no start."""
+"""Auth: who may send. Tokens and certificates are read once, at start, or there is no start."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CredentialFiles(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Access:
+class Auth:
     """The credentials of both ports. Belongs to the event loop."""
 
     tokens: tuple[bytes, ...] = ()
@@ -51,7 +51,7 @@ class Access:
     _paused_count: int = field(default=0, init=False)
 
     @classmethod
-    def load(cls, config: CredentialFiles) -> Access:
+    def load(cls, config: CredentialFiles) -> Auth:
         """Read the files that `config` names. `Malformed` when one is missing or of no use."""
         access = cls(
             tokens=_tokens(config.token_file) if config.token_file else (),

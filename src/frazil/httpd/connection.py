@@ -30,7 +30,7 @@ from frazil.httpd.head import (
     check_target,
     without_upgrade,
 )
-from frazil.httpd.responses import Answer, Refusal, encode_answer, reason_of
+from frazil.httpd.responses import HttpError, Response, encode_answer, reason_of
 from frazil.httpd.transport import PatientTransport
 from frazil.metrics import Counter
 
@@ -57,7 +57,7 @@ way is delivered, and then the connection ends, so that nobody takes a part for 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
+class ConnectionLimits:
     """How the clients of a port are treated."""
 
     count_max: int
@@ -66,7 +66,7 @@ class Manners:
     """What stands between the method and the version."""
     fetch_timeout_s: float
     """How long a client may leave an answer unread, before and after the connection is closed."""
-    answer_of: Callable[[FrazilError | Refusal], Answer]
+    answer_of: Callable[[FrazilError | HttpError], Response]
     """What is answered to what cannot be read as a request."""
 
 
@@ -76,7 +76,7 @@ class Connections:
 
     config: Config
     state: ServerState
-    manners: Manners
+    manners: ConnectionLimits
     waiting: dict[HttpConnection, float] = field(default_factory=dict)
     """Those that serve no request at the moment, and since when; longest first."""
 
@@ -147,10 +147,10 @@ class HttpConnection(HttpToolsProtocol):
             check_size(self._idle_bytes, header_count=0)
         except httptools.HttpParserError as error:
             cause = error.__context__
-            if not isinstance(cause, FrazilError | Refusal):
+            if not isinstance(cause, FrazilError | HttpError):
                 cause = Malformed(f"this is not a request of HTTP/1.1: {error}")
             self.refuse(cause)
-        except Refusal as refusal:
+        except HttpError as refusal:
             self.refuse(refusal)
         else:
             if self._head_timer is None and not self._is_serving:
@@ -272,11 +272,11 @@ class HttpConnection(HttpToolsProtocol):
     def _on_late_head(self) -> None:
         if self._idle_bytes:
             late = f"the headers did not come within {HEAD_TIMEOUT_S:g} seconds; send them at once"
-            self.refuse(Refusal(HTTPStatus.REQUEST_TIMEOUT, late))
+            self.refuse(HttpError(HTTPStatus.REQUEST_TIMEOUT, late))
         else:
             self.transport.close()
 
-    def refuse(self, error: FrazilError | Refusal) -> None:
+    def refuse(self, error: FrazilError | HttpError) -> None:
         """Read nothing more, answer with an error, and end the connection.
 
         A request that has come as a whole is answered instead: what is wrong came after it.

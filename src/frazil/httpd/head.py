@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from frazil.errors import Malformed
-from frazil.httpd.responses import Headers, Refusal, encode_headers
+from frazil.httpd.responses import Headers, HttpError, encode_headers
 
 HEAD_BYTES_MAX = 32 * 1024
 """All headers of a request; those of an exporter, token included, take about one of these."""
@@ -22,7 +22,7 @@ VERSIONS = ("1.0", "1.1")
 def check_target(target: bytes, bytes_max: int) -> None:
     """Refuse what is far too long for a path, whether or not all of it has come."""
     if len(target) > bytes_max:
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.REQUEST_URI_TOO_LONG,
             f"what stands behind {target[:20].decode('latin-1')!r} makes the path longer than "
             f"{bytes_max} bytes; send less there",
@@ -32,7 +32,7 @@ def check_target(target: bytes, bytes_max: int) -> None:
 def check_size(head_bytes: int, header_count: int) -> None:
     """Refuse headers that are too long or too many, whether or not all of them have come."""
     if head_bytes > HEAD_BYTES_MAX or header_count > HEADERS_MAX:
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
             f"more than {HEADERS_MAX} headers, or above {HEAD_BYTES_MAX} bytes of them; send less",
         )
@@ -43,7 +43,7 @@ def check_head(version: str, method: bytes, headers: Headers) -> None:
     if version not in VERSIONS:
         raise Malformed(f"this is HTTP/{version}; send HTTP/1.1")
     if method == b"CONNECT":
-        raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this is no proxy", (b"allow", b"POST"))
+        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "this is no proxy", (b"allow", b"POST"))
     codings = [value for name, value in headers if name == b"transfer-encoding"]
     if codings and version == "1.0":
         raise Malformed("HTTP/1.0 has no Transfer-Encoding; send Content-Length or HTTP/1.1")

@@ -15,8 +15,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from frazil.errors import Unavailable
-from frazil.httpd.auth import Access
-from frazil.httpd.connection import IDLE_TIMEOUT_S, Connections, HttpConnection, Manners
+from frazil.httpd.auth import Auth
+from frazil.httpd.connection import IDLE_TIMEOUT_S, ConnectionLimits, Connections, HttpConnection
 from frazil.httpd.responses import Receive, Scope, Send
 
 BACKLOG = 1024
@@ -30,7 +30,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class ListenAddress:
     """Where to listen, and which settings say so."""
 
     host: str
@@ -53,7 +53,9 @@ class HttpPort:
         self._dating = dating
 
     @classmethod
-    async def open(cls, app: App, address: Address, access: Access, manners: Manners) -> Self:
+    async def open(
+        cls, app: App, address: ListenAddress, access: Auth, manners: ConnectionLimits
+    ) -> Self:
         """Listen. `Unavailable` when the address cannot be had."""
         listener = await _bind(address)
         shared = _uvicorn(app)
@@ -108,7 +110,7 @@ async def _date(shared: uvicorn.Server) -> None:
         await asyncio.sleep(DATE_INTERVAL_S)
 
 
-async def _bind(address: Address) -> socket.socket:
+async def _bind(address: ListenAddress) -> socket.socket:
     host, port = address.host, address.port
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -22,7 +22,11 @@ PREFLIGHT_AGE_S = 7200
 """How long a browser may remember that it may send; the longest that all of them heed."""
 
 
-class Refusal(Exception):
+class ClientGone(Exception):
+    """The client disconnected before its request was complete."""
+
+
+class HttpError(Exception):
     """A request that HTTP has a number of its own for."""
 
     def __init__(self, status: HTTPStatus, message: str, *headers: tuple[bytes, bytes]) -> None:
@@ -32,7 +36,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """All that goes back to the client."""
 
     status: int
@@ -40,12 +44,12 @@ class Answer:
     body: bytes = b""
 
 
-def reason_of(error: FrazilError | Refusal) -> str:
+def reason_of(error: FrazilError | HttpError) -> str:
     """One word for metrics, as in `not_found`."""
-    return error.status.name.lower() if isinstance(error, Refusal) else reason_of_error(error)
+    return error.status.name.lower() if isinstance(error, HttpError) else reason_of_error(error)
 
 
-def encode_answer(answer: Answer, default_headers: Headers) -> bytes:
+def encode_answer(answer: Response, default_headers: Headers) -> bytes:
     """An answer that is the last one of its connection, as bytes."""
     status = HTTPStatus(answer.status)
     headers = [

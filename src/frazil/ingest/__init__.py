@@ -2,7 +2,7 @@
 
     admission.py     Gate: who may enter now
     config.py        IngestConfig
-    ports.py         Otlp: both ports, open
+    ports.py         OtlpPorts: both ports, open
     receiver.py      Receiver: the path of a request to the log and back
     status_codes.py  what each error is called on the wire
     totals.py        what was taken in and refused since the start
@@ -16,12 +16,12 @@ Everything here belongs to the event loop; the log's writer thread answers it by
 
 from frazil.ingest.config import IngestConfig, is_loopback
 from frazil.ingest.otlp.scan import warm
-from frazil.ingest.ports import Otlp
+from frazil.ingest.ports import OtlpPorts
 from frazil.ingest.totals import Totals, refused_by_reason, requests_by_transport, totals_of
 
 __all__ = [
     "IngestConfig",
-    "Otlp",
+    "OtlpPorts",
     "Totals",
     "is_loopback",
     "refused_by_reason",

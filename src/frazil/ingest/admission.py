@@ -88,7 +88,7 @@ class Gate:
     def in_flight_bytes(self) -> int:
         return self._in_flight_bytes
 
-    def enter(self) -> Passage:
+    def enter(self) -> Reservation:
         """Let one request in, before its body is read. `Overloaded` or `Unavailable` if not."""
         if not self.is_open:
             self.refuse()
@@ -98,7 +98,7 @@ class Gate:
             )
         self._request_count += 1
         SERVED.set(self._request_count)
-        return Passage(self)
+        return Reservation(self)
 
     def refuse(self) -> None:
         """Raise what whoever stands before the closed gate is told."""
@@ -161,7 +161,7 @@ class Gate:
         return Overloaded(f"{message}; send again later", retry_after_ms=wait_ms)
 
 
-class Passage:
+class Reservation:
     """What one request holds of the gate's bytes. Given back when it is answered."""
 
     __slots__ = ("_gate", "_held_bytes")
@@ -175,7 +175,7 @@ class Passage:
         self._gate.take(length)
         self._held_bytes += length
 
-    def __enter__(self) -> Passage:
+    def __enter__(self) -> Reservation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:

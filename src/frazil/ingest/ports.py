@@ -1,11 +1,11 @@
-"""Otlp: both ports of OTLP, open, with one gate and one path behind them."""
+"""OtlpPorts: both ports of OTLP, open, with one gate and one path behind them."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
 
-from frazil.httpd import Access
+from frazil.httpd import Auth
 from frazil.ingest.admission import Gate
 from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.server import OtlpGrpc
@@ -19,13 +19,13 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Addresses that stand for all of a machine, and the one that it calls itself by."""
 
 
-class Otlp:
+class OtlpPorts:
     """Open it, or nothing listens; close it, and those inside are still answered."""
 
     def __init__(
         self,
         gate: Gate,
-        access: Access,
+        access: Auth,
         host: str,
         grpc: OtlpGrpc,
         http: OtlpHttp,
@@ -41,8 +41,8 @@ class Otlp:
 
     @classmethod
     async def open(
-        cls, log: Log, config: IngestConfig, access: Access, *, clock: Clock, rand: Rand
-    ) -> Otlp:
+        cls, log: Log, config: IngestConfig, access: Auth, *, clock: Clock, rand: Rand
+    ) -> OtlpPorts:
         """Listen on both ports, or on none.
 
         The scanner is ready before anybody can connect: no request waits for the compiler.

@@ -22,7 +22,7 @@ from frazil.errors import FrazilError, Overloaded, TooLarge, reason_of
 from frazil.ingest.admission import Gate
 from frazil.ingest.config import IngestConfig
 from frazil.ingest.otlp.json import protobuf_of_json
-from frazil.ingest.otlp.scan import Scanned, prune, scan
+from frazil.ingest.otlp.scan import ScanResult, prune, scan
 from frazil.log import DIGEST_BYTES, Log, Record, TopicConfig, append_of_records
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock, Signal
@@ -133,7 +133,7 @@ class Receiver:
             )
         return converted
 
-    async def _scan(self, signal: Signal, body: bytes) -> Scanned:
+    async def _scan(self, signal: Signal, body: bytes) -> ScanResult:
         if len(body) <= INLINE_BYTES_MAX:
             return scan(signal, body)
         return await self._run(scan, signal, body)
@@ -159,7 +159,7 @@ class Receiver:
         self._workers.shutdown()
 
 
-def _receipt(scanned: Scanned, *, is_duplicate: bool) -> Receipt:
+def _receipt(scanned: ScanResult, *, is_duplicate: bool) -> Receipt:
     return Receipt(
         record_count=scanned.record_count,
         rejected_count=scanned.rejected_count,

@@ -26,9 +26,9 @@ One thread fills the tables and does whatever else is done to them. Tasks are ot
 """
 
 from frazil.lake.append.appender import Appended, Appender, Covered
-from frazil.lake.append.kafka_source import KafkaFeed
+from frazil.lake.append.kafka_source import KafkaSource
 from frazil.lake.append.log_source import bytes_behind, source_of
-from frazil.lake.append.progress import Doing
+from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import catalog_path, catalog_properties, open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.kafka_config import KafkaConfig
@@ -39,18 +39,18 @@ from frazil.lake.pyspark.shell import open_shell, run_script
 from frazil.lake.pyspark.sql import ask as ask_spark
 from frazil.lake.pyspark.sql import whole
 from frazil.lake.pyspark.user_session import session, user_settings
-from frazil.lake.read.follower import Followed, Follower
+from frazil.lake.read.follower import FollowedRows, Follower
 from frazil.lake.read.followers import Followers
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.topic_tables import TopicRows, TopicTables
-from frazil.lake.scan.catalog_info import CatalogShown, catalog_shown
-from frazil.lake.scan.data_file import ColdFile, SnapshotFacts, TableView, View
+from frazil.lake.scan.catalog_info import CatalogInfo, catalog_shown
+from frazil.lake.scan.data_file import SnapshotInfo, TableFile, TablesView, TableView
 from frazil.lake.scan.table_info import (
-    ColumnFacts,
-    PartitionFacts,
-    SchemaFacts,
+    ColumnInfo,
+    PartitionInfo,
+    SchemaInfo,
     SnapshotSummary,
-    TableFacts,
+    TableInfo,
 )
 from frazil.lake.scan.view import LakeView
 from frazil.lake.spark.jars import default_folder as jars_folder
@@ -61,32 +61,32 @@ __all__ = [
     "TARGET_BYTES",
     "Appended",
     "Appender",
-    "CatalogShown",
-    "ColdFile",
-    "ColumnFacts",
+    "CatalogInfo",
+    "ColumnInfo",
     "Covered",
-    "Doing",
-    "Followed",
+    "FollowedRows",
     "Follower",
     "Followers",
     "KafkaConfig",
-    "KafkaFeed",
+    "KafkaSource",
     "Lake",
+    "LakeActivity",
     "LakeConfig",
     "LakeView",
     "Maintained",
     "OnSpark",
-    "PartitionFacts",
+    "PartitionInfo",
     "ReadLimits",
-    "SchemaFacts",
+    "SchemaInfo",
     "Session",
-    "SnapshotFacts",
+    "SnapshotInfo",
     "SnapshotSummary",
-    "TableFacts",
+    "TableFile",
+    "TableInfo",
     "TableView",
+    "TablesView",
     "TopicRows",
     "TopicTables",
-    "View",
     "ask_spark",
     "bytes_behind",
     "catalog_path",

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeVar
 from frazil import tracing
 from frazil.errors import Fenced, FrazilError, Overloaded, Unavailable
 from frazil.lake.append.appender import Appended, Appender
-from frazil.lake.append.log_source import Feed, LogFeed
-from frazil.lake.append.progress import Doing
+from frazil.lake.append.log_source import LogSource, RecordSource
+from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.maintenance import Maintained, Maintenance
@@ -74,7 +74,7 @@ class Lake:
 
     def __init__(
         self,
-        feed: Feed,
+        feed: RecordSource,
         data_folder: Path,
         config: LakeConfig,
         clock: Clock,
@@ -140,7 +140,7 @@ class Lake:
         the thread. `Unavailable` when something is not installed.
         """
         return cls.over(
-            LogFeed(log, data_folder, config.topics),
+            LogSource(log, data_folder, config.topics),
             data_folder,
             config,
             clock=clock,
@@ -152,7 +152,7 @@ class Lake:
     @classmethod
     def over(
         cls,
-        feed: Feed,
+        feed: RecordSource,
         data_folder: Path,
         config: LakeConfig,
         *,
@@ -238,7 +238,7 @@ class Lake:
         return answer
 
     @property
-    def doing(self) -> Doing | None:
+    def doing(self) -> LakeActivity | None:
         """What is done to the tables now; any thread may look."""
         appender = self._appender
         return self._maintenance.doing or (None if appender is None else appender.doing)

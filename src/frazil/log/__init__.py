@@ -1,6 +1,6 @@
 """log: the durable truth. Ordered, replayable, the only write-ahead log there is.
 
-    append.py       Append, Appended: what a producer asks for, and gets back
+    append.py       Append, AppendResult: what a producer asks for, and gets back
     compaction.py   latest record per key
     config.py       LogConfig, TopicConfig
     index.py        where in a segment an offset or a time begins
@@ -13,7 +13,7 @@
     segment.py      LogSegment: one file, a header and frames
     subscribers.py  Subscriber, Claim: ack, nack, defer, dead letters
     topic.py        names, settings and folders of topics
-    view.py         View: what readers see, replaced whole
+    view.py         PartitionView: what readers see, replaced whole
     watermarks.py   what was promised, kept outside the log
     writer.py       Writer: one thread, group commit
 
@@ -38,11 +38,11 @@ The writer thread owns every partition. Readers, subscribers and everybody else 
 views that it replaces after each group commit.
 """
 
-from frazil.log.append import Append, Appended, append_of_batch, append_of_records
+from frazil.log.append import Append, AppendResult, append_of_batch, append_of_records
 from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.dedup.digests import DIGEST_BYTES
-from frazil.log.external.observer import Onlooker, partition_count
-from frazil.log.external.ranges import Extent, Stretch, plan_stretches, reach, read_stretch
+from frazil.log.external.observer import PartitionObserver, partition_count
+from frazil.log.external.ranges import ByteRange, SegmentRange, plan_stretches, reach, read_stretch
 from frazil.log.format.batch import (
     BatchHeader,
     check_batch,
@@ -53,14 +53,14 @@ from frazil.log.format.batch import (
 )
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
-from frazil.log.log import LOCK_NAME, Log, Maintained
+from frazil.log.log import LOCK_NAME, Log, LogMaintenance
 from frazil.log.partition import Partition
 from frazil.log.reader import AtTime, Reader, Start
-from frazil.log.repair.repair import Repaired, repair_partition
+from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names
-from frazil.log.view import View
+from frazil.log.view import PartitionView
 from frazil.log.writer import EXIT_CODE, exit_process
 
 __all__ = [
@@ -69,28 +69,28 @@ __all__ = [
     "EXIT_CODE",
     "LOCK_NAME",
     "Append",
-    "Appended",
+    "AppendResult",
     "AtTime",
     "BatchHeader",
+    "ByteRange",
     "Claim",
     "Compression",
-    "Extent",
     "Log",
     "LogConfig",
-    "Maintained",
-    "Onlooker",
+    "LogMaintenance",
     "Partition",
+    "PartitionObserver",
+    "PartitionView",
     "Reader",
     "Record",
-    "Repaired",
+    "RepairReport",
+    "SegmentRange",
     "Start",
     "StoredBatch",
-    "Stretch",
     "Subscriber",
     "SubscriberConfig",
     "Topic",
     "TopicConfig",
-    "View",
     "append_of_batch",
     "append_of_records",
     "check_batch",

@@ -32,7 +32,7 @@ class Append:
         return b"".join(self.parts)
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """Where a batch lies: durable, and readable by everybody."""
 
     base_offset: int

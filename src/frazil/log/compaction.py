@@ -22,15 +22,15 @@ from frazil.errors import Corrupt
 from frazil.log.config import TopicConfig
 from frazil.log.format.batch import BatchHeader, encode_batch
 from frazil.log.format.record import Record
-from frazil.log.index import NO_TIME, SegmentFacts, SparseIndex
+from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
 from frazil.log.partition import Partition
-from frazil.log.recovery import Place
+from frazil.log.recovery import PartitionFolder
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
     SegmentHeader,
 )
-from frazil.log.view import SegmentView, View, batches_of
+from frazil.log.view import PartitionView, SegmentView, batches_of
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Run(Protocol):
+class RunOnWriter(Protocol):
     """Has the writer thread, which owns the partition, do something, and waits for it."""
 
     def __call__(self, work: Callable[[], T], /) -> T: ...
@@ -62,7 +62,7 @@ class Compacted:
     freed_bytes: int = 0
 
 
-def is_due(view: View, config: TopicConfig, now_ms: int, limit: int) -> bool:
+def is_due(view: PartitionView, config: TopicConfig, now_ms: int, limit: int) -> bool:
     """Is enough of the log dirty, or some of it dirty for too long?"""
     eligible = _eligible(view, config, now_ms, limit)
     dirty = [s for s in eligible if not s.header.is_rewritten]
@@ -76,7 +76,7 @@ def is_due(view: View, config: TopicConfig, now_ms: int, limit: int) -> bool:
 
 
 def compact(
-    partition: Partition, config: TopicConfig, now_ms: int, limit: int, run: Run
+    partition: Partition, config: TopicConfig, now_ms: int, limit: int, run: RunOnWriter
 ) -> Compacted:
     """One round over the sealed segments below offset `limit`. Blocks until it is durable.
 
@@ -117,7 +117,9 @@ def compact(
     return done
 
 
-def _eligible(view: View, config: TopicConfig, now_ms: int, limit: int) -> list[SegmentView]:
+def _eligible(
+    view: PartitionView, config: TopicConfig, now_ms: int, limit: int
+) -> list[SegmentView]:
     """Sealed segments from the first on, without a hole: what an older one still holds would
     come back if the tombstone in a newer one went."""
 
@@ -129,7 +131,7 @@ def _eligible(view: View, config: TopicConfig, now_ms: int, limit: int) -> list[
 
 
 def _latest_offsets(
-    place: Place, segments: list[SegmentView]
+    place: PartitionFolder, segments: list[SegmentView]
 ) -> tuple[dict[bytes, int], list[SegmentView]]:
     """Per key its last offset in the dirty ones of `segments`, and the segments to go through.
 
@@ -174,7 +176,7 @@ class _Survivors:
 
 
 def _survivors(
-    place: Place,
+    place: PartitionFolder,
     segment: SegmentView,
     latest: dict[bytes, int],
     remembered: set[int],
@@ -260,7 +262,7 @@ def _replace(partition: Partition, old: list[SegmentView], new: SegmentView, scr
 
 
 def rewrite(
-    place: Place, old: Sequence[SegmentView], batches: Kept, durable_watermark: int
+    place: PartitionFolder, old: Sequence[SegmentView], batches: Kept, durable_watermark: int
 ) -> tuple[SegmentView, str]:
     """Write neighbouring segments anew as one, with only these batches, to a scratch file; synced,
     not yet named.
@@ -300,7 +302,7 @@ def rewrite(
         raise
     finally:
         file.close()
-    facts = SegmentFacts(
+    facts = SegmentInfo(
         base_offset=segment.facts.base_offset,
         end_offset=end_offset,
         size_bytes=position,

@@ -19,7 +19,7 @@ NO_TIME = -(2**63)
 """Latest timestamp of nothing: below every real one."""
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """A batch's base offset and its position."""
 
     offset: int
@@ -44,18 +44,18 @@ class SparseIndex:
         self.times_before.append(time_before_ms)
         self.offsets.append(offset)
 
-    def before_offset(self, offset: int) -> Entry | None:
+    def before_offset(self, offset: int) -> IndexEntry | None:
         """The last entry at or before `offset`."""
         at = bisect_right(self.offsets, offset) - 1
-        return Entry(self.offsets[at], self.positions[at]) if at >= 0 else None
+        return IndexEntry(self.offsets[at], self.positions[at]) if at >= 0 else None
 
-    def before_time(self, timestamp_ms: int) -> Entry | None:
+    def before_time(self, timestamp_ms: int) -> IndexEntry | None:
         """The last entry in front of which everything is older than `timestamp_ms`."""
         at = min(bisect_left(self.times_before, timestamp_ms), len(self.offsets)) - 1
-        return Entry(self.offsets[at], self.positions[at]) if at >= 0 else None
+        return IndexEntry(self.offsets[at], self.positions[at]) if at >= 0 else None
 
 
-class SegmentFacts(NamedTuple):
+class SegmentInfo(NamedTuple):
     """What a sealed segment's `.index` file says of it besides the entries."""
 
     base_offset: int
@@ -66,7 +66,7 @@ class SegmentFacts(NamedTuple):
     digest_count: int
 
 
-def encode_index(salt: bytes, facts: SegmentFacts, index: SparseIndex) -> bytes:
+def encode_index(salt: bytes, facts: SegmentInfo, index: SparseIndex) -> bytes:
     """The body of a `.index` file. The salt ties it to the one segment file it was made from."""
     entries = zip(index.offsets, index.positions, index.times_before, strict=True)
     return FACTS.pack(salt, *facts, len(index.offsets)) + b"".join(
@@ -74,7 +74,7 @@ def encode_index(salt: bytes, facts: SegmentFacts, index: SparseIndex) -> bytes:
     )
 
 
-def decode_index(data: bytes, interval_bytes: int) -> tuple[bytes, SegmentFacts, SparseIndex]:
+def decode_index(data: bytes, interval_bytes: int) -> tuple[bytes, SegmentInfo, SparseIndex]:
     """Read what `encode_index` wrote. The bytes have passed their checksum."""
     salt, *facts, count = FACTS.unpack_from(data)
     index = SparseIndex(interval_bytes)
@@ -84,4 +84,4 @@ def decode_index(data: bytes, interval_bytes: int) -> tuple[bytes, SegmentFacts,
         index.positions.append(position)
         index.times_before.append(time_before)
         index.offsets.append(offset)
-    return salt, SegmentFacts(*facts), index
+    return salt, SegmentInfo(*facts), index

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from frazil.disk import Budget, Disk, Lock, is_full, make_directories
 from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, TooLarge, Unknown
-from frazil.log.append import Append, Appended
+from frazil.log.append import Append, AppendResult
 from frazil.log.compaction import compact, is_due
 from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.format.batch import read_records
@@ -56,7 +56,7 @@ Floors = Mapping[tuple[str, int], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maintained:
+class LogMaintenance:
     """What one round of maintenance did."""
 
     expired_bytes: int = 0
@@ -227,11 +227,11 @@ class Log:
             raise Unknown(f"topic {topic} has {len(partitions)} partitions, not number {index}")
         return partitions[index]
 
-    def append(self, topic: str, append: Append, *, partition: int = 0) -> Future[Appended]:
+    def append(self, topic: str, append: Append, *, partition: int = 0) -> Future[AppendResult]:
         """Queue a batch. The future answers when it is durable; a refusal stores nothing."""
         return self.writer.submit(self._target(topic, append, partition), append)
 
-    def append_durably(self, topic: str, append: Append, *, partition: int = 0) -> Appended:
+    def append_durably(self, topic: str, append: Append, *, partition: int = 0) -> AppendResult:
         """Append a batch and wait until it is durable. The fastest way for a lone producer."""
         return self.writer.commit(self._target(topic, append, partition), append)
 
@@ -306,7 +306,7 @@ class Log:
         self._subscribers[name] = subscriber
         return subscriber
 
-    def _bury(self, letter: Append) -> Future[Appended]:
+    def _bury(self, letter: Append) -> Future[AppendResult]:
         return self.writer.submit(self.partition(DEAD_LETTERS, 0), letter, frees_room=True)
 
     def subscribers(self) -> list[Subscriber]:
@@ -327,7 +327,7 @@ class Log:
         """The same for several partitions, each with its offset: wait for the first of them."""
         return self.writer.wait_for(places, timeout_s)
 
-    def maintain(self) -> Maintained:
+    def maintain(self) -> LogMaintenance:
         """One round: roll old segments, expire, make room, compact. Call it about once a second."""
         expired, dropped = self._on_writer(self._retention.step)
         removed = 0
@@ -339,7 +339,7 @@ class Log:
                     if is_due(partition.view, topic.config, now_ms, limit):
                         done = compact(partition, topic.config, now_ms, limit, self._on_writer)
                         removed += done.removed_count
-        return Maintained(expired_bytes=expired, dropped_count=dropped, compacted_count=removed)
+        return LogMaintenance(expired_bytes=expired, dropped_count=dropped, compacted_count=removed)
 
     def _compaction_limit(self, topic: Topic, partition: Partition) -> int:
         """Records the lake has not got yet are not compacted away."""

@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from frazil.disk import HEAD_BYTES, Budget, Buffer, Disk, frame_header, is_full
-from frazil.log.append import Append, Appended
+from frazil.log.append import Append, AppendResult
 from frazil.log.config import LogConfig
 from frazil.log.dedup.digests import Digest
 from frazil.log.dedup.producers import Producer
-from frazil.log.index import SegmentFacts
+from frazil.log.index import SegmentInfo
 from frazil.log.recovery import (
-    Place,
+    PartitionFolder,
     Recovered,
     digests_in,
     recover,
@@ -40,7 +40,7 @@ from frazil.log.segment import (
     identity_of,
     side_name,
 )
-from frazil.log.view import SegmentView, View
+from frazil.log.view import PartitionView, SegmentView
 from frazil.metrics import Counter
 from frazil.model import Rand, SteadyTime
 
@@ -82,7 +82,7 @@ class Partition:
         self,
         topic: str,
         index: int,
-        place: Place,
+        place: PartitionFolder,
         time: SteadyTime,
         budget: Budget,
         found: Recovered,
@@ -131,7 +131,7 @@ class Partition:
         may_create: bool = False,
     ) -> Partition:
         """Recover the partition in `folder`. Raises `Corrupt` rather than lose anything."""
-        place = Place(
+        place = PartitionFolder(
             disk=disk,
             folder=folder,
             identity=identity_of(topic, index),
@@ -145,7 +145,7 @@ class Partition:
     def durable_watermark(self) -> int:
         return self._durable_watermark
 
-    def stage(self, append: Append) -> Appended:
+    def stage(self, append: Append) -> AppendResult:
         """Give a batch its offset. Raises `Rejected` kinds, and then nothing has changed."""
         header = append.header
         duplicate = self._find_duplicate(append)
@@ -171,20 +171,20 @@ class Partition:
             )
         )
         self._next_offset += header.last_offset_delta + 1
-        return Appended(base_offset, self._next_offset, False)
+        return AppendResult(base_offset, self._next_offset, False)
 
-    def _find_duplicate(self, append: Append) -> Appended | None:
+    def _find_duplicate(self, append: Append) -> AppendResult | None:
         if append.header.has_producer:
             past = self.producers.find_duplicate(append.header)
             if past is not None:
                 DUPLICATES.add(by="producer")
-                return Appended(past.base_offset, past.end_offset, True)
+                return AppendResult(past.base_offset, past.end_offset, True)
         if append.digest is not None:
             self._digests.expire(self._time.now_ms())
             offset = self._digests.find(append.digest)
             if offset is not None:
                 DUPLICATES.add(by="digest")
-                return Appended(offset, offset + append.header.last_offset_delta + 1, True)
+                return AppendResult(offset, offset + append.header.last_offset_delta + 1, True)
         return None
 
     def _stage_bytes(self, append: Append, base_offset: int) -> None:
@@ -293,7 +293,7 @@ class Partition:
         )
 
     def _write_side_files(
-        self, facts: SegmentFacts, sealed: LogSegment, digests: list[Digest]
+        self, facts: SegmentInfo, sealed: LogSegment, digests: list[Digest]
     ) -> None:
         """Index, digests and state shorten recovery; on a full disk it goes the long way."""
         try:
@@ -428,8 +428,8 @@ class Partition:
         self._active.close()
         self._marks.close()
 
-    def _facts(self, segment: LogSegment, sealed_ms: int, digest_count: int) -> SegmentFacts:
-        return SegmentFacts(
+    def _facts(self, segment: LogSegment, sealed_ms: int, digest_count: int) -> SegmentInfo:
+        return SegmentInfo(
             segment.base_offset,
             self._durable_watermark,
             segment.size_bytes,
@@ -438,8 +438,8 @@ class Partition:
             digest_count,
         )
 
-    def _current_view(self) -> View:
+    def _current_view(self) -> PartitionView:
         active = self._active
         facts = self._facts(active, 0, len(self._active_digests))
         view = SegmentView(active.path, active.header, facts, active.index)
-        return View(self._start_offset, self._durable_watermark, (*self._sealed, view))
+        return PartitionView(self._start_offset, self._durable_watermark, (*self._sealed, view))

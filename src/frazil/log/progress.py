@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 import msgspec
 
 
-class Span(msgspec.Struct, frozen=True, array_like=True, order=True):
+class OffsetRange(msgspec.Struct, frozen=True, array_like=True, order=True):
     """Finished offsets from `begin` up to, not including, `end`."""
 
     begin: int
@@ -22,7 +22,7 @@ class Progress(msgspec.Struct, kw_only=True):
     """Owned by the subscriber's thread. Stored as it stands."""
 
     watermark: int
-    done: list[Span] = []
+    done: list[OffsetRange] = []
     tries: dict[int, int] = {}
     """How often a batch has failed, by its last offset; only of batches not finished."""
     dropped_count: int = 0
@@ -42,7 +42,7 @@ class Progress(msgspec.Struct, kw_only=True):
         merged = self.done[first:last]
         if merged:
             begin, end = min(begin, merged[0].begin), max(end, merged[-1].end)
-        self.done[first:last] = [Span(begin, end)]
+        self.done[first:last] = [OffsetRange(begin, end)]
         if self.done[0].begin <= self.watermark:
             self.watermark = self.done.pop(0).end
         self.tries = {o: n for o, n in self.tries.items() if not self.is_finished(o)}
@@ -51,8 +51,11 @@ class Progress(msgspec.Struct, kw_only=True):
         """Offsets `begin` up to `end` are not finished any more: their effect was lost."""
         if begin >= end:
             return
-        finished = [Span(0, self.watermark), *self.done]
-        cut = [(Span(s.begin, min(s.end, begin)), Span(max(s.begin, end), s.end)) for s in finished]
+        finished = [OffsetRange(0, self.watermark), *self.done]
+        cut = [
+            (OffsetRange(s.begin, min(s.end, begin)), OffsetRange(max(s.begin, end), s.end))
+            for s in finished
+        ]
         self.watermark = min(self.watermark, begin)
         self.done = [s for pair in cut for s in pair if self.watermark <= s.begin < s.end]
 

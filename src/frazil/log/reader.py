@@ -8,10 +8,10 @@ from typing import Literal
 
 from frazil.disk import File
 from frazil.errors import Corrupt, OutOfRange
-from frazil.log.index import Entry
+from frazil.log.index import IndexEntry
 from frazil.log.partition import Partition
 from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, StoredBatch, walk_batches
-from frazil.log.view import SegmentView, View
+from frazil.log.view import PartitionView, SegmentView
 
 READ_BYTES = 1024 * 1024
 
@@ -53,7 +53,7 @@ class Reader:
         self.offset = offset
         self._file: File | None = None
         self._salt = b""
-        self._entry = Entry(0, 0)
+        self._entry = IndexEntry(0, 0)
 
     @classmethod
     def open(cls, partition: Partition, start: Start) -> Reader:
@@ -99,7 +99,7 @@ class Reader:
         except FileNotFoundError:
             raise _damaged(segment, 0, "no file") from None
         self._salt = segment.header.salt
-        first = Entry(segment.facts.base_offset, HEADER_BYTES)
+        first = IndexEntry(segment.facts.base_offset, HEADER_BYTES)
         self._entry = segment.sparse.before_offset(self.offset) or first
         return self._file
 
@@ -123,7 +123,7 @@ class Reader:
             offset = segment.facts.end_offset
         elif taken < bytes_max or not batches:
             raise _damaged(segment, position, "bytes that are no such batch")
-        self._entry = Entry(offset, position)
+        self._entry = IndexEntry(offset, position)
         self.offset = offset
         return batches
 
@@ -143,7 +143,7 @@ def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
             continue  # retention was faster: look again in what is left
 
 
-def _look_up(partition: Partition, view: View, timestamp_ms: int) -> int:
+def _look_up(partition: Partition, view: PartitionView, timestamp_ms: int) -> int:
     for segment in view.segments:
         if segment.facts.max_timestamp_ms < timestamp_ms:
             continue
@@ -169,7 +169,7 @@ def _first_at(batch: StoredBatch, timestamp_ms: int) -> int | None:
     return None
 
 
-def _segment_of(view: View, offset: int) -> SegmentView | None:
+def _segment_of(view: PartitionView, offset: int) -> SegmentView | None:
     if offset < view.start_offset:
         return None
     at = bisect_right(view.segments, offset, key=lambda s: s.facts.base_offset) - 1

@@ -29,7 +29,7 @@ from frazil.log.index import (
     INDEX_KIND,
     INDEX_VERSION,
     NO_TIME,
-    SegmentFacts,
+    SegmentInfo,
     SparseIndex,
     decode_index,
     encode_index,
@@ -49,7 +49,7 @@ from frazil.log.segment import (
     walk_batches,
 )
 from frazil.log.view import SegmentView, batches_of
-from frazil.log.watermarks import Marks, Promise
+from frazil.log.watermarks import StoredWatermarks, WatermarkFile
 from frazil.metrics import Counter
 from frazil.model import Rand
 
@@ -69,7 +69,7 @@ REBUILT = Counter("frazil.log.recovery.rebuilt.files", "Side files rebuilt from 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PartitionFolder:
     """Which partition, where, and by which rules."""
 
     disk: Disk
@@ -100,13 +100,13 @@ class Recovered:
     active_digests: list[Digest]
     producers: Producers
     digests: DigestWindow
-    marks: Marks
+    marks: WatermarkFile
     digest_files: dict[str, int]
     cut_bytes: int = 0
     rebuilt: list[str] = field(default_factory=list)
 
 
-def recover(place: Place, now_ms: int, *, floor: int, may_create: bool) -> Recovered:
+def recover(place: PartitionFolder, now_ms: int, *, floor: int, may_create: bool) -> Recovered:
     """Open the partition's files and prove them whole, or raise `Corrupt`.
 
     `floor` is the highest offset anyone outside is known to have been promised.
@@ -119,7 +119,7 @@ def recover(place: Place, now_ms: int, *, floor: int, may_create: bool) -> Recov
     for name in disk.list(folder):
         if name.endswith(SCRATCH_SUFFIXES):
             disk.unlink(f"{folder}/{name}")
-    marks, promise = Marks.open(disk, folder)
+    marks, promise = WatermarkFile.open(disk, folder)
     with ExitStack() as undo:
         undo.callback(marks.close)
         found = _read_all(place, marks, promise, now_ms, floor, may_create=may_create)
@@ -128,10 +128,16 @@ def recover(place: Place, now_ms: int, *, floor: int, may_create: bool) -> Recov
 
 
 def _read_all(
-    place: Place, marks: Marks, promise: Promise, now_ms: int, floor: int, *, may_create: bool
+    place: PartitionFolder,
+    marks: WatermarkFile,
+    promise: StoredWatermarks,
+    now_ms: int,
+    floor: int,
+    *,
+    may_create: bool,
 ) -> Recovered:
     """Everything but the marks, which say what must be there."""
-    state = State.load(place, now_ms)
+    state = CheckpointState.load(place, now_ms)
     floor = max(floor, promise.durable_watermark, state.end_offset)
     start_offset, bases = _surviving_segments(place, promise, state, floor, may_create)
 
@@ -172,7 +178,7 @@ def _read_all(
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class CheckpointState:
     """What `partition.ckpt` says; all zero where it says nothing."""
 
     start_offset: int = 0
@@ -182,7 +188,7 @@ class State:
     is_damaged: bool = False
 
     @classmethod
-    def load(cls, place: Place, now_ms: int) -> State:
+    def load(cls, place: PartitionFolder, now_ms: int) -> CheckpointState:
         path = f"{place.folder}/{STATE_NAME}"
         try:
             body = read_checkpoint(place.disk, path, STATE_KIND, STATE_VERSION, DERIVED_HINT)
@@ -196,26 +202,32 @@ class State:
         return cls(start_offset=start, end_offset=end, producers=producers, is_known=True)
 
 
-def save_state(place: Place, start_offset: int, end_offset: int, producers: Producers) -> None:
+def save_state(
+    place: PartitionFolder, start_offset: int, end_offset: int, producers: Producers
+) -> None:
     """Write `partition.ckpt`: shortens the next recovery, and remembers trimmed producers."""
     body = STATE.pack(start_offset, end_offset) + producers.encode()
     path = f"{place.folder}/{STATE_NAME}"
     write_checkpoint(place.disk, path, STATE_KIND, STATE_VERSION, body)
 
 
-def save_index(place: Place, salt: bytes, facts: SegmentFacts, index: SparseIndex) -> None:
+def save_index(place: PartitionFolder, salt: bytes, facts: SegmentInfo, index: SparseIndex) -> None:
     path = f"{place.folder}/{side_name(facts.base_offset, '.index')}"
     body = encode_index(salt, facts, index)
     write_checkpoint(place.disk, path, INDEX_KIND, INDEX_VERSION, body)
 
 
-def save_digests(place: Place, base_offset: int, entries: list[Digest]) -> None:
+def save_digests(place: PartitionFolder, base_offset: int, entries: list[Digest]) -> None:
     path = f"{place.folder}/{side_name(base_offset, '.digests')}"
     write_checkpoint(place.disk, path, DIGESTS_KIND, DIGESTS_VERSION, encode_digests(entries))
 
 
 def _surviving_segments(
-    place: Place, promise: Promise, state: State, floor: int, may_create: bool
+    place: PartitionFolder,
+    promise: StoredWatermarks,
+    state: CheckpointState,
+    floor: int,
+    may_create: bool,
 ) -> tuple[int, list[int]]:
     """Where the log begins and the base offsets of its segments; at least one is there after."""
     disk, folder = place.disk, place.folder
@@ -252,7 +264,7 @@ def _surviving_segments(
     return start_offset, bases
 
 
-def merged_away(place: Place, bases: list[int]) -> list[int]:
+def merged_away(place: PartitionFolder, bases: list[int]) -> list[int]:
     """Segments that a rewritten one before them reaches over: what was left of them is in it."""
     reach, found = 0, []
     for base in bases:
@@ -282,7 +294,9 @@ def _missing(folder: str, begin: int, end: int) -> Corrupt:
     )
 
 
-def _open_sealed(place: Place, base: int, following: int, now_ms: int) -> tuple[SegmentView, bool]:
+def _open_sealed(
+    place: PartitionFolder, base: int, following: int, now_ms: int
+) -> tuple[SegmentView, bool]:
     """One sealed segment by its index, or read through; it must reach to the following one."""
     path = f"{place.folder}/{segment_name(base)}"
     file = place.disk.open(path)
@@ -316,7 +330,7 @@ def _open_sealed(place: Place, base: int, following: int, now_ms: int) -> tuple[
             found="bytes that are no such batch" if position < size else "the end of the file",
             hint=REPAIR_HINT,
         )
-    facts = SegmentFacts(
+    facts = SegmentInfo(
         base_offset=base,
         end_offset=following,
         size_bytes=position,
@@ -327,7 +341,7 @@ def _open_sealed(place: Place, base: int, following: int, now_ms: int) -> tuple[
     return SegmentView(path=path, header=header, facts=facts, sparse=index), True
 
 
-def _own_header(place: Place, data: bytes, path: str, base: int) -> SegmentHeader:
+def _own_header(place: PartitionFolder, data: bytes, path: str, base: int) -> SegmentHeader:
     """The header of a segment that must be this partition's, at this offset."""
     header = decode_segment_header(data, path)
     if (header.identity, header.base_offset) != (place.identity, base):
@@ -341,7 +355,7 @@ def _own_header(place: Place, data: bytes, path: str, base: int) -> SegmentHeade
     return header
 
 
-def _load_index(place: Place, base: int) -> tuple[bytes, SegmentFacts, SparseIndex] | None:
+def _load_index(place: PartitionFolder, base: int) -> tuple[bytes, SegmentInfo, SparseIndex] | None:
     path = f"{place.folder}/{side_name(base, '.index')}"
     try:
         body = read_checkpoint(place.disk, path, INDEX_KIND, INDEX_VERSION, DERIVED_HINT)
@@ -352,7 +366,7 @@ def _load_index(place: Place, base: int) -> tuple[bytes, SegmentFacts, SparseInd
 
 
 def _open_active(
-    place: Place,
+    place: PartitionFolder,
     base: int,
     now_ms: int,
     floor: int,
@@ -379,7 +393,9 @@ def _open_active(
         return segment, offset, cut_bytes
 
 
-def _open_whole_header(place: Place, base: int, floor: int) -> tuple[File, SegmentHeader] | None:
+def _open_whole_header(
+    place: PartitionFolder, base: int, floor: int
+) -> tuple[File, SegmentHeader] | None:
     """The open segment's file; None where it was never made, or torn while it was made."""
     path = f"{place.folder}/{segment_name(base)}"
     try:
@@ -429,7 +445,7 @@ def _read_active(
 class _Replay:
     """Brings producer state and digests up to date while segments are read."""
 
-    def __init__(self, place: Place, state: State, now_ms: int) -> None:
+    def __init__(self, place: PartitionFolder, state: CheckpointState, now_ms: int) -> None:
         self._place = place
         self._now_ms = now_ms
         self._producers = state.producers
@@ -488,7 +504,7 @@ class _Replay:
                     self.take(batch, batch.header, is_active=False)
 
 
-def digests_in(place: Place, view: SegmentView) -> list[Digest]:
+def digests_in(place: PartitionFolder, view: SegmentView) -> list[Digest]:
     """The digests a sealed segment carries, read from its batches."""
     return [
         (digest, batch.base_offset)

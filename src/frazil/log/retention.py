@@ -15,7 +15,7 @@ from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.partition import Partition
 from frazil.log.subscribers import Subscriber
 from frazil.log.topic import Topic
-from frazil.log.view import View
+from frazil.log.view import PartitionView
 from frazil.metrics import Counter
 from frazil.model import SteadyTime
 
@@ -28,7 +28,9 @@ LOST = Counter(
 DROPPED = Counter("frazil.log.dropped.segments", "Segments removed before everyone had read them.")
 
 
-def released_offset(view: View, config: TopicConfig, published: int, read: Iterable[int]) -> int:
+def released_offset(
+    view: PartitionView, config: TopicConfig, published: int, read: Iterable[int]
+) -> int:
     """Everything below is needed by nobody any more. A compacted topic needs all it has: the
     latest record of a key is nowhere else."""
     if config.cleanup == "compact":
@@ -40,7 +42,7 @@ def released_offset(view: View, config: TopicConfig, published: int, read: Itera
 
 
 def expired_offset(
-    view: View, config: TopicConfig, released: int, now_ms: int, *, is_tight: bool
+    view: PartitionView, config: TopicConfig, released: int, now_ms: int, *, is_tight: bool
 ) -> int:
     """Where the log may begin from now on; its present start when nothing may go."""
     start = view.start_offset
@@ -58,7 +60,7 @@ def expired_offset(
     return start
 
 
-def oldest_sealed(views: Iterable[tuple[int, View]]) -> int | None:
+def oldest_sealed(views: Iterable[tuple[int, PartitionView]]) -> int | None:
     """Which of the numbered views holds the segment sealed longest ago."""
     sealed = [
         (view.segments[0].facts.sealed_ms, number)

@@ -23,7 +23,7 @@ import msgspec
 
 from frazil.disk import Disk, is_full, read_checkpoint, write_checkpoint
 from frazil.errors import FrazilError, Malformed, OutOfRange
-from frazil.log.append import Append, Appended, append_of_records
+from frazil.log.append import Append, AppendResult, append_of_records
 from frazil.log.config import TopicConfig
 from frazil.log.dedup.digests import DIGEST_BYTES
 from frazil.log.format.record import Record
@@ -155,7 +155,7 @@ class Subscriber:
         disk: Disk,
         clock: Clock,
         rand: Rand,
-        bury: Callable[[Append], Future[Appended]],
+        bury: Callable[[Append], Future[AppendResult]],
     ) -> None:
         self.name = name
         self.topic = topic
@@ -169,7 +169,7 @@ class Subscriber:
             for partition, saved in zip(partitions, progress, strict=True)
         ]
         self._outcomes: deque[tuple[Claim, Outcome, str]] = deque()
-        self._graves: list[tuple[Future[Appended], Claim, str]] = []
+        self._graves: list[tuple[Future[AppendResult], Claim, str]] = []
         self._is_changed = False
         self._turn = 0
 
@@ -341,11 +341,11 @@ class Subscriber:
         try:
             self._graves.append((self._bury(letter), claim, reason))
         except FrazilError as error:
-            failed: Future[Appended] = Future()
+            failed: Future[AppendResult] = Future()
             failed.set_exception(error)
             self._graves.append((failed, claim, reason))
 
-    def _look_after(self, answer: Future[Appended], claim: Claim, reason: str) -> None:
+    def _look_after(self, answer: Future[AppendResult], claim: Claim, reason: str) -> None:
         """A letter that is durable settles its claim; one that was refused is sent again."""
         if not answer.done():
             self._graves.append((answer, claim, reason))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from frazil.disk import Disk
 from frazil.errors import Corrupt
-from frazil.log.index import SegmentFacts, SparseIndex
+from frazil.log.index import SegmentInfo, SparseIndex
 from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, SegmentHeader, StoredBatch, walk_batches
 
 
@@ -19,11 +19,11 @@ class SegmentView(NamedTuple):
 
     path: str
     header: SegmentHeader
-    facts: SegmentFacts
+    facts: SegmentInfo
     sparse: SparseIndex
 
 
-class View(NamedTuple):
+class PartitionView(NamedTuple):
     """A partition at one moment. Everything in it is durable.
 
     `segments` is never empty; the last one is open. Only whoever looks from outside may see none,

@@ -1,4 +1,4 @@
-"""Marks: what a partition has promised, kept outside the log it speaks of.
+"""WatermarkFile: what a partition has promised, kept outside the log it speaks of.
 
 A small file of four slots that are overwritten in place, so that it never needs more room:
 
@@ -31,7 +31,7 @@ FILE_BYTES = 4 * SLOT_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class StoredWatermarks:
     """What the marks say. Where `is_known` is false they are new or damaged, and say nothing."""
 
     is_known: bool
@@ -40,7 +40,7 @@ class Promise:
     durable_watermark: int
 
 
-class Marks:
+class WatermarkFile:
     """The open marks file of one partition. Owned by the writer thread."""
 
     def __init__(self, file: File, trim_turn: int, durable_turn: int) -> None:
@@ -49,7 +49,7 @@ class Marks:
         self._durable_turn = durable_turn
 
     @classmethod
-    def open(cls, disk: Disk, folder: str) -> tuple[Marks, Promise]:
+    def open(cls, disk: Disk, folder: str) -> tuple[WatermarkFile, StoredWatermarks]:
         """Open the marks, made anew where there are none, and read what they say."""
         path = f"{folder}/{NAME}"
         if NAME in disk.list(folder):
@@ -85,7 +85,7 @@ class Marks:
         self._file.close()
 
 
-def read_marks(disk: Disk, folder: str) -> Promise:
+def read_marks(disk: Disk, folder: str) -> StoredWatermarks:
     """What the marks of a partition say now, for somebody who does not own it."""
     try:
         file = disk.open(f"{folder}/{NAME}")
@@ -95,10 +95,10 @@ def read_marks(disk: Disk, folder: str) -> Promise:
         return _promise(file.read(0, FILE_BYTES).ljust(FILE_BYTES, b"\0"))
 
 
-def _promise(data: bytes) -> Promise:
+def _promise(data: bytes) -> StoredWatermarks:
     _, trim = _newest(data, TRIM, 0)
     _, durable = _newest(data, DURABLE, 2)
-    return Promise(
+    return StoredWatermarks(
         is_known=trim is not None,
         start_offset=trim[0] if trim else 0,
         dropped_count=trim[1] if trim else 0,

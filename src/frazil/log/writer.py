@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from frazil.disk import FRAME_HEADER_BYTES, Budget, is_full
 from frazil.errors import FrazilError, Overloaded, Unavailable, Unresolved
-from frazil.log.append import Append, Appended
+from frazil.log.append import Append, AppendResult
 from frazil.log.config import LogConfig
 from frazil.log.partition import Partition
 from frazil.metrics import Counter, Gauge, Histogram
@@ -51,12 +51,12 @@ class _Waiting:
     __slots__ = ("answer", "append", "appended", "error", "is_answered", "partition")
 
     def __init__(
-        self, partition: Partition, append: Append, answer: Future[Appended] | None
+        self, partition: Partition, append: Append, answer: Future[AppendResult] | None
     ) -> None:
         self.partition = partition
         self.append = append
         self.answer = answer
-        self.appended: Appended | None = None
+        self.appended: AppendResult | None = None
         self.error: BaseException | None = None
         self.is_answered = False
 
@@ -72,7 +72,7 @@ class _Waiting:
             self.answer.set_exception(error)
 
     @property
-    def place(self) -> Appended:
+    def place(self) -> AppendResult:
         assert self.appended is not None
         return self.appended
 
@@ -127,12 +127,12 @@ class Writer:
 
     def submit(
         self, partition: Partition, append: Append, *, frees_room: bool = False
-    ) -> Future[Appended]:
+    ) -> Future[AppendResult]:
         """Queue a batch. The future answers once it is durable, or says why it is not stored.
 
         One that lets other data go is not held up by the budget: a full log would stay full.
         """
-        answer: Future[Appended] = Future()
+        answer: Future[AppendResult] = Future()
         self._queue_up(_Waiting(partition, append, answer), frees_room=frees_room)
         return answer
 
@@ -157,7 +157,7 @@ class Writer:
             if waiting.answer is not None:
                 self._changed.notify()
 
-    def commit(self, partition: Partition, append: Append) -> Appended:
+    def commit(self, partition: Partition, append: Append) -> AppendResult:
         """Append a batch and wait for it.
 
         Whoever finds nobody writing does the step, for all who wait in front of it: a lone

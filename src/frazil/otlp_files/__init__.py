@@ -10,24 +10,31 @@ A file has one export request per line, as the file exporter of collectors write
 their receivers read them. Rows come by SQL, and go by OTLP: no other way in or out is needed.
 """
 
-from frazil.otlp_files.exporter import SIGNALS, Asked, Choice, Line, export_lines, row_count
-from frazil.otlp_files.importer import Imported, Importer, Outcome
-from frazil.otlp_files.line_reader import STDIN, Place, Read, read_lines
+from frazil.otlp_files.exporter import (
+    SIGNALS,
+    ExportedLine,
+    ExportFilter,
+    SqlSource,
+    export_lines,
+    row_count,
+)
+from frazil.otlp_files.importer import Importer, ImportTotals, LineOutcome
+from frazil.otlp_files.line_reader import STDIN, LinePosition, ReadLine, read_lines
 from frazil.otlp_files.otlp_json import json_of_request
-from frazil.otlp_files.split import Request, request_of
+from frazil.otlp_files.split import JsonRequest, request_of
 
 __all__ = [
     "SIGNALS",
     "STDIN",
-    "Asked",
-    "Choice",
-    "Imported",
+    "ExportFilter",
+    "ExportedLine",
+    "ImportTotals",
     "Importer",
-    "Line",
-    "Outcome",
-    "Place",
-    "Read",
-    "Request",
+    "JsonRequest",
+    "LineOutcome",
+    "LinePosition",
+    "ReadLine",
+    "SqlSource",
     "export_lines",
     "json_of_request",
     "read_lines",

@@ -25,7 +25,7 @@ QUERY_ROWS = 50_000
 """Rows that one query is about to give."""
 
 
-class Answer(Protocol):
+class SqlRows(Protocol):
     """Rows of a query: `frazil.query.Result`, and what a remote node gives."""
 
     is_cut: bool
@@ -33,15 +33,15 @@ class Answer(Protocol):
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
 
-class Asked(Protocol):
+class SqlSource(Protocol):
     """What `frazil.open` and `frazil.connect` give."""
 
-    def sql(self, text: str) -> Answer:
+    def sql(self, text: str) -> SqlRows:
         """Run one query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ExportFilter:
     """Which rows."""
 
     since: datetime | None = None
@@ -73,7 +73,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ExportedLine:
     """One request as OTLP/JSON, without the end of the line."""
 
     signal: str
@@ -81,7 +81,7 @@ class Line:
     row_count: int
 
 
-def export_lines(asked: Asked, choice: Choice) -> Iterator[Line]:
+def export_lines(asked: SqlSource, choice: ExportFilter) -> Iterator[ExportedLine]:
     """All rows of a choice, as lines. `TooLarge` when the node cuts what it answers."""
     for signal in choice.signals:
         for rows in _rows(asked, Signal(signal).table, choice.conditions()):
@@ -89,7 +89,7 @@ def export_lines(asked: Asked, choice: Choice) -> Iterator[Line]:
                 yield from _lines(signal, rows.slice(begin, LINE_ROWS_MAX))
 
 
-def row_count(asked: Asked, choice: Choice) -> int:
+def row_count(asked: SqlSource, choice: ExportFilter) -> int:
     """How many rows there are now."""
     return sum(
         count
@@ -98,7 +98,7 @@ def row_count(asked: Asked, choice: Choice) -> int:
     )
 
 
-def _rows(asked: Asked, table: str, conditions: list[str]) -> Iterator[pa.RecordBatch]:
+def _rows(asked: SqlSource, table: str, conditions: list[str]) -> Iterator[pa.RecordBatch]:
     for partition, begin, end, count in _ranges(asked, table, conditions):
         step = max(1, (end - begin) * QUERY_ROWS // count)
         for first in range(begin, end, step):
@@ -108,7 +108,7 @@ def _rows(asked: Asked, table: str, conditions: list[str]) -> Iterator[pa.Record
             yield from _ask(asked, f"SELECT * FROM {table} {where} ORDER BY _offset, _row")
 
 
-def _ranges(asked: Asked, table: str, conditions: list[str]) -> list[tuple[int, int, int, int]]:
+def _ranges(asked: SqlSource, table: str, conditions: list[str]) -> list[tuple[int, int, int, int]]:
     """Partition, first offset, end and number of rows."""
     sql = (
         "SELECT _log_partition, MIN(_offset) AS begin_offset, MAX(_offset) + 1 AS end_offset, "
@@ -125,7 +125,7 @@ def _ranges(asked: Asked, table: str, conditions: list[str]) -> list[tuple[int, 
     ]
 
 
-def _ask(asked: Asked, sql: str) -> Iterator[pa.RecordBatch]:
+def _ask(asked: SqlSource, sql: str) -> Iterator[pa.RecordBatch]:
     answer = asked.sql(sql)
     yield from answer
     if answer.is_cut:
@@ -135,10 +135,10 @@ def _ask(asked: Asked, sql: str) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _lines(signal: str, rows: pa.RecordBatch) -> Iterator[Line]:
+def _lines(signal: str, rows: pa.RecordBatch) -> Iterator[ExportedLine]:
     texts = [json_of_request(signal, request) for request in arrow.encode(signal, rows)]
     if len(texts) == 1 and (len(texts[0]) <= LINE_BYTES_MAX or rows.num_rows == 1):
-        yield Line(signal=signal, text=texts[0], row_count=rows.num_rows)
+        yield ExportedLine(signal=signal, text=texts[0], row_count=rows.num_rows)
         return
     half = rows.num_rows // 2
     yield from _lines(signal, rows.slice(0, half))

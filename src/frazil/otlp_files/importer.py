@@ -16,9 +16,9 @@ import msgspec
 
 from frazil.errors import Malformed
 from frazil.model import Clock
-from frazil.otlp_client import JSON, Sender, Target
-from frazil.otlp_files.line_reader import Read
-from frazil.otlp_files.split import NAMES, Request, request_of
+from frazil.otlp_client import JSON, OtlpClient, OtlpTarget
+from frazil.otlp_files.line_reader import ReadLine
+from frazil.otlp_files.split import NAMES, JsonRequest, request_of
 
 WORKER_COUNT = 4
 """Requests that are under way at the same time."""
@@ -29,7 +29,7 @@ JSON_BYTES_MAX = 4 * 1024 * 1024
 
 
 @dataclass(slots=True, kw_only=True)
-class Imported:
+class ImportTotals:
     """What became of lines so far."""
 
     lines: int = 0
@@ -43,10 +43,10 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class LineOutcome:
     """What became of one line."""
 
-    read: Read
+    read: ReadLine
     signal: str = ""
     acknowledged: int = 0
     refused: int = 0
@@ -56,14 +56,14 @@ class Outcome:
 class Importer:
     """Sends lines. One thread gives them and hears of them; workers send."""
 
-    def __init__(self, target: Target, *, clock: Clock) -> None:
-        self.imported = Imported()
+    def __init__(self, target: OtlpTarget, *, clock: Clock) -> None:
+        self.imported = ImportTotals()
         self._target = target
         self._clock = clock
         self._own = threading.local()
-        self._senders: list[Sender] = []
+        self._senders: list[OtlpClient] = []
 
-    def run(self, lines: Iterable[Read], tell: Callable[[Outcome], None]) -> None:
+    def run(self, lines: Iterable[ReadLine], tell: Callable[[LineOutcome], None]) -> None:
         """Send all lines; `tell` hears of each in their order. `Unavailable` when the node is not
         there, and `Unauthenticated` when it lets us not in: then nothing more is sent."""
         pool = ThreadPoolExecutor(WORKER_COUNT, thread_name_prefix="frazil-import")
@@ -76,8 +76,10 @@ class Importer:
             for sender in self._senders:
                 sender.close()
 
-    def _outcomes(self, pool: ThreadPoolExecutor, lines: Iterable[Read]) -> Iterator[Outcome]:
-        waiting: deque[Future[Outcome]] = deque()
+    def _outcomes(
+        self, pool: ThreadPoolExecutor, lines: Iterable[ReadLine]
+    ) -> Iterator[LineOutcome]:
+        waiting: deque[Future[LineOutcome]] = deque()
         for read in lines:
             if len(waiting) == WAITING_MAX:
                 yield waiting.popleft().result()
@@ -85,17 +87,17 @@ class Importer:
         while waiting:
             yield waiting.popleft().result()
 
-    def _send(self, read: Read) -> Outcome:
+    def _send(self, read: ReadLine) -> LineOutcome:
         """One line, in a worker."""
         if read.trouble is not None:
-            return Outcome(read=read, trouble=read.trouble)
+            return LineOutcome(read=read, trouble=read.trouble)
         try:
             request = request_of(read.text)
         except Malformed as error:
-            return Outcome(read=read, trouble=str(error))
+            return LineOutcome(read=read, trouble=str(error))
         return self._send_request(read, request, read.text)
 
-    def _send_request(self, read: Read, request: Request, text: bytes) -> Outcome:
+    def _send_request(self, read: ReadLine, request: JsonRequest, text: bytes) -> LineOutcome:
         if len(text) > JSON_BYTES_MAX and (halves := request.halves()) is not None:
             return self._send_halves(read, halves)
         answer = self._sender().send(request.signal, text, JSON)
@@ -103,7 +105,7 @@ class Importer:
             return self._send_halves(read, halves)
         count = request.record_count
         refused = count if answer.refused else answer.rejected_count
-        return Outcome(
+        return LineOutcome(
             read=read,
             signal=request.signal,
             acknowledged=count - refused,
@@ -111,11 +113,11 @@ class Importer:
             trouble=answer.refused or _partly(refused),
         )
 
-    def _send_halves(self, read: Read, halves: tuple[Request, Request]) -> Outcome:
+    def _send_halves(self, read: ReadLine, halves: tuple[JsonRequest, JsonRequest]) -> LineOutcome:
         first, second = (
             self._send_request(read, half, msgspec.json.encode(half.content)) for half in halves
         )
-        return Outcome(
+        return LineOutcome(
             read=read,
             signal=first.signal,
             acknowledged=first.acknowledged + second.acknowledged,
@@ -123,17 +125,17 @@ class Importer:
             trouble=first.trouble or second.trouble,
         )
 
-    def _sender(self) -> Sender:
+    def _sender(self) -> OtlpClient:
         """The connection of this worker."""
-        sender: Sender | None = getattr(self._own, "sender", None)
+        sender: OtlpClient | None = getattr(self._own, "sender", None)
         if sender is None:
-            sender = self._own.sender = Sender(
+            sender = self._own.sender = OtlpClient(
                 self._target, clock=self._clock, is_known=any(self.imported.records.values())
             )
             self._senders.append(sender)
         return sender
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, outcome: LineOutcome) -> None:
         imported = self.imported
         imported.lines += 1
         if outcome.trouble is not None:

@@ -27,7 +27,7 @@ PACKED_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LinePosition:
     """Where a line is."""
 
     path: str
@@ -39,17 +39,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ReadLine:
     """A line, or why there is none."""
 
-    place: Place
+    place: LinePosition
     text: bytes = b""
     trouble: str | None = None
     position: int
     """How much of the file was read for it."""
 
 
-def read_lines(path: str) -> Iterator[Read]:
+def read_lines(path: str) -> Iterator[ReadLine]:
     """All lines of a file that are not empty, be it plain, gzip or zstd. `-` is standard input.
 
     `Malformed` when it cannot be opened. What goes wrong later is told in place of a line.
@@ -59,29 +59,29 @@ def read_lines(path: str) -> Iterator[Read]:
             raw = sys.stdin.buffer if path == STDIN else stack.enter_context(Path(path).open("rb"))
         except OSError as error:
             raise Malformed(f"cannot read {path}: {error.strerror}") from None
-        yield from _lines(path, Counted(cast(BinaryIO, raw)))
+        yield from _lines(path, CountingStream(cast(BinaryIO, raw)))
 
 
-def _lines(path: str, counted: Counted) -> Iterator[Read]:
+def _lines(path: str, counted: CountingStream) -> Iterator[ReadLine]:
     number = 0
     try:
         stream = _opened(io.BufferedReader(counted, BUFFER_BYTES))
         while line := stream.readline(LINE_BYTES_MAX + 1):
             number += 1
-            place = Place(path=path, number=number)
+            place = LinePosition(path=path, number=number)
             if len(line) > LINE_BYTES_MAX:
                 _skip_line(stream, line)
                 trouble = f"the line is longer than {LINE_BYTES_MAX} bytes"
-                yield Read(place=place, trouble=trouble, position=counted.position)
+                yield ReadLine(place=place, trouble=trouble, position=counted.position)
             elif text := line.strip():
-                yield Read(place=place, text=text, position=counted.position)
+                yield ReadLine(place=place, text=text, position=counted.position)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        place = Place(path=path, number=number + 1)
+        place = LinePosition(path=path, number=number + 1)
         trouble = f"the file cannot be read any further: {error}"
-        yield Read(place=place, trouble=trouble, position=counted.position)
+        yield ReadLine(place=place, trouble=trouble, position=counted.position)
 
 
-class Counted(io.RawIOBase):
+class CountingStream(io.RawIOBase):
     """A stream that knows how much of it was read."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -98,7 +98,7 @@ class Counted(io.RawIOBase):
         return len(found)
 
 
-class Unpacked(io.RawIOBase):
+class ZstdStream(io.RawIOBase):
     """What zstd has packed, frame after frame. The library's own streams end in silence where a
     file was cut; here that is an `EOFError`."""
 
@@ -138,7 +138,7 @@ def _opened(stream: io.BufferedReader) -> io.BufferedReader:
     if start.startswith(GZIP):
         return io.BufferedReader(gzip.GzipFile(fileobj=stream), BUFFER_BYTES)
     if start.startswith(ZSTD):
-        return io.BufferedReader(Unpacked(stream), BUFFER_BYTES)
+        return io.BufferedReader(ZstdStream(stream), BUFFER_BYTES)
     return stream
 
 

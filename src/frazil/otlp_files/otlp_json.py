@@ -41,7 +41,7 @@ LONG_KINDS = frozenset(
 Convert = Callable[[Any], object]
 
 
-class Field(NamedTuple):
+class JsonField(NamedTuple):
     """How one field of a message is written."""
 
     name: str
@@ -68,9 +68,9 @@ def _object(message: Message) -> dict[str, object]:
 
 
 @cache
-def _fields(descriptor: Descriptor) -> dict[int, Field]:
+def _fields(descriptor: Descriptor) -> dict[int, JsonField]:
     return {
-        field.number: Field(field.json_name, _convert_of(field), field.is_repeated)
+        field.number: JsonField(field.json_name, _convert_of(field), field.is_repeated)
         for field in descriptor.fields
     }
 

@@ -10,7 +10,7 @@ import msgspec
 from frazil.errors import Malformed
 
 
-class Names(NamedTuple):
+class LevelNames(NamedTuple):
     """What the levels of a request are called."""
 
     resources: tuple[str, str]
@@ -19,15 +19,15 @@ class Names(NamedTuple):
 
 
 NAMES = {
-    "logs": Names(
+    "logs": LevelNames(
         ("resourceLogs", "resource_logs"),
         ("scopeLogs", "scope_logs"),
         ("logRecords", "log_records"),
     ),
-    "traces": Names(
+    "traces": LevelNames(
         ("resourceSpans", "resource_spans"), ("scopeSpans", "scope_spans"), ("spans", "spans")
     ),
-    "metrics": Names(
+    "metrics": LevelNames(
         ("resourceMetrics", "resource_metrics"),
         ("scopeMetrics", "scope_metrics"),
         ("metrics", "metrics"),
@@ -38,7 +38,7 @@ POINTS = ("dataPoints", "data_points")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class JsonRequest:
     """One export request, as JSON has it."""
 
     signal: str
@@ -62,7 +62,7 @@ class Request:
             for data in metric.values()
         )
 
-    def halves(self) -> tuple[Request, Request] | None:
+    def halves(self) -> tuple[JsonRequest, JsonRequest] | None:
         """The same records in two requests; None when there is just one of them."""
         names = NAMES[self.signal]
         levels = (names.resources, names.scopes, names.records)
@@ -70,12 +70,12 @@ class Request:
         if found is None:
             return None
         first, second = found
-        return Request(signal=self.signal, content=first), Request(
+        return JsonRequest(signal=self.signal, content=first), JsonRequest(
             signal=self.signal, content=second
         )
 
 
-def request_of(text: bytes) -> Request:
+def request_of(text: bytes) -> JsonRequest:
     """What a line says. `Malformed` when it is not JSON, or no export request."""
     try:
         content = msgspec.json.decode(text)
@@ -96,7 +96,7 @@ def request_of(text: bytes) -> Request:
             "not one export request of OTLP: it needs one of resourceLogs, resourceSpans and "
             "resourceMetrics"
         )
-    return Request(signal=signals[0], content=content)
+    return JsonRequest(signal=signals[0], content=content)
 
 
 def _halves(

@@ -19,10 +19,10 @@ whatever may multiply rows or text runs apart. Any thread may ask; a result belo
 
 from frazil.query.config import QueryConfig
 from frazil.query.engine import Engine, warm
-from frazil.query.search.cursor import Place
+from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, fields_of
-from frazil.query.search.filters import Ask, Filters, Range, row_conditions
+from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
 from frazil.query.search.render import written
 from frazil.query.search.to_sql import box_conditions
 from frazil.query.telemetry.log_pages import Pages, log_pages
@@ -30,6 +30,7 @@ from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.telemetry.logs import (
     Around,
     Bar,
+    LogFilter,
     LogRow,
     facets,
     find_logs,
@@ -38,7 +39,6 @@ from frazil.query.telemetry.logs import (
     logs_around,
     logs_of_trace,
 )
-from frazil.query.telemetry.logs import Which as WhichLogs
 from frazil.query.telemetry.logs import conditions_of as log_conditions
 from frazil.query.telemetry.metric_series import Series, SeriesAnswer, metric_series
 from frazil.query.telemetry.metrics import (
@@ -61,20 +61,20 @@ from frazil.query.telemetry.services import (
     service_steps,
     services,
 )
-from frazil.query.telemetry.tail import Caught, Tail
+from frazil.query.telemetry.tail import Tail, TailRows
 from frazil.query.telemetry.trace_durations import TraceDot, trace_dots
 from frazil.query.telemetry.trace_outline import Outline, find_in_trace, outline, span_of_trace
 from frazil.query.telemetry.traces import Order as TraceOrder
 from frazil.query.telemetry.traces import (
+    SpanFilter,
     SpanNode,
     Trace,
+    TraceFilter,
     TraceSummary,
-    WhichTraces,
     find_traces,
     subtree,
     trace,
 )
-from frazil.query.telemetry.traces import Which as WhichSpans
 from frazil.query.telemetry.traces import conditions_of as span_conditions
 from frazil.query.telemetry.volume import Volume, volumes
 from frazil.query.telemetry.waterfall import Line, waterfall
@@ -84,7 +84,7 @@ __all__ = [
     "Around",
     "Ask",
     "Bar",
-    "Caught",
+    "Cursor",
     "Dependency",
     "Engine",
     "Exemplar",
@@ -95,28 +95,28 @@ __all__ = [
     "Label",
     "Latency",
     "Line",
+    "LogFilter",
     "LogRow",
     "Metric",
     "NamedField",
     "Outline",
     "Pages",
-    "Place",
     "QueryConfig",
-    "Range",
     "Series",
     "SeriesAnswer",
     "Service",
     "ServiceStep",
+    "SpanFilter",
     "SpanNode",
     "Tail",
+    "TailRows",
+    "TimeRange",
     "Trace",
     "TraceDot",
+    "TraceFilter",
     "TraceOrder",
     "TraceSummary",
     "Volume",
-    "WhichLogs",
-    "WhichSpans",
-    "WhichTraces",
     "box_conditions",
     "dependencies",
     "exemplars",

@@ -20,26 +20,26 @@ from frazil.query.config import QueryConfig
 from frazil.query.counts.cache import Counts
 from frazil.query.counts.group_count import count_like
 from frazil.query.functions.register import warm as warm_functions
-from frazil.query.plan.count_rewrite import Tally
+from frazil.query.plan.count_rewrite import CountQuery
 from frazil.query.plan.explain import parts_of, preface_of
 from frazil.query.plan.isolation import is_plain
-from frazil.query.plan.plan import Plan
+from frazil.query.plan.plan import QueryPlan
 from frazil.query.plan.planner import Planner
 from frazil.query.plan.projection import narrow_columns, narrowed
-from frazil.query.plan.pruning import Kept, prune
+from frazil.query.plan.pruning import PrunedScan, prune
 from frazil.query.plan.session import LISTING, VIEWS
-from frazil.query.run.event_loop import Loop
-from frazil.query.run.local import Here, Query
+from frazil.query.run.event_loop import EngineLoop
+from frazil.query.run.local import LocalQuery, LocalRunner
 from frazil.query.run.shared_memory import wanted_rows
-from frazil.query.run.top_n import NewestRun, is_worthwhile
-from frazil.query.run.worker_pool import ApartRun, Worker, Workers
+from frazil.query.run.top_n import TopNRun, is_worthwhile
+from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.table_rows import RowsByTable, TableRows
 from frazil.query.scan.tiers import Tiers, rows_of
 from frazil.query.sql.as_of import SNAPSHOTS
-from frazil.query.sql.dialect import Spelled, spell
+from frazil.query.sql.dialect import EngineText, spell
 from frazil.query.sql.table_names import tables_of
-from frazil.results import Leash, Limits, Result, Run, tokens
+from frazil.results import CancelToken, Limits, Result, RunningQuery, tokens
 
 if TYPE_CHECKING:
     from frazil.hot import Snapshot
@@ -63,18 +63,18 @@ DURATION = Histogram("frazil.query.duration.ms", "From the call to the last row.
 class _Job:
     """One query on its way: its text, its limits, and what stops it."""
 
-    query: Query
+    query: LocalQuery
     config: QueryConfig
-    leash: Leash
+    leash: CancelToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begun:
     """A query that runs, and what was decided on the way there."""
 
-    run: Run
-    plan: Plan
-    kept: Mapping[str, Kept]
+    run: RunningQuery
+    plan: QueryPlan
+    kept: Mapping[str, PrunedScan]
     place: str
 
 
@@ -101,12 +101,12 @@ class Engine:
         self._clock = clock
         self._names = frozenset(schemas) | frozenset(VIEWS)
         self._planner = Planner(schemas, is_full=False)
-        self._loop = Loop()
-        self._here = Here(self._loop, schemas, self._planner.names)
+        self._loop = EngineLoop()
+        self._here = LocalRunner(self._loop, schemas, self._planner.names)
         self._counts = Counts()
-        self._workers = Workers(schemas, config, self._loop)
+        self._workers = WorkerPool(schemas, config, self._loop)
         self._turns = threading.BoundedSemaphore(config.concurrency_max)
-        self._leashes: weakref.WeakSet[Leash] = weakref.WeakSet()
+        self._leashes: weakref.WeakSet[CancelToken] = weakref.WeakSet()
         self._is_closed = False
 
     @classmethod
@@ -124,7 +124,9 @@ class Engine:
         `topics` come and go while it is open."""
         return cls(snapshot, schemas, config, clock, lake, topics)
 
-    def sql(self, text: str, *, limits: Limits | None = None, leash: Leash | None = None) -> Result:
+    def sql(
+        self, text: str, *, limits: Limits | None = None, leash: CancelToken | None = None
+    ) -> Result:
         """Run one query. Returns once it is planned; rows are worked out while they are read.
         Whoever may want to stop it before that gives a `leash` of his own.
 
@@ -138,7 +140,7 @@ class Engine:
             stack.callback(self._turns.release)
             span = tracing.span("query.sql", text=text[:SHOWN_CHARACTERS])
             stack.callback(span.end)
-            job = self._job(text, config, leash or Leash(), stack)
+            job = self._job(text, config, leash or CancelToken(), stack)
             try:
                 begun = self._begin(job)
             except FrazilError as error:
@@ -178,7 +180,7 @@ class Engine:
                 retry_after_ms=RETRY_AFTER_MS,
             )
 
-    def _job(self, text: str, config: QueryConfig, leash: Leash, stack: ExitStack) -> _Job:
+    def _job(self, text: str, config: QueryConfig, leash: CancelToken, stack: ExitStack) -> _Job:
         self._leashes.add(leash)
         late = TooLarge(
             f"the query took longer than query.timeout_ms ({config.timeout_ms} ms); narrow the "
@@ -187,14 +189,14 @@ class Engine:
         deadline = self._loop.later(config.timeout_ms / 1000, lambda: leash.pull(late))
         stack.callback(deadline.call_off)
         stack.callback(self._note_duration, self._clock.monotonic_ns())
-        query = Query(
+        query = LocalQuery(
             spelled=self._spell(text),
             moment_us=self._clock.wall_ms() * US_PER_MS,
             memory_bytes_max=config.memory_bytes_max,
         )
         return _Job(query=query, config=config, leash=leash)
 
-    def _spell(self, text: str) -> Spelled:
+    def _spell(self, text: str) -> EngineText:
         """The text for the engine, with the tables of topics that it names."""
         spelled = spell(text)
         if self._topics is None:
@@ -224,7 +226,7 @@ class Engine:
             return self._begin_apart(job)
         return self._begin_here(job, plan)
 
-    def _begin_here(self, job: _Job, plan: Plan) -> _Begun:
+    def _begin_here(self, job: _Job, plan: QueryPlan) -> _Begun:
         kept = self._prune(job, plan)
         job.leash.hold(None)
         run = self._run_here(job, plan, kept)
@@ -232,7 +234,7 @@ class Engine:
         PLACES.add(place="here")
         return _Begun(run=run, plan=plan, kept=kept, place="in this process")
 
-    def _run_here(self, job: _Job, plan: Plan, kept: Mapping[str, Kept]) -> Run:
+    def _run_here(self, job: _Job, plan: QueryPlan, kept: Mapping[str, PrunedScan]) -> RunningQuery:
         if plan.tally is not None and not plan.is_explain:
             counted = self._count_here(job, plan.tally, kept)
             if counted is not None:
@@ -245,7 +247,7 @@ class Engine:
         }
         rows = {table: rows_of(found.lots) for table, found in kept.items()}
 
-        def start(some: RowsByTable) -> Run:
+        def start(some: RowsByTable) -> RunningQuery:
             return self._here.start(query, narrowed(some, columns))
 
         newest = plan.newest
@@ -255,10 +257,12 @@ class Engine:
             and not plan.is_explain
             and is_worthwhile(newest, kept[newest.table])
         ):
-            return NewestRun(newest, kept[newest.table], rows, start)
+            return TopNRun(newest, kept[newest.table], rows, start)
         return start(rows)
 
-    def _count_here(self, job: _Job, tally: Tally, kept: Mapping[str, Kept]) -> Run | None:
+    def _count_here(
+        self, job: _Job, tally: CountQuery, kept: Mapping[str, PrunedScan]
+    ) -> RunningQuery | None:
         """Count like rows first, and have the engine add the numbers up; None when that does not
         pay, or cannot be asked."""
         found = kept.get(tally.table)
@@ -290,7 +294,7 @@ class Engine:
         PLACES.add(place="apart")
         return begun
 
-    def _run_apart(self, job: _Job, plan: Plan, worker: Worker, reason: str) -> _Begun:
+    def _run_apart(self, job: _Job, plan: QueryPlan, worker: Worker, reason: str) -> _Begun:
         kept = self._prune(job, plan)
         schemas = tables_of(self._schemas, job.query.spelled)
         rows = {
@@ -299,10 +303,10 @@ class Engine:
         }
         cold = {table: rows_of(found.lots) for table, found in kept.items()}
         started = worker.run(rows, cold, job.config.apart_bytes_max)
-        run = ApartRun(self._workers, worker, started)
+        run = WorkerRun(self._workers, worker, started)
         return _Begun(run=run, plan=plan, kept=kept, place=f"in a process apart, as {reason}")
 
-    def _prune(self, job: _Job, plan: Plan) -> dict[str, Kept]:
+    def _prune(self, job: _Job, plan: QueryPlan) -> dict[str, PrunedScan]:
         lots = self._tiers.lots(plan.scans, job.query.spelled, job.leash.check)
         kept = {table: prune(lots[table], scans.conditions) for table, scans in plan.scans.items()}
         read = sum(len(found.parts) for found in kept.values())

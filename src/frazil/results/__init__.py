@@ -1,23 +1,23 @@
 """asking: SQL in, rows out, wherever it is run; light enough for a command that only asks.
 
     arrow_result.py  rows that somebody else has worked out, as a result
-    cancel.py        Leash: what a cancel and a time limit pull at
+    cancel.py        CancelToken: what a cancel and a time limit pull at
     html.py          rows as HTML
     json_csv.py      rows as JSON and CSV
     limits.py        Limits: what one query may take
     protocol.py      how answers are told from errors
     result.py        Result: rows as they come, as Arrow and as other things
     row_groups.py    rows in groups for a Parquet file
-    running.py       Run: a query that is running
+    running.py       RunningQuery: a query that is running
     statements.py    where one query ends and the next begins
-    table_scan.py    Part: what a query reads of one table
+    table_scan.py    TableScan: what a query reads of one table
     tokens.py        the words of SQL
 
 A result belongs to one reader; a leash may be pulled by anybody.
 """
 
 from frazil.results.arrow_result import result_of, result_of_run
-from frazil.results.cancel import Leash
+from frazil.results.cancel import CancelToken
 from frazil.results.json_csv import columns_of, csv_head, csv_of, json_of, json_rows
 from frazil.results.limits import Limits
 from frazil.results.protocol import (
@@ -31,9 +31,9 @@ from frazil.results.protocol import (
 )
 from frazil.results.result import Result
 from frazil.results.row_groups import GROUP_ROWS, row_groups
-from frazil.results.running import Run
+from frazil.results.running import RunningQuery
 from frazil.results.statements import is_blank, split_statements
-from frazil.results.table_scan import Part
+from frazil.results.table_scan import TableScan
 from frazil.results.tokens import Token, place_of, tokens
 
 __all__ = [
@@ -43,13 +43,13 @@ __all__ = [
     "GROUP_ROWS",
     "PARQUET",
     "PARTS_KEY",
+    "CancelToken",
     "ErrorAnswer",
     "ErrorReason",
-    "Leash",
     "Limits",
-    "Part",
     "Result",
-    "Run",
+    "RunningQuery",
+    "TableScan",
     "Token",
     "columns_of",
     "csv_head",

@@ -5,24 +5,24 @@ from __future__ import annotations
 import pyarrow as pa
 
 from frazil.errors import FrazilError
-from frazil.results.cancel import Leash
+from frazil.results.cancel import CancelToken
 from frazil.results.result import Result
-from frazil.results.running import Run
+from frazil.results.running import RunningQuery
 
 
 def result_of(table: pa.Table, rows_max: int) -> Result:
     """A result with these rows, of which at most `rows_max` are shown."""
-    return result_of_run(Given(table), rows_max)
+    return result_of_run(ArrowRun(table), rows_max)
 
 
-def result_of_run(run: Run, rows_max: int) -> Result:
+def result_of_run(run: RunningQuery, rows_max: int) -> Result:
     """A result of a query that runs somewhere else."""
-    leash = Leash()
+    leash = CancelToken()
     leash.hold(run)
     return Result(run, leash, rows_max=rows_max, preface=None, on_close=lambda _: None)
 
 
-class Given:
+class ArrowRun:
     """Rows that are there already, read batch by batch."""
 
     is_cut = False

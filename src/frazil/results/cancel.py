@@ -1,4 +1,4 @@
-"""Leash: what a cancel and a time limit pull at, whatever the query is doing just now."""
+"""CancelToken: what a cancel and a time limit pull at, whatever the query is doing just now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Stoppable(Protocol):
     def stop(self, error: FrazilError) -> None: ...
 
 
-class Leash:
+class CancelToken:
     """Holds one thing at a time. Pulled once, it stops that thing and all that come after."""
 
     def __init__(self) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from frazil.errors import FrazilError, TooLarge, Unavailable
-from frazil.results.cancel import Leash
+from frazil.results.cancel import CancelToken
 from frazil.results.html import html_of
-from frazil.results.running import Run
-from frazil.results.table_scan import Part
+from frazil.results.running import RunningQuery
+from frazil.results.table_scan import TableScan
 
 SHOWN_ROWS_MAX = 20
 """Rows that a notebook shows."""
@@ -34,13 +34,13 @@ class Result:
 
     def __init__(
         self,
-        run: Run,
-        leash: Leash,
+        run: RunningQuery,
+        leash: CancelToken,
         *,
         rows_max: int,
         preface: pa.RecordBatch | None,
         on_close: Callable[[str], None],
-        parts: Callable[[], list[Part]] = list,
+        parts: Callable[[], list[TableScan]] = list,
     ) -> None:
         self.schema: pa.Schema = run.schema
         self.parts = parts

@@ -1,4 +1,4 @@
-"""Run: a query that is running, wherever that is."""
+"""RunningQuery: a query that is running, wherever that is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from frazil.errors import FrazilError
 
 
-class Run(Protocol):
+class RunningQuery(Protocol):
     """A query that is running, wherever that is. Read by one thread, stopped by any."""
 
     schema: pa.Schema

@@ -1,11 +1,11 @@
-"""Part: what a query reads of one table, in the hot tier and in the lake."""
+"""TableScan: what a query reads of one table, in the hot tier and in the lake."""
 
 from __future__ import annotations
 
 import msgspec
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class TableScan(msgspec.Struct, frozen=True, kw_only=True):
     """What a query reads of one table. It may read less: one that has found enough rows stops, and
     of a file of the lake it reads only some columns."""
 

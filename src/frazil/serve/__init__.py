@@ -1,11 +1,11 @@
 """serve: what a node shows over HTTP: SQL, questions, how it does.
 
     config.py        ServeConfig
-    context.py       Rooms: what there is to show
+    context.py       NodeContext: what there is to show
     demo_process.py  DemoShop: the process that sends it
     routes.py        all of them
-    server.py        Api: the port, open
-    uptime.py        Life: since when a node runs, and how fast data comes
+    server.py        ApiServer: the port, open
+    uptime.py        Uptime: since when a node runs, and how fast data comes
 
     api/             the endpoints
     dashboards/      dashboards as files
@@ -17,22 +17,22 @@ Everything here belongs to the event loop; whatever takes long runs in threads o
 """
 
 from frazil.serve.config import ServeConfig
-from frazil.serve.context import Rooms
+from frazil.serve.context import NodeContext
 from frazil.serve.http.field_docs import comments_of
 from frazil.serve.routes import description
-from frazil.serve.server import Api
+from frazil.serve.server import ApiServer
 from frazil.serve.status.collect import status_of
 from frazil.serve.status.health import Check, checks_of, is_ready, readiness_text
 from frazil.serve.status.model import Status
-from frazil.serve.uptime import Life
+from frazil.serve.uptime import Uptime
 
 __all__ = [
-    "Api",
+    "ApiServer",
     "Check",
-    "Life",
-    "Rooms",
+    "NodeContext",
     "ServeConfig",
     "Status",
+    "Uptime",
     "checks_of",
     "comments_of",
     "description",

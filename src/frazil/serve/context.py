@@ -1,4 +1,4 @@
-"""Rooms: what a node has, for those who show it."""
+"""NodeContext: what a node has, for those who show it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Literal, Protocol
 
 from frazil.disk import Disk
 from frazil.hot import HotTier
-from frazil.ingest import Otlp
+from frazil.ingest import OtlpPorts
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import Clock
-from frazil.results import Leash, Limits, Result
-from frazil.serve.uptime import Life
+from frazil.results import CancelToken, Limits, Result
+from frazil.serve.uptime import Uptime
 
 
 class Sql(Protocol):
@@ -24,20 +24,20 @@ class Sql(Protocol):
         *,
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
-        leash: Leash | None = None,
+        leash: CancelToken | None = None,
     ) -> Result: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rooms:
+class NodeContext:
     """The open rooms of one node. None is one that is switched off, or not installed."""
 
     data: str
     disk: Disk
     """The data folder."""
-    life: Life
+    life: Uptime
     log: Log
-    otlp: Otlp
+    otlp: OtlpPorts
     tier: HotTier | None
     sql: Sql | None
     lake: Lake | None

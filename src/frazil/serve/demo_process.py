@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from frazil.errors import Conflict, Unavailable
-from frazil.ingest import Otlp
+from frazil.ingest import OtlpPorts
 from frazil.model import Clock
 
 NICENESS = 10
@@ -57,7 +57,7 @@ class DemoState(msgspec.Struct, frozen=True, kw_only=True):
 class DemoShop:
     """One demo at a time. Any thread may call."""
 
-    def __init__(self, otlp: Otlp, clock: Clock) -> None:
+    def __init__(self, otlp: OtlpPorts, clock: Clock) -> None:
         self._otlp = otlp
         self._clock = clock
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.httpd import Answer
+from frazil.httpd import Response
 from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
 from frazil.serve.api import (
     dashboards,
@@ -35,11 +35,11 @@ from frazil.serve.api.lake_jobs import (
 from frazil.serve.api.sql import FORMATS, SqlAnswer, SqlRequest, sql
 from frazil.serve.dashboards.store import StoredDashboard
 from frazil.serve.demo_process import DemoRequest, DemoState
-from frazil.serve.http.handler import Desk
-from frazil.serve.http.openapi import Group, describe
-from frazil.serve.http.request import Request
+from frazil.serve.http.handler import Handler
+from frazil.serve.http.openapi import EndpointGroup, describe
+from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of, answer_of_body
-from frazil.serve.http.router import Endpoint, Nothing
+from frazil.serve.http.router import Endpoint, NoParams
 from frazil.serve.status.model import Status
 
 VERSION = "1"
@@ -60,12 +60,12 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
     ready: str = "/readyz?verbose"
 
 
-async def welcome(_: Desk, __: Nothing, ___: Request) -> Answer:
+async def welcome(_: Handler, __: NoParams, ___: ApiRequest) -> Response:
     """What this is, and where to go on."""
     return answer_of(Welcome())
 
 
-async def openapi(desk: Desk, _: Nothing, __: Request) -> Answer:
+async def openapi(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
     """This description."""
     return answer_of_body(await desk.run(description), JSON)
 
@@ -81,17 +81,19 @@ def endpoints_of() -> tuple[Endpoint[Any], ...]:
     return tuple(each for group in groups_of() for each in group.endpoints)
 
 
-def groups_of() -> tuple[Group, ...]:
+def groups_of() -> tuple[EndpointGroup, ...]:
     """What belongs together."""
     return (
-        Group(name="sql", about="SQL, and rows as they come.", endpoints=_SQL),
-        Group(name="logs", about="Log records.", endpoints=_LOGS),
-        Group(name="traces", about="Traces, and the services they go through.", endpoints=_TRACES),
-        Group(name="metrics", about="Metrics over time.", endpoints=_METRICS),
-        Group(name="dashboards", about="What the web page draws.", endpoints=_DASHBOARDS),
-        Group(name="lake", about="The Iceberg tables.", endpoints=_LAKE),
-        Group(name="demo", about="Demo data.", endpoints=_DEMO),
-        Group(name="operating", about="How the node does.", endpoints=_OPERATING),
+        EndpointGroup(name="sql", about="SQL, and rows as they come.", endpoints=_SQL),
+        EndpointGroup(name="logs", about="Log records.", endpoints=_LOGS),
+        EndpointGroup(
+            name="traces", about="Traces, and the services they go through.", endpoints=_TRACES
+        ),
+        EndpointGroup(name="metrics", about="Metrics over time.", endpoints=_METRICS),
+        EndpointGroup(name="dashboards", about="What the web page draws.", endpoints=_DASHBOARDS),
+        EndpointGroup(name="lake", about="The Iceberg tables.", endpoints=_LAKE),
+        EndpointGroup(name="demo", about="Demo data.", endpoints=_DEMO),
+        EndpointGroup(name="operating", about="How the node does.", endpoints=_OPERATING),
     )
 
 
@@ -192,7 +194,7 @@ _METRICS = (
     ),
 )
 _DASHBOARDS: tuple[Endpoint[Any], ...] = (
-    _get("/api/v1/dashboards", Nothing, dashboards.DashboardsAnswer, dashboards.all_of_them),
+    _get("/api/v1/dashboards", NoParams, dashboards.DashboardsAnswer, dashboards.all_of_them),
     _get(
         "/api/v1/dashboards/{name}",
         dashboards.DashboardRequest,
@@ -219,10 +221,10 @@ _DASHBOARDS: tuple[Endpoint[Any], ...] = (
     ),
 )
 _LAKE: tuple[Endpoint[Any], ...] = (
-    Endpoint(method="POST", path="/api/v1/flush", takes=Nothing, gives=Flushed, serve=flush),
-    Endpoint(method="POST", path="/api/v1/maintain", takes=Nothing, gives=Tidied, serve=maintain),
+    Endpoint(method="POST", path="/api/v1/flush", takes=NoParams, gives=Flushed, serve=flush),
+    Endpoint(method="POST", path="/api/v1/maintain", takes=NoParams, gives=Tidied, serve=maintain),
     _get("/api/v1/snapshots", SnapshotsRequest, Snapshots, snapshots),
-    _get("/api/v1/lake", Nothing, lake_tables.LakeAnswer, lake_tables.tables),
+    _get("/api/v1/lake", NoParams, lake_tables.LakeAnswer, lake_tables.tables),
     _get(
         "/api/v1/lake/tables/{name}",
         lake_tables.LakeTableRequest,
@@ -232,7 +234,7 @@ _LAKE: tuple[Endpoint[Any], ...] = (
     ),
 )
 _DEMO: tuple[Endpoint[Any], ...] = (
-    _get("/api/v1/demo", Nothing, DemoState, look_at_demo),
+    _get("/api/v1/demo", NoParams, DemoState, look_at_demo),
     Endpoint(
         method="POST",
         path="/api/v1/demo",
@@ -242,15 +244,15 @@ _DEMO: tuple[Endpoint[Any], ...] = (
         serve=start_demo,
     ),
     Endpoint(
-        method="POST", path="/api/v1/demo/stop", takes=Nothing, gives=DemoState, serve=stop_demo
+        method="POST", path="/api/v1/demo/stop", takes=NoParams, gives=DemoState, serve=stop_demo
     ),
 )
 _OPERATING = (
-    _get("/", Nothing, Welcome, welcome, is_open=True),
-    _get("/api/v1/status", Nothing, Status, status.status),
-    _get("/api/v1/health", Nothing, status.HealthAnswer, status.health),
-    _get("/metrics", Nothing, None, status.metrics, types=status.METRICS_TYPES),
-    _get("/openapi.json", Nothing, None, openapi, is_open=True),
+    _get("/", NoParams, Welcome, welcome, is_open=True),
+    _get("/api/v1/status", NoParams, Status, status.status),
+    _get("/api/v1/health", NoParams, status.HealthAnswer, status.health),
+    _get("/metrics", NoParams, None, status.metrics, types=status.METRICS_TYPES),
+    _get("/openapi.json", NoParams, None, openapi, is_open=True),
     _get("/livez", status.ProbeRequest, None, status.livez, **_PROBE),
     _get("/healthz", status.ProbeRequest, None, status.livez, **_PROBE),
     _get("/readyz", status.ProbeRequest, None, status.readyz, **_PROBE),

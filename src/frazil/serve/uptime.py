@@ -1,4 +1,4 @@
-"""Life: since when a node runs, what it does now, and how fast data comes in."""
+"""Uptime: since when a node runs, what it does now, and how fast data comes in."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _rate(signal: Signal, before: Totals, after: Totals, seconds: float) -> Rate
     )
 
 
-class Life:
+class Uptime:
     """What a node knows of itself. Belongs to the event loop; others may look."""
 
     def __init__(self, clock: Clock) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import frazil
 from frazil import cli
-from frazil.cli.commands.tail import Following
+from frazil.cli.commands.tail import TailStream
 from frazil.cli.terminal.text_width import width
 from tests.cli import shop
 from tests.clients.node import Node
@@ -233,7 +233,7 @@ def test_the_newest_traces(run: Run) -> None:
 def rows_of(node: Node, count: int, *flags: str, act: Callable[[], None]) -> list[str]:
     """The bodies of the first rows of a tail; `act` is done once it has shown one of before."""
     options = cli.parser().parse_args(["tail", "--url", node.url, "--lines", "1", *flags])
-    events = Following(frazil.connect(node.url), options).events()
+    events = TailStream(frazil.connect(node.url), options).events()
     bodies = [next(events)[1]["body"]]
     act()
     while len(bodies) < count:

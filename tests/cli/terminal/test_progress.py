@@ -1,4 +1,4 @@
-"""Progress: a bar for people at a terminal, plain lines elsewhere, nothing for programs."""
+"""ProgressLine: a bar for people at a terminal, plain lines elsewhere, nothing for programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from frazil.cli.terminal.progress import Progress, amount, duration
+from frazil.cli.terminal.progress import ProgressLine, amount, duration
 from tests.sim.clock import SimClock
 
 
@@ -25,7 +25,7 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     clock, terminal = SimClock(), Terminal()
     clock.advance(1000)
-    with Progress("import", total=4000, unit="B", clock=clock, stream=terminal) as progress:
+    with ProgressLine("import", total=4000, unit="B", clock=clock, stream=terminal) as progress:
         progress.update(0)
         clock.advance(2000)
         progress.update(1000, "7 records")
@@ -45,7 +45,7 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_plain_lines_elsewhere() -> None:
     """One every few seconds, none of work that is done at once."""
     clock, stream = SimClock(), io.StringIO()
-    with Progress("flush", total=100, unit="rows", clock=clock, stream=stream) as progress:
+    with ProgressLine("flush", total=100, unit="rows", clock=clock, stream=stream) as progress:
         for done in range(0, 100, 10):
             progress.update(done)
             clock.advance(1000)
@@ -55,7 +55,7 @@ def test_plain_lines_elsewhere() -> None:
         "flush  90%  90 rows of 100 rows, 9 rows/s  1 s left",
     ]
     quick = io.StringIO()
-    with Progress("flush", total=100, clock=clock, stream=quick) as progress:
+    with ProgressLine("flush", total=100, clock=clock, stream=quick) as progress:
         progress.update(100)
     assert quick.getvalue() == ""
 
@@ -64,7 +64,7 @@ def test_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that read our output want nothing else."""
     monkeypatch.setenv("TERM", "xterm")
     clock, terminal = SimClock(), Terminal()
-    with Progress("demo", clock=clock, is_quiet=True, stream=terminal) as progress:
+    with ProgressLine("demo", clock=clock, is_quiet=True, stream=terminal) as progress:
         clock.advance(60_000)
         progress.update(1, "note")
         progress.say("hello")

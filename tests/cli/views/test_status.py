@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.cli.terminal.colors import Paint
+from frazil.cli.terminal.colors import Colors
 from frazil.cli.views.status import screen
 from frazil.serve import checks_of, is_ready, status_of
 from tests.serve.open_rooms import open_rooms
@@ -16,7 +16,7 @@ COLUMNS = 120
 
 
 def shown(found: dict[str, Any]) -> list[str]:
-    return list(screen(found, "http://127.0.0.1:4320", COLUMNS, Paint(is_on=False)))
+    return list(screen(found, "http://127.0.0.1:4320", COLUMNS, Colors(is_on=False)))
 
 
 def test_latencies_and_the_round_in_hand_are_told(tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ from frazil.hot.segment.arrow_segment import (
     open_segment,
     write_segment,
 )
-from frazil.hot.segment.column_stats import SERVICES_MAX, ColumnFacts, column_facts
+from frazil.hot.segment.column_stats import SERVICES_MAX, ColumnStats, column_facts
 from frazil.hot.segment.layout import (
     HEADER_BYTES,
     TRAILER_BYTES,
-    SegmentHeader,
+    ArrowSegmentHeader,
     decode_footer,
     decode_trailer,
     encode_end,
@@ -35,7 +35,7 @@ from tests.hot.build import LINES, batch_of, lines
 from tests.sim.disk import Faults, Model, PowerCut, SimDisk, SimFile
 
 PATH = "00000000000000000007.arrow"
-HEADER = SegmentHeader(identity=1, begin_offset=7, end_offset=60, created_ms=1_700_000_000_000)
+HEADER = ArrowSegmentHeader(identity=1, begin_offset=7, end_offset=60, created_ms=1_700_000_000_000)
 Slots = Mapping[str, Sequence[pa.RecordBatch]]
 
 
@@ -80,9 +80,9 @@ def test_round_trip() -> None:
         )
         assert logs.batches[0].schema.equals(LINES, check_metadata=True)
         assert logs.services == frozenset({"service-0", "service-1", "service-2"})
-        assert logs.columns["time"] == ColumnFacts("time", 0, 1_007_000, 1_059_000)
-        assert logs.columns["_offset"] == ColumnFacts("_offset", 0, 7, 59)
-        assert logs.columns["attributes"] == ColumnFacts("attributes", 0)
+        assert logs.columns["time"] == ColumnStats("time", 0, 1_007_000, 1_059_000)
+        assert logs.columns["_offset"] == ColumnStats("_offset", 0, 7, 59)
+        assert logs.columns["attributes"] == ColumnStats("attributes", 0)
         assert logs.filters["trace_id"].may_hold(f"{59:032x}")
         assert not logs.filters["trace_id"].may_hold(f"{60:032x}")
         assert [
@@ -231,7 +231,7 @@ def test_lost_and_mixed_pages_are_noticed(kind: str) -> None:
 def test_two_halves_of_two_files_make_no_file() -> None:
     """The trailer belongs to its header."""
     disk, _ = written(small())
-    other = SegmentHeader(identity=1, begin_offset=7, end_offset=61, created_ms=0)
+    other = ArrowSegmentHeader(identity=1, begin_offset=7, end_offset=61, created_ms=0)
     write_segment(disk, "other", other, small())
     mixed = disk.data("other")[:HEADER_BYTES] + disk.data(PATH)[HEADER_BYTES:]
     disk.rot(PATH, Rand(0), "replace", data=mixed)

@@ -13,9 +13,9 @@ from frazil.hot.segment.column_stats import (
     SERVICES_BYTES_MAX,
     SERVICES_MAX,
     TEXT_BYTES_MAX,
-    ColumnFacts,
+    ColumnStats,
 )
-from frazil.hot.segment.layout import SegmentHeader
+from frazil.hot.segment.layout import ArrowSegmentHeader
 from tests.sim.disk import SimDisk
 
 PAGE = (Path(__file__).parents[3] / "docs/formats/arrow-segment.md").read_text()
@@ -26,7 +26,7 @@ def test_the_example_is_a_segment() -> None:
     disk = SimDisk()
     disk.open("example", "create").append([bytes.fromhex(example)])
     segment = open_segment(disk, "example")
-    assert segment.header == SegmentHeader(
+    assert segment.header == ArrowSegmentHeader(
         identity=crc32c(b"otlp_logs/0"),
         begin_offset=1042,
         end_offset=1045,
@@ -38,8 +38,8 @@ def test_the_example_is_a_segment() -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     assert batch.to_pydict() == {"_offset": [1042, 1044], "trace_id": [trace, None]}
     assert stream.columns == {
-        "_offset": ColumnFacts("_offset", 0, 1042, 1044),
-        "trace_id": ColumnFacts("trace_id", 1, trace, trace),
+        "_offset": ColumnStats("_offset", 0, 1042, 1044),
+        "trace_id": ColumnStats("trace_id", 1, trace, trace),
     }
     assert stream.services is None
     assert stream.filters["trace_id"].may_hold(trace)

@@ -17,7 +17,7 @@ import pytest
 
 from frazil.errors import Unavailable
 from frazil.httpd import PREFLIGHT_AGE_S
-from frazil.httpd.auth import Access
+from frazil.httpd.auth import Auth
 from frazil.httpd.connection import HttpConnection
 from frazil.httpd.head import HEADERS_MAX
 from frazil.ingest import IngestConfig
@@ -509,7 +509,7 @@ def test_a_port_that_is_taken_is_named(served: Serving) -> None:
     config = IngestConfig(grpc_port=0, http_port=served.otlp.http_port)
 
     async def open_again() -> None:
-        await OtlpHttp.open(config, Access(), served.otlp._receiver)
+        await OtlpHttp.open(config, Auth(), served.otlp._receiver)
 
     with pytest.raises(Unavailable, match=rf"port {config.http_port}: .*ingest\.http_port"):
         asyncio.run(open_again())

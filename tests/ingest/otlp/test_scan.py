@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from frazil.errors import Malformed
 from frazil.ingest.otlp.messages import REQUESTS
-from frazil.ingest.otlp.scan import Scanned, prune, scan
+from frazil.ingest.otlp.scan import ScanResult, prune, scan
 from frazil.ingest.otlp.scan_tables import ID_BYTES, RECORDS, messages_in
 from frazil.model import Signal
 from tests.fuzz import wire as fuzz
@@ -390,7 +390,7 @@ def test_a_record_that_can_never_be_stored(name: str) -> None:
         fuzz.filter_objects(signal, request)
         pruned = prune(signal, body)
         assert fuzz.CLASSES[signal].FromString(pruned) == request
-        assert scan(signal, pruned) == Scanned(2, 0, "")
+        assert scan(signal, pruned) == ScanResult(2, 0, "")
 
 
 def test_every_rule_has_a_case() -> None:
@@ -440,7 +440,7 @@ def test_what_is_read_twice_has_no_rule_for_single_fields() -> None:
 )
 def test_the_edge_of_what_can_be_stored(signal: Signal, request_of: tuple[Signal, Message]) -> None:
     """The largest time, absent ids, and negative numbers where they belong are no reason."""
-    assert scan(signal, request_of[1].SerializeToString()) == Scanned(3, 0, "")
+    assert scan(signal, request_of[1].SerializeToString()) == ScanResult(3, 0, "")
 
 
 TIME_HUGE, TIME_FEW = field(1, 1, HUGE_BYTES), field(1, 1, FEW_BYTES)

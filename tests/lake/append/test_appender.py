@@ -16,8 +16,8 @@ from frazil.errors import Conflict, Fenced
 from frazil.lake.append import appender as appending
 from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.commit import commit, next_offsets
-from frazil.lake.append.log_source import LogFeed
-from frazil.lake.append.task import Written, run_slice
+from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.log import Log, Record, TopicConfig, append_of_records
@@ -32,7 +32,7 @@ ROWS = 3
 """Of a request."""
 
 
-def run_here(work: Sequence[Work]) -> list[Written]:
+def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
     return [run_slice(*each) for each in work]
 
 
@@ -47,7 +47,7 @@ class World:
 
     def open(self, run: Any = run_here) -> Appender:
         return Appender.open(
-            LogFeed(self.log, self.folder),
+            LogSource(self.log, self.folder),
             self.catalog,
             SMALL,
             run=run,
@@ -136,16 +136,16 @@ class Broken(Exception):
     """What a test breaks a round with."""
 
 
-def break_run_before(_: Sequence[Work]) -> list[Written]:
+def break_run_before(_: Sequence[Work]) -> list[WrittenSlice]:
     raise Broken
 
 
-def break_run_between(work: Sequence[Work]) -> list[Written]:
+def break_run_between(work: Sequence[Work]) -> list[WrittenSlice]:
     run_here(work[: len(work) // 2])
     raise Broken
 
 
-def break_run_after(work: Sequence[Work]) -> list[Written]:
+def break_run_after(work: Sequence[Work]) -> list[WrittenSlice]:
     run_here(work)
     raise Broken
 
@@ -198,7 +198,7 @@ def test_whoever_comes_later_fences_the_earlier_one(world: World) -> None:
     """Also one that had planned and written already."""
     world.add(10)
 
-    def overtaken(work: Sequence[Work]) -> list[Written]:
+    def overtaken(work: Sequence[Work]) -> list[WrittenSlice]:
         written = run_here(work)
         world.open().append()
         return written
@@ -222,7 +222,7 @@ def test_all_that_is_durable_now_has_an_end(world: World) -> None:
     """Also while more comes with every round."""
     world.add(10)
 
-    def run_meanwhile(work: Sequence[Work]) -> list[Written]:
+    def run_meanwhile(work: Sequence[Work]) -> list[WrittenSlice]:
         world.add(10)
         return run_here(work)
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 
 from frazil.errors import Conflict, Fenced, Unresolved
 from frazil.lake.append import commit as commits
-from frazil.lake.append.commit import Change, commit, next_offsets, take_over
+from frazil.lake.append.commit import TableChange, commit, next_offsets, take_over
 from frazil.model import SystemClock
 
 NAME = "frazil.logs"
@@ -66,8 +66,10 @@ def file_of(catalog: SqlCatalog, folder: Path, begin: int, end: int) -> DataFile
     return next(iter(made))
 
 
-def change(catalog: SqlCatalog, folder: Path, begin: int, end: int, appender: str = "a") -> Change:
-    return Change(
+def change(
+    catalog: SqlCatalog, folder: Path, begin: int, end: int, appender: str = "a"
+) -> TableChange:
+    return TableChange(
         files=[file_of(catalog, folder, begin, end)],
         begins={PLACE: begin},
         ends={PLACE: end},
@@ -166,7 +168,7 @@ def test_of_many_at_once_one_wins(catalog: SqlCatalog, tmp_path: Path) -> None:
     changes = [change(catalog, tmp_path, 0, 5) for _ in range(8)]
     outcomes: list[str] = []
 
-    def run(one: Change) -> None:
+    def run(one: TableChange) -> None:
         mine = open_catalog(tmp_path)
         try:
             commit(mine, NAME, one, clock=CLOCK)

@@ -12,14 +12,14 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import OutOfRange
-from frazil.lake.append.log_source import LogFeed, LogFiles, read_files
-from frazil.lake.append.slice import Slice, Source, requests_of
+from frazil.lake.append.log_source import LogFiles, LogSource, read_files
+from frazil.lake.append.slice import Slice, SourcePartition, requests_of
 from frazil.log import Append, Log, Record, append_of_records, encode_batch, parse_header
-from frazil.model.arrow import Request
+from frazil.model.arrow import ExportRequest
 from tests.log.build import SMALL, TOPIC, add, batch, numbers, open_log, submit
 from tests.sim.disk import SimDisk
 
-SOURCE = Source(table="logs", signal="logs", topic=TOPIC, partition=0)
+SOURCE = SourcePartition(table="logs", signal="logs", topic=TOPIC, partition=0)
 COUNT = 50
 
 
@@ -31,10 +31,10 @@ def filled(disk: SimDisk | RealDisk) -> Log:
 
 
 def planned(log: Log, begin: int, end: int, *, bytes_max: int = 1 << 20) -> list[Slice]:
-    return LogFeed(log, Path("data")).plan(SOURCE, begin, end, bytes_max)
+    return LogSource(log, Path("data")).plan(SOURCE, begin, end, bytes_max)
 
 
-def read(each: Slice, disk: SimDisk, *, bytes_max: int = 1 << 20) -> list[list[Request]]:
+def read(each: Slice, disk: SimDisk, *, bytes_max: int = 1 << 20) -> list[list[ExportRequest]]:
     assert isinstance(each.origin, LogFiles)
     return list(requests_of(each, read_files(disk, each.origin.stretch), bytes_max=bytes_max))
 
@@ -112,7 +112,7 @@ assert not {"pyspark", "pyiceberg"} & sys.modules.keys()
 def test_another_process_reads_while_the_log_is_open(tmp_path: Path) -> None:
     """No lock is needed, and neither Spark nor a catalog."""
     with filled(RealDisk(tmp_path)) as log:
-        (whole,) = LogFeed(log, tmp_path).plan(SOURCE, 0, None, 1 << 20)
+        (whole,) = LogSource(log, tmp_path).plan(SOURCE, 0, None, 1 << 20)
         done = subprocess.run(
             [sys.executable, "-c", READ],
             input=pickle.dumps(whole),

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Conflict, Corrupt, Overloaded
-from frazil.lake.append.log_source import LogFeed, LogFiles, read_files
-from frazil.lake.append.slice import Slice, Source
-from frazil.lake.append.task import Target, Written, run_slice, write_slice
+from frazil.lake.append.log_source import LogFiles, LogSource, read_files
+from frazil.lake.append.slice import Slice, SourcePartition
+from frazil.lake.append.task import TaskTarget, WrittenSlice, run_slice, write_slice
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import MiB, Signal
-from frazil.model.arrow import Decode, Decoded, Request, decode
+from frazil.model.arrow import Decode, Decoded, ExportRequest, decode
 from tests.lake.rows import SIGNALS, bodies, decoded, multiset, opened
 from tests.log.build import TOPIC, flipped, open_log, put
 from tests.sim.disk import Faults, SimDisk
@@ -37,21 +37,21 @@ FAULTS_MAX = 400
 """More storage calls than the small task of the fault tests makes."""
 
 
-def store(log: Log, values: Sequence[bytes]) -> list[Request]:
+def store(log: Log, values: Sequence[bytes]) -> list[ExportRequest]:
     """Append requests, a day apart. What the decoder would be given of them."""
     for number, value in enumerate(values):
         record = Record(offset=0, timestamp_ms=number * DAY_MS, key=None, value=value)
         log.append(TOPIC, append_of_records([record]))
         log.writer.step()
     return [
-        Request(partition=0, offset=number, ingest_time_ms=number * DAY_MS, body=value)
+        ExportRequest(partition=0, offset=number, ingest_time_ms=number * DAY_MS, body=value)
         for number, value in enumerate(values)
     ]
 
 
 def planned(log: Log, signal: str, folder: str = "", bytes_max: int = 1 << 30) -> list[Slice]:
-    source = Source(table=Signal(signal).table, signal=signal, topic=TOPIC, partition=0)
-    return LogFeed(log, Path(folder)).plan(source, 0, None, bytes_max)
+    source = SourcePartition(table=Signal(signal).table, signal=signal, topic=TOPIC, partition=0)
+    return LogSource(log, Path(folder)).plan(source, 0, None, bytes_max)
 
 
 def ran(
@@ -63,7 +63,7 @@ def ran(
     *,
     decode: Decode = decode,
     rows_bytes_max: int = 8 * MiB,
-) -> Written:
+) -> WrittenSlice:
     assert isinstance(each.origin, LogFiles)
     batches = read_files(log_disk, each.origin.stretch)
     return write_slice(
@@ -116,7 +116,9 @@ def test_a_task_runs_on_the_disks_of_the_machine(tmp_path: Path) -> None:
         requests = store(log, broken(bodies("logs", 1, 12)))
         (whole,) = planned(log, "logs", str(tmp_path / "log"))
         rows_folder, dead_folder = tmp_path / "lake" / "logs", tmp_path / "lake" / "dead_letters"
-        target = Target(rows_location=str(rows_folder), dead_location=str(dead_folder), name="7-0")
+        target = TaskTarget(
+            rows_location=str(rows_folder), dead_location=str(dead_folder), name="7-0"
+        )
         done = run_slice(pickle.loads(pickle.dumps(whole)), target)
     assert pickle.loads(pickle.dumps(done)) == done
     disk = RealDisk(rows_folder)
@@ -142,7 +144,7 @@ def test_a_slice_without_rows_has_no_files() -> None:
 def test_a_request_that_breaks_the_decoder_is_a_dead_letter() -> None:
     """Its neighbours become rows. The letter says what happened, and has the request's time."""
 
-    def fragile(signal: str, requests: Sequence[Request]) -> Decoded:
+    def fragile(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         if any(request.body == b"crash" for request in requests):
             raise RuntimeError("the decoder has a fault")
         return decode(signal, requests)
@@ -164,7 +166,7 @@ def test_a_request_that_breaks_the_decoder_is_a_dead_letter() -> None:
 def test_a_task_that_is_out_of_memory_says_so() -> None:
     """That is no fault of the request: it is not a dead letter."""
 
-    def exhausted(signal: str, requests: Sequence[Request]) -> Decoded:
+    def exhausted(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         raise MemoryError
 
     disk, out = SimDisk(), SimDisk()

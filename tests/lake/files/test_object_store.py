@@ -11,8 +11,8 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.lake.append.appender import Appender, Work
-from frazil.lake.append.log_source import LogFeed
-from frazil.lake.append.task import Written, run_slice
+from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.files.object_store import open_store
@@ -59,7 +59,7 @@ def world(config: LakeConfig, tmp_path: Path) -> Iterator[World]:
         catalog.close()
 
 
-def run_here(work: Sequence[Work]) -> list[Written]:
+def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
     for _, target in work:
         assert SECRET not in repr(target), "what is logged shows no passwords"
     return [run_slice(*each) for each in work]
@@ -67,7 +67,7 @@ def run_here(work: Sequence[Work]) -> list[Written]:
 
 def open_appender(world: World, config: LakeConfig) -> Appender:
     return Appender.open(
-        LogFeed(world.log, world.folder),
+        LogSource(world.log, world.folder),
         world.catalog,
         config,
         run=run_here,

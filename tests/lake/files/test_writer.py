@@ -29,7 +29,7 @@ from pyiceberg.types import TimestamptzType
 from frazil.disk import Disk, RealDisk
 from frazil.lake.files import writer
 from frazil.lake.files.parquet_schema import FIELD_ID, file_layout_of
-from frazil.lake.files.writer import TableFiles, WrittenFile
+from frazil.lake.files.writer import TableWriter, WrittenFile
 from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import BLOOM_COLUMNS, SORT_COLUMNS, properties_of
 from frazil.lake.tables.schema import schema_of
@@ -46,7 +46,7 @@ FAULTS_MAX = 200
 def written(
     batch: pa.RecordBatch, table: str = "logs", disk: Disk | None = None
 ) -> list[WrittenFile]:
-    files = TableFiles(disk or SimDisk(), file_layout_of(table), "name")
+    files = TableWriter(disk or SimDisk(), file_layout_of(table), "name")
     files.write([batch], batch.nbytes)
     return files.sync()
 
@@ -177,7 +177,7 @@ def test_numbers_and_the_texts_they_stand_for_make_the_same_files(signal: str) -
     found = []
     for form in (decode, decode_numbered):
         disk = SimDisk()
-        files = TableFiles(disk, file_layout_of(Signal(signal).table), "name")
+        files = TableWriter(disk, file_layout_of(Signal(signal).table), "name")
         batches = [form(signal, requests[at : at + 7]).batch for at in range(0, 60, 7)]
         files.write(batches, sum(batch.nbytes for batch in batches))
         found.append([(file.day, opened(disk, file).read()) for file in files.sync()])
@@ -359,7 +359,7 @@ def test_a_disk_that_fails_is_heard_of() -> None:
     batch = letters([0, DAY_US])
     for call in range(1, FAULTS_MAX):
         disk = SimDisk(faults=Faults(fail_at=(call, 5)))
-        files = TableFiles(disk, file_layout_of("dead_letters"), "name")
+        files = TableWriter(disk, file_layout_of("dead_letters"), "name")
         try:
             files.write([batch], batch.nbytes)
             files.sync()

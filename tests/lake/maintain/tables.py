@@ -16,7 +16,7 @@ from pyiceberg.typedef import EMPTY_DICT
 from frazil.disk import RealDisk
 from frazil.lake.append.appender import data_file_of
 from frazil.lake.files.parquet_schema import file_layout_of
-from frazil.lake.files.writer import TableFiles
+from frazil.lake.files.writer import TableWriter
 from frazil.lake.tables.record_rows import columns_of
 
 
@@ -50,7 +50,7 @@ def compact(table: Table, name: str) -> None:
     schema = columns_of(table.name()[-1])
     rows = [pq.ParquetFile(local(file.file_path)).read().cast(schema) for file in old]
     disk = RealDisk(local(table.location()))
-    files = TableFiles(disk, file_layout_of(table.name()[-1]), name)
+    files = TableWriter(disk, file_layout_of(table.name()[-1]), name)
     batches = [batch for part in rows for batch in part.to_batches()]
     files.write(batches, sum(batch.nbytes for batch in batches))
     with table.transaction() as transaction:

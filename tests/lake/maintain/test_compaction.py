@@ -5,14 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.lake.maintain.compaction import GROUP_FILES_MAX, DataPart, Group, groups_of
+from frazil.lake.maintain.compaction import (
+    GROUP_FILES_MAX,
+    CompactionFile,
+    CompactionGroup,
+    groups_of,
+)
 
 TARGET = 1_000
 TODAY = 10
 
 
-def part(number: int, size: int, day: int = 0) -> DataPart:
-    return DataPart(
+def part(number: int, size: int, day: int = 0) -> CompactionFile:
+    return CompactionFile(
         path=f"{number}", spec_id=0, day=day, size_bytes=size, row_count=1, first_us=number
     )
 
@@ -67,7 +72,7 @@ def test_groups_hold_what_one_task_can(sizes: list[int], is_all: bool) -> None:
 def test_no_byte_is_written_often(sizes: list[int]) -> None:
     """Files come one by one, and whatever pays is joined at once: every byte is written again at
     most as often as a file can be doubled, and few small files are left."""
-    files: list[tuple[DataPart, int]] = []
+    files: list[tuple[CompactionFile, int]] = []
     for number, size in enumerate(sizes):
         files.append((part(number, size), 0))
         while found := groups_of(
@@ -80,12 +85,12 @@ def test_no_byte_is_written_often(sizes: list[int]) -> None:
 
 
 def joined(
-    files: list[tuple[DataPart, int]], group: Group, number: int
-) -> list[tuple[DataPart, int]]:
+    files: list[tuple[CompactionFile, int]], group: CompactionGroup, number: int
+) -> list[tuple[CompactionFile, int]]:
     names = {each.path for each in group.parts}
     times = max(count for file, count in files if file.path in names) + 1
     rest = [(file, count) for file, count in files if file.path not in names]
-    made = DataPart(
+    made = CompactionFile(
         path=f"{number}-{times}-{len(rest)}",
         spec_id=0,
         day=0,

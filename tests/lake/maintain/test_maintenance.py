@@ -25,7 +25,7 @@ from frazil.lake.append.commit import next_offsets
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.maintain import maintenance as maintaining
-from frazil.lake.maintain.expire_snapshots import DAY_MS, HOUR_MS, Keep, choose
+from frazil.lake.maintain.expire_snapshots import DAY_MS, HOUR_MS, SnapshotRetention, choose
 from frazil.lake.maintain.maintenance import Maintenance
 from frazil.lake.maintain.orphan_files import alike
 from frazil.lake.maintain.replace_files import MANIFESTS_MAX
@@ -374,7 +374,7 @@ def test_a_snapshot_of_somebody_else_keeps_the_one_with_its_offsets(world: World
     for end in range(2, 26, 2):
         load(world).delete(f"_offset < {end}")
     metadata = load(world).metadata
-    keep = Keep(now_ms=CLOCK.wall_ms() + 10 * HOUR_MS, age_ms=HOUR_MS, tag_days=0)
+    keep = SnapshotRetention(now_ms=CLOCK.wall_ms() + 10 * HOUR_MS, age_ms=HOUR_MS, tag_days=0)
     expired = choose(metadata, keep).expired
     assert expired == tuple(snapshot.snapshot_id for snapshot in metadata.snapshots[:13])
     assert ours not in expired

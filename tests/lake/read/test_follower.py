@@ -13,12 +13,12 @@ from frazil.disk import RealDisk
 from frazil.errors import Conflict, Corrupt, Malformed, OutOfRange, Unavailable, Unknown
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.read import reader_progress, table_reader
-from frazil.lake.read.follower import Followed, Follower
-from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.follower import FollowedRows, Follower
+from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.offset_files import added_files, files_now
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
-from frazil.lake.scan.data_file import ColdFile
+from frazil.lake.scan.data_file import TableFile
 from frazil.log import AtTime, Start, TopicConfig
 from tests.lake.maintain.tables import compact, expire, local
 from tests.lake.read.topic_tables import LAKE, TABLE, TOPIC, TopicWorld, time_of
@@ -42,10 +42,12 @@ def follow(
         catalog = open_catalog(LAKE, world.folder)
         history = TableReader.open(catalog, LAKE, TABLE, limits=TINY)
     disk = RealDisk(world.folder)
-    return Follower.open(name, start, disk=disk, tail=Tail.open(world.log, TOPIC), history=history)
+    return Follower.open(
+        name, start, disk=disk, tail=LogTail.open(world.log, TOPIC), history=history
+    )
 
 
-def values(followed: Followed) -> list[str]:
+def values(followed: FollowedRows) -> list[str]:
     rows = followed.rows.to_pylist()
     assert [row["_log_partition"] for row in rows] == [followed.partition] * len(rows)
     assert all(followed.begin <= row["_offset"] < followed.end for row in rows)
@@ -249,16 +251,16 @@ def test_names(world: TopicWorld) -> None:
     with pytest.raises(Unknown):
         reader_progress.forget(disk, "nobody")
     with pytest.raises(Unknown):
-        Tail.open(world.log, "nothing")
+        LogTail.open(world.log, "nothing")
 
 
 def test_a_name_that_means_two_topics(world: TopicWorld) -> None:
     """Nobody guesses which one; each has a name of its own."""
     world.log.create_topic(TABLE, TopicConfig())
     with pytest.raises(Malformed, match="the table of orders; say topic_topic_orders or orders"):
-        Tail.open(world.log, TABLE)
-    assert Tail.open(world.log, TOPIC).topic == TOPIC
-    assert Tail.open(world.log, f"topic_{TABLE}").topic == TABLE
+        LogTail.open(world.log, TABLE)
+    assert LogTail.open(world.log, TOPIC).topic == TOPIC
+    assert LogTail.open(world.log, f"topic_{TABLE}").topic == TABLE
 
 
 def test_a_damaged_place_is_not_guessed(world: TopicWorld) -> None:
@@ -334,7 +336,7 @@ def test_the_short_way_reads_only_what_is_new(
     """A reader of the table alone: from snapshot to snapshot, over compactions and expiries."""
     looked: list[Table] = []
 
-    def look(table: Table) -> list[ColdFile]:
+    def look(table: Table) -> list[TableFile]:
         looked.append(table)
         return files_now(table)
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from frazil.lake.read.follower import Followed, Follower
+from frazil.lake.read.follower import FollowedRows, Follower
 from tests.lake.maintain.tables import compact, expire
 from tests.lake.read.test_follower import follow, values
 from tests.lake.read.topic_tables import TopicWorld
@@ -27,7 +27,7 @@ class Caller:
     def __init__(self, open_one: Callable[[], Follower]) -> None:
         self._open = open_one
         self._follower = open_one()
-        self._waiting: list[Followed] = []
+        self._waiting: list[FollowedRows] = []
         self.done: list[list[str]] = [[] for _ in range(PARTITIONS)]
         self._seen: list[list[str]] = [[] for _ in range(PARTITIONS)]
 

@@ -11,11 +11,11 @@ import pytest
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Unavailable
 from frazil.lake.append.appender import Appender
-from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.followers import Followers
-from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
 from frazil.log import Log, Record, TopicConfig, append_of_records
@@ -45,7 +45,7 @@ def test_rows_are_the_same_from_both(folder: Path) -> None:
         log.append("otlp_logs", append_of_records([record])).result()
         catalog = open_catalog(CONFIG, folder)
         Appender.open(
-            LogFeed(log, folder),
+            LogSource(log, folder),
             catalog,
             CONFIG,
             run=run_here,
@@ -53,7 +53,7 @@ def test_rows_are_the_same_from_both(folder: Path) -> None:
             rand=random.SystemRandom(),
         ).append()
         for topic, table in ((signal.topic, signal.table) for signal in Signal):
-            live = from_log(Tail.open(log, topic))
+            live = from_log(LogTail.open(log, topic))
             assert len(live) > 5
             assert from_table(folder, table, ReadLimits()) == live
             compact(catalog.load_table(f"frazil.{table}"), "compacted")
@@ -62,7 +62,7 @@ def test_rows_are_the_same_from_both(folder: Path) -> None:
         catalog.close()
 
 
-def from_log(tail: Tail) -> list[str]:
+def from_log(tail: LogTail) -> list[str]:
     found: list[pa.RecordBatch] = []
     offset = 0
     while (rows := tail.read(0, offset)) is not None:

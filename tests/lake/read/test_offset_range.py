@@ -18,12 +18,12 @@ import pytest
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Malformed, OutOfRange, Unknown
 from frazil.lake.append.appender import Appender
-from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.pyspark.data_source import StreamReader, Work, open_history
+from frazil.lake.pyspark.data_source import ReadTask, StreamReader, open_history
 from frazil.lake.pyspark.source_options import OPTIONS, asked_of
-from frazil.lake.read.offset_range import LogRows
+from frazil.lake.read.offset_range import LogRangeRows
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import KiB, Signal, SystemClock
 from frazil.model.arrow import TABLES
@@ -71,7 +71,7 @@ class Folder:
     def freeze(self) -> None:
         """Into the lake, and away with what is in it."""
         with closing(open_catalog(SMALL, self.path)) as catalog:
-            feed = LogFeed(self.log, self.path)
+            feed = LogSource(self.log, self.path)
             made = Appender.open(
                 feed, catalog, SMALL, run=run_here, clock=CLOCK, rand=random.SystemRandom()
             )
@@ -134,7 +134,9 @@ def test_rows_are_the_same_from_the_lake(folder: Folder, signal: str) -> None:
     end: dict[str, Any] = {folder.topic: {"0": 21, "1": 17}}
     reader = folder.reader()
     planned = reader.partitions(begin, end)
-    assert all(isinstance(work, Work) and isinstance(work.part, LogRows) for work in planned)
+    assert all(
+        isinstance(work, ReadTask) and isinstance(work.part, LogRangeRows) for work in planned
+    )
     wanted = read(reader, begin, end)
     folder.freeze()
     assert min(folder.starts()) > 3, "the log has let go of some"

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from frazil.lake.read.offset_windows import Window, windows_of
 from frazil.lake.read.prefetch import ReadLimits, read_ahead
-from frazil.lake.read.window_reader import Groups, Rows, Weighed
-from frazil.lake.scan.data_file import Bounds, ColdFile
+from frazil.lake.read.window_reader import SizedWindow, WindowRowGroups, WindowRows
+from frazil.lake.scan.data_file import Bounds, TableFile
 
 Held = dict[str, set[tuple[int, int]]]
 """Path -> the partitions and offsets of its rows."""
 
 
-def file_of(location: str, partitions: list[int], offsets: list[int]) -> ColdFile:
+def file_of(location: str, partitions: list[int], offsets: list[int]) -> TableFile:
     bounds: dict[str, Bounds] = {
         "_log_partition": (min(partitions), max(partitions)),
         "_offset": (min(offsets), max(offsets)),
     }
-    return ColdFile(location=location, path="", row_count=1, size_bytes=1, bounds=bounds)
+    return TableFile(location=location, path="", row_count=1, size_bytes=1, bounds=bounds)
 
 
-def files_of(held: Held) -> list[ColdFile]:
+def files_of(held: Held) -> list[TableFile]:
     return [
         file_of(path, [p for p, _ in rows], [offset for _, offset in rows])
         for path, rows in held.items()
@@ -84,11 +84,11 @@ def test_windows_end_where_files_do() -> None:
     assert (empty.begin, empty.end, empty.files) == (3, 5, ())
 
 
-def window(number: int, file_count: int) -> Weighed:
+def window(number: int, file_count: int) -> SizedWindow:
     file = file_of("", [0], [0])
-    return Weighed(
+    return SizedWindow(
         window=Window(partition=0, begin=number, end=number + 1, files=(file,) * file_count),
-        groups=(Groups(file=file, footer=None, numbers=(0,)),) * file_count,
+        groups=(WindowRowGroups(file=file, footer=None, numbers=(0,)),) * file_count,
         size_bytes=0,
     )
 
@@ -105,14 +105,16 @@ def test_reading_ahead_is_bounded_and_in_order(
     """What was begun and not asked for is within the limits, or is what is asked for next."""
     begun: list[int] = []
 
-    def given_ones() -> Iterator[tuple[Weighed, int]]:
+    def given_ones() -> Iterator[tuple[SizedWindow, int]]:
         for number, (size, files) in enumerate(sizes):
             yield window(number, files), size
 
-    def read(weighed: Weighed) -> Rows:
+    def read(weighed: SizedWindow) -> WindowRows:
         begun.append(weighed.window.begin)
         batch = pa.RecordBatch.from_pylist([{"a": 1}])
-        return Rows(partition=0, begin=weighed.window.begin, end=weighed.window.end, batch=batch)
+        return WindowRows(
+            partition=0, begin=weighed.window.begin, end=weighed.window.end, batch=batch
+        )
 
     limits = ReadLimits(ahead_bytes=ahead_bytes, ahead_files=ahead_files, reads=reads)
     for number, rows in enumerate(read_ahead(given_ones(), read, limits)):
@@ -126,11 +128,11 @@ def test_reading_ahead_is_bounded_and_in_order(
 
 
 def test_an_error_comes_where_its_rows_would_have_been() -> None:
-    def read(weighed: Weighed) -> Rows:
+    def read(weighed: SizedWindow) -> WindowRows:
         if weighed.window.begin == 2:
             raise FileNotFoundError("two")
         batch = pa.RecordBatch.from_pylist([{"a": 1}])
-        return Rows(partition=0, begin=weighed.window.begin, end=0, batch=batch)
+        return WindowRows(partition=0, begin=weighed.window.begin, end=0, batch=batch)
 
     ahead = read_ahead(((window(number, 1), 1) for number in range(9)), read, ReadLimits())
     assert [next(ahead).begin, next(ahead).begin] == [0, 1]

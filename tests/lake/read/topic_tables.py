@@ -12,8 +12,8 @@ from pyiceberg.table import Table
 
 from frazil.disk import RealDisk
 from frazil.lake.append.appender import Appended, Appender, Work
-from frazil.lake.append.log_source import LogFeed
-from frazil.lake.append.task import Written, run_slice
+from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.tables.record_rows import table_of
@@ -42,7 +42,7 @@ def time_of(number: int) -> int:
     return BEGIN_MS + number * 1000 + number % 2 * DAY_MS
 
 
-def run_here(work: Sequence[Work]) -> list[Written]:
+def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
     return [run_slice(*each) for each in work]
 
 
@@ -64,7 +64,7 @@ class TopicWorld:
         log.create_topic(TOPIC, config)
         catalog = open_catalog(LAKE, folder)
         appender = Appender.open(
-            LogFeed(log, folder),
+            LogSource(log, folder),
             catalog,
             LAKE,
             run=run_here,

@@ -18,7 +18,7 @@ from frazil.disk import RealDisk
 from frazil.errors import Unavailable
 from frazil.lake import LakeView
 from frazil.lake.append.appender import Appender
-from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.table_reader import TableReader
@@ -54,7 +54,7 @@ def test_every_engine_sees_the_same(world: tuple[World, Session]) -> None:
     made, session = world
     made.add(120)
     appender = Appender.open(
-        LogFeed(made.log, made.folder),
+        LogSource(made.log, made.folder),
         made.catalog,
         SMALL,
         run=run_on(session),
@@ -111,7 +111,7 @@ def test_a_reader_goes_on_over_maintenance(world: tuple[World, Session]) -> None
     snapshots that it knew are gone."""
     made, session = world
     appender = Appender.open(
-        LogFeed(made.log, made.folder),
+        LogSource(made.log, made.folder),
         made.catalog,
         SMALL,
         run=run_here,
@@ -175,7 +175,7 @@ def test_a_dead_spark_costs_nothing(world: tuple[World, Session]) -> None:
     made, session = world
     before = len(made.rows("logs"))
     appender = Appender.open(
-        LogFeed(made.log, made.folder),
+        LogSource(made.log, made.folder),
         made.catalog,
         SMALL,
         run=run_on(session),

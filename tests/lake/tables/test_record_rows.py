@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.lake.append.log_source import LogFeed, source_of
+from frazil.lake.append.log_source import LogSource, source_of
 from frazil.lake.append.slice import RECORDS as RECORDS_SIGNAL
 from frazil.lake.config import NAME
 from frazil.lake.tables.record_rows import NAME_LENGTH_MAX, TIME_MS_MAX, rows_of, table_of
@@ -148,5 +148,5 @@ def test_what_the_log_let_go_of_is_left_out(tmp_path: Path) -> None:
 
 
 def test_topics_that_are_not_wanted_have_no_sources(world: TopicWorld) -> None:
-    assert LogFeed(world.log, world.folder, ["other"]).sources() == []
-    assert [source.topic for source in LogFeed(world.log, world.folder).sources()] == [TOPIC]
+    assert LogSource(world.log, world.folder, ["other"]).sources() == []
+    assert [source.topic for source in LogSource(world.log, world.folder).sources()] == [TOPIC]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.log import DIGEST_BYTES, Appended, Log, Record, TopicConfig, append_of_records
+from frazil.log import DIGEST_BYTES, AppendResult, Log, Record, TopicConfig, append_of_records
 from frazil.log.append import digest_of
 from frazil.log.dedup.digests import (
     DIGEST_HEADER,
@@ -34,7 +34,7 @@ def digest(number: int) -> bytes:
     return hashlib.blake2b(b"%d" % number, digest_size=DIGEST_BYTES).digest()
 
 
-def send(log: Log, *numbers: int) -> list[Appended]:
+def send(log: Log, *numbers: int) -> list[AppendResult]:
     """One request per number, all in one group."""
     answers = submit(log, *(batch(b"%d" % n, b"two", digest=digest(n)) for n in numbers))
     log.writer.step()

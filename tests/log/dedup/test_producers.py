@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Fenced, FrazilError, SequenceGap, SequenceOld, Unknown
-from frazil.log import Append, Appended, Log, Record, TopicConfig, append_of_batch, encode_batch
+from frazil.log import Append, AppendResult, Log, Record, TopicConfig, append_of_batch, encode_batch
 from frazil.log.dedup import producers as producers_module
 from frazil.log.dedup.producers import (
     REMEMBERED,
     SEQUENCE_MAX,
-    Past,
+    PastBatch,
     Producer,
     Producers,
     next_sequence,
@@ -49,14 +49,14 @@ def header(
     return produced(sequence, count, producer=producer, epoch=epoch).header
 
 
-def send(log: Log, *appends: Append) -> list[Appended | FrazilError]:
+def send(log: Log, *appends: Append) -> list[AppendResult | FrazilError]:
     """Queue all in one group; what each was told."""
     answers = [log.append(TOPIC, append) for append in appends]
     log.writer.step()
     return [answer.exception(0) or answer.result(0) for answer in answers]  # type: ignore[misc]
 
 
-def known(log: Log) -> dict[int, tuple[int, tuple[Past, ...]]]:
+def known(log: Log) -> dict[int, tuple[int, tuple[PastBatch, ...]]]:
     """What the log remembers, but for when."""
     state = log.partition(TOPIC, 0).producers._known
     return {key: (value.epoch, value.past) for key, value in state.items()}
@@ -77,7 +77,7 @@ def remembering(*sent: tuple[int, int]) -> Producers:
 def test_each_of_the_last_five_is_found_and_the_rest_refused_by_reason() -> None:
     producers = remembering(*((i * 2, 2) for i in range(7)))
     for i in range(2, 7):
-        past = Past(2 * i, 2 * i + 1, base_offset=2 * i, end_offset=2 * i + 2)
+        past = PastBatch(2 * i, 2 * i + 1, base_offset=2 * i, end_offset=2 * i + 2)
         assert producers.find_duplicate(header(2 * i, 2)) == past
     for sequence in (0, 2):
         with pytest.raises(SequenceOld):
@@ -111,7 +111,7 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
     for sequence in (0, 1, 2):
         with pytest.raises(Fenced):
             producers.find_duplicate(header(sequence, epoch=0))
-    assert producers.find_duplicate(header(0, epoch=1)) == Past(0, 0, 2, 3)
+    assert producers.find_duplicate(header(0, epoch=1)) == PastBatch(0, 0, 2, 3)
     assert producers.find_duplicate(header(1, epoch=1)) is None
 
 
@@ -327,7 +327,7 @@ def test_an_old_epoch_stays_fenced(fate: Fate) -> None:
     assert isinstance(send(log, produced(2))[0], Fenced)
     assert isinstance(send(log, produced(1, epoch=4))[0], SequenceGap)
     appended = send(log, produced(0, epoch=4))[0]
-    assert isinstance(appended, Appended) and not appended.is_duplicate
+    assert isinstance(appended, AppendResult) and not appended.is_duplicate
 
 
 def test_repetitions_inside_one_group_are_stored_once() -> None:
@@ -410,7 +410,7 @@ def test_compaction_leaves_what_repetitions_are_told_by(fate: Fate) -> None:
         assert send(log, produced(2 * i, 2)) == [(*sent[i][:2], True)]  # type: ignore[index]
     assert isinstance(send(log, produced(2, 2))[0], SequenceOld)
     appended = send(log, produced(14, 2))[0]
-    assert isinstance(appended, Appended) and not appended.is_duplicate
+    assert isinstance(appended, AppendResult) and not appended.is_duplicate
 
 
 Word = tuple[str, int, int]
@@ -430,7 +430,7 @@ def test_what_is_rebuilt_from_the_log_is_what_was_known(words: list[Word]) -> No
     same of every producer, and every repetition is answered with the offset of the first."""
     disk = SimDisk()
     log = keyed_log(disk)
-    sent: dict[int, list[tuple[Append, Appended]]] = {1: [], 2: [], 3: []}
+    sent: dict[int, list[tuple[Append, AppendResult]]] = {1: [], 2: [], 3: []}
     for word, producer, number in words:
         if word == "kill":
             disk, log = killed(disk, log)
@@ -454,7 +454,7 @@ def test_what_is_rebuilt_from_the_log_is_what_was_known(words: list[Word]) -> No
                 epoch, sequence, sent[producer] = epoch + 1, 0, []
             append = produced(sequence, number, producer=producer, epoch=epoch)
             (answer,) = send(log, append)
-            assert isinstance(answer, Appended) and not answer.is_duplicate
+            assert isinstance(answer, AppendResult) and not answer.is_duplicate
             sent[producer].append((append, answer))
     expected = known(log)
     disk, log = state_lost(disk, log)

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Conflict, Corrupt
-from frazil.log import Log, Onlooker, Record, TopicConfig, View, partition_count, plan_stretches
+from frazil.log import (
+    Log,
+    PartitionObserver,
+    PartitionView,
+    Record,
+    TopicConfig,
+    partition_count,
+    plan_stretches,
+)
 from frazil.log import read_stretch as read
 from frazil.model import SystemClock
 from tests.log.build import (
@@ -40,7 +48,7 @@ from tests.sim.disk import Faults, PowerCut, SimDisk
 RELEASED = TopicConfig(retention_ms=0)
 
 
-def seen(disk: Disk, view: View) -> list[Record]:
+def seen(disk: Disk, view: PartitionView) -> list[Record]:
     """Every record that a view shows."""
     begin, end = view.start_offset, view.durable_watermark
     return [
@@ -55,10 +63,10 @@ def seen(disk: Disk, view: View) -> list[Record]:
 def test_a_topic_that_is_not_there_has_no_partitions() -> None:
     disk = SimDisk()
     assert partition_count(disk, TOPIC) == 0
-    assert Onlooker(disk, TOPIC, 0).look() == View(0, 0, ())
+    assert PartitionObserver(disk, TOPIC, 0).look() == PartitionView(0, 0, ())
     open_log(disk, topic=TopicConfig(partitions=3))
     assert partition_count(disk, TOPIC) == 3
-    assert Onlooker(disk, TOPIC, 2).look() == View(0, 0, ())
+    assert PartitionObserver(disk, TOPIC, 2).look() == PartitionView(0, 0, ())
 
 
 @given(st.lists(st.sampled_from(["one", "group", "trim", "roll", "kill", "look"]), max_size=40))
@@ -67,7 +75,7 @@ def test_it_shows_what_the_owner_shows(steps: list[str]) -> None:
     """One that has looked all the time, and one that has just come."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=RELEASED)
-    onlooker, count = Onlooker(disk, TOPIC, 0), 0
+    onlooker, count = PartitionObserver(disk, TOPIC, 0), 0
     for step in [*steps, "look"]:
         if step == "one":
             add(log, *numbers(count, count + 1))
@@ -81,9 +89,9 @@ def test_it_shows_what_the_owner_shows(steps: list[str]) -> None:
             log.partition(TOPIC, 0).roll()
         elif step == "kill":
             disk = disk.process_kill()
-            log, onlooker = open_log(disk, SMALL), Onlooker(disk, TOPIC, 0)
+            log, onlooker = open_log(disk, SMALL), PartitionObserver(disk, TOPIC, 0)
         own = log.partition(TOPIC, 0).view
-        for view in (onlooker.look(), Onlooker(disk, TOPIC, 0).look()):
+        for view in (onlooker.look(), PartitionObserver(disk, TOPIC, 0).look()):
             assert view[:2] == own[:2]
             values = [record.value for record in seen(disk, view)]
             assert values == numbers(own.start_offset, own.durable_watermark)
@@ -104,7 +112,7 @@ def test_a_look_at_any_moment_shows_the_acknowledged() -> None:
         if partition_count(left, TOPIC) == 0:
             assert not answered
             continue
-        view = Onlooker(left, TOPIC, 0).look()
+        view = PartitionObserver(left, TOPIC, 0).look()
         assert view.durable_watermark >= len(answered)
         values = [record.value for record in seen(left, view)]
         assert values == numbers(view.start_offset, view.durable_watermark)
@@ -130,18 +138,18 @@ def test_what_is_written_and_not_synced_is_not_shown() -> None:
     partition = log.partition(TOPIC, 0)
     partition.stage(batch(b"not yet"))
     partition.write()
-    assert Onlooker(disk, TOPIC, 0).look().durable_watermark == 2
+    assert PartitionObserver(disk, TOPIC, 0).look().durable_watermark == 2
     partition.sync()
-    assert Onlooker(disk, TOPIC, 0).look().durable_watermark == 2
+    assert PartitionObserver(disk, TOPIC, 0).look().durable_watermark == 2
     partition.publish()
-    assert Onlooker(disk, TOPIC, 0).look().durable_watermark == 3
+    assert PartitionObserver(disk, TOPIC, 0).look().durable_watermark == 3
 
 
 def test_compaction_is_seen() -> None:
     """Gaps are no damage, and rewritten files are noticed."""
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
-    onlooker = Onlooker(disk, TOPIC, 0)
+    onlooker = PartitionObserver(disk, TOPIC, 0)
     for number in range(60):
         store(log, (b"%d" % (number % 7), b"value %d" % number))
     seal(log)
@@ -152,7 +160,11 @@ def test_compaction_is_seen() -> None:
     store(log, (b"another", b"value"))
     expected = [record for stored in batches(log) for record in stored.records()]
     assert 0 < len(expected) < 60
-    assert seen(disk, onlooker.look()) == seen(disk, Onlooker(disk, TOPIC, 0).look()) == expected
+    assert (
+        seen(disk, onlooker.look())
+        == seen(disk, PartitionObserver(disk, TOPIC, 0).look())
+        == expected
+    )
 
 
 def test_an_index_that_is_missing_or_wrong_is_not_needed() -> None:
@@ -163,7 +175,7 @@ def test_an_index_that_is_missing_or_wrong_is_not_needed() -> None:
     first, second, *_ = paths(disk, ".index")
     put(disk, first, disk.data(second))
     put(disk, second, b"none")
-    assert seen(disk, Onlooker(disk, TOPIC, 0).look()) == wanted
+    assert seen(disk, PartitionObserver(disk, TOPIC, 0).look()) == wanted
 
 
 def test_damage_is_told() -> None:
@@ -173,12 +185,12 @@ def test_damage_is_told() -> None:
     add_each(log, *numbers(0, 5))
     put(disk, FIRST, disk.data(FIRST)[:-10])
     with pytest.raises(Corrupt, match="up to offset 5"):
-        Onlooker(disk, TOPIC, 0).look()
+        PartitionObserver(disk, TOPIC, 0).look()
     disk.unlink(FIRST)
     with pytest.raises(Corrupt, match="offsets 0 to 5"):
-        Onlooker(disk, TOPIC, 0).look()
+        PartitionObserver(disk, TOPIC, 0).look()
     put(disk, MARKS, b"")
-    assert Onlooker(disk, TOPIC, 0).look().durable_watermark == 0
+    assert PartitionObserver(disk, TOPIC, 0).look().durable_watermark == 0
 
 
 WRITER = """
@@ -210,7 +222,7 @@ def test_beside_a_writer_that_is_killed(tmp_path: Path) -> None:
     anything that the next life does not have."""
     folder = tmp_path / "data"
     disk = RealDisk(folder)
-    onlooker, last = Onlooker(disk, "t", 0), 0
+    onlooker, last = PartitionObserver(disk, "t", 0), 0
     for life in range(3):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
@@ -236,7 +248,7 @@ def test_beside_a_writer_that_is_killed(tmp_path: Path) -> None:
         assert onlooker.look()[:2] == own[:2]
 
 
-def check_tail(disk: RealDisk, view: View) -> None:
+def check_tail(disk: RealDisk, view: PartitionView) -> None:
     """The last offsets, read as tasks do; they may be trimmed by now, which is said."""
     begin = max(view.start_offset, view.durable_watermark - 50)
     try:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Conflict, Corrupt, OutOfRange
-from frazil.log import Log, Record, Stretch, TopicConfig, plan_stretches, read_stretch
+from frazil.log import Log, Record, SegmentRange, TopicConfig, plan_stretches, read_stretch
 from tests.log.build import (
     SMALL,
     TOPIC,
@@ -45,11 +45,11 @@ def filled(disk: SimDisk) -> Log:
     return log
 
 
-def planned(log: Log, begin: int, end: int, bytes_max: int = 1 << 30) -> list[Stretch]:
+def planned(log: Log, begin: int, end: int, bytes_max: int = 1 << 30) -> list[SegmentRange]:
     return plan_stretches(log.partition(TOPIC, 0).view, begin, end, bytes_max)
 
 
-def wanted(disk: SimDisk, stretch: Stretch) -> list[Record]:
+def wanted(disk: SimDisk, stretch: SegmentRange) -> list[Record]:
     return [
         record
         for stored in read_stretch(disk, stretch)

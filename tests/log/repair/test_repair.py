@@ -20,10 +20,10 @@ from frazil.disk import RealDisk
 from frazil.errors import Corrupt, Held, Malformed, SequenceGap, SequenceOld, Unknown
 from frazil.log import (
     Append,
-    Appended,
+    AppendResult,
     Log,
     Record,
-    Repaired,
+    RepairReport,
     StoredBatch,
     SubscriberConfig,
     TopicConfig,
@@ -61,10 +61,10 @@ NOW_MS = 1_700_000_000_000
 Contents = dict[str, bytes]
 
 
-def repair(disk: SimDisk, *, seed: int = 0, floor: int = 0) -> Repaired:
+def repair(disk: SimDisk, *, seed: int = 0, floor: int = 0) -> RepairReport:
     """Repair, after a dry run, which changes nothing and says what the repair then does."""
 
-    def run(*, is_dry_run: bool) -> Repaired:
+    def run(*, is_dry_run: bool) -> RepairReport:
         rand = Rand(seed)
         return repair_partition(
             disk, TOPIC, 0, SMALL, rand=rand, now_ms=NOW_MS, floor=floor, is_dry_run=is_dry_run
@@ -166,7 +166,7 @@ def test_what_is_healthy_is_not_touched(name: str) -> None:
     kept = len(batches(open_log(disk.process_kill(), SMALL)))
     disk = disk.process_kill()
     before = contents(disk)
-    assert repair(disk) == Repaired(kept_count=kept)
+    assert repair(disk) == RepairReport(kept_count=kept)
     assert contents(disk) == before
 
 
@@ -210,7 +210,7 @@ def test_one_damaged_batch_is_lost_and_set_aside_and_nothing_else(which: int) ->
     assert next_offset(log) == 30
     log.close()
     before = contents(disk)
-    assert repair(disk) == Repaired(kept_count=30)
+    assert repair(disk) == RepairReport(kept_count=30)
     assert contents(disk) == before
 
 
@@ -517,7 +517,7 @@ def produced(sequence: int) -> Append:
     return append_of_batch(payload)
 
 
-def answer(log: Log, append: Append) -> Appended | BaseException:
+def answer(log: Log, append: Append) -> AppendResult | BaseException:
     (future,) = submit(log, append)
     log.writer.step()
     return future.exception(0) or future.result(0)
@@ -548,7 +548,7 @@ def test_no_producer_is_told_that_a_lost_batch_is_stored(
         assert answer(log, produced(sequence)) == (sequence, sequence + 1, True)
     for sequence in lost:
         told = answer(log, produced(sequence))
-        if isinstance(told, Appended):
+        if isinstance(told, AppendResult):
             assert not told.is_duplicate and told.base_offset >= 7
         else:
             assert isinstance(told, SequenceOld | SequenceGap | Unknown)

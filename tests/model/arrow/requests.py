@@ -17,7 +17,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
-from frazil.model.arrow.types import Request
+from frazil.model.arrow.types import ExportRequest
 from tests.fuzz.corpus import varint
 from tests.fuzz.mutate import scribble
 from tests.model.arrow.decoder.reference import CLASSES
@@ -269,10 +269,10 @@ def _delimited(number: int, content: bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
-def numbered(bodies: Iterable[bytes]) -> list[Request]:
+def numbered(bodies: Iterable[bytes]) -> list[ExportRequest]:
     """Requests as the log would hand them out."""
     return [
-        Request(
+        ExportRequest(
             partition=3, offset=100 + number, ingest_time_ms=1_700_000_000_000 + number, body=body
         )
         for number, body in enumerate(bodies)

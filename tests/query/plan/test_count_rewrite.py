@@ -19,7 +19,7 @@ from frazil.query.counts.cache import KEPT_MAX, Counts
 from frazil.query.counts.dictionary_encode import CODES_MAX, HEAP_BYTES_MAX
 from frazil.query.counts.group_count import count_like
 from frazil.query.plan.count_rewrite import ROW_COUNT
-from frazil.query.scan.tiers import Lot
+from frazil.query.scan.tiers import TierRows
 from tests.query.build import engine_over, log, piece_of
 
 LONG = "a longer name of something"
@@ -170,13 +170,13 @@ def test_what_is_kept_goes_with_its_piece() -> None:
     counts = Counts()
     pieces = [piece_of("logs", rows()) for _ in range(3)]
     first, again = (
-        counts.of(Lot(pieces=tuple(pieces)), ("service_name",), nothing) for _ in range(2)
+        counts.of(TierRows(pieces=tuple(pieces)), ("service_name",), nothing) for _ in range(2)
     )
     assert first is not None
     assert again is not None
     assert all(one is other for one, other in zip(first, again, strict=True))
     for place in range(KEPT_MAX + 1):
-        counts.of(Lot(pieces=tuple(pieces)), ("service_name",) * (place + 1), nothing)
+        counts.of(TierRows(pieces=tuple(pieces)), ("service_name",) * (place + 1), nothing)
     assert len(counts._kept[pieces[0]]) <= KEPT_MAX
     gone = weakref.ref(pieces[0])
     pieces.clear()
@@ -190,8 +190,8 @@ def test_one_piece_with_too_many_values_is_enough() -> None:
     few = piece_of("logs", [log(1)])
     many = piece_of("logs", [log(n, body=f"{n}") for n in range(CODES_MAX + 1)])
     for pieces in ([few, many], [many, few], [many]):
-        assert Counts().of(Lot(pieces=tuple(pieces)), ("body",), nothing) is None
-    assert Counts().of(Lot(pieces=(few,)), ("body",), nothing) is not None
+        assert Counts().of(TierRows(pieces=tuple(pieces)), ("body",), nothing) is None
+    assert Counts().of(TierRows(pieces=(few,)), ("body",), nothing) is not None
 
 
 def test_counting_stops_when_it_shall() -> None:
@@ -205,5 +205,5 @@ def test_counting_stops_when_it_shall() -> None:
 
     pieces = [piece_of("logs", [log(1)]) for _ in range(50)]
     with pytest.raises(Unavailable, match="stopped"):
-        Counts().of(Lot(pieces=tuple(pieces)), ("body",), check)
+        Counts().of(TierRows(pieces=tuple(pieces)), ("body",), check)
     assert len(calls) < 50

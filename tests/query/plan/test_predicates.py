@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from frazil.model.arrow import TABLES
-from frazil.query.plan.plan import Newest, Plan
+from frazil.query.plan.plan import QueryPlan, TopN
 from frazil.query.plan.planner import Planner
-from frazil.query.plan.predicates import Condition, is_never
+from frazil.query.plan.predicates import Predicate, is_never
 from frazil.query.plan.pruning import time_window
 from frazil.query.sql.dialect import spell
 
@@ -24,7 +24,7 @@ def planner() -> Iterator[Planner]:
     yield Planner(TABLES, is_full=True)
 
 
-def plan_of(planner: Planner, text: str) -> Plan:
+def plan_of(planner: Planner, text: str) -> QueryPlan:
     plan = planner.plan(spell(text), NOW_US)
     assert plan is not None
     return plan
@@ -72,7 +72,7 @@ def plan_of(planner: Planner, text: str) -> Plan:
 def test_bounds_of_time(planner: Planner, where: str, low: int | None, high: int | None) -> None:
     """Bounds are as narrow as the query says, and never narrower."""
     plan = plan_of(planner, f"SELECT body FROM logs WHERE {where}")
-    assert time_window(plan.scans["logs"].conditions) == Condition(low=low, high=high)
+    assert time_window(plan.scans["logs"].conditions) == Predicate(low=low, high=high)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_values_of_columns(
 ) -> None:
     """Equality and IN tell which values may match; anything looser tells nothing."""
     plan = plan_of(planner, f"SELECT body FROM logs WHERE {where}")
-    found = plan.scans["logs"].conditions.get(column, Condition()).values
+    found = plan.scans["logs"].conditions.get(column, Predicate()).values
     assert found == (None if values is None else frozenset(values))
 
 
@@ -151,7 +151,7 @@ def test_values_of_columns(
 def test_conditions_reach_the_scan(planner: Planner, text: str, values: set[str] | None) -> None:
     """Through names, subqueries and views to the table; several scans are taken together."""
     conditions = plan_of(planner, text).scans["logs"].conditions
-    found = conditions.get("service_name", Condition()).values
+    found = conditions.get("service_name", Predicate()).values
     assert found == (None if values is None else frozenset(values))
 
 
@@ -202,6 +202,6 @@ def test_the_newest_rows_are_recognised(
         assert found is None
     else:
         table, is_descending, row_count, time_column = wanted
-        assert found == Newest(
+        assert found == TopN(
             table=table, is_descending=is_descending, row_count=row_count, time_column=time_column
         )

@@ -9,7 +9,7 @@ import pytest
 
 from frazil.model.arrow import LOGS
 from frazil.query import Engine
-from frazil.query.plan.plan import Scans
+from frazil.query.plan.plan import TableScans
 from frazil.query.plan.projection import narrow_columns
 from tests.query.build import engine_over, log, piece_of
 
@@ -48,13 +48,16 @@ def engine() -> Iterator[Engine]:
 )
 def test_columns_that_a_text_may_mean(text: str, read: list[str], expected: list[str]) -> None:
     """Those that are read, and those that are named; all where some are meant by `*`."""
-    scans = Scans(conditions={}, columns=tuple(read))
+    scans = TableScans(conditions={}, columns=tuple(read))
     assert narrow_columns(LOGS, scans, text) == expected
 
 
 def test_an_unknown_plan_gets_everything() -> None:
     """Where the plan does not say what is read, nothing is left out."""
-    assert narrow_columns(LOGS, Scans(conditions={}, columns=None), "SELECT body FROM logs") == ALL
+    assert (
+        narrow_columns(LOGS, TableScans(conditions={}, columns=None), "SELECT body FROM logs")
+        == ALL
+    )
 
 
 @pytest.mark.parametrize(

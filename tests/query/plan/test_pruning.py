@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from frazil.hot import Piece
 from frazil.query import Engine
-from frazil.query.plan.predicates import Condition, Conditions
+from frazil.query.plan.predicates import Conditions, Predicate
 from frazil.query.plan.pruning import prune
-from frazil.query.scan.tiers import Lot
+from frazil.query.scan.tiers import TierRows
 from tests.query.build import BEGIN_US, engine_over, log, piece_of
 
 SERVICES = ("web", "cart", "db")
@@ -171,7 +171,7 @@ def test_pruning_never_changes_an_answer(
 
 
 def kept(pieces: list[Piece], conditions: Conditions) -> list[int]:
-    found = prune([Lot(pieces=tuple(pieces))], conditions).pieces
+    found = prune([TierRows(pieces=tuple(pieces))], conditions).pieces
     return [number for number, piece in enumerate(pieces) if piece in found]
 
 
@@ -192,19 +192,19 @@ def at_ns(seconds: int) -> int:
     ("conditions", "wanted"),
     [
         ({}, [0, 1, 2, 3]),
-        ({"time": Condition(low=at_ns(10))}, [1, 2, 3]),
-        ({"time": Condition(low=at_ns(9))}, [0, 1, 2, 3]),
-        ({"time": Condition(high=at_ns(10))}, [0, 1, 3]),
-        ({"time": Condition(low=at_ns(10), high=at_ns(19))}, [1, 3]),
-        ({"time": Condition(low=at_ns(30))}, [3]),
-        ({"time_unix_nano": Condition(low=at_ns(20))}, [2, 3]),
-        ({"time_unix_nano": Condition(high=at_ns(1))}, [0, 1, 2, 3]),
-        ({"service_name": Condition(values=frozenset({"cart"}))}, [0, 3]),
-        ({"service_name": Condition(values=frozenset({"web", "db"}))}, [0, 1, 2, 3]),
-        ({"trace_id": Condition(values=frozenset({"a1"}))}, [0, 2, 3]),
-        ({"trace_id": Condition(values=frozenset({"zz"}))}, [3]),
-        ({"body": Condition(values=frozenset({"zz"}))}, [0, 1, 2, 3]),
-        ({"body": Condition(values=frozenset())}, []),
+        ({"time": Predicate(low=at_ns(10))}, [1, 2, 3]),
+        ({"time": Predicate(low=at_ns(9))}, [0, 1, 2, 3]),
+        ({"time": Predicate(high=at_ns(10))}, [0, 1, 3]),
+        ({"time": Predicate(low=at_ns(10), high=at_ns(19))}, [1, 3]),
+        ({"time": Predicate(low=at_ns(30))}, [3]),
+        ({"time_unix_nano": Predicate(low=at_ns(20))}, [2, 3]),
+        ({"time_unix_nano": Predicate(high=at_ns(1))}, [0, 1, 2, 3]),
+        ({"service_name": Predicate(values=frozenset({"cart"}))}, [0, 3]),
+        ({"service_name": Predicate(values=frozenset({"web", "db"}))}, [0, 1, 2, 3]),
+        ({"trace_id": Predicate(values=frozenset({"a1"}))}, [0, 2, 3]),
+        ({"trace_id": Predicate(values=frozenset({"zz"}))}, [3]),
+        ({"body": Predicate(values=frozenset({"zz"}))}, [0, 1, 2, 3]),
+        ({"body": Predicate(values=frozenset())}, []),
     ],
 )
 def test_pieces_are_kept(conditions: Conditions, wanted: list[int]) -> None:
@@ -215,11 +215,11 @@ def test_pieces_are_kept(conditions: Conditions, wanted: list[int]) -> None:
 def test_what_was_skipped_is_told() -> None:
     """For EXPLAIN: how many pieces, and why not the others."""
     conditions = {
-        "time": Condition(low=at_ns(10)),
-        "service_name": Condition(values=frozenset({"web"})),
-        "trace_id": Condition(values=frozenset({"a1"})),
+        "time": Predicate(low=at_ns(10)),
+        "service_name": Predicate(values=frozenset({"web"})),
+        "trace_id": Predicate(values=frozenset({"a1"})),
     }
-    assert prune([Lot(pieces=tuple(PIECES))], conditions).describe("logs").splitlines() == [
+    assert prune([TierRows(pieces=tuple(PIECES))], conditions).describe("logs").splitlines() == [
         "logs: reads 1 of 5 pieces, 1 of 6 rows",
         "  skips 1: outside the time range",
         "  skips 1: without the trace_id",

@@ -11,9 +11,9 @@ from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavaila
 from frazil.hot import Piece
 from frazil.model import MiB
 from frazil.query import Engine, QueryConfig
-from frazil.query.functions.register import OneScene
+from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.session import open_session
-from frazil.results import Leash, Limits, Result
+from frazil.results import CancelToken, Limits, Result
 from tests.query.build import engine_over, log, piece_of
 
 ENDLESS_HERE = "SELECT count(*) FROM logs WHERE matches(body, 'x') OR body ~ 'a.*(b|c)+.*d$'"
@@ -129,7 +129,7 @@ def test_a_leash_that_was_pulled_stops_what_comes() -> None:
         def stop(self, error: FrazilError) -> None:
             stopped.append(error)
 
-    leash = Leash()
+    leash = CancelToken()
     leash.hold(Thing())
     error, other = Unavailable("one"), Unavailable("two")
     leash.pull(error)
@@ -141,7 +141,7 @@ def test_a_leash_that_was_pulled_stops_what_comes() -> None:
 
 def test_functions_stop_with_their_query() -> None:
     """What was stopped is not worked on for another batch."""
-    scene = OneScene(0)
+    scene = SingleQueryContext(0)
     session = open_session(MiB, scene)
     assert session.sql("SELECT matches('a', 'a')").to_pydict()
     scene.error = Unavailable("stopped here")

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from frazil.errors import TooLarge, Unavailable
 from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
-from frazil.query.plan.plan import Scans
-from frazil.query.plan.predicates import Condition
+from frazil.query.plan.plan import TableScans
+from frazil.query.plan.predicates import Predicate
 from frazil.query.plan.pruning import prune
 from frazil.query.run.shared_memory import loaded, unloaded, wanted_rows
-from frazil.query.scan.tiers import Lot
+from frazil.query.scan.tiers import TierRows
 from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of
 
 ROOT = Path(__file__).parents[3]
@@ -141,12 +141,12 @@ def test_what_is_carried_arrives(
     """The rows that may be wanted, each wanted column as it was, all others blank."""
     piece = piece_of("logs", rows, is_known=False)
     conditions = {
-        "time": Condition(low=(BEGIN_US + low * 1_000_000) * 1000),
-        "service_name": Condition(values=frozenset({service})),
+        "time": Predicate(low=(BEGIN_US + low * 1_000_000) * 1000),
+        "service_name": Predicate(values=frozenset({service})),
     }
     names = None if columns is None else tuple(sorted(columns))
-    scans = Scans(conditions=conditions, columns=names)
-    light = wanted_rows(prune([Lot(pieces=(piece,))], conditions), scans, TABLES["logs"])
+    scans = TableScans(conditions=conditions, columns=names)
+    light = wanted_rows(prune([TierRows(pieces=(piece,))], conditions), scans, TABLES["logs"])
     with loaded({"logs": light, "spans": []}, 1 << 20) as (file, places):
         arrived = unloaded(os.dup(file), places, TABLES)
     assert arrived["spans"] == []

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.lake import ColdFile
-from frazil.query.functions.register import OneScene
-from frazil.query.plan.predicates import Condition, Conditions
+from frazil.lake import TableFile
+from frazil.query.functions.register import SingleQueryContext
+from frazil.query.plan.predicates import Conditions, Predicate
 from frazil.query.plan.pruning import prune
 from frazil.query.plan.session import open_session
-from frazil.query.scan.parquet_scan import ColdScan, _field, _fields, cold_frame
-from frazil.query.scan.tiers import Lot
+from frazil.query.scan.parquet_scan import ParquetScan, _field, _fields, cold_frame
+from frazil.query.scan.tiers import TierRows
 
 US = 1_000_000
-FILE = ColdFile(
+FILE = TableFile(
     location="file:///a.parquet",
     path="a.parquet",
     row_count=10,
@@ -38,33 +38,33 @@ FILE = ColdFile(
 )
 
 
-def text(*values: str) -> Condition:
-    return Condition(values=frozenset(values))
+def text(*values: str) -> Predicate:
+    return Predicate(values=frozenset(values))
 
 
 @pytest.mark.parametrize(
     ("conditions", "reason"),
     [
         ({}, None),
-        ({"time": Condition(low=200 * US * 1000)}, None),
-        ({"time": Condition(low=200 * US * 1000 + 1000)}, "outside the time range"),
-        ({"time": Condition(high=99 * US * 1000)}, "outside the time range"),
-        ({"ingest_time": Condition(low=400 * US * 1000)}, None),
-        ({"ingest_time": Condition(low=401 * US * 1000)}, "without the ingest_time"),
-        ({"severity_number": Condition(low=9)}, None),
-        ({"severity_number": Condition(low=10)}, "without the severity_number"),
-        ({"severity_number": Condition(high=4)}, "without the severity_number"),
+        ({"time": Predicate(low=200 * US * 1000)}, None),
+        ({"time": Predicate(low=200 * US * 1000 + 1000)}, "outside the time range"),
+        ({"time": Predicate(high=99 * US * 1000)}, "outside the time range"),
+        ({"ingest_time": Predicate(low=400 * US * 1000)}, None),
+        ({"ingest_time": Predicate(low=401 * US * 1000)}, "without the ingest_time"),
+        ({"severity_number": Predicate(low=9)}, None),
+        ({"severity_number": Predicate(low=10)}, "without the severity_number"),
+        ({"severity_number": Predicate(high=4)}, "without the severity_number"),
         ({"service_name": text("mail", "zoo")}, None),
         ({"service_name": text("ad", "zoo")}, "without the service"),
         ({"trace_id": text("80")}, "without the trace_id"),
-        ({"body": text("x"), "time_unix_nano": Condition(low=5)}, None),
+        ({"body": text("x"), "time_unix_nano": Predicate(low=5)}, None),
         ({"host_name": text("node")}, "without the host_name"),
-        ({"host_name": Condition(values=frozenset())}, "no row can match"),
+        ({"host_name": Predicate(values=frozenset())}, "no row can match"),
     ],
 )
 def test_a_file_is_left_out_for_a_reason(conditions: Conditions, reason: str | None) -> None:
     """By what its manifest says, and only when no row of it can match."""
-    kept = prune([Lot(files=(FILE,))], conditions)
+    kept = prune([TierRows(files=(FILE,))], conditions)
     assert kept.files == ((FILE,) if reason is None else ())
     assert kept.skipped == (() if reason is None else ((reason, 1),))
 
@@ -86,8 +86,8 @@ def test_exactly_the_named_files_are_read(made: list[tuple[int, str]]) -> None:
             few = table.select(["a"]) if number % 2 else table
             pq.write_table(few, Path(name) / paths[number])
         wanted = range(0, len(made), 3) if len(made) > 4 else range(len(made))
-        scan = ColdScan(root=f"{name}/", paths=tuple(paths[number] for number in wanted))
-        session = open_session(1 << 24, OneScene(0))
+        scan = ParquetScan(root=f"{name}/", paths=tuple(paths[number] for number in wanted))
+        session = open_session(1 << 24, SingleQueryContext(0))
         rows = cold_frame(session, schema, scan, "t").to_arrow_table()
     assert rows.schema.names == ["a", "b"]
     expected = [

@@ -16,8 +16,8 @@ import pytest
 from frazil.errors import TooLarge, Unavailable, Unknown
 from frazil.lake import LakeView, TopicTables
 from frazil.lake.read import topic_tails as tails
-from frazil.lake.read.log_tail import Tail
-from frazil.lake.read.window_reader import Rows
+from frazil.lake.read.log_tail import LogTail
+from frazil.lake.read.window_reader import WindowRows
 from frazil.log import Compression, Record, TopicConfig, append_of_records
 from frazil.model import MiB
 from frazil.model.arrow import TABLES
@@ -128,9 +128,9 @@ def test_a_commit_lands_while_a_query_begins(
             all_at_once()
         return found
 
-    read = Tail.read
+    read = LogTail.read
 
-    def read_some(tail: Tail, partition: int, offset: int) -> Rows | None:
+    def read_some(tail: LogTail, partition: int, offset: int) -> WindowRows | None:
         rows = read(tail, partition, offset)
         if when == "while the log is read":
             all_at_once()
@@ -138,7 +138,7 @@ def test_a_commit_lands_while_a_query_begins(
 
     monkeypatch.setattr("frazil.lake.read.log_tail.READ_BYTES", 500)
     monkeypatch.setattr(TopicTables, "_pinned", pin)
-    monkeypatch.setattr(Tail, "read", read_some)
+    monkeypatch.setattr(LogTail, "read", read_some)
     assert world.ask(COUNT) == whole(150)
     assert done and done[0] > 100
 
@@ -345,14 +345,14 @@ def test_what_nobody_has_kept(tmp_path: Path, stack: ExitStack) -> None:
 def test_a_record_becomes_a_row_once(world: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often somebody asks; what the lake holds by then is forgotten."""
     made: list[int] = []
-    read = Tail.read
+    read = LogTail.read
 
-    def counting(tail: Tail, partition: int, offset: int) -> Rows | None:
+    def counting(tail: LogTail, partition: int, offset: int) -> WindowRows | None:
         rows = read(tail, partition, offset)
         made.append(0 if rows is None else rows.batch.num_rows)
         return rows
 
-    monkeypatch.setattr(Tail, "read", counting)
+    monkeypatch.setattr(LogTail, "read", counting)
     for _ in range(3):
         world.topic.add(20)
         for _ in range(3):
@@ -384,13 +384,13 @@ def test_a_query_that_is_stopped_leaves_what_it_has_read(
     assert 0 < kept[-1].end < 60
     begin = kept[-1].end
     asked: list[int] = []
-    read = Tail.read
+    read = LogTail.read
 
-    def noting(tail: Tail, partition: int, offset: int) -> Rows | None:
+    def noting(tail: LogTail, partition: int, offset: int) -> WindowRows | None:
         asked.append(offset)
         return read(tail, partition, offset)
 
-    monkeypatch.setattr(Tail, "read", noting)
+    monkeypatch.setattr(LogTail, "read", noting)
     assert world.ask(COUNT) == whole(60)
     assert asked[0] == begin
 

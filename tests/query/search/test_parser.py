@@ -105,12 +105,12 @@ def fits(table: str, node: parser.Node, row: dict[str, Any]) -> bool:
         return any(fits(table, each, row) for each in node.nodes)
     if isinstance(node, parser.Not):
         return not fits(table, node.node, row)
-    if isinstance(node, parser.Words):
+    if isinstance(node, parser.Phrase):
         return has_words(row["body" if table == "logs" else "name"], node)
     return any(passes(table, node.name, test, row) for test in node.tests)
 
 
-def has_words(text: str | None, node: parser.Words) -> bool:
+def has_words(text: str | None, node: parser.Phrase) -> bool:
     wanted = re.findall(r"\w+", node.text.lower())
     there = re.findall(r"\w+", (text or "").lower())
     last = r"\w*" if node.is_prefix else ""
@@ -121,7 +121,7 @@ def has_words(text: str | None, node: parser.Words) -> bool:
 def value_of(table: str, name: str, test: parser.Test, row: dict[str, Any]) -> Any:
     name = {"service": "service_name", "trace": "trace_id", "span": "span_id"}.get(name, name)
     if table == "spans" and name == "status":
-        is_word = isinstance(test, parser.Is) and test.value.upper() in ("UNSET", "OK", "ERROR")
+        is_word = isinstance(test, parser.Equals) and test.value.upper() in ("UNSET", "OK", "ERROR")
         name = "status_code" if is_word else "http_response_status_code"
     if table == "spans" and name == "duration_ms":
         return Decimal(row["duration_nano"]) / 1_000_000
@@ -150,7 +150,7 @@ def passes(table: str, name: str, test: parser.Test, row: dict[str, Any]) -> boo
     if isinstance(test, parser.Like):
         pattern = ".*".join(map(re.escape, test.pieces))
         return re.fullmatch(pattern, str(value), re.DOTALL) is not None
-    if isinstance(test, parser.Is):
+    if isinstance(test, parser.Equals):
         if isinstance(value, int | Decimal):
             return Decimal(test.value) == value
         if isinstance(value, datetime.datetime):
@@ -185,7 +185,7 @@ def compares(value: Any, sign: str, other: str) -> bool:
 
 
 def passes_severity(test: parser.Test, number: int) -> bool:
-    if isinstance(test, parser.Is) and test.value.upper() == "UNSPECIFIED":
+    if isinstance(test, parser.Equals) and test.value.upper() == "UNSPECIFIED":
         return not 1 <= number <= 24
     known = 1 <= number <= 24
     if isinstance(test, parser.Exists):
@@ -197,7 +197,7 @@ def passes_severity(test: parser.Test, number: int) -> bool:
         return known and low <= rank <= high
     assert not isinstance(test, parser.Like)
     wanted = SEVERITIES.index(test.value.upper())
-    if isinstance(test, parser.Is):
+    if isinstance(test, parser.Equals):
         return known and rank == wanted
     if test.sign in (">", ">="):  # numbers above those with a word are very bad
         return rank > wanted or (test.sign == ">=" and rank == wanted)
@@ -337,8 +337,8 @@ def test_any_text_is_run_or_refused(engine: Engine, table: str, text: str) -> No
 def test_a_quoted_value_is_that_value(engine: Engine, value: str) -> None:
     """So nothing in it ends a literal; and its opposite finds all the others."""
     node = parse(f"key:{quoted(value)}")
-    assert isinstance(node, parser.Field)
-    assert [test.value for test in node.tests if isinstance(test, parser.Is)] == [value]
+    assert isinstance(node, parser.FieldQuery)
+    assert [test.value for test in node.tests if isinstance(test, parser.Equals)] == [value]
     assert found(engine, "logs", f'"odd key":{quoted(value)}') == [
         row["_row"] for row in LOGS if dict(row["attributes"]).get("odd key") == value
     ]

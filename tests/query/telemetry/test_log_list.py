@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.query.search.cursor import Place
+from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import facets_of
 from frazil.query.search.fields import fields_of
-from frazil.query.search.filters import Ask, Range
+from frazil.query.search.filters import Ask, TimeRange
 from frazil.query.search.render import written
 from frazil.query.telemetry import log_pages as pages_module
 from frazil.query.telemetry.log_pages import log_pages
@@ -69,7 +69,7 @@ def test_a_cursor_leads_to_its_page(ask: Ask, every: int, order: Order, query: s
     ]
     if found.cursors:
         number = len(found.cursors) // 2
-        after = Place.parse(found.cursors[number])
+        after = Cursor.parse(found.cursors[number])
         assert everything(ask, order, query=query, after=after) == wanted[(number + 1) * every :]
 
 
@@ -118,7 +118,7 @@ def test_names_to_complete(ask: Ask) -> None:
     assert [field.name for field in fields_of(ask, "logs", prefix="service_n", limit=1)] == [
         "service_name"
     ]
-    never = Range(until=datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC))
+    never = TimeRange(until=datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC))
     assert all(field.count is None for field in fields_of(ask, "logs", within=never))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from frazil.errors import Malformed
 from frazil.model.arrow import LOGS
-from frazil.query.search.cursor import Place
+from frazil.query.search.cursor import Cursor
 from frazil.query.search.filters import Ask, column, spelled
 from frazil.query.search.severity import severity_of
 from frazil.query.telemetry.logs import (
@@ -79,7 +79,7 @@ def test_every_row_is_on_one_page(ask: Ask, size: int, order: Order, service: bo
     after = None
     while page := find_logs(ask, filters=filters, limit=size, order=order, after=after):
         seen += numbers(page)
-        after = Place.parse(str(page[-1].place))
+        after = Cursor.parse(str(page[-1].place))
     assert seen == expected(order, **filters)
 
 
@@ -145,7 +145,7 @@ def test_what_was_logged_around(ask: Ask) -> None:
     assert found.row == middle
     assert numbers(found.before) == order[5:9]
     assert numbers(found.after) == order[10:14]
-    assert logs_around(ask, Place(time_us=0, partition=0, offset=0, row=0)) is None
+    assert logs_around(ask, Cursor(time_us=0, partition=0, offset=0, row=0)) is None
 
 
 def test_logs_of_a_trace(ask: Ask) -> None:
@@ -154,14 +154,14 @@ def test_logs_of_a_trace(ask: Ask) -> None:
 
 @given(st.integers(-(2**63) + 1, 2**63 - 1), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
 def test_a_place_as_text(time_us: int, small: int, offset: int) -> None:
-    place = Place(time_us=time_us, partition=small, offset=offset, row=small)
-    assert Place.parse(str(place)) == place
+    place = Cursor(time_us=time_us, partition=small, offset=offset, row=small)
+    assert Cursor.parse(str(place)) == place
 
 
 @pytest.mark.parametrize("written", ["", "1-2-3", "1-2-3-x", "1-2-3-4 OR 1=1", f"{2**63}-0-0-0"])
 def test_what_is_no_place(written: str) -> None:
     with pytest.raises(Malformed, match="no place"):
-        Place.parse(written)
+        Cursor.parse(written)
 
 
 @given(st.text())

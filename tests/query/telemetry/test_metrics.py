@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from frazil.errors import Malformed, TooLarge
 from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
-from frazil.query.search.filters import Ask, Range
+from frazil.query.search.filters import Ask, TimeRange
 from frazil.query.telemetry import metric_series as series_module
 from frazil.query.telemetry.histograms import quantile_of
 from frazil.query.telemetry.metric_series import LOOK_BACK, metric_series
@@ -27,7 +27,7 @@ SECOND = datetime.timedelta(seconds=1)
 BEGIN = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + BEGIN_US // 1000 * SECOND / 1000
 STEP = 10 * SECOND
 LENGTH_S = 60
-WITHIN = Range(since=BEGIN, until=BEGIN + LENGTH_S * SECOND)
+WITHIN = TimeRange(since=BEGIN, until=BEGIN + LENGTH_S * SECOND)
 
 
 def point(at_s: float, kind: str = "gauge", **more: Any) -> dict[str, Any]:
@@ -499,7 +499,7 @@ def test_wrong_questions_are_refused(shared: Over, monkeypatch: pytest.MonkeyPat
         ("quantile", {}, "goes with"),
         ("avg", {"quantile": 0.5}, "goes with"),
         ("quantile", {"quantile": 1.5}, "0 to 1"),
-        ("avg", {"within": Range(since=BEGIN)}, "both ends"),
+        ("avg", {"within": TimeRange(since=BEGIN)}, "both ends"),
         ("avg", {"step": datetime.timedelta(0)}, "too short"),
         ("avg", {"limit": 0}, "limit"),
         ("avg", {"group_by": ["attributes"]}, "no single value"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from frazil.errors import Malformed
 from frazil.model.arrow import LOGS, METRICS, SPANS
-from frazil.query.search.filters import Ask, Range, moment, text
+from frazil.query.search.filters import Ask, TimeRange, moment, text
 from frazil.query.telemetry.logs import facets, histogram
 from frazil.query.telemetry.services import (
     dependencies,
@@ -139,8 +139,8 @@ def ids(found: list[Any]) -> list[int]:
         ({"exclude": {"service_name": ["web", "db"]}, "max_duration_nano": 20 * MS}, [1]),
         ({"service": "nobody"}, []),
         ({"service": "x' OR '1'='1"}, []),
-        ({"within": Range(since=BEGIN + datetime.timedelta(seconds=1))}, [3, 2]),
-        ({"within": Range(until=BEGIN + datetime.timedelta(seconds=1))}, [1]),
+        ({"within": TimeRange(since=BEGIN + datetime.timedelta(seconds=1))}, [3, 2]),
+        ({"within": TimeRange(until=BEGIN + datetime.timedelta(seconds=1))}, [1]),
         ({"through": ["web", "db"]}, [1]),
         ({"through": ["cart"], "service": "web"}, [2, 1]),
         ({"through": ["cart"], "operation": "GET /health"}, []),
@@ -219,7 +219,7 @@ def test_traces_as_dots(ask: Ask) -> None:
     (dot,) = trace_dots(lambda sql: context.sql(sql).to_arrow_table(), second)
     assert (int(dot.trace_id, 16), dot.trace_count) == (24, 5)
     assert (dot.time - BEGIN, dot.root_service) == (datetime.timedelta(milliseconds=24), "web")
-    narrow = trace_dots(ask, second, service="db", within=Range(until=BEGIN + second))
+    narrow = trace_dots(ask, second, service="db", within=TimeRange(until=BEGIN + second))
     assert [int(dot.trace_id, 16) for dot in narrow] == [1]
     assert narrow[0].duration_nano == 100 * MS, "of the whole trace, and not of what fits"
     assert trace_dots(ask, second, min_trace_nano=301 * MS) == []
@@ -273,7 +273,7 @@ def test_services_by_all_signals(ask: Ask) -> None:
     assert cart.last_seen == BEGIN + datetime.timedelta(milliseconds=1100)
     clock = found["clock"]
     assert (clock.span_count, clock.p99_nano, clock.log_count, clock.point_count) == (0, None, 0, 1)
-    early = services(ask, within=Range(until=BEGIN + datetime.timedelta(seconds=1)))
+    early = services(ask, within=TimeRange(until=BEGIN + datetime.timedelta(seconds=1)))
     assert [one.name for one in early] == ["cart", "db", "web"]
 
 
@@ -309,7 +309,7 @@ def test_services_over_time(ask: Ask) -> None:
     late = service_steps(
         ask,
         datetime.timedelta(seconds=1),
-        within=Range(since=BEGIN + datetime.timedelta(seconds=2)),
+        within=TimeRange(since=BEGIN + datetime.timedelta(seconds=2)),
     )
     assert [(one.service, one.p95_nano) for one in late] == [("web", 5 * MS)]
 

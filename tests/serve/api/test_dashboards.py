@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, FrazilError, Malformed, TooLarge, Unavailable
-from frazil.httpd import Refusal
+from frazil.httpd import HttpError
 from frazil.model import Rand
 from frazil.serve.dashboards import store
 from frazil.serve.dashboards.model import (
@@ -361,7 +361,7 @@ def test_a_name_is_checked_below_too(tmp_path: Path) -> None:
     for name in ("../a", "a\n", "", "A"):
         with pytest.raises(Malformed):
             files.get(name)
-    with pytest.raises(Refusal):
+    with pytest.raises(HttpError):
         files.get("a")
     assert issubclass(Malformed, FrazilError)
 

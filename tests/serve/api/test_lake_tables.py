@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from frazil.lake import ColdFile, LakeConfig, catalog_shown, open_catalog
+from frazil.lake import LakeConfig, TableFile, catalog_shown, open_catalog
 from frazil.serve.api.lake_tables import sizes_of
 from tests.lake.append.test_appender import ROWS
 from tests.serve.frozen import BEHIND, COLUMN, LOGS, ROUNDS, freeze
@@ -163,8 +163,8 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
 
 
 def test_sizes_come_in_steps() -> None:
-    def file(size: int) -> ColdFile:
-        return ColdFile(location="", path="", row_count=1, size_bytes=size)
+    def file(size: int) -> TableFile:
+        return TableFile(location="", path="", row_count=1, size_bytes=size)
 
     found = [(each.bytes_min, each.files) for each in sizes_of([file(5), file(7), file(16)])]
     assert found == [(4, 2), (8, 0), (16, 1)]

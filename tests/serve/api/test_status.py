@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from frazil.lake.append.appender import Appender, Work
-from frazil.lake.append.log_source import LogFeed
-from frazil.lake.append.task import Written
+from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.task import WrittenSlice
 from frazil.model import Signal, SystemClock
-from frazil.serve import Rooms, Status, status_of
+from frazil.serve import NodeContext, Status, status_of
 from frazil.serve.status.model import DoingStatus, PartitionStatus
 from frazil.serve.uptime import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates
 from tests.conformance.cases import log, logs
@@ -21,7 +21,7 @@ from tests.serve.open_rooms import open_rooms
 from tests.sim.clock import SimClock
 
 
-def send(rooms: Rooms, *names: str) -> None:
+def send(rooms: NodeContext, *names: str) -> None:
     """One request per name."""
     for name in names:
         answer = send_http(
@@ -84,7 +84,7 @@ def test_the_last_commit_is_told(tmp_path: Path) -> None:
 
         def append() -> None:
             appender = Appender.open(
-                LogFeed(rooms.log, tmp_path),
+                LogSource(rooms.log, tmp_path),
                 lake.catalog,
                 lake.config,
                 run=run_here,
@@ -183,13 +183,13 @@ def test_a_round_tells_what_it_does(tmp_path: Path) -> None:
         assert lake is not None
         send(rooms, "a", "b")
 
-        def look_and_run(work: Sequence[Work]) -> list[Written]:
+        def look_and_run(work: Sequence[Work]) -> list[WrittenSlice]:
             seen.append(_doing(rooms))
             return run_here(work)
 
         def append() -> None:
             lake._appender = Appender.open(
-                LogFeed(rooms.log, tmp_path),
+                LogSource(rooms.log, tmp_path),
                 lake.catalog,
                 lake.config,
                 run=look_and_run,
@@ -212,7 +212,7 @@ def test_a_round_tells_what_it_does(tmp_path: Path) -> None:
     assert (joining.work, joining.table) == ("maintenance", "logs")
 
 
-def _doing(rooms: Rooms) -> DoingStatus | None:
+def _doing(rooms: NodeContext) -> DoingStatus | None:
     status = status_of(rooms).lake
     assert status is not None
     return status.doing

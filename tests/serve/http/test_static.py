@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from frazil.httpd import Answer, Refusal
-from frazil.serve.http.static import ASSETS, BASE, Page
+from frazil.httpd import HttpError, Response
+from frazil.serve.http.static import ASSETS, BASE, StaticFiles
 from tests.serve.served import Served, served
 
 SCRIPT = b"console.log('well')\n" * 100
@@ -19,17 +19,17 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Page:
+def page(tmp_path: Path) -> StaticFiles:
     """One that was built."""
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_bytes(HTML)
     (tmp_path / "assets" / "a-1b.js").write_bytes(SCRIPT)
     (tmp_path / "assets" / "a-1b.map").write_bytes(b"{}")
     (tmp_path / "secret.js").write_bytes(b"secret")
-    return Page(tmp_path)
+    return StaticFiles(tmp_path)
 
 
-def headers(answer: Answer) -> dict[bytes, bytes]:
+def headers(answer: Response) -> dict[bytes, bytes]:
     found = dict(answer.headers)
     assert len(found) == len(answer.headers)
     return found
@@ -45,7 +45,9 @@ def headers(answer: Answer) -> dict[bytes, bytes]:
         ("/a/b/c", b"../../"),
     ],
 )
-def test_every_screen_is_the_page_that_knows_its_root(page: Page, path: str, base: bytes) -> None:
+def test_every_screen_is_the_page_that_knows_its_root(
+    page: StaticFiles, path: str, base: bytes
+) -> None:
     """Whatever path a proxy has put before it: the root is relative."""
     answer = page.answer(path, accepts_gzip=False, known="")
     assert answer.status == HTTPStatus.OK
@@ -54,7 +56,7 @@ def test_every_screen_is_the_page_that_knows_its_root(page: Page, path: str, bas
     assert b"script-src 'self';" in headers(answer)[b"content-security-policy"]
 
 
-def test_a_page_that_is_known_is_not_sent(page: Page) -> None:
+def test_a_page_that_is_known_is_not_sent(page: StaticFiles) -> None:
     first = page.answer("/logs", accepts_gzip=False, known="")
     tag = headers(first)[b"etag"].decode()
     again = page.answer("/logs", accepts_gzip=False, known=tag)
@@ -63,7 +65,7 @@ def test_a_page_that_is_known_is_not_sent(page: Page) -> None:
     assert elsewhere.status == HTTPStatus.OK
 
 
-def test_files_are_kept_for_ever_and_packed_for_whoever_unpacks(page: Page) -> None:
+def test_files_are_kept_for_ever_and_packed_for_whoever_unpacks(page: StaticFiles) -> None:
     packed = page.answer(f"{ASSETS}a-1b.js", accepts_gzip=True, known="")
     assert headers(packed)[b"content-encoding"] == b"gzip"
     assert gzip.decompress(packed.body) == SCRIPT
@@ -90,14 +92,14 @@ def test_files_are_kept_for_ever_and_packed_for_whoever_unpacks(page: Page) -> N
         "\0",
     ],
 )
-def test_there_are_no_other_files(page: Page, name: str) -> None:
-    with pytest.raises(Refusal) as refused:
+def test_there_are_no_other_files(page: StaticFiles, name: str) -> None:
+    with pytest.raises(HttpError) as refused:
         page.answer(f"{ASSETS}{name}", accepts_gzip=False, known="")
     assert refused.value.status == HTTPStatus.NOT_FOUND
 
 
 def test_where_none_was_built_that_is_said(tmp_path: Path) -> None:
-    answer = Page(tmp_path).answer("/logs", accepts_gzip=False, known="")
+    answer = StaticFiles(tmp_path).answer("/logs", accepts_gzip=False, known="")
     assert b"make ui" in answer.body
     assert answer.status == HTTPStatus.OK
 

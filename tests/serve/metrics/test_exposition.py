@@ -15,7 +15,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from frazil.metrics import Histogram
-from frazil.serve import Rooms
+from frazil.serve import NodeContext
 from frazil.serve.metrics.exposition import (
     OPENMETRICS,
     PROMETHEUS,
@@ -51,7 +51,7 @@ def import_all() -> None:
             importlib.import_module(source.module)
 
 
-def shown_by(rooms: Rooms) -> list[Family]:
+def shown_by(rooms: NodeContext) -> list[Family]:
     import_all()
     return list(families(rooms))
 

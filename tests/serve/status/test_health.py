@@ -11,7 +11,7 @@ from frazil.errors import Fenced, Overloaded
 from frazil.lake import Lake
 from frazil.log import LogConfig, Record, append_of_records
 from frazil.model import MiB
-from frazil.serve import Check, Rooms, checks_of, is_ready, readiness_text
+from frazil.serve import Check, NodeContext, checks_of, is_ready, readiness_text
 from frazil.serve.uptime import State
 from tests.serve.open_rooms import open_rooms
 
@@ -20,7 +20,7 @@ SMALL = LogConfig(
 )
 
 
-def check(rooms: Rooms, room: str) -> Check:
+def check(rooms: NodeContext, room: str) -> Check:
     (found,) = (each for each in checks_of(rooms) if each.room == room)
     return found
 

@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 
 from frazil.lake.append import appender, commit, log_source
 from frazil.lake.append.appender import Appender
-from frazil.lake.append.log_source import LogFeed
+from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog import catalog, file_io
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.files import sink, writer
@@ -200,9 +200,9 @@ def _reading(strike: Strike) -> None:
 
 def _half_written(strike: Strike) -> None:
     """Half of a data file is in the hands of the disk."""
-    original = sink.Sink.drain
+    original = sink.ArrowSink.drain
 
-    def drain(self: sink.Sink) -> None:
+    def drain(self: sink.ArrowSink) -> None:
         whole = b"".join(self._waiting)
         self._waiting = [whole[: len(whole) // 2], whole[len(whole) // 2 :]]
         if whole:
@@ -211,7 +211,7 @@ def _half_written(strike: Strike) -> None:
             strike()
         original(self)
 
-    mock.patch.object(sink.Sink, "drain", drain).start()
+    mock.patch.object(sink.ArrowSink, "drain", drain).start()
 
 
 def _half_metadata(strike: Strike) -> None:
@@ -267,10 +267,10 @@ BETWEEN_TASKS = after(life, "run_slice")
 STEPS: dict[str, tuple[Callable[[Job], None], Callable[[Strike], None]]] = {
     "making_tables": (kill, before(tables, "create_table")),
     "taking_over": (kill, after(appender, "take_over")),
-    "planning": (kill, before(LogFeed, "plan")),
+    "planning": (kill, before(LogSource, "plan")),
     "reading": (kill, _reading),
     "half_written": (kill, _half_written),
-    "file_synced": (kill, before(writer.TableFiles, "sync")),
+    "file_synced": (kill, before(writer.TableWriter, "sync")),
     "between_tasks": (kill, BETWEEN_TASKS),
     "tasks_done": (kill, before(appender, "_check_whole")),
     "dead_committed": (kill, after(Appender, "_commit_dead", bool)),

@@ -30,7 +30,7 @@ from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.log import Log
 from frazil.model import Signal, SystemClock, arrow
-from frazil.model.arrow import Request, rows_of_dead
+from frazil.model.arrow import ExportRequest, rows_of_dead
 from tests.lake.rows import decoded, rows_of
 from tests.torture.checker import Verdict
 from tests.torture.lake.life import LOG_CONFIG
@@ -92,7 +92,7 @@ class Truth:
             number = self.numbers[place].get(offset)
             if number is None:
                 return Counter()
-            request = Request(
+            request = ExportRequest(
                 partition=place[1],
                 offset=offset,
                 ingest_time_ms=NOW_MS + number,

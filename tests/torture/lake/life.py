@@ -21,8 +21,8 @@ from pyiceberg.catalog import Catalog
 from frazil.disk import RealDisk
 from frazil.errors import Fenced, FrazilError
 from frazil.lake.append.appender import Appender, Work
-from frazil.lake.append.log_source import LogFeed
-from frazil.lake.append.task import Written, run_slice
+from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.log import Log, LogConfig, TopicConfig, exit_process
@@ -176,7 +176,7 @@ def _append_all(log: Log, job: Job, sending: threading.Thread) -> None:
 
 def open_appender(log: Log, catalog: Catalog, job: Job) -> Appender:
     return Appender.open(
-        LogFeed(log, job.folder),
+        LogSource(log, job.folder),
         catalog,
         job.config,
         run=lambda work: run_here(log, work),
@@ -185,7 +185,7 @@ def open_appender(log: Log, catalog: Catalog, job: Job) -> Appender:
     )
 
 
-def run_here(log: Log, work: Sequence[Work]) -> list[Written]:
+def run_here(log: Log, work: Sequence[Work]) -> list[WrittenSlice]:
     """Tasks, one after the other. The log is tidied up meanwhile, as a node does all the time."""
     log.maintain()
     return [run_slice(*each) for each in work]

@@ -21,9 +21,9 @@ from frazil.disk import Mode, RealDisk
 from frazil.disk.files import RealFile
 from frazil.lake.append import commit, task
 from frazil.lake.append.appender import Appender, Work
-from frazil.lake.append.commit import Change
-from frazil.lake.append.slice import Slice, Source
-from frazil.lake.append.task import Written
+from frazil.lake.append.commit import TableChange
+from frazil.lake.append.slice import Slice, SourcePartition
+from frazil.lake.append.task import WrittenSlice
 from frazil.lake.catalog import catalog
 from frazil.log import Log
 from tests.torture.lake import life
@@ -37,7 +37,7 @@ def mutate(name: str) -> None:
 def _offsets_unchecked() -> None:
     """Commits whatever it has, wherever the table goes on."""
 
-    def check(table: Table, change: Change) -> None:
+    def check(table: Table, change: TableChange) -> None:
         assert table.properties.get(commit.APPENDER) == change.appender
 
     mock.patch.object(commit, "_check", check).start()
@@ -52,7 +52,7 @@ def _blind_retry() -> None:
 def _offsets_apart() -> None:
     """Files in one commit, and how far they reach in the next."""
 
-    def swap(table: Table, change: Change) -> int:
+    def swap(table: Table, change: TableChange) -> int:
         offsets = commit.next_offsets(table) | dict(change.ends)
         summary = {commit.COMMIT_ID: change.commit_id, commit.OFFSETS: commit.text_of(offsets)}
         with (
@@ -72,7 +72,7 @@ def _unfenced() -> None:
     """Does not look who has taken the table over."""
     original = commit._check
 
-    def check(table: Table, change: Change) -> None:
+    def check(table: Table, change: TableChange) -> None:
         owner = table.properties.get(commit.APPENDER, "")
         original(table, replace(change, appender=owner))
 
@@ -83,7 +83,7 @@ def _cleans_up() -> None:
     """Removes the files of a commit of which nobody knows whether it was done."""
     original = commit._swap
 
-    def swap(table: Table, change: Change) -> int:
+    def swap(table: Table, change: TableChange) -> int:
         try:
             return original(table, change)
         except SQLAlchemyError:
@@ -94,11 +94,11 @@ def _cleans_up() -> None:
     mock.patch.object(commit, "_swap", swap).start()
 
 
-def _wrong_run(spoil: Callable[[list[Written]], list[Written]]) -> Callable[[], None]:
+def _wrong_run(spoil: Callable[[list[WrittenSlice]], list[WrittenSlice]]) -> Callable[[], None]:
     def apply() -> None:
         original = life.run_here
 
-        def run(log: Log, work: Sequence[Work]) -> list[Written]:
+        def run(log: Log, work: Sequence[Work]) -> list[WrittenSlice]:
             return spoil(original(log, work))
 
         mock.patch.object(life, "run_here", run).start()
@@ -106,12 +106,12 @@ def _wrong_run(spoil: Callable[[list[Written]], list[Written]]) -> Callable[[], 
     return apply
 
 
-def _dropped(written: list[Written]) -> list[Written]:
+def _dropped(written: list[WrittenSlice]) -> list[WrittenSlice]:
     """Forgets what one task has written."""
     return [replace(written[0], files=()), *written[1:]]
 
 
-def _doubled(written: list[Written]) -> list[Written]:
+def _doubled(written: list[WrittenSlice]) -> list[WrittenSlice]:
     """Takes what one task has written twice, as when a second try is counted, too."""
     return [replace(written[0], files=written[0].files * 2), *written[1:]]
 
@@ -130,7 +130,7 @@ def _early_publish() -> None:
     """Tells the log that the tables hold what they are about to."""
     original = Appender._plan
 
-    def plan(self: Appender, source: Source, table: Table, dead: Table) -> list[Slice]:
+    def plan(self: Appender, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
         slices = original(self, source, table, dead)
         if slices:
             self._feed.publish(source, slices[-1].end)
@@ -142,7 +142,7 @@ def _early_publish() -> None:
 def _dead_forgotten() -> None:
     """Goes on beyond the round whose dead letters are there already."""
 
-    def plan(self: Appender, source: Source, table: Table, dead: Table) -> list[Slice]:
+    def plan(self: Appender, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
         begin = commit.next_offsets(table).get(source.place, 0)
         return self._feed.plan(source, begin, None, self._config.slice_bytes)
 

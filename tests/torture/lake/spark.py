@@ -24,8 +24,8 @@ from unittest import mock
 from frazil.disk import RealDisk
 from frazil.errors import FrazilError
 from frazil.lake import Lake
-from frazil.lake.append.log_source import LogFeed
-from frazil.lake.append.slice import Origin, Slice, Source
+from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.slice import Slice, SliceLocation, SourcePartition
 from frazil.log import Log, Record
 from frazil.model import MiB, Rand, SystemClock
 from tests.torture.checker import Verdict
@@ -43,7 +43,7 @@ STEPS = ("worker_killed", "worker_killed_once", "jvm_killed", "jvm_killed_betwee
 class Marked:
     """Records whose first reader is killed, or waits for somebody to be."""
 
-    origin: Origin
+    origin: SliceLocation
     broken: Path
     step: str
 
@@ -144,17 +144,17 @@ def _flush(lake: Lake, job: Job) -> None:
 
 
 def _mark(job: Job) -> None:
-    original = LogFeed.plan
+    original = LogSource.plan
 
     def plan(
-        self: LogFeed, source: Source, begin: int, end: int | None, bytes_max: int
+        self: LogSource, source: SourcePartition, begin: int, end: int | None, bytes_max: int
     ) -> list[Slice]:
         return [
             replace(each, origin=Marked(origin=each.origin, broken=job.broken, step=job.step))
             for each in original(self, source, begin, end, bytes_max)
         ]
 
-    mock.patch.object(LogFeed, "plan", plan).start()
+    mock.patch.object(LogSource, "plan", plan).start()
 
 
 def _await(job: Job) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from random import Random
 
 import frazil
-from frazil.client import Remote
+from frazil.client import Client
 from frazil.errors import FrazilError, Overloaded, TooLarge, Unavailable
 from frazil.model import Signal
 from tests.torture.node.load import ID, ROWS, SERVICE, Ledger
@@ -152,7 +152,7 @@ class Asking:
             except FrazilError as error:
                 self._refused("sql", error, harm)
 
-    def _ask(self, remote: Remote, table: str, name: str, life: int) -> None:
+    def _ask(self, remote: Client, table: str, name: str, life: int) -> None:
         question = QUESTIONS[name]
         if self._whole_life != life and remote.get("/api/v1/status")["hot"]["is_whole"]:
             self._whole_life = max(self._whole_life, life)
@@ -173,7 +173,7 @@ class Asking:
         for floor_of in (-1, life):
             self._raise_floor(floor_of, table, question.about, rows)
 
-    def _ask_snapshot(self, remote: Remote, table: str, chance: Random) -> None:
+    def _ask_snapshot(self, remote: Client, table: str, chance: Random) -> None:
         snapshots = [row[0] for row in remote.sql(SNAPSHOTS.format(table)).fetchall()]
         if not snapshots:
             return

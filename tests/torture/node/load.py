@@ -23,7 +23,7 @@ from frazil.demo import Export, Traffic
 from frazil.errors import Unavailable
 from frazil.ingest.otlp.messages import REQUESTS
 from frazil.model import Signal, SystemClock
-from frazil.otlp_client import Answer, Sender, Target
+from frazil.otlp_client import ExportResult, OtlpClient, OtlpTarget
 from tests.clients.node import Node
 
 SERVICE = "torture"
@@ -176,8 +176,8 @@ class Load:
 
     def _run_demo(self, seed: int) -> None:
         """The demo's own traffic, as `frazil demo` sends it."""
-        target = Target(url=f"http://127.0.0.1:{self._node.http_port}")
-        sender = Sender(target, clock=self._clock, give_up_s=DEMO_PATIENCE_S)
+        target = OtlpTarget(url=f"http://127.0.0.1:{self._node.http_port}")
+        sender = OtlpClient(target, clock=self._clock, give_up_s=DEMO_PATIENCE_S)
         traffic = Traffic(Random(seed), start_ns=self._now_ns(), rate=DEMO_RATE)
         signals = {signal.path.rpartition("/")[2]: signal for signal in Signal}
         try:
@@ -193,7 +193,7 @@ class Load:
         finally:
             sender.close()
 
-    def _send_demo(self, sender: Sender, export: Export) -> Answer:
+    def _send_demo(self, sender: OtlpClient, export: Export) -> ExportResult:
         """Also when the node is away at the very first request, where the demo gives up."""
         for _ in range(DEMO_TRIES_MAX):
             with suppress(Unavailable):

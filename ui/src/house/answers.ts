@@ -20,7 +20,7 @@ export interface Bar {
   count: number;
 }
 
-export interface CatalogShown {
+export interface CatalogInfo {
   name: string;
   namespace: string;
   type: string;
@@ -51,6 +51,13 @@ export interface Covered {
   partition: number;
   begin: number;
   end: number;
+}
+
+export interface Cursor {
+  time_us: number;
+  partition: number;
+  offset: number;
+  row: number;
 }
 
 export interface Dashboard {
@@ -234,7 +241,7 @@ export interface LakeAnswer {
   trouble: string | null;
   spark: string | null;
   flush_age_ms: number | null;
-  catalog: CatalogShown | null;
+  catalog: CatalogInfo | null;
   tables: LakeTable[];
 }
 
@@ -357,7 +364,7 @@ export interface Line {
 }
 
 export interface LogRow {
-  place: Place;
+  place: Cursor;
   cursor: string;
   time: string;
   time_unix_nano: number;
@@ -500,21 +507,6 @@ export interface PanelMetric {
   step?: string;
 }
 
-export interface Part {
-  table: string;
-  hot_rows: number;
-  hot_bytes: number;
-  hot_pieces: number;
-  hot_pieces_all: number;
-  lake_rows: number;
-  lake_bytes: number;
-  lake_files: number;
-  lake_files_all: number;
-  rows_all: number;
-  snapshots: string[];
-  skipped: Record<string, number>;
-}
-
 export interface PartitionStatus {
   partition: number;
   start_offset: number;
@@ -526,13 +518,6 @@ export interface PartitionStatus {
   lake_lag_bytes: number | null;
   log_bytes: number;
   log_segments: number;
-}
-
-export interface Place {
-  time_us: number;
-  partition: number;
-  offset: number;
-  row: number;
 }
 
 export interface QueryAnswer {
@@ -638,7 +623,7 @@ export interface SqlAnswer {
   rows: unknown[][];
   types?: string[] | null;
   is_cut?: boolean | null;
-  parts?: Part[] | null;
+  parts?: TableScan[] | null;
 }
 
 export interface SqlRequest {
@@ -681,6 +666,21 @@ export interface SubscriberStatus {
   topic: string;
   lag_offsets: number;
   in_flight_batches: number;
+}
+
+export interface TableScan {
+  table: string;
+  hot_rows: number;
+  hot_bytes: number;
+  hot_pieces: number;
+  hot_pieces_all: number;
+  lake_rows: number;
+  lake_bytes: number;
+  lake_files: number;
+  lake_files_all: number;
+  rows_all: number;
+  snapshots: string[];
+  skipped: Record<string, number>;
 }
 
 export interface TableStatus {

@@ -16,8 +16,8 @@ from frazil.cli.options import add_json
 from frazil.cli.otlp_target import add_target, target_of
 
 if TYPE_CHECKING:
-    from frazil.cli.terminal.progress import Progress
-    from frazil.demo import Demo, Summary
+    from frazil.cli.terminal.progress import ProgressLine
+    from frazil.demo import Demo, DemoSummary
     from frazil.model import Clock
 
 HELP = "send the telemetry of a small shop to a node"
@@ -50,31 +50,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Send until the time is over or somebody says stop; then say what was acknowledged."""
-    from frazil.cli.terminal.progress import Progress
-    from frazil.demo import Demo, Plan
+    from frazil.cli.terminal.progress import ProgressLine
+    from frazil.demo import Demo, DemoPlan
     from frazil.model import Rand, SystemClock, SystemRand
-    from frazil.otlp_client import Sender
+    from frazil.otlp_client import OtlpClient
 
     clock = SystemClock()
     seed = SystemRand().getrandbits(32) if options.seed is None else options.seed
     backfill = options.backfill
     if backfill is None:
         backfill = BACKFILL_MINUTES if options.count is None else 0.0
-    plan = Plan(
+    plan = DemoPlan(
         rate=options.rate,
         seconds=options.seconds,
         count=options.count,
         backfill_minutes=backfill,
     )
     target = target_of(options)
-    sender = Sender(target, clock=clock)
+    sender = OtlpClient(target, clock=clock)
     demo = Demo(plan, sender, clock=clock, rand=Rand(seed))
     begun_ns = clock.monotonic_ns()
-    with Progress("demo", clock=clock, is_quiet=options.json) as progress:
+    with ProgressLine("demo", clock=clock, is_quiet=options.json) as progress:
         progress.say(f"A shop sends to {target.url} (--seed {seed}). Ctrl-C ends it.")
         try:
             with _stopped_politely(demo):
-                demo.run(Telling(progress, clock))
+                demo.run(DemoProgress(progress, clock))
         finally:
             sender.close()
             progress.close()
@@ -99,15 +99,15 @@ def _stopped_politely(demo: Demo) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class Telling:
+class DemoProgress:
     """Shows a summary as a line, with rates of the last seconds."""
 
-    def __init__(self, progress: Progress, clock: Clock) -> None:
+    def __init__(self, progress: ProgressLine, clock: Clock) -> None:
         self._progress = progress
         self._clock = clock
         self._seen: deque[tuple[int, dict[str, int]]] = deque()
 
-    def __call__(self, summary: Summary) -> None:
+    def __call__(self, summary: DemoSummary) -> None:
         now = {name: tally.acknowledged for name, tally in summary.tallies.items()}
         refused = sum(tally.refused for tally in summary.tallies.values())
         parts = [f"{summary.visits:,} requests", self._rates(now), f"{refused:,} refused"]
@@ -132,7 +132,7 @@ class Telling:
         return ", ".join(rates)
 
 
-def _conclude(summary: Summary, seconds: float, is_json: bool) -> None:
+def _conclude(summary: DemoSummary, seconds: float, is_json: bool) -> None:
     if is_json:
         facts: dict[str, object] = {"requests": summary.visits}
         for name, word in WORDS.items():

@@ -16,7 +16,7 @@ from frazil.errors import Malformed
 
 if TYPE_CHECKING:
     from frazil.model import Clock
-    from frazil.otlp_files import Choice
+    from frazil.otlp_files import ExportFilter
 
 HELP = "write telemetry as lines of OTLP/JSON"
 SIGNALS = ("logs", "traces", "metrics")
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write all rows that were chosen, in the order in which they came in."""
-    from frazil.cli.terminal.progress import Progress
+    from frazil.cli.terminal.progress import ProgressLine
     from frazil.model import SystemClock
     from frazil.otlp_files import export_lines, row_count
 
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         # A bar would be in the way of lines that go to the same terminal.
         is_quiet = options.json or (options.output is None and sys.stdout.isatty())
         progress = stack.enter_context(
-            Progress("export", total=total, unit="rows", clock=clock, is_quiet=is_quiet)
+            ProgressLine("export", total=total, unit="rows", clock=clock, is_quiet=is_quiet)
         )
         for line in export_lines(asked, choice):
             output.write(line.text + b"\n")
@@ -65,12 +65,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _choice(options: argparse.Namespace, clock: Clock) -> Choice:
+def _choice(options: argparse.Namespace, clock: Clock) -> ExportFilter:
     from frazil.cli.times import moment
-    from frazil.otlp_files import Choice
+    from frazil.otlp_files import ExportFilter
 
     signals = SIGNALS if options.trace is None else SIGNALS[:2]
-    return Choice(
+    return ExportFilter(
         since=None if options.since is None else moment(options.since, clock),
         until=None if options.until is None else moment(options.until, clock),
         service=options.service,

@@ -16,7 +16,7 @@ from frazil.cli.options import add_json
 from frazil.cli.otlp_target import add_target, target_of
 
 if TYPE_CHECKING:
-    from frazil.otlp_files import Imported, Outcome, Read
+    from frazil.otlp_files import ImportTotals, LineOutcome, ReadLine
 
 HELP = "send lines of OTLP/JSON to a node"
 FAILED = 1
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Send all lines. 1 when some were wrong, or were not taken."""
-    from frazil.cli.terminal.progress import Progress
+    from frazil.cli.terminal.progress import ProgressLine
     from frazil.model import SystemClock
     from frazil.otlp_files import Importer
 
@@ -40,9 +40,11 @@ def run(options: argparse.Namespace) -> int:
     imported = importer.imported
     total = _total_bytes(options.files)
     files = Files(options.files)
-    with Progress("import", total=total, unit="B", clock=clock, is_quiet=options.json) as progress:
+    with ProgressLine(
+        "import", total=total, unit="B", clock=clock, is_quiet=options.json
+    ) as progress:
 
-        def tell(outcome: Outcome) -> None:
+        def tell(outcome: LineOutcome) -> None:
             if outcome.trouble is not None:
                 progress.wipe()
                 print(f"{outcome.read.place}: {outcome.trouble}", file=sys.stderr)
@@ -64,7 +66,7 @@ class Files:
         self._paths = paths
         self.position = 0
 
-    def lines(self) -> Iterator[Read]:
+    def lines(self) -> Iterator[ReadLine]:
         from frazil.otlp_files import read_lines
 
         before = 0
@@ -75,7 +77,7 @@ class Files:
             before = self.position
 
 
-def _conclude(imported: Imported, is_json: bool) -> None:
+def _conclude(imported: ImportTotals, is_json: bool) -> None:
     if is_json:
         facts = {
             "lines": imported.lines,

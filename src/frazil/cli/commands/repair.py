@@ -15,7 +15,7 @@ from frazil.errors import Malformed
 
 if TYPE_CHECKING:
     from frazil.config import Config
-    from frazil.log import Repaired
+    from frazil.log import RepairReport
 
 HELP = "look for damage in a log, and set damaged bytes aside"
 NOT_DONE = 1
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def is_damaged(done: Repaired) -> bool:
+def is_damaged(done: RepairReport) -> bool:
     """Is there anything to do?"""
     return bool(done.lost or done.files or done.damaged_bytes)
 
@@ -83,7 +83,7 @@ def _places(config: Config, options: argparse.Namespace) -> list[Place]:
 
 def _repair(
     config: Config, place: Place, options: argparse.Namespace, *, is_dry_run: bool
-) -> Repaired:
+) -> RepairReport:
     from frazil.disk import RealDisk
     from frazil.log import repair_partition
     from frazil.model import SystemClock, SystemRand
@@ -99,7 +99,7 @@ def _repair(
     )
 
 
-def _say(found: dict[Place, Repaired], is_json: bool, *, is_done: bool) -> None:
+def _say(found: dict[Place, RepairReport], is_json: bool, *, is_done: bool) -> None:
     for (topic, partition), done in found.items():
         if is_json:
             print(json.dumps(_facts(topic, partition, done, is_done=is_done)))
@@ -121,7 +121,7 @@ def _ranges(lost: Sequence[tuple[int, int]]) -> str:
     return ", ".join(f"{begin} up to {end}" for begin, end in lost)
 
 
-def _facts(topic: str, partition: int, done: Repaired, *, is_done: bool) -> dict[str, Any]:
+def _facts(topic: str, partition: int, done: RepairReport, *, is_done: bool) -> dict[str, Any]:
     return {
         "topic": topic,
         "partition": partition,

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frazil.cli.connection import add_where, opened
-from frazil.cli.terminal.colors import Paint
+from frazil.cli.terminal.colors import Colors
 from frazil.cli.terminal.text_width import terminal_width
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
-    from frazil.client import Remote
+    from frazil.client import Client
     from frazil.embedded import Embedded
 
 HELP = "ask in SQL: one query, or a shell"
@@ -39,10 +39,10 @@ def run(options: argparse.Namespace) -> int:
     """Ask once, or open the shell."""
     how = _format(options)
     if options.sql is None and options.file is None and _is_shell(options):
-        from frazil.cli.shell.shell import Repl
+        from frazil.cli.shell.shell import SqlShell
 
         with opened(options) as node:
-            Repl(node, engine=options.engine, timeout_s=options.timeout).run()
+            SqlShell(node, engine=options.engine, timeout_s=options.timeout).run()
         return 0
     statements = _statements(options)
     if how != "table" and len(statements) != 1:
@@ -98,16 +98,16 @@ def _read(path: str) -> str:
         raise Malformed(f"--file {path} is no text in UTF-8") from None
 
 
-def _ask(node: Embedded | Remote, text: str, how: str, options: argparse.Namespace) -> None:
+def _ask(node: Embedded | Client, text: str, how: str, options: argparse.Namespace) -> None:
     from frazil.cli.terminal.output import write_to_file, write_to_stdout
-    from frazil.cli.views.rows import Looks, pieces_of
+    from frazil.cli.views.rows import TableStyle, pieces_of
     from frazil.model import SystemClock
     from frazil.results import Limits
 
     is_seen = options.output is None and sys.stdout.isatty()
-    looks = Looks(
+    looks = TableStyle(
         columns=terminal_width(sys.stdout) if is_seen else None,
-        paint=Paint(is_on=False) if options.output is not None else Paint.of(sys.stdout),
+        paint=Colors(is_on=False) if options.output is not None else Colors.of(sys.stdout),
         is_expanded=options.expanded or None,
     )
     timeout_ms = None if options.timeout is None else max(1, round(options.timeout * 1000))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.cli.connection import add_where, connected
 from frazil.cli.options import add_json
-from frazil.cli.terminal.colors import RED, Paint
+from frazil.cli.terminal.colors import RED, Colors
 from frazil.cli.terminal.text_width import terminal_width
 from frazil.cli.views.status import screen
 from frazil.errors import Unavailable
 from frazil.model import SystemClock
 
 if TYPE_CHECKING:
-    from frazil.client import Remote
+    from frazil.client import Client
 
 
 HELP = "how a node does: rates, lags, sizes, trouble"
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def ask(node: Remote) -> dict[str, Any]:
+def ask(node: Client) -> dict[str, Any]:
     """The status of a node, and how each room of it is."""
     return {**node.get("/api/v1/status"), **node.get("/api/v1/health")}
 
@@ -57,19 +57,19 @@ def _print(found: dict[str, Any], url: str, options: argparse.Namespace) -> None
     if options.json:
         print(json.dumps(found), flush=True)
         return
-    paint = Paint.of(sys.stdout)
+    paint = Colors.of(sys.stdout)
     for line in screen(found, url, terminal_width(sys.stdout), paint):
         print(line)
 
 
-def _watch(node: Remote, found: dict[str, Any], options: argparse.Namespace) -> None:
+def _watch(node: Client, found: dict[str, Any], options: argparse.Namespace) -> None:
     clock = SystemClock()
     if options.json or not sys.stdout.isatty():
         while True:
             _print(found, node.url, options)
             clock.sleep(WATCH_S)
             found = ask(node)
-    paint = Paint.of(sys.stdout)
+    paint = Colors.of(sys.stdout)
     print(ENTER, end="")
     try:
         trouble = ""

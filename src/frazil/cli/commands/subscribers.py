@@ -10,7 +10,7 @@ from typing import Any
 from frazil.cli.connection import add_where, connected, is_folder
 from frazil.cli.data_folder import confirm, opened_log
 from frazil.cli.options import add_json
-from frazil.cli.terminal.colors import Paint
+from frazil.cli.terminal.colors import Colors
 from frazil.cli.terminal.table import Heading, Row, table_lines
 from frazil.cli.terminal.text_width import terminal_width
 from frazil.errors import Malformed
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         for each in found
     ]
     columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
-    for line in table_lines(headings, rows, columns, Paint.of(sys.stdout)):
+    for line in table_lines(headings, rows, columns, Colors.of(sys.stdout)):
         print(line)
     return 0
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.cli.connection import add_where, connected
 from frazil.cli.options import add_json
-from frazil.cli.terminal.colors import DIM, Paint
+from frazil.cli.terminal.colors import DIM, Colors
 from frazil.cli.terminal.severity import WORDS
 from frazil.cli.terminal.text_width import terminal_width
 from frazil.cli.terminal.units import brief_time
@@ -20,7 +20,7 @@ from frazil.errors import Malformed, Overloaded, Unavailable
 from frazil.model import NS_PER_MS, SystemClock
 
 if TYPE_CHECKING:
-    from frazil.client import Remote
+    from frazil.client import Client
 
 HELP = "show records as they come in"
 HISTORY = 10
@@ -50,19 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Until Ctrl-C. A node that goes away is waited for."""
     node = connected(options)
-    show = Show(options)
+    show = TailOutput(options)
     try:
-        for event in Following(node, options).events():
+        for event in TailStream(node, options).events():
             show.event(event)
     except KeyboardInterrupt:
         return 0  # That is how one leaves.
     return 0
 
 
-class Following:
+class TailStream:
     """The rows of a tail, each once, over as many connections as it takes."""
 
-    def __init__(self, node: Remote, options: argparse.Namespace) -> None:
+    def __init__(self, node: Client, options: argparse.Namespace) -> None:
         self._node = node
         self._options = options
         self._clock = SystemClock()
@@ -143,7 +143,7 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Row]]:
             name, place, data = "row", None, ""
 
 
-def history(node: Remote, options: argparse.Namespace) -> Iterator[Row]:
+def history(node: Client, options: argparse.Namespace) -> Iterator[Row]:
     """The last records that are there already, oldest first."""
     from frazil.query import box_conditions, find_logs, row_conditions
     from frazil.results import json_of
@@ -195,15 +195,15 @@ def place_of(row: Row) -> object:
     return row.get("_log_partition"), row.get("_offset"), row.get("_row")
 
 
-class Show:
+class TailOutput:
     """Writes events down: records on standard output, the rest on standard error."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._is_json = options.json
         self._is_cut = sys.stdout.isatty() and not options.wrap
         self._draw = DRAWN[options.table]
-        self._paint = Paint.of(sys.stdout)
-        self._paint_notes = Paint.of(sys.stderr)
+        self._paint = Colors.of(sys.stdout)
+        self._paint_notes = Colors.of(sys.stderr)
         self._day = brief_time(SystemClock().wall_ms() * NS_PER_MS)[: len("2026-11-16")]
 
     def event(self, event: tuple[str, Row]) -> None:

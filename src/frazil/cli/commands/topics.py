@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from frazil.cli.connection import add_where, connected, is_folder
 from frazil.cli.data_folder import opened_log
 from frazil.cli.options import add_json
-from frazil.cli.terminal.colors import Paint
+from frazil.cli.terminal.colors import Colors
 from frazil.cli.terminal.table import Heading, Row, table_lines
 from frazil.cli.terminal.text_width import terminal_width
 from frazil.cli.terminal.units import bytes_text
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
     rows: list[Row] = list(map(_row, found))
-    for line in table_lines(HEADINGS, rows, columns, Paint.of(sys.stdout)):
+    for line in table_lines(HEADINGS, rows, columns, Colors.of(sys.stdout)):
         print(line)
     return 0
 

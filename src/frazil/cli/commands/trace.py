@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from frazil.cli.connection import add_where, opened
 from frazil.cli.options import add_json
-from frazil.cli.terminal.colors import Paint
+from frazil.cli.terminal.colors import Colors
 from frazil.cli.terminal.table import Heading, Row, table_lines
 from frazil.cli.terminal.text_width import WIDTH_MIN, safe, terminal_width
 from frazil.cli.terminal.units import brief_time, duration_text
@@ -97,7 +97,7 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
         for each in found
     ]
     columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
-    for line in table_lines(headings, rows, columns, Paint.of(sys.stdout)):
+    for line in table_lines(headings, rows, columns, Colors.of(sys.stdout)):
         print(line)
     print("frazil trace ID shows one; the beginning of its id is enough")
 
@@ -125,7 +125,7 @@ def _show(ask: Ask, options: argparse.Namespace) -> None:
         print(json_of(document).decode())
         return
     columns = options.width or terminal_width(sys.stdout)
-    paint = Paint.of(sys.stdout)
+    paint = Colors.of(sys.stdout)
     for line in drawn(trace_id, lines, logs, columns, paint, is_verbose=options.verbose):
         print(line)
     if found.is_cut:

@@ -13,7 +13,7 @@ from typing import Any
 
 from frazil.cli.logging import log_to_stderr
 from frazil.cli.options import add_config, add_data, add_json
-from frazil.cli.views.banner import Greeting
+from frazil.cli.views.banner import Banner
 
 HELP = "run a node: telemetry in, SQL and Iceberg tables out"
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
     from frazil.config import load
     from frazil.model import SystemClock, SystemRand
-    from frazil.node import Ready, log_room
+    from frazil.node import NodeAddresses, log_room
     from frazil.node import run as run_node
     from frazil.self_tracing import own_traces
 
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         logging.getLogger().setLevel(logging.WARNING)
         logging.getLogger("frazil.node").setLevel(logging.INFO)
     clock, rand = SystemClock(), SystemRand()
-    greeting = None if options.json else Greeting(config, sys.stdout, clock)
+    greeting = None if options.json else Banner(config, sys.stdout, clock)
 
     def tell(name: str, facts: Mapping[str, object]) -> None:
         if greeting is not None:
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         if not is_watched:
             log_room(name, facts)
 
-    def say(ready: Ready) -> None:
+    def say(ready: NodeAddresses) -> None:
         if greeting is not None:
             greeting.ready(ready)
             return

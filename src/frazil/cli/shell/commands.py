@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
-    from frazil.cli.shell.shell import Repl
+    from frazil.cli.shell.shell import SqlShell
 
 ROWS_SHOWN = 1000
 """More than anybody reads; whoever wants more says so."""
@@ -30,7 +30,7 @@ ALIASES = {
 """Also without a point, for those who want to leave."""
 
 
-class Leave(Exception):
+class ExitShell(Exception):
     """The user wants to leave the shell."""
 
 
@@ -54,12 +54,12 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class CommandSpec:
     """A command that there is."""
 
     usage: str
     help: str
-    run: Callable[[Repl, str], None]
+    run: Callable[[SqlShell, str], None]
 
 
 def command_of(line: str) -> Command | None:
@@ -74,14 +74,14 @@ def command_of(line: str) -> Command | None:
     return Command(name=name if name in COMMANDS else "unknown", argument=argument.strip() or word)
 
 
-def _tables(repl: Repl, _: str) -> None:
+def _tables(repl: SqlShell, _: str) -> None:
     repl.ask(
         "SELECT table_name AS table, table_type AS kind FROM information_schema.tables "
         "WHERE table_schema = 'public' ORDER BY kind, table"
     )
 
 
-def _schema(repl: Repl, argument: str) -> None:
+def _schema(repl: SqlShell, argument: str) -> None:
     if not argument or argument.startswith((".", "\\")):
         _tables(repl, "")
         return
@@ -89,7 +89,7 @@ def _schema(repl: Repl, argument: str) -> None:
     repl.ask(f'DESCRIBE "{name}"')
 
 
-def _format(repl: Repl, argument: str) -> None:
+def _format(repl: SqlShell, argument: str) -> None:
     if argument not in SHOWN_FORMATS:
         raise Malformed(
             f".format takes one of {', '.join(SHOWN_FORMATS)}; for Arrow and Parquet use "
@@ -98,12 +98,12 @@ def _format(repl: Repl, argument: str) -> None:
     repl.settings.how = argument
 
 
-def _timing(repl: Repl, argument: str) -> None:
+def _timing(repl: SqlShell, argument: str) -> None:
     repl.settings.has_timing = _switch(argument, repl.settings.has_timing, ".timing")
     repl.note(f"timing is {'on' if repl.settings.has_timing else 'off'}")
 
 
-def _expanded(repl: Repl, argument: str) -> None:
+def _expanded(repl: SqlShell, argument: str) -> None:
     settings = repl.settings
     if argument == "auto":
         settings.is_expanded = None
@@ -121,7 +121,7 @@ def _switch(argument: str, before: bool, name: str) -> bool:
     return not before
 
 
-def _limit(repl: Repl, argument: str) -> None:
+def _limit(repl: SqlShell, argument: str) -> None:
     if argument == "off":
         repl.settings.rows_max = None
     elif argument.isdecimal() and int(argument) > 0:
@@ -130,11 +130,11 @@ def _limit(repl: Repl, argument: str) -> None:
         raise Malformed(".limit takes a number of rows above 0, or off")
 
 
-def _quit(_: Repl, __: str) -> None:
-    raise Leave
+def _quit(_: SqlShell, __: str) -> None:
+    raise ExitShell
 
 
-def _help(_: Repl, __: str) -> None:
+def _help(_: SqlShell, __: str) -> None:
     width = max(len(known.usage) for known in COMMANDS.values())
     for known in COMMANDS.values():
         if known.help:
@@ -142,7 +142,7 @@ def _help(_: Repl, __: str) -> None:
     print("\nTab completes; Ctrl-C stops a query or clears what is written; Ctrl-D leaves.")
 
 
-def _unknown(_: Repl, argument: str) -> None:
+def _unknown(_: SqlShell, argument: str) -> None:
     name = argument.split()[0]
     near = difflib.get_close_matches(name.lstrip(".\\"), COMMANDS, n=1)
     raise Malformed(
@@ -151,16 +151,16 @@ def _unknown(_: Repl, argument: str) -> None:
     )
 
 
-COMMANDS: dict[str, Known] = {
-    "tables": Known(usage=".tables", help=r"which tables there are (\dt)", run=_tables),
-    "schema": Known(usage=".schema TABLE", help=r"the columns of a table (\d)", run=_schema),
-    "format": Known(usage=".format FORMAT", help="table, json or csv", run=_format),
-    "expanded": Known(
+COMMANDS: dict[str, CommandSpec] = {
+    "tables": CommandSpec(usage=".tables", help=r"which tables there are (\dt)", run=_tables),
+    "schema": CommandSpec(usage=".schema TABLE", help=r"the columns of a table (\d)", run=_schema),
+    "format": CommandSpec(usage=".format FORMAT", help="table, json or csv", run=_format),
+    "expanded": CommandSpec(
         usage=".expanded [on|off|auto]", help=r"a line for each column (\x)", run=_expanded
     ),
-    "limit": Known(usage=".limit N|off", help=f"rows to show ({ROWS_SHOWN})", run=_limit),
-    "timing": Known(usage=".timing [on|off]", help="how long a query took", run=_timing),
-    "help": Known(usage=".help", help="this", run=_help),
-    "quit": Known(usage=".quit", help=r"leave (\q, Ctrl-D)", run=_quit),
-    "unknown": Known(usage="", help="", run=_unknown),
+    "limit": CommandSpec(usage=".limit N|off", help=f"rows to show ({ROWS_SHOWN})", run=_limit),
+    "timing": CommandSpec(usage=".timing [on|off]", help="how long a query took", run=_timing),
+    "help": CommandSpec(usage=".help", help="this", run=_help),
+    "quit": CommandSpec(usage=".quit", help=r"leave (\q, Ctrl-D)", run=_quit),
+    "unknown": CommandSpec(usage="", help="", run=_unknown),
 }

@@ -34,7 +34,7 @@ _AFTER_FORMAT = re.compile(r"^\s*\.format\s+\w*$", re.IGNORECASE)
 _TELEMETRY = ("logs", "spans", "metrics")
 
 
-class Words:
+class Completer:
     """Looks words up once, in a thread, so that nobody waits for the first prompt."""
 
     def __init__(self, ask: Ask) -> None:

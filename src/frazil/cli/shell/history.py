@@ -17,7 +17,7 @@ DELIMITERS = " \t\n;,()=<>!+-*/%|&[]'\""
 """What ends a word. A point does not: `.tables` is one, and so is a name behind its table."""
 
 
-class History:
+class LineHistory:
     """The lines of a terminal: those of before, and completion of the one being written."""
 
     @staticmethod

@@ -7,29 +7,29 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from frazil.cli.shell.commands import COMMANDS, Leave, Settings, command_of
-from frazil.cli.shell.completer import Words
-from frazil.cli.shell.history import History
-from frazil.cli.terminal.colors import DIM, RED, Paint
+from frazil.cli.shell.commands import COMMANDS, ExitShell, Settings, command_of
+from frazil.cli.shell.completer import Completer
+from frazil.cli.shell.history import LineHistory
+from frazil.cli.terminal.colors import DIM, RED, Colors
 from frazil.cli.terminal.text_width import safe, terminal_width
-from frazil.cli.views.rows import Looks, pieces_of
+from frazil.cli.views.rows import TableStyle, pieces_of
 from frazil.errors import FrazilError
 from frazil.model import SystemClock
 from frazil.results import Limits, is_blank, split_statements
 
 if TYPE_CHECKING:
-    from frazil.client import Remote
+    from frazil.client import Client
     from frazil.embedded import Embedded
 
 PROMPT, GOES_ON = "frazil> ", "   ...> "
 
 
-class Repl:
+class SqlShell:
     """Reads, asks, shows. Owned by the main thread, which Ctrl-C interrupts."""
 
     def __init__(
         self,
-        node: Embedded | Remote,
+        node: Embedded | Client,
         *,
         engine: Literal["spark"] | None,
         timeout_s: float | None,
@@ -38,7 +38,7 @@ class Repl:
         self._node = node
         self._engine = engine
         self._timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
-        self._paint = Paint.of(sys.stdout)
+        self._paint = Colors.of(sys.stdout)
         self._clock = SystemClock()
         self._waiting = ""
         """What was written of a statement that has not ended."""
@@ -46,8 +46,8 @@ class Repl:
     def run(self) -> None:
         """Until .quit or Ctrl-D."""
         self.note("Statements end with ;  .help says what else there is, Tab completes.")
-        words = Words(self._node.ask)
-        with History.open(words.complete):
+        words = Completer(self._node.ask)
+        with LineHistory.open(words.complete):
             words.start()
             while True:
                 try:
@@ -55,7 +55,7 @@ class Repl:
                     if line is None:
                         return
                     self._take(line)
-                except Leave:
+                except ExitShell:
                     return
                 except KeyboardInterrupt:
                     self._waiting = ""
@@ -79,13 +79,13 @@ class Repl:
                 return
             command = command_of(line)
             if command is not None:
-                History.remember(line)
+                LineHistory.remember(line)
                 self._guarded(partial(COMMANDS[command.name].run, self, command.argument))
                 return
         self._waiting += line + "\n"
         statements, rest = split_statements(self._waiting)
         if statements:
-            History.remember(self._waiting[: len(self._waiting) - len(rest)])
+            LineHistory.remember(self._waiting[: len(self._waiting) - len(rest)])
         self._waiting = "" if is_blank(rest) else rest.lstrip()
         for statement in statements:
             if not self._guarded(partial(self.ask, statement)):
@@ -105,7 +105,7 @@ class Repl:
         """Run a statement and show its rows."""
         begun_ns = self._clock.monotonic_ns()
         settings = self.settings
-        looks = Looks(
+        looks = TableStyle(
             columns=terminal_width(sys.stdout) if sys.stdout.isatty() else None,
             paint=self._paint,
             is_expanded=settings.is_expanded,

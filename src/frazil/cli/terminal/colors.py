@@ -13,13 +13,13 @@ SERVICES = ("36", "32", "33", "35", "34", "96", "92", "95", "94")
 
 
 @dataclass(frozen=True, slots=True)
-class Paint:
+class Colors:
     """Colours text, or leaves it as it is. Colours take no columns: pad first, then paint."""
 
     is_on: bool
 
     @classmethod
-    def of(cls, stream: TextIO) -> Paint:
+    def of(cls, stream: TextIO) -> Colors:
         """On for a terminal, unless NO_COLOR is set or it is a dumb one."""
         return cls(
             stream.isatty()

@@ -1,4 +1,4 @@
-"""Progress: how far long work has come, on standard error.
+"""ProgressLine: how far long work has come, on standard error.
 
 On a terminal it is one line that is drawn again and again: a bar, the rate, and how long it will
 still take. Elsewhere it is a plain line every few seconds. Quiet, it says nothing at all.
@@ -24,7 +24,7 @@ PREFIXES = ("", "k", "M", "G", "T")
 THOUSAND = 1000
 
 
-class Progress:
+class ProgressLine:
     """What one piece of work says about itself. Owned by one thread."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Progress:
         except OSError:
             return WIDTH_DEFAULT
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.cli.terminal.colors import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
+from frazil.cli.terminal.colors import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Colors
 from frazil.cli.terminal.text_width import safe, shortened
 
 WORDS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
@@ -20,7 +20,7 @@ def severity_word(number: int, text: str | None) -> str:
     return shortened(safe(text), WORD_COLUMNS) if text else "-"
 
 
-def paint_severity(text: str, number: int, paint: Paint) -> str:
+def paint_severity(text: str, number: int, paint: Colors) -> str:
     """A text in the colour of a severity."""
     place = (number - 1) // PER_WORD
     return paint(text, *COLOURS[place]) if 0 <= place < len(COLOURS) else text

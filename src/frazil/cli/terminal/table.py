@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from frazil.cli.terminal.colors import BOLD, DIM, Paint
+from frazil.cli.terminal.colors import BOLD, DIM, Colors
 from frazil.cli.terminal.text_width import ELLIPSIS, padded, safe, shortened, width
 
 NULL = "NULL"
@@ -24,7 +24,7 @@ ROOM_MIN = 2
 LABEL_MAX = 40
 """Of a name in front of a value, when rows are shown one below the other."""
 
-PLAIN = Paint(is_on=False)
+PLAIN = Colors(is_on=False)
 
 Row = Sequence[str | None]
 
@@ -45,7 +45,7 @@ class Table:
     places: Sequence[int]
     """Which cells of a row are drawn."""
     widths: Sequence[int]
-    paint: Paint = PLAIN
+    paint: Colors = PLAIN
     is_elastic: bool = False
     """Is a cell that is wider than its column written in full?"""
     left_out: int = 0
@@ -57,7 +57,7 @@ class Table:
         headings: Sequence[Heading],
         rows: Sequence[Row],
         columns: int | None,
-        paint: Paint = PLAIN,
+        paint: Colors = PLAIN,
     ) -> Table:
         """A table for these rows and some that are alike, in so many columns; None is any."""
         wanted = [max(1, width(safe(heading.name))) for heading in headings]
@@ -160,7 +160,7 @@ def table_lines(
     headings: Sequence[Heading],
     rows: Sequence[Row],
     columns: int | None = None,
-    paint: Paint = PLAIN,
+    paint: Colors = PLAIN,
 ) -> Iterator[str]:
     """A whole table, line by line."""
     table = Table.fitting(headings, rows, columns, paint)
@@ -174,7 +174,7 @@ def record_lines(
     headings: Sequence[Heading],
     row: Row,
     columns: int | None = None,
-    paint: Paint = PLAIN,
+    paint: Colors = PLAIN,
 ) -> Iterator[str]:
     """One row with a line for each column. A long value goes on below itself."""
     labels = [safe(heading.name) for heading in headings]

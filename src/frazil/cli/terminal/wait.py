@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from frazil.cli.terminal.progress import Progress
+from frazil.cli.terminal.progress import ProgressLine
 from frazil.cli.terminal.units import age_text, bytes_text
 from frazil.errors import FrazilError
 from frazil.model import NS_PER_MS, Clock, SystemClock
 
 if TYPE_CHECKING:
-    from frazil.client import Remote
+    from frazil.client import Client
 
 LOOK_S = 0.5
 """Between two looks at how far it is."""
@@ -27,7 +27,7 @@ def waited(what: str, work: Callable[[], T], look: Look | None, *, is_quiet: boo
     how long it has taken; nothing is when `is_quiet`."""
     clock = SystemClock()
     is_over = threading.Event()
-    with Progress(what, clock=clock, is_quiet=is_quiet) as progress:
+    with ProgressLine(what, clock=clock, is_quiet=is_quiet) as progress:
         telling = threading.Thread(
             target=_tell, args=(progress, look, clock, is_over), name="frazil-waiting", daemon=True
         )
@@ -39,7 +39,9 @@ def waited(what: str, work: Callable[[], T], look: Look | None, *, is_quiet: boo
             telling.join()
 
 
-def _tell(progress: Progress, look: Look | None, clock: Clock, is_over: threading.Event) -> None:
+def _tell(
+    progress: ProgressLine, look: Look | None, clock: Clock, is_over: threading.Event
+) -> None:
     begun_ns = clock.monotonic_ns()
     while not is_over.wait(LOOK_S):
         said = ""
@@ -50,7 +52,7 @@ def _tell(progress: Progress, look: Look | None, clock: Clock, is_over: threadin
         progress.update(0, "  ".join(filter(None, (age_text(seconds), said))))
 
 
-def lake_lag(node: Remote) -> Look:
+def lake_lag(node: Client) -> Look:
     """Says what a node has still to bring into tables, and how its Spark is."""
 
     def look() -> str:

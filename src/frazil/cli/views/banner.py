@@ -1,4 +1,4 @@
-"""Greeting: what `frazil up` tells a human: a line per thing that is ready, and what to do now."""
+"""Banner: what `frazil up` tells a human: a line per thing that is ready, and what to do now."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from frazil.cli.terminal.colors import BOLD, DIM, GREEN, YELLOW, Paint
-from frazil.cli.terminal.progress import Progress
+from frazil.cli.terminal.colors import BOLD, DIM, GREEN, YELLOW, Colors
+from frazil.cli.terminal.progress import ProgressLine
 from frazil.model import GiB, MiB
 from frazil.version import __version__
 
 if TYPE_CHECKING:
     from frazil.config import Config
     from frazil.model import Clock
-    from frazil.node import Ready
+    from frazil.node import NodeAddresses
 
 NS_PER_S = 1_000_000_000
 LOOK_S = 0.5
@@ -27,20 +27,20 @@ OTLP_PORT, API_PORT = 4318, 4320
 LINE_WIDTH = 92
 
 
-class Greeting:
+class Banner:
     """Owned by the command. `room` may be called from any thread; a line is written at once. While
     a room takes long to open, as a log does that has much to recover, a terminal shows that."""
 
     def __init__(self, config: Config, out: TextIO, clock: Clock) -> None:
         self._config = config
         self._out = out
-        self._paint = Paint.of(out)
+        self._paint = Colors.of(out)
         self._clock = clock
         self._lock = threading.Lock()
         self._opening = "log"
         self._since_ns = clock.monotonic_ns()
         self._is_up = threading.Event()
-        self._waiting = Progress("  …", clock=clock, is_quiet=not out.isatty(), stream=out)
+        self._waiting = ProgressLine("  …", clock=clock, is_quiet=not out.isatty(), stream=out)
         threading.Thread(target=self._wait, name="frazil-greeting", daemon=True).start()
         tls = config.ingest.tls_certificate_file is not None
         self._scheme = "https" if tls else "http"
@@ -65,7 +65,7 @@ class Greeting:
         took = self._paint(f"{took_ms / 1000:.1f} s" if took_ms >= 1000 else f"{took_ms} ms", DIM)
         self._say(f"  {mark} {shown:<{NAME_WIDTH}} {text:<{LINE_WIDTH}} {took}")
 
-    def ready(self, ready: Ready) -> None:
+    def ready(self, ready: NodeAddresses) -> None:
         """It accepts requests: where, and what can be done with it now."""
         self._is_up.set()
         config = self._config
@@ -124,7 +124,7 @@ class Greeting:
         host = self._config.ingest.host
         return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
-    def _tries(self, ready: Ready) -> str:
+    def _tries(self, ready: NodeAddresses) -> str:
         """Commands to begin with, as they have to be for these ports."""
         sends = "" if ready.http_port == OTLP_PORT else f" --endpoint {self._url(ready.http_port)}"
         asks = ""

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from frazil.cli.terminal.cells import headings_of, rows_of
-from frazil.cli.terminal.colors import Paint
+from frazil.cli.terminal.colors import Colors
 from frazil.cli.terminal.table import PLAIN, Row, Table, record_lines
 from frazil.errors import TooLarge
 from frazil.model import NS_PER_MS, Clock
@@ -28,12 +28,12 @@ PIECE_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
+class TableStyle:
     """How a table is drawn."""
 
     columns: int | None = None
     """Of the terminal; None is as wide as the rows are."""
-    paint: Paint = PLAIN
+    paint: Colors = PLAIN
     is_expanded: bool | None = None
     """A line for each column? None: when there are few rows, and columns for which there is no
     room beside each other."""
@@ -41,7 +41,7 @@ class Looks:
 
 
 def pieces_of(
-    result: Result, how: str, looks: Looks, clock: Clock, begun_ns: int
+    result: Result, how: str, looks: TableStyle, clock: Clock, begun_ns: int
 ) -> Iterator[bytes]:
     """All rows in one of the formats. `TooLarge`, behind the rows, when there were more than the
     limit allows and the format has no place to say so."""
@@ -52,7 +52,7 @@ def pieces_of(
     yield from WRITERS[how](result)
 
 
-def _table(result: Result, looks: Looks, clock: Clock, begun_ns: int) -> Iterator[str]:
+def _table(result: Result, looks: TableStyle, clock: Clock, begun_ns: int) -> Iterator[str]:
     headings = headings_of(result.schema)
     rows = (row for batch in result for row in rows_of(batch))
     first: list[Row] = list(islice(rows, MEASURED_ROWS))

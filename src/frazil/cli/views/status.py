@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from frazil.cli.terminal.colors import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from frazil.cli.terminal.colors import BOLD, DIM, GREEN, RED, YELLOW, Colors
 from frazil.cli.terminal.table import Heading, Row, table_lines
 from frazil.cli.terminal.text_width import safe, shortened
 from frazil.cli.terminal.units import age_text, bytes_text, count_text
@@ -21,7 +21,7 @@ HOT = "hot_"
 Found = Mapping[str, Any]
 
 
-def screen(found: Found, url: str, columns: int, paint: Paint) -> Iterator[str]:
+def screen(found: Found, url: str, columns: int, paint: Colors) -> Iterator[str]:
     """All there is to see, line by line."""
     yield from _title(found, url, columns, paint)
     yield ""
@@ -32,7 +32,7 @@ def screen(found: Found, url: str, columns: int, paint: Paint) -> Iterator[str]:
     yield from _trouble(found["checks"], columns, paint)
 
 
-def _title(found: Found, url: str, columns: int, paint: Paint) -> Iterator[str]:
+def _title(found: Found, url: str, columns: int, paint: Colors) -> Iterator[str]:
     ready = paint("ready", GREEN) if found["is_ready"] else paint("not ready", RED, BOLD)
     ingest = found["ingest"]
     since = age_text(found["uptime_s"])
@@ -94,7 +94,7 @@ def _lag(parts: Sequence[Found], name: str, size: str | None = None) -> str:
     return f"{text}, {bytes_text(sum(part[size] or 0 for part in parts))}"
 
 
-def _sizes(found: Found, columns: int, paint: Paint) -> Iterator[str]:
+def _sizes(found: Found, columns: int, paint: Colors) -> Iterator[str]:
     log, hot = found["log"], found["hot"]
     yield _size("log", log["used_bytes"], log["bytes_max"], columns, paint)
     if log["syncing"] is not None:
@@ -114,7 +114,7 @@ def _took(latency: Found | None) -> str:
     return "-" if latency is None else f"{latency['p50_ms']:.3g} to {latency['p99_ms']:.3g} ms"
 
 
-def _size(name: str, used: int, cap: int, columns: int, paint: Paint) -> str:
+def _size(name: str, used: int, cap: int, columns: int, paint: Colors) -> str:
     share = min(1.0, used / cap) if cap else 0.0
     filled = max(round(share * BAR_COLUMNS), 1 if used else 0)
     colour = RED if share >= FULL else YELLOW if share >= TIGHT else GREEN
@@ -123,7 +123,7 @@ def _size(name: str, used: int, cap: int, columns: int, paint: Paint) -> str:
     return f"{name:11} {bar} {shortened(text, max(1, columns - BAR_COLUMNS - 13))}"
 
 
-def _lake(lake: Found | None, columns: int, paint: Paint) -> Iterator[str]:
+def _lake(lake: Found | None, columns: int, paint: Colors) -> Iterator[str]:
     if lake is None:
         yield paint("lake        off, or not installed", DIM)
         return
@@ -158,7 +158,7 @@ def _doing(doing: Found | None) -> str:
     return f"; {doing['work']}: {doing['step']}{table}{size}, for {age_text(doing['age_s'])}"
 
 
-def _subscribers(subscribers: Sequence[Found], columns: int, paint: Paint) -> Iterator[str]:
+def _subscribers(subscribers: Sequence[Found], columns: int, paint: Colors) -> Iterator[str]:
     """Those that are behind; the others are only counted. The hot tier's own are in the table."""
     subscribers = [each for each in subscribers if not each["subscriber"].startswith(HOT)]
     behind = [each for each in subscribers if each["lag_offsets"]]
@@ -174,7 +174,7 @@ def _subscribers(subscribers: Sequence[Found], columns: int, paint: Paint) -> It
         )
 
 
-def _trouble(checks: Sequence[Found], columns: int, paint: Paint) -> Iterator[str]:
+def _trouble(checks: Sequence[Found], columns: int, paint: Colors) -> Iterator[str]:
     """What is wrong, and below it what to do."""
     for check in checks:
         if check["state"] == "ok":

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frazil.cli.terminal.cells import text_of
-from frazil.cli.terminal.colors import DIM, GREEN, RED, Paint
+from frazil.cli.terminal.colors import DIM, GREEN, RED, Colors
 from frazil.cli.terminal.severity import WORD_COLUMNS, paint_severity, severity_word
 from frazil.cli.terminal.text_width import padded, safe, shortened, width
 from frazil.cli.terminal.units import brief_time, duration_text
@@ -20,7 +20,7 @@ Part = tuple[str, tuple[str, ...]]
 """Safe text, and its colours."""
 
 
-def log_line(row: Mapping[str, Any], columns: int | None, paint: Paint) -> str:
+def log_line(row: Mapping[str, Any], columns: int | None, paint: Colors) -> str:
     """Time, severity, service, body, then attributes."""
     number = row.get("severity_number") or 0
     word = severity_word(number, row.get("severity_text"))
@@ -30,7 +30,7 @@ def log_line(row: Mapping[str, Any], columns: int | None, paint: Paint) -> str:
     return _line(row, front, WORD_COLUMNS, rest, columns, paint)
 
 
-def span_line(row: Mapping[str, Any], columns: int | None, paint: Paint) -> str:
+def span_line(row: Mapping[str, Any], columns: int | None, paint: Colors) -> str:
     """Time, whether it failed, service, name, duration, then attributes."""
     is_error = row.get("status_code") == "ERROR"
     front = paint("✗", RED) if is_error else paint("✓", GREEN)
@@ -47,7 +47,7 @@ def _line(
     front_columns: int,
     parts: Sequence[Part],
     columns: int | None,
-    paint: Paint,
+    paint: Colors,
 ) -> str:
     time = brief_time(row.get("time_unix_nano") or row.get("observed_time_unix_nano") or 0)
     time = time[TIME_BEGIN:]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frazil.cli.terminal.cells import text_of
-from frazil.cli.terminal.colors import BOLD, DIM, RED, Paint
+from frazil.cli.terminal.colors import BOLD, DIM, RED, Colors
 from frazil.cli.terminal.severity import paint_severity, severity_word
 from frazil.cli.terminal.text_width import padded, safe, shortened, width
 from frazil.cli.terminal.units import brief_time, duration_text
@@ -29,7 +29,7 @@ def drawn(
     lines: Sequence[Line],
     logs: Sequence[LogRow],
     columns: int,
-    paint: Paint,
+    paint: Colors,
     *,
     is_verbose: bool,
 ) -> Iterator[str]:
@@ -66,7 +66,7 @@ def drawn(
 
 
 def _head(
-    trace_id: str, lines: Sequence[Line], begin: int, total: int, columns: int, paint: Paint
+    trace_id: str, lines: Sequence[Line], begin: int, total: int, columns: int, paint: Colors
 ) -> Iterator[str]:
     root = lines[0].span
     errors = sum(map(_is_error, lines))
@@ -122,7 +122,7 @@ def _belows(trees: Sequence[str]) -> Iterator[str]:
         yield below + ("│" if has_child else " ")
 
 
-def _label(tree: str, line: Line, columns: int, paint: Paint) -> str:
+def _label(tree: str, line: Line, columns: int, paint: Colors) -> str:
     """Tree, service and name in exactly so many columns."""
     service = safe(line.span["service_name"])
     whole = padded(f"{tree}{service} {safe(line.span['name'])}", columns)
@@ -212,7 +212,7 @@ def _by_span(lines: Sequence[Line], logs: Sequence[LogRow]) -> dict[str | None, 
     return found
 
 
-def _log(row: LogRow, begin: int, front: str, columns: int, paint: Paint) -> str:
+def _log(row: LogRow, begin: int, front: str, columns: int, paint: Colors) -> str:
     word = severity_word(row.severity_number, row.severity_text)
     body = safe(row.body or row.event_name or "")
     start = f"{front}{_after(row.time_unix_nano, begin)} "

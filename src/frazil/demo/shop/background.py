@@ -6,9 +6,17 @@ from collections.abc import Iterator
 
 from frazil.demo.services import CART, CATALOGUE, Fleet, Pod
 from frazil.demo.shop.exceptions import OUT_OF_MEMORY
-from frazil.demo.telemetry.instruments import CARTS_OPEN, CPU, MEMORY, Measured, Metric
+from frazil.demo.telemetry.instruments import CARTS_OPEN, CPU, MEMORY, Instrument, Measured
 from frazil.demo.telemetry.points import Measurement
-from frazil.demo.telemetry.request_trace import DEBUG, FATAL, INFO, NS_PER_S, WARN, Row, log_record
+from frazil.demo.telemetry.request_trace import (
+    DEBUG,
+    FATAL,
+    INFO,
+    NS_PER_S,
+    WARN,
+    EmittedRow,
+    log_record,
+)
 from frazil.model import NS_PER_MS, MiB, Rand
 
 CPU_PER_REQUEST_S = 0.004
@@ -17,7 +25,7 @@ EXPIRED_SHARE = 0.3
 NO_SPAN = b""
 
 
-def started(pod: Pod) -> list[Row]:
+def started(pod: Pod) -> list[EmittedRow]:
     """What a pod says when it starts."""
     version = ".".join(map(str, pod.version))
     lines: list[tuple[int, int, str | dict[str, str | int]]] = [
@@ -26,21 +34,23 @@ def started(pod: Pod) -> list[Row]:
         (350, INFO, f"listening on 0.0.0.0:{pod.service.port}"),
     ]
     return [
-        Row(pod, log_record(pod.started_ns + ms * NS_PER_MS, severity, body, {}))
+        EmittedRow(pod, log_record(pod.started_ns + ms * NS_PER_MS, severity, body, {}))
         for ms, severity, body in lines
     ]
 
 
-def stopped(pod: Pod, at_ns: int) -> list[Row]:
-    return [Row(pod, log_record(at_ns, INFO, "SIGTERM: finishing what is in hand", {}))]
+def stopped(pod: Pod, at_ns: int) -> list[EmittedRow]:
+    return [EmittedRow(pod, log_record(at_ns, INFO, "SIGTERM: finishing what is in hand", {}))]
 
 
-def crashed(pod: Pod, at_ns: int) -> list[Row]:
+def crashed(pod: Pod, at_ns: int) -> list[EmittedRow]:
     facts = {"exception.type": "MemoryError", "exception.stacktrace": OUT_OF_MEMORY}
-    return [Row(pod, log_record(at_ns, FATAL, f"out of memory\n{OUT_OF_MEMORY}", facts))]
+    return [EmittedRow(pod, log_record(at_ns, FATAL, f"out of memory\n{OUT_OF_MEMORY}", facts))]
 
 
-def each_minute(fleet: Fleet, rand: Rand, at_ns: int, carts_open: int) -> tuple[list[Row], int]:
+def each_minute(
+    fleet: Fleet, rand: Rand, at_ns: int, carts_open: int
+) -> tuple[list[EmittedRow], int]:
     """Timed work. What it says, and how many carts were given up."""
     expired = int(carts_open * EXPIRED_SHARE)
     facts: dict[str, str | int] = {"job": "expire-carts", "expired": expired}
@@ -52,9 +62,9 @@ def each_minute(fleet: Fleet, rand: Rand, at_ns: int, carts_open: int) -> tuple[
     }
     free = rand.randrange(8, 30)
     rows = [
-        Row(fleet.of(CART)[0], log_record(at_ns, INFO, f"{expired} carts expired", facts)),
-        Row(fleet.of(CATALOGUE)[0], log_record(at_ns + NS_PER_S, INFO, reindexed, {})),
-        Row(
+        EmittedRow(fleet.of(CART)[0], log_record(at_ns, INFO, f"{expired} carts expired", facts)),
+        EmittedRow(fleet.of(CATALOGUE)[0], log_record(at_ns + NS_PER_S, INFO, reindexed, {})),
+        EmittedRow(
             fleet.of(CATALOGUE)[-1],
             log_record(at_ns, WARN, f"disk of the search index: {free} % left", {"free": free}),
         ),
@@ -78,6 +88,6 @@ def carts_given_up(fleet: Fleet, at_ns: int, count: int) -> Measured:
     return measured(fleet.of(CART)[0], CARTS_OPEN, at_ns, -count)
 
 
-def measured(pod: Pod, metric: Metric, at_ns: int, value: float) -> Measured:
+def measured(pod: Pod, metric: Instrument, at_ns: int, value: float) -> Measured:
     """A measurement outside of any span."""
     return Measured(pod, metric, (), Measurement(value, at_ns, NO_SPAN, NO_SPAN))

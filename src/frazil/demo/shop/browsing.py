@@ -32,8 +32,8 @@ from frazil.demo.telemetry.request_trace import (
     INTERNAL,
     TRACE,
     WARN,
-    Span,
-    Trip,
+    OpenSpan,
+    RequestTrace,
 )
 
 TEMPLATE_ERROR_SHARE = 0.004
@@ -46,7 +46,7 @@ CART_GET = query(REDIS, "HGETALL", "cart", "HGETALL ?")
 # Recommendation, which talks too much.
 
 
-def _recommend(trip: Trip, span: Span, at_ns: int) -> Done:
+def _recommend(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     model = trip.begin(span.pod, "rank candidates", INTERNAL, at_ns, span)
     candidate_count = trip.rand.randrange(2, 5)
     for _ in range(candidate_count):
@@ -68,7 +68,7 @@ RECOMMEND = Method(
 # Cart.
 
 
-def _add_item(trip: Trip, span: Span, at_ns: int) -> Done:
+def _add_item(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns = ask_database(trip, span, CART_ADD, at_ns, 0.7)
     if trip.chance(0.5):
         trip.measure(CARTS_OPEN, span, at_ns, 1)
@@ -76,7 +76,7 @@ def _add_item(trip: Trip, span: Span, at_ns: int) -> Done:
     return at_ns, OK
 
 
-def _get_cart(trip: Trip, span: Span, at_ns: int) -> Done:
+def _get_cart(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     return ask_database(trip, span, CART_GET, at_ns, 0.8), OK
 
 
@@ -87,24 +87,24 @@ GET_CART = Method(service=CART, rpc="shop.Cart", name="GetCart", handle=_get_car
 # Gateway.
 
 
-def _api_home(trip: Trip, span: Span, at_ns: int) -> Done:
+def _api_home(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns, status = call_http(trip, span, LIST, "/products", at_ns, tries=2)
     at_ns, _ = call_rpc(trip, span, RECOMMEND, at_ns)
     return at_ns, status
 
 
-def _api_product(trip: Trip, span: Span, at_ns: int) -> Done:
+def _api_product(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns, status = call_http(trip, span, ONE, f"/products/{_product(trip)}", at_ns, tries=2)
     if status < FAILED:
         at_ns, _ = call_rpc(trip, span, RECOMMEND, at_ns)
     return at_ns, status
 
 
-def _api_search(trip: Trip, span: Span, at_ns: int) -> Done:
+def _api_search(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     return call_http(trip, span, SEARCH, "/search", at_ns)
 
 
-def _api_add(trip: Trip, span: Span, at_ns: int) -> Done:
+def _api_add(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns, status = call_http(trip, span, CHECK_STOCK, f"/stock/{_product(trip)}", at_ns)
     if status != FOUND:
         return at_ns, status
@@ -121,7 +121,7 @@ API_ADD = Route(service=GATEWAY, method="POST", route="/api/cart/items", handle=
 # Storefront.
 
 
-def _page(trip: Trip, span: Span, at_ns: int, api: Route, path: str) -> Done:
+def _page(trip: RequestTrace, span: OpenSpan, at_ns: int, api: Route, path: str) -> Done:
     """Ask the gateway, then make a page of the answer."""
     at_ns, status = call_http(trip, span, api, path, trip.after(at_ns, span.pod, 0.8))
     if status >= FAILED:
@@ -139,23 +139,23 @@ def _page(trip: Trip, span: Span, at_ns: int, api: Route, path: str) -> Done:
     return at_ns, status
 
 
-def _home(trip: Trip, span: Span, at_ns: int) -> Done:
+def _home(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     return _page(trip, span, at_ns, API_HOME, "/api/home")
 
 
-def _product_page(trip: Trip, span: Span, at_ns: int) -> Done:
+def _product_page(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     return _page(trip, span, at_ns, API_PRODUCT, f"/api/products/{_product(trip)}")
 
 
-def _search_page(trip: Trip, span: Span, at_ns: int) -> Done:
+def _search_page(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     return _page(trip, span, at_ns, API_SEARCH, "/api/search")
 
 
-def _add_page(trip: Trip, span: Span, at_ns: int) -> Done:
+def _add_page(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     return _page(trip, span, at_ns, API_ADD, "/api/cart/items")
 
 
-def _nothing(trip: Trip, span: Span, at_ns: int) -> Done:
+def _nothing(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     trip.log(span, at_ns, WARN, "no such page")
     return trip.after(at_ns, span.pod, 0.4), NOT_FOUND
 
@@ -167,5 +167,5 @@ ADD_PAGE = Route(service=STOREFRONT, method="POST", route="/cart", handle=_add_p
 NO_PAGE = Route(service=STOREFRONT, method="GET", route="/*", handle=_nothing)
 
 
-def _product(trip: Trip) -> str:
+def _product(trip: RequestTrace) -> str:
     return f"sku-{trip.rand.randrange(PRODUCT_COUNT):04d}"

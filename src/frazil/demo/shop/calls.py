@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from frazil.demo import protobuf
-from frazil.demo.services import GATEWAY, Service
+from frazil.demo.services import GATEWAY, ShopService
 from frazil.demo.telemetry.instruments import DB_DURATION, HTTP_DURATION, RPC_DURATION
 from frazil.demo.telemetry.request_trace import (
     ATTRIBUTES,
@@ -19,8 +19,8 @@ from frazil.demo.telemetry.request_trace import (
     NS_PER_S,
     SERVER,
     Facts,
-    Span,
-    Trip,
+    OpenSpan,
+    RequestTrace,
 )
 from frazil.model import NS_PER_MS
 
@@ -32,7 +32,7 @@ NETWORK_MS = 0.4
 
 Done = tuple[int, int]
 """When it was done, and with which status: of HTTP, or of gRPC."""
-Handle = Callable[[Trip, Span, int], Done]
+Handle = Callable[[RequestTrace, OpenSpan, int], Done]
 """What a service does: from a server's span and a time on."""
 
 
@@ -40,7 +40,7 @@ Handle = Callable[[Trip, Span, int], Done]
 class Route:
     """One thing that a service does over HTTP."""
 
-    service: Service
+    service: ShopService
     method: str
     route: str
     handle: Handle
@@ -51,7 +51,7 @@ class Route:
 class Method:
     """One thing that a service does over gRPC."""
 
-    service: Service
+    service: ShopService
     rpc: str
     name: str
     handle: Handle
@@ -59,7 +59,7 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Query:
+class DatabaseQuery:
     """One thing that is asked of a database."""
 
     system: str
@@ -71,7 +71,12 @@ class Query:
 
 
 def serve_http(
-    trip: Trip, route: Route, path: str, at_ns: int, caller: Span | None = None, **more: str
+    trip: RequestTrace,
+    route: Route,
+    path: str,
+    at_ns: int,
+    caller: OpenSpan | None = None,
+    **more: str,
 ) -> Done:
     """Do it, in a pod of the service."""
     pod = trip.fleet.pick(route.service)
@@ -99,7 +104,7 @@ def serve_http(
 
 
 def call_http(
-    trip: Trip, caller: Span, route: Route, path: str, at_ns: int, tries: int = 1
+    trip: RequestTrace, caller: OpenSpan, route: Route, path: str, at_ns: int, tries: int = 1
 ) -> Done:
     """Ask another service, and wait no longer than the route allows."""
     service = route.service
@@ -121,7 +126,13 @@ def call_http(
 
 
 def call_outside(
-    trip: Trip, caller: Span, url: str, host: str, at_ns: int, done: Done, timeout_ms: int
+    trip: RequestTrace,
+    caller: OpenSpan,
+    url: str,
+    host: str,
+    at_ns: int,
+    done: Done,
+    timeout_ms: int,
 ) -> Done:
     """Ask somebody who sends us no spans."""
     span = trip.begin(caller.pod, "POST", CLIENT, at_ns, caller)
@@ -131,7 +142,7 @@ def call_outside(
 
 
 def _end_http(
-    trip: Trip, span: Span, at_ns: int, end_ns: int, status: int, timeout_ms: int
+    trip: RequestTrace, span: OpenSpan, at_ns: int, end_ns: int, status: int, timeout_ms: int
 ) -> Done:
     latest_ns = at_ns + timeout_ms * NS_PER_MS
     if end_ns > latest_ns:
@@ -147,7 +158,9 @@ def _end_http(
     return end_ns, status
 
 
-def call_rpc(trip: Trip, caller: Span, method: Method, at_ns: int, tries: int = 1) -> Done:
+def call_rpc(
+    trip: RequestTrace, caller: OpenSpan, method: Method, at_ns: int, tries: int = 1
+) -> Done:
     """Ask another service by gRPC; again, if it is not there or does not answer."""
     for attempt in range(tries):
         end_ns, code = _call_rpc(trip, caller, method, at_ns)
@@ -160,7 +173,7 @@ def call_rpc(trip: Trip, caller: Span, method: Method, at_ns: int, tries: int = 
     return end_ns, code
 
 
-def _call_rpc(trip: Trip, caller: Span, method: Method, at_ns: int) -> Done:
+def _call_rpc(trip: RequestTrace, caller: OpenSpan, method: Method, at_ns: int) -> Done:
     service, name = method.service, f"{method.rpc}/{method.name}"
     span = trip.begin(caller.pod, name, CLIENT, at_ns, caller)
     span.parts.append(_rpc_client(method))
@@ -192,7 +205,12 @@ def _call_rpc(trip: Trip, caller: Span, method: Method, at_ns: int) -> Done:
 
 
 def ask_database(
-    trip: Trip, caller: Span, query: Query, at_ns: int, median_ms: float, **more: int
+    trip: RequestTrace,
+    caller: OpenSpan,
+    query: DatabaseQuery,
+    at_ns: int,
+    median_ms: float,
+    **more: int,
 ) -> int:
     """Ask a database. Returns when it has answered."""
     span = trip.begin(caller.pod, f"{query.operation} {query.collection}", CLIENT, at_ns, caller)
@@ -210,7 +228,7 @@ def ask_database(
     return end_ns
 
 
-def raise_in(span: Span, at_ns: int, kind: str, message: str, trace: str) -> None:
+def raise_in(span: OpenSpan, at_ns: int, kind: str, message: str, trace: str) -> None:
     """Record an exception."""
     facts = {"exception.type": kind, "exception.message": message, "exception.stacktrace": trace}
     span.happen("exception", at_ns, facts)
@@ -249,7 +267,7 @@ def _rpc_server(method: Method) -> bytes:
 
 
 @cache
-def _database(query: Query) -> bytes:
+def _database(query: DatabaseQuery) -> bytes:
     return _said(
         {
             # Both names, as while the semantic conventions change: many dashboards know the first.

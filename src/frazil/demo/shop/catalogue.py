@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from frazil.demo.services import CATALOGUE
-from frazil.demo.shop.calls import Done, Query, Route, ask_database
-from frazil.demo.telemetry.request_trace import DEBUG, INFO, NS_PER_S, WARN, Facts, Span, Trip
+from frazil.demo.shop.calls import DatabaseQuery, Done, Route, ask_database
+from frazil.demo.telemetry.request_trace import (
+    DEBUG,
+    INFO,
+    NS_PER_S,
+    WARN,
+    Facts,
+    OpenSpan,
+    RequestTrace,
+)
 
 PRODUCT_COUNT = 400
 WORDS = ("lamp", "chair", "red shoes", "kettle", "rain coat", "desk", "tea", "notebook")
@@ -19,9 +27,11 @@ POSTGRES = ("postgresql", "postgres.shop", 5432)
 REDIS = ("redis", "redis.shop", 6379)
 
 
-def query(server: tuple[str, str, int], operation: str, collection: str, text: str) -> Query:
+def query(
+    server: tuple[str, str, int], operation: str, collection: str, text: str
+) -> DatabaseQuery:
     system, host, port = server
-    return Query(
+    return DatabaseQuery(
         system=system,
         server=host,
         port=port,
@@ -48,13 +58,13 @@ STOCK = query(POSTGRES, "SELECT", "stock", "SELECT amount FROM stock WHERE produ
 CACHED_PRODUCT = query(REDIS, "GET", "product", "GET ?")
 
 
-def _list_products(trip: Trip, span: Span, at_ns: int) -> Done:
+def _list_products(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns = trip.after(at_ns, span.pod, 1.0)
     at_ns = ask_database(trip, span, LIST_PRODUCTS, at_ns, 4.0, returned_rows=24)
     return trip.after(at_ns, span.pod, 1.0), FOUND
 
 
-def _one_product(trip: Trip, span: Span, at_ns: int) -> Done:
+def _one_product(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns = ask_database(trip, span, CACHED_PRODUCT, at_ns, 0.6)
     share = COLD_HIT_SHARE if trip.scene.is_cache_cold else CACHE_HIT_SHARE
     is_hit = trip.chance(share)
@@ -65,7 +75,7 @@ def _one_product(trip: Trip, span: Span, at_ns: int) -> Done:
     return trip.after(at_ns, span.pod, 0.8), FOUND
 
 
-def _search(trip: Trip, span: Span, at_ns: int) -> Done:
+def _search(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     is_slow = trip.chance(NO_INDEX_SHARE)
     word = trip.rand.choice(WORDS)
     begun_ns = at_ns
@@ -85,7 +95,7 @@ def _search(trip: Trip, span: Span, at_ns: int) -> Done:
     return trip.after(at_ns, span.pod, 1.2), FOUND
 
 
-def _stock(trip: Trip, span: Span, at_ns: int) -> Done:
+def _stock(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns = ask_database(trip, span, STOCK, at_ns, 2.0, returned_rows=1)
     if trip.chance(OUT_OF_STOCK_SHARE):
         trip.log(span, at_ns, WARN, "out of stock", {"product.stock": 0})

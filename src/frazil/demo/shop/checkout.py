@@ -31,8 +31,8 @@ from frazil.demo.telemetry.request_trace import (
     NS_PER_S,
     WARN,
     Facts,
-    Span,
-    Trip,
+    OpenSpan,
+    RequestTrace,
 )
 
 DECLINED = 402
@@ -53,7 +53,7 @@ SAVE_ORDER = query(
 # Payment.
 
 
-def _charge(trip: Trip, span: Span, at_ns: int) -> Done:
+def _charge(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     card = trip.rand.choice(CARDS)
     span.say({"shop.payment.method": card})
     share = SLOW_SHARE if trip.scene.is_payment_slow else USUALLY_SLOW_SHARE
@@ -92,7 +92,7 @@ CHARGE = Method(
 # Shipping.
 
 
-def _quote(trip: Trip, span: Span, at_ns: int) -> Done:
+def _quote(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns = trip.after(at_ns, span.pod, 6.0)
     if trip.chance(BAD_ADDRESS_SHARE):
         kind, message, trace = ADDRESS_ERROR
@@ -108,7 +108,7 @@ QUOTE = Route(service=SHIPPING, method="POST", route="/quotes", handle=_quote)
 # Checkout.
 
 
-def _place_order(trip: Trip, span: Span, at_ns: int) -> Done:
+def _place_order(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns, _ = call_rpc(trip, span, GET_CART, trip.after(at_ns, span.pod, 1.0))
     sku = f"sku-{trip.rand.randrange(PRODUCT_COUNT):04d}"
     at_ns, stock = call_http(trip, span, CHECK_STOCK, f"/stock/{sku}", at_ns)
@@ -126,7 +126,7 @@ def _place_order(trip: Trip, span: Span, at_ns: int) -> Done:
     return _complete(trip, span, at_ns, total), CREATED
 
 
-def _price(trip: Trip, span: Span, at_ns: int) -> Done:
+def _price(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     """What the order costs: vouchers, and the way to the customer."""
     pricing = trip.begin(span.pod, "price order", INTERNAL, at_ns, span)
     at_ns, status = trip.after(at_ns, span.pod, 2.0), FOUND
@@ -144,7 +144,7 @@ def _price(trip: Trip, span: Span, at_ns: int) -> Done:
     return at_ns, status
 
 
-def _complete(trip: Trip, span: Span, at_ns: int, total: float) -> int:
+def _complete(trip: RequestTrace, span: OpenSpan, at_ns: int, total: float) -> int:
     """All is well: keep the order, count it, tell others."""
     at_ns = ask_database(trip, span, SAVE_ORDER, at_ns, 5.0)
     order = f"order-{trip.rand.getrandbits(40):010x}"
@@ -175,14 +175,14 @@ PLACE_ORDER = Route(
 # Gateway and storefront.
 
 
-def _api_order(trip: Trip, span: Span, at_ns: int) -> Done:
+def _api_order(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     return call_http(trip, span, PLACE_ORDER, "/orders", at_ns)
 
 
 API_ORDER = Route(service=GATEWAY, method="POST", route="/api/orders", handle=_api_order)
 
 
-def _order(trip: Trip, span: Span, at_ns: int) -> Done:
+def _order(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns, status = call_http(trip, span, API_ORDER, "/api/orders", at_ns)
     if status >= FAILED:
         trip.log(span, at_ns, ERROR, f"checkout failed with {status}", {"http.status": status})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from frazil.demo.incidents import Scene
+from frazil.demo.incidents import ShopState
 from frazil.demo.services import Fleet
 from frazil.demo.shop.browsing import ADD_PAGE, HOME, NO_PAGE, PRODUCT_PAGE, SEARCH_PAGE
 from frazil.demo.shop.calls import Route, serve_http
 from frazil.demo.shop.catalogue import PRODUCT_COUNT
 from frazil.demo.shop.checkout import ORDER_PAGE
-from frazil.demo.telemetry.request_trace import Trip
+from frazil.demo.telemetry.request_trace import RequestTrace
 from frazil.model import Rand
 
 PAGES: tuple[tuple[Route, float], ...] = (
@@ -32,9 +32,9 @@ BROWSERS = (
 BAD_PATHS = ("/wp-login.php", "/.env", "/admin.php", "/favicon-old.ico")
 
 
-def visit(fleet: Fleet, scene: Scene, rand: Rand, at_ns: int) -> Trip:
+def visit(fleet: Fleet, scene: ShopState, rand: Rand, at_ns: int) -> RequestTrace:
     """One customer asks for one page."""
-    trip = Trip(fleet, scene, rand, at_ns)
+    trip = RequestTrace(fleet, scene, rand, at_ns)
     page = rand.choices(ROUTES, cum_weights=SHARES)[0]
     path = page.route
     if page is NO_PAGE:

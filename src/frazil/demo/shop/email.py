@@ -12,8 +12,8 @@ from frazil.demo.telemetry.request_trace import (
     PRODUCER,
     WARN,
     Facts,
-    Span,
-    Trip,
+    OpenSpan,
+    RequestTrace,
 )
 
 TOPIC, BROKER, MAIL_SERVER = "orders", "kafka.shop", "smtp.shop"
@@ -27,7 +27,7 @@ MESSAGING: Facts = {
 }
 
 
-def announce(trip: Trip, caller: Span, order: str, at_ns: int) -> int:
+def announce(trip: RequestTrace, caller: OpenSpan, order: str, at_ns: int) -> int:
     """Put a message into the queue. Returns when it is there; the mail follows on its own."""
     span = trip.begin(caller.pod, f"send {TOPIC}", PRODUCER, at_ns, caller)
     partition = trip.rand.randrange(4)
@@ -48,11 +48,11 @@ def announce(trip: Trip, caller: Span, order: str, at_ns: int) -> int:
     return end_ns
 
 
-def _mail(trip: Trip, message: Span, order: str, sent_ns: int) -> Trip:
+def _mail(trip: RequestTrace, message: OpenSpan, order: str, sent_ns: int) -> RequestTrace:
     """The mailer takes the message: a trace of its own, linked to the one that sent it."""
     mailer = trip.fleet.of(MAILER)[0]
     mailer.served_count += 1
-    later = Trip(trip.fleet, trip.scene, trip.rand, sent_ns, is_later=True)
+    later = RequestTrace(trip.fleet, trip.scene, trip.rand, sent_ns, is_later=True)
     at_ns = later.after(sent_ns, mailer, POLL_MS) + int(trip.scene.mail_away_s * NS_PER_S)
     span = later.begin(mailer, f"process {TOPIC}", CONSUMER, at_ns)
     span.say(MESSAGING)

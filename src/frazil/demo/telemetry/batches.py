@@ -1,4 +1,4 @@
-"""Outbox: what is to be sent, by signal and pod, until it is made a request."""
+"""BatchBuilder: what is to be sent, by signal and pod, until it is made a request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from frazil.demo import protobuf
 from frazil.demo.services import Pod
-from frazil.demo.telemetry.request_trace import Row
+from frazil.demo.telemetry.request_trace import EmittedRow
 
 BYTES_MAX = 1 << 20
 """Of one request, about: large enough to be worth its way, small enough for any node."""
@@ -23,7 +23,7 @@ class Export:
     record_count: int
 
 
-class Outbox:
+class BatchBuilder:
     """Rows of one signal, not sent yet. Owned by the traffic."""
 
     def __init__(self, signal: str) -> None:
@@ -32,7 +32,7 @@ class Outbox:
         self._bytes = 0
         self._count = 0
 
-    def put(self, rows: Iterable[Row]) -> None:
+    def put(self, rows: Iterable[EmittedRow]) -> None:
         for pod, content in rows:
             self.put_one(pod, content, 1)
 

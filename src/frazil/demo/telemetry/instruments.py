@@ -9,15 +9,15 @@ from typing import NamedTuple
 from frazil.demo import protobuf
 from frazil.demo.services import Pod
 from frazil.demo.telemetry.points import (
-    AmountSum,
-    DeltaSum,
-    Exponential,
-    Gauge,
-    Histogram,
+    AmountSeries,
+    CounterSeries,
+    DeltaCounterSeries,
+    ExponentialSeries,
+    GaugeSeries,
+    HistogramSeries,
     Measurement,
-    Series,
-    Summary,
-    WholeSum,
+    PointSeries,
+    SummarySeries,
 )
 
 DELTA, CUMULATIVE = protobuf.whole(2, 1), protobuf.whole(2, 2)
@@ -27,13 +27,13 @@ Labels = tuple[tuple[str, str | bool | int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Metric:
+class Instrument:
     """One instrument."""
 
     name: str
     unit: str
     description: str
-    series: Callable[[], Series]
+    series: Callable[[], PointSeries]
     number: int
     """The field of a Metric that holds its points."""
     ending: bytes
@@ -43,20 +43,22 @@ class Metric:
     is_delta: bool = False
 
 
-def _histogram(name: str, description: str) -> Metric:
-    return Metric(
+def _histogram(name: str, description: str) -> Instrument:
+    return Instrument(
         name=name,
         unit="s",
         description=description,
-        series=Histogram,
+        series=HistogramSeries,
         number=9,
         ending=CUMULATIVE,
         attributes=9,
     )
 
 
-def _sum(name: str, unit: str, description: str, series: type[Series], ending: bytes) -> Metric:
-    return Metric(
+def _sum(
+    name: str, unit: str, description: str, series: type[PointSeries], ending: bytes
+) -> Instrument:
+    return Instrument(
         name=name,
         unit=unit,
         description=description,
@@ -64,16 +66,16 @@ def _sum(name: str, unit: str, description: str, series: type[Series], ending: b
         number=7,
         ending=ending,
         attributes=7,
-        is_delta=series is DeltaSum,
+        is_delta=series is DeltaCounterSeries,
     )
 
 
-def _gauge(name: str, unit: str, description: str) -> Metric:
-    return Metric(
+def _gauge(name: str, unit: str, description: str) -> Instrument:
+    return Instrument(
         name=name,
         unit=unit,
         description=description,
-        series=Gauge,
+        series=GaugeSeries,
         number=5,
         ending=b"",
         attributes=7,
@@ -82,30 +84,34 @@ def _gauge(name: str, unit: str, description: str) -> Metric:
 
 HTTP_DURATION = _histogram("http.server.request.duration", "Duration of HTTP server requests.")
 RPC_DURATION = _histogram("rpc.server.call.duration", "Duration of inbound calls.")
-DB_DURATION = Metric(
+DB_DURATION = Instrument(
     name="db.client.operation.duration",
     unit="s",
     description="Duration of database client operations.",
-    series=Exponential,
+    series=ExponentialSeries,
     number=10,
     ending=CUMULATIVE,
     attributes=1,
 )
-PROVIDER_LATENCY = Metric(
+PROVIDER_LATENCY = Instrument(
     name="payment_provider_latency_seconds",
     unit="s",
     description="Calls of the payment provider, as a Prometheus client sees them.",
-    series=Summary,
+    series=SummarySeries,
     number=11,
     ending=b"",
     attributes=7,
 )
 RISING = CUMULATIVE + MONOTONIC
-ORDERS = _sum("shop.orders", "{order}", "Orders placed.", WholeSum, RISING)
-REVENUE = _sum("shop.revenue", "EUR", "What orders are worth.", AmountSum, RISING)
-MAILS = _sum("shop.mails.sent", "{mail}", "Mails sent.", DeltaSum, DELTA + MONOTONIC)
-CARTS_OPEN = _sum("shop.carts.open", "{cart}", "Carts with something in.", WholeSum, CUMULATIVE)
-QUEUE_LENGTH = _sum("shop.mail.queue.length", "{message}", "Mails to send.", WholeSum, CUMULATIVE)
+ORDERS = _sum("shop.orders", "{order}", "Orders placed.", CounterSeries, RISING)
+REVENUE = _sum("shop.revenue", "EUR", "What orders are worth.", AmountSeries, RISING)
+MAILS = _sum("shop.mails.sent", "{mail}", "Mails sent.", DeltaCounterSeries, DELTA + MONOTONIC)
+CARTS_OPEN = _sum(
+    "shop.carts.open", "{cart}", "Carts with something in.", CounterSeries, CUMULATIVE
+)
+QUEUE_LENGTH = _sum(
+    "shop.mail.queue.length", "{message}", "Mails to send.", CounterSeries, CUMULATIVE
+)
 CPU = _gauge("process.cpu.utilization", "1", "Share of a core in use.")
 MEMORY = _gauge("process.memory.usage", "By", "Memory in use.")
 
@@ -114,16 +120,16 @@ class Measured(NamedTuple):
     """A measurement, and which series it belongs to."""
 
     pod: Pod
-    metric: Metric
+    metric: Instrument
     labels: Labels
     measurement: Measurement
 
 
-class Measures:
+class InstrumentSet:
     """All series of all pods. Owned by the traffic."""
 
     def __init__(self) -> None:
-        self._series: dict[Pod, dict[tuple[Metric, Labels], Series]] = {}
+        self._series: dict[Pod, dict[tuple[Instrument, Labels], PointSeries]] = {}
         self._collected_ns: dict[Pod, int] = {}
 
     def add(self, measured: Measured) -> None:
@@ -137,7 +143,7 @@ class Measures:
     def collect(self, at_ns: int) -> Iterator[tuple[Pod, bytes, int]]:
         """The metrics of each pod as a field of its scope, and how many points they have."""
         for pod, of_pod in self._series.items():
-            points: dict[Metric, list[bytes]] = {}
+            points: dict[Instrument, list[bytes]] = {}
             begin_ns = self._collected_ns.get(pod, pod.started_ns)
             for (metric, labels), series in of_pod.items():
                 start_ns = begin_ns if metric.is_delta else pod.started_ns
@@ -157,7 +163,7 @@ class Measures:
         self._collected_ns.pop(pod, None)
 
 
-def _metric(metric: Metric, points: list[bytes]) -> bytes:
+def _metric(metric: Instrument, points: list[bytes]) -> bytes:
     content = (
         protobuf.text(1, metric.name)
         + protobuf.text(2, metric.description)

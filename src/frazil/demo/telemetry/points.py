@@ -1,4 +1,4 @@
-"""Series: what one instrument of one pod knows, and how it becomes a data point of OTLP."""
+"""PointSeries: what one instrument of one pod knows, and how it becomes a data point of OTLP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Measurement(NamedTuple):
         return protobuf.field(number, content)
 
 
-class Series(Protocol):
+class PointSeries(Protocol):
     """Takes measurements, and gives a data point: its fields but for attributes and start."""
 
     def add(self, measured: Measurement) -> None:
@@ -45,7 +45,7 @@ class Series(Protocol):
         """All that was taken in, or since the last point if there only differences are told."""
 
 
-class Histogram:
+class HistogramSeries:
     """Fixed buckets. The newest measurement of each bucket is its exemplar, until the point."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Histogram:
         )
 
 
-class Exponential:
+class ExponentialSeries:
     """Buckets that grow. The newest measurement is the exemplar."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class Exponential:
         )
 
 
-class WholeSum:
+class CounterSeries:
     """Counts things."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class WholeSum:
         return protobuf.fixed64(3, at_ns) + protobuf.fixed64(6, self._value)
 
 
-class DeltaSum(WholeSum):
+class DeltaCounterSeries(CounterSeries):
     """Counts things since the last point."""
 
     def point(self, at_ns: int) -> bytes:
@@ -145,7 +145,7 @@ class DeltaSum(WholeSum):
         return found
 
 
-class AmountSum:
+class AmountSeries:
     """Adds amounts. The newest one is the exemplar."""
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class AmountSum:
         return protobuf.fixed64(3, at_ns) + protobuf.double(4, round(self._value, 2)) + exemplar
 
 
-class Gauge:
+class GaugeSeries:
     """The last value."""
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class Gauge:
         return protobuf.fixed64(3, at_ns) + protobuf.double(4, self._value)
 
 
-class Summary:
+class SummarySeries:
     """Count, sum, and quantiles of the newest values, as Prometheus' clients have them."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Trip: all that one customer's request leaves behind, in all services it passes through.
+"""RequestTrace: all that one customer's request leaves behind, in all services it passes through.
 
 It is worked out at once, and shown when it has ended: spans, log records and measurements come
 from the same few calls, so they agree.
@@ -13,9 +13,9 @@ from functools import cache
 from typing import NamedTuple
 
 from frazil.demo import protobuf
-from frazil.demo.incidents import Scene
+from frazil.demo.incidents import ShopState
 from frazil.demo.services import Fleet, Pod
-from frazil.demo.telemetry.instruments import Labels, Measured, Metric
+from frazil.demo.telemetry.instruments import Instrument, Labels, Measured
 from frazil.demo.telemetry.points import Measurement
 from frazil.model import NS_PER_MS, Rand
 
@@ -44,7 +44,7 @@ pack_times = struct.Struct("<BQBQ").pack
 Facts = Mapping[str, str | bool | int | float]
 
 
-class Row(NamedTuple):
+class EmittedRow(NamedTuple):
     """A span or a log record as a field of its scope, and whose it is."""
 
     pod: Pod
@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Span:
+class OpenSpan:
     """A span that has not ended."""
 
     pod: Pod
@@ -75,26 +75,26 @@ class Span:
     def fail(self, message: str) -> None:
         self.parts.append(protobuf.field(15, protobuf.text(2, message) + ERROR_STATUS))
 
-    def link(self, other: Span, facts: Facts) -> None:
+    def link(self, other: OpenSpan, facts: Facts) -> None:
         content = protobuf.field(1, other.trace_id) + protobuf.field(2, other.span_id)
         content += protobuf.attributes(4, facts) + LINK_FLAGS
         self.parts.append(protobuf.field(13, content))
 
 
-class Trip:
+class RequestTrace:
     """Spans, log records and measurements of one request. Owned by the traffic."""
 
     def __init__(
-        self, fleet: Fleet, scene: Scene, rand: Rand, start_ns: int, *, is_later: bool = False
+        self, fleet: Fleet, scene: ShopState, rand: Rand, start_ns: int, *, is_later: bool = False
     ) -> None:
         self.fleet = fleet
         self.scene = scene
         self.rand = rand
         self.end_ns = start_ns
-        self.spans: list[Row] = []
-        self.logs: list[Row] = []
+        self.spans: list[EmittedRow] = []
+        self.logs: list[EmittedRow] = []
         self.measured: list[Measured] = []
-        self.later: list[Trip] = []
+        self.later: list[RequestTrace] = []
         """What follows from this, as mails, and ends at its own time."""
         self.is_later = is_later
 
@@ -104,8 +104,8 @@ class Trip:
         name: str,
         kind: int,
         at_ns: int,
-        parent: Span | None = None,
-    ) -> Span:
+        parent: OpenSpan | None = None,
+    ) -> OpenSpan:
         """Begin a span; without a parent, also a trace."""
         rand, span_id = self.rand, self.rand.randbytes(8)
         is_remote = parent is not None and parent.pod is not pod
@@ -123,17 +123,17 @@ class Trip:
                 _head(name, kind),
                 flags,
             )
-        return Span(pod=pod, trace_id=trace_id, span_id=span_id, begin=begin, start_ns=at_ns)
+        return OpenSpan(pod=pod, trace_id=trace_id, span_id=span_id, begin=begin, start_ns=at_ns)
 
-    def end(self, span: Span, at_ns: int) -> None:
+    def end(self, span: OpenSpan, at_ns: int) -> None:
         content = span.begin + pack_times(0x39, span.start_ns, 0x41, at_ns) + b"".join(span.parts)
-        self.spans.append(Row(span.pod, protobuf.field(2, content)))
+        self.spans.append(EmittedRow(span.pod, protobuf.field(2, content)))
         if at_ns > self.end_ns:
             self.end_ns = at_ns
 
     def log(
         self,
-        span: Span,
+        span: OpenSpan,
         at_ns: int,
         severity: int,
         body: protobuf.Value,
@@ -141,18 +141,20 @@ class Trip:
     ) -> None:
         """Write a log record inside a span."""
         place = b"%b\x4a\x10%b\x52\x08%b" % (LOG_FLAGS, span.trace_id, span.span_id)
-        self.logs.append(Row(span.pod, log_record(at_ns, severity, body, facts or {}, place)))
+        self.logs.append(
+            EmittedRow(span.pod, log_record(at_ns, severity, body, facts or {}, place))
+        )
 
     def measure(
-        self, metric: Metric, span: Span, at_ns: int, value: float, labels: Labels = ()
+        self, metric: Instrument, span: OpenSpan, at_ns: int, value: float, labels: Labels = ()
     ) -> None:
         self.measure_in(span.pod, metric, span, at_ns, value, labels)
 
     def measure_in(
         self,
         pod: Pod,
-        metric: Metric,
-        span: Span,
+        metric: Instrument,
+        span: OpenSpan,
         at_ns: int,
         value: float,
         labels: Labels = (),

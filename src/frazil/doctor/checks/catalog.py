@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from frazil.doctor.checks.spark import has_lake
-from frazil.doctor.context import Case
+from frazil.doctor.context import CheckContext
 from frazil.doctor.finding import Finding, do, failure, run_as_root, well
 from frazil.errors import FrazilError
 from frazil.lake import catalog_path, catalog_properties, open_catalog
@@ -24,7 +24,7 @@ ANSWER_S = 5.0
 """A server that takes longer than this is not one to commit to every minute."""
 
 
-def check_catalog(case: Case) -> Iterator[Finding]:
+def check_catalog(case: CheckContext) -> Iterator[Finding]:
     """An SQLite file is read; a server is asked."""
     if not has_lake(case):
         return
@@ -103,7 +103,7 @@ def _warehouse(uri: str) -> Iterator[Finding]:
         yield failure("warehouse", f"{folder} cannot be written by this user", fix)
 
 
-def _server(case: Case, uri: str) -> Finding:
+def _server(case: CheckContext, uri: str) -> Finding:
     """Ask once with little patience; then as a node does."""
     fix = do(f"start the catalog at {uri}, or name another in lake.catalog")
     try:
@@ -116,7 +116,7 @@ def _server(case: Case, uri: str) -> Finding:
     return _opened(case)
 
 
-def _opened(case: Case) -> Finding:
+def _opened(case: CheckContext) -> Finding:
     config = case.config.lake
     try:
         with closing(open_catalog(config, case.data)) as catalog:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from frazil.doctor.checks.processes import find_program
-from frazil.doctor.context import Case
+from frazil.doctor.context import CheckContext
 from frazil.doctor.finding import Finding, Fix, do, failure, note, run_as_root, well
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ STATUS_POSITION = 40
 UNSYNCHRONISED = 0x40
 
 
-def check_clock(case: Case) -> Iterator[Finding]:
+def check_clock(case: CheckContext) -> Iterator[Finding]:
     """Not before this program was made, nor before the newest file; and does it follow others?"""
     now_ms = case.clock.wall_ms()
     now = datetime.fromtimestamp(now_ms / 1000, UTC)

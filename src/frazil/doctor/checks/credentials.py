@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from frazil.doctor.context import Case
+from frazil.doctor.context import CheckContext
 from frazil.doctor.finding import (
     Finding,
     do,
@@ -22,7 +22,7 @@ from frazil.doctor.finding import (
     well,
 )
 from frazil.errors import Malformed
-from frazil.httpd import Access
+from frazil.httpd import Auth
 from frazil.ingest import is_loopback
 
 SOON_DAYS = 14
@@ -34,7 +34,7 @@ OTHERS = 0o007
 SECRETS = ("tls_key_file", "token_file")
 
 
-def check_access(case: Case) -> Iterator[Finding]:
+def check_access(case: CheckContext) -> Iterator[Finding]:
     """Files that can be read, fit each other and are valid; secrets that others cannot read."""
     ingest = case.config.ingest
     named = {
@@ -74,10 +74,10 @@ def _unreadable(name: str, path: Path) -> Iterator[Finding]:
         yield failure("access", f"{name} is {path}, which this user cannot read", fix)
 
 
-def _contents(case: Case) -> Iterator[Finding]:
+def _contents(case: CheckContext) -> Iterator[Finding]:
     ingest = case.config.ingest
     try:
-        Access.load(ingest)
+        Auth.load(ingest)
     except Malformed as error:
         yield failure("access", str(error), do(f"replace the file, or name another: {error}"))
         return
@@ -88,7 +88,7 @@ def _contents(case: Case) -> Iterator[Finding]:
         yield well("access", f"tokens of {ingest.token_file}, in clear text")
 
 
-def _validity(case: Case, certificate: str, key: str) -> Finding:
+def _validity(case: CheckContext, certificate: str, key: str) -> Finding:
     try:
         ends = _shown(certificate, key)
     except ssl.SSLCertVerificationError as error:

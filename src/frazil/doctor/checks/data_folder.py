@@ -11,7 +11,7 @@ from pathlib import Path
 
 from frazil.disk import RealDisk
 from frazil.doctor.checks.mounts import LAYERED, MEMORY, Mount, lasting_folder, mount_of
-from frazil.doctor.context import Case, holder_of, size_text
+from frazil.doctor.context import CheckContext, holder_of, size_text
 from frazil.doctor.finding import (
     Finding,
     Fix,
@@ -39,7 +39,7 @@ SPARE = 0.05
 """Of a disk: to be full is trouble before it is full."""
 
 
-def check_folder(case: Case) -> Iterator[Finding]:
+def check_folder(case: CheckContext) -> Iterator[Finding]:
     """Is it there, ours, writable, and on a disk that keeps what it is given?"""
     place, data = case.existing, case.data
     mount = mount_of(place)
@@ -68,7 +68,7 @@ def check_folder(case: Case) -> Iterator[Finding]:
     yield _lasting(mount)
 
 
-def _not_writable(case: Case) -> Iterator[Path]:
+def _not_writable(case: CheckContext) -> Iterator[Path]:
     """Folders that a node writes into and cannot."""
     for path in (case.existing, *(case.data / name for name in (LOCK_NAME, "log", "hot", "lake"))):
         if path.exists() and not os.access(path, _wanted(path), effective_ids=True):
@@ -99,7 +99,7 @@ def _elsewhere(data: Path | None) -> Fix:
     return set_to("data", str(folder), f"--data {shlex.quote(str(folder))}")
 
 
-def check_space(case: Case) -> Iterator[Finding]:
+def check_space(case: CheckContext) -> Iterator[Finding]:
     """Room for what the settings allow log and hot tier to take, and for the names of files."""
     disk = RealDisk(case.existing)
     point = mount_of(case.existing).point
@@ -116,7 +116,7 @@ def check_space(case: Case) -> Iterator[Finding]:
         yield failure("disk files", f"{files} more files can be made on {point}", fix)
 
 
-def _caps(case: Case, free: int) -> Iterator[Finding]:
+def _caps(case: CheckContext, free: int) -> Iterator[Finding]:
     """Each cap beside its share of what there is."""
     caps = {"log": case.config.log.disk_bytes_max, "hot": case.config.hot.disk_bytes_max}
     if not case.config.hot.enabled:
@@ -147,7 +147,7 @@ def _size_of(folder: Path) -> int:
     return total
 
 
-def check_sync(case: Case) -> Iterator[Finding]:
+def check_sync(case: CheckContext) -> Iterator[Finding]:
     """Every acknowledgement waits for a sync: try some."""
     if not case.is_open:
         return

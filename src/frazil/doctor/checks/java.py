@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from frazil.doctor.checks.processes import find_program
-from frazil.doctor.context import Case
+from frazil.doctor.context import CheckContext
 from frazil.doctor.finding import Finding, Fix, do, failure, run, run_as_root, well
 
 VERSION_LEAST = 17
@@ -32,7 +32,7 @@ DEBIAN_WITHOUT_17 = 13
 """From this version of Debian on there is no Java 17, and before it none that is newer."""
 
 
-def check_java(case: Case) -> Iterator[Finding]:
+def check_java(case: CheckContext) -> Iterator[Finding]:
     """The Java that Spark would take: of JAVA_HOME if that is set, else of the path."""
     if not case.config.lake.enabled:
         return

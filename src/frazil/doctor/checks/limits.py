@@ -6,7 +6,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from frazil.doctor.context import Case, size_text
+from frazil.doctor.context import CheckContext, size_text
 from frazil.doctor.finding import Finding, Fix, note, run, set_to, warning, well
 from frazil.model import GiB, MiB
 
@@ -21,7 +21,7 @@ UNLIMITED_BYTES = 1 << 60
 """The first version of cgroups says `no limit` with a number above this."""
 
 
-def check_open_files(case: Case) -> Iterator[Finding]:
+def check_open_files(case: CheckContext) -> Iterator[Finding]:
     """A connection is an open file."""
     ports = 2 * case.config.ingest.connections_max
     wanted = ports + case.config.serve.connections_max + OWN_FILES
@@ -39,7 +39,7 @@ def check_open_files(case: Case) -> Iterator[Finding]:
     yield tell("open files", found, fix)
 
 
-def check_memory(case: Case) -> Iterator[Finding]:
+def check_memory(case: CheckContext) -> Iterator[Finding]:
     """Room for the node's buffers, and for Spark beside it."""
     config = case.config
     memory = memory_bytes()
@@ -58,7 +58,7 @@ def check_memory(case: Case) -> Iterator[Finding]:
         yield warning("memory", found, _lower(case, memory - own))
 
 
-def _lower(case: Case, rest: int) -> Fix:
+def _lower(case: CheckContext, rest: int) -> Fix:
     """The setting that makes it fit: Spark's heap, or no Spark, or less in memory."""
     is_lake = case.config.lake.enabled
     heap = (rest - JAVA_BESIDE_BYTES) // MiB * MiB

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from frazil.disk import RealDisk
-from frazil.doctor.context import Case, holder_of, size_text
+from frazil.doctor.context import CheckContext, holder_of, size_text
 from frazil.doctor.finding import Finding, Fix, do, failure, note, run, well
 from frazil.errors import Corrupt
-from frazil.log import Onlooker, partition_count
+from frazil.log import PartitionObserver, partition_count
 
 FOLDER = "log"
 NO_TOPICS = frozenset({"subscribers"})
@@ -23,7 +23,7 @@ REPAIR = (
 )
 
 
-def check_log(case: Case) -> Iterator[Finding]:
+def check_log(case: CheckContext) -> Iterator[Finding]:
     """Headers, indexes and the open segment's batches, of every partition that nobody writes to.
 
     A node that runs has read all of it at its start.
@@ -53,13 +53,13 @@ def _damages(disk: RealDisk) -> Iterator[tuple[str, Fix]]:
             continue
         for partition in range(count):
             try:
-                Onlooker(disk, topic, partition).look()
+                PartitionObserver(disk, topic, partition).look()
             except Corrupt as damage:
                 program = REPAIR.format(data=str(disk.root), topic=topic, partition=partition)
                 yield str(damage), run(shlex.join([sys.executable, "-c", program]))
 
 
-def _set_aside(case: Case) -> Iterator[Finding]:
+def _set_aside(case: CheckContext) -> Iterator[Finding]:
     """Damaged bytes that a repair has kept. Nothing reads them."""
     files: list[Path] = sorted((case.data / FOLDER).rglob("*.damaged"))
     if files:

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from frazil.doctor.context import Case, Holder, holder_of
+from frazil.doctor.context import CheckContext, FolderHolder, holder_of
 from frazil.doctor.finding import Finding, do, failure, note, run, warning, well
 
 ANSWER_S = 2.0
@@ -28,7 +28,7 @@ EXPORTER = "OTEL_EXPORTER_OTLP_"
 SIGNALS = ("", "TRACES_", "METRICS_", "LOGS_")
 
 
-def check_node(case: Case) -> Iterator[Finding]:
+def check_node(case: CheckContext) -> Iterator[Finding]:
     """Who has the folder; and does a node say that it is ready?"""
     holder = holder_of(case)
     if holder is None:
@@ -42,7 +42,7 @@ def check_node(case: Case) -> Iterator[Finding]:
         yield from _asked(case, holder)
 
 
-def _asked(case: Case, holder: Holder) -> Iterator[Finding]:
+def _asked(case: CheckContext, holder: FolderHolder) -> Iterator[Finding]:
     """What it says of each of its rooms."""
     url = f"{_base_url(case)}/readyz?verbose"
     try:
@@ -81,7 +81,7 @@ def _answer(url: str) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _base_url(case: Case) -> str:
+def _base_url(case: CheckContext) -> str:
     ingest = case.config.ingest
     host = ANY.get(ingest.host, ingest.host)
     scheme = "https" if ingest.tls_certificate_file else "http"
@@ -89,7 +89,7 @@ def _base_url(case: Case) -> str:
     return f"{scheme}://{address}:{case.config.serve.http_port}"
 
 
-def check_exporters(case: Case) -> Iterator[Finding]:
+def check_exporters(case: CheckContext) -> Iterator[Finding]:
     """Variables by which applications from this shell would send elsewhere, or the wrong way."""
     ingest = case.config.ingest
     ways = {ingest.grpc_port: "grpc", ingest.http_port: "http/protobuf"}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from frazil.doctor.checks.processes import command_of, listeners
-from frazil.doctor.context import Case, holder_of
+from frazil.doctor.context import CheckContext, holder_of
 from frazil.doctor.finding import Finding, Fix, failure, set_to, well
 
 STEP = 10_000
@@ -26,7 +26,7 @@ class Port:
     flag: str
 
 
-def ports_of(case: Case) -> list[Port]:
+def ports_of(case: CheckContext) -> list[Port]:
     ingest, serve = case.config.ingest, case.config.serve
     grpc, http = ingest.grpc_port, ingest.http_port
     found = [
@@ -39,7 +39,7 @@ def ports_of(case: Case) -> list[Port]:
     return found
 
 
-def check_ports(case: Case) -> Iterator[Finding]:
+def check_ports(case: CheckContext) -> Iterator[Finding]:
     """Could a node listen? A port that the node of this folder has is as it should be."""
     host = case.config.ingest.host
     refused = _refusal(host, 0)

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from frazil import ingest
-from frazil.doctor.context import Case
+from frazil.doctor.context import CheckContext
 from frazil.doctor.finding import Finding, do, failure, note, run, well
 from frazil.model import arrow
 
@@ -24,7 +24,7 @@ COMPARE = {">=": {0, 1}, ">": {1}, "==": {0}, "<": {-1}, "<=": {-1, 0}, "!=": {-
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(\[[^]]*\])?\s*\(?(?P<wanted>[^;)]*)\)?\s*(;.*)?")
 
 
-def check_python(_: Case) -> Iterator[Finding]:
+def check_python(_: CheckContext) -> Iterator[Finding]:
     """Version and platform."""
     found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     if sys.version_info < PYTHON_LEAST:
@@ -38,7 +38,7 @@ def check_python(_: Case) -> Iterator[Finding]:
         yield well("python", found)
 
 
-def check_libraries(_: Case) -> Iterator[Finding]:
+def check_libraries(_: CheckContext) -> Iterator[Finding]:
     """What is installed, beside what this release was made for."""
     try:
         requirements = metadata.requires("frazil") or []
@@ -104,7 +104,7 @@ def _release(version: str) -> str:
     return match[0] if match else "0"
 
 
-def check_compiled(_: Case) -> Iterator[Finding]:
+def check_compiled(_: CheckContext) -> Iterator[Finding]:
     """Compiled code is kept in a cache. Without it, the first start of a node compiles."""
     wanted = list(_kept_functions(ingest, arrow))
     cold = [name for name, file, source in wanted if not _is_fresh(file, source)]

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from frazil.doctor.context import Case, size_text
+from frazil.doctor.context import CheckContext, size_text
 from frazil.doctor.finding import Finding, Fix, do, failure, run, well
 from frazil.errors import FrazilError
 from frazil.lake import Session, jars_folder, wrong_jars
@@ -15,13 +15,13 @@ from frazil.lake import Session, jars_folder, wrong_jars
 ROWS = 1000
 
 
-def has_lake(case: Case) -> bool:
+def has_lake(case: CheckContext) -> bool:
     """Is the lake wanted, and installed?"""
     libraries = ("pyspark", "pyiceberg")
     return case.config.lake.enabled and all(map(importlib.util.find_spec, libraries))
 
 
-def check_jars(case: Case) -> Iterator[Finding]:
+def check_jars(case: CheckContext) -> Iterator[Finding]:
     """All there, and byte for byte those that Frazil was made with."""
     if not has_lake(case):
         return
@@ -34,7 +34,7 @@ def check_jars(case: Case) -> Iterator[Finding]:
         yield well("jars", f"{size_text(size)} in {folder}")
 
 
-def _fetch(case: Case, folder: Path) -> Fix:
+def _fetch(case: CheckContext, folder: Path) -> Fix:
     """What is fetched lies in the user's cache. Another folder is filled from there."""
     if case.config.lake.jars is None:
         return run("frazil warm")
@@ -43,7 +43,7 @@ def _fetch(case: Case, folder: Path) -> Fix:
     return run(f"frazil warm && mkdir -p {there} && cp {here}/*.jar {there}")
 
 
-def check_spark(case: Case) -> Iterator[Finding]:
+def check_spark(case: CheckContext) -> Iterator[Finding]:
     """Start a session, and have it count. Takes seconds."""
     if not has_lake(case):
         return

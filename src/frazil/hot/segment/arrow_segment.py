@@ -24,15 +24,15 @@ from frazil.disk import Buffer, Disk, File, Mapped
 from frazil.errors import Corrupt
 from frazil.hot.segment.aligned_ipc import decode_stream, encode_stream
 from frazil.hot.segment.bloom import Bloom, build_bloom
-from frazil.hot.segment.column_stats import OFFSET, SERVICE, ColumnFacts, column_facts, services_of
+from frazil.hot.segment.column_stats import OFFSET, SERVICE, ColumnStats, column_facts, services_of
 from frazil.hot.segment.dictionaries import unified
 from frazil.hot.segment.layout import (
     HEADER_BYTES,
     TRAILER_BYTES,
+    ArrowSegmentHeader,
     BatchEntry,
     FilterEntry,
     Footer,
-    SegmentHeader,
     StreamEntry,
     damaged,
     decode_footer,
@@ -60,7 +60,7 @@ class ArrowStream:
     fingerprint: bytes
     batches: tuple[pa.RecordBatch, ...]
     row_count: int
-    columns: Mapping[str, ColumnFacts]
+    columns: Mapping[str, ColumnStats]
     services: frozenset[str] | None
     filters: Mapping[str, Bloom]
 
@@ -70,7 +70,7 @@ class ArrowSegment:
     """An open segment. Its rows stay readable while anybody holds them, file or no file."""
 
     path: str
-    header: SegmentHeader
+    header: ArrowSegmentHeader
     size_bytes: int
     streams: tuple[ArrowStream, ...]
     manifest: tuple[BatchEntry, ...]
@@ -85,7 +85,7 @@ class ArrowSegment:
         return self.header.end_offset
 
 
-def write_segment(disk: Disk, path: str, header: SegmentHeader, slots: Slots) -> ArrowSegment:
+def write_segment(disk: Disk, path: str, header: ArrowSegmentHeader, slots: Slots) -> ArrowSegment:
     """Make a segment, and return it opened, once it survives a power cut.
 
     Written beside its place, synced, read back, and only then given its name. After an error
@@ -145,7 +145,7 @@ def fingerprint_of(schema: pa.Schema) -> bytes:
     return hashlib.blake2b(schema.serialize(), digest_size=FINGERPRINT_BYTES).digest()
 
 
-def _write(file: File, header: SegmentHeader, slots: Slots) -> None:
+def _write(file: File, header: ArrowSegmentHeader, slots: Slots) -> None:
     head = header.encode()
     file.append([head])
     position = len(head)

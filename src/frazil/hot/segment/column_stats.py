@@ -18,7 +18,7 @@ SERVICES_BYTES_MAX = 64 * 1024
 Bound = bool | int | float | str
 
 
-class ColumnFacts(msgspec.Struct, frozen=True, array_like=True):
+class ColumnStats(msgspec.Struct, frozen=True, array_like=True):
     """One column. No bounds when there are no values, or none that a comparison may rely on."""
 
     name: str
@@ -27,10 +27,10 @@ class ColumnFacts(msgspec.Struct, frozen=True, array_like=True):
     upper: Bound | None = None
 
 
-def column_facts(name: str, column: pa.ChunkedArray) -> ColumnFacts:
+def column_facts(name: str, column: pa.ChunkedArray) -> ColumnStats:
     """Count and compare the values of a column."""
     lower, upper = _bounds(column)
-    return ColumnFacts(name, column.null_count, lower, upper)
+    return ColumnStats(name, column.null_count, lower, upper)
 
 
 def _bounds(column: pa.ChunkedArray) -> tuple[Bound | None, Bound | None]:

@@ -14,7 +14,7 @@ import msgspec
 from google_crc32c import value as crc32c
 
 from frazil.errors import Corrupt
-from frazil.hot.segment.column_stats import ColumnFacts
+from frazil.hot.segment.column_stats import ColumnStats
 
 MAGIC = b"FRZARR\r\n"
 END_MAGIC = b"FRZARR\r\0"
@@ -36,7 +36,7 @@ HINT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentHeader:
+class ArrowSegmentHeader:
     """The first 64 bytes."""
 
     identity: int
@@ -83,7 +83,7 @@ class StreamEntry(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     check: int
     row_count: int
-    columns: list[ColumnFacts]
+    columns: list[ColumnStats]
     services: list[str] | None
     filters: list[FilterEntry]
 
@@ -110,7 +110,7 @@ def encode_end(footer: Footer, position: int, header: bytes) -> bytes:
     return body + trailer + CHECK.pack(crc32c(trailer)) + END_MAGIC
 
 
-def decode_header(data: bytes, path: str) -> SegmentHeader:
+def decode_header(data: bytes, path: str) -> ArrowSegmentHeader:
     """The header, or `Corrupt`."""
     if len(data) != HEADER_BYTES:
         raise damaged(path, 0, f"a header of {HEADER_BYTES} bytes", f"{len(data)} bytes")
@@ -123,7 +123,7 @@ def decode_header(data: bytes, path: str) -> SegmentHeader:
         raise damaged(path, 0, f"{MAGIC!r} version {VERSION}", f"{magic!r} version {version}")
     if begin >= end:
         raise damaged(path, 16, "offsets that rise", f"{begin} up to {end}")
-    return SegmentHeader(
+    return ArrowSegmentHeader(
         identity=identity, begin_offset=begin, end_offset=end, created_ms=created_ms
     )
 

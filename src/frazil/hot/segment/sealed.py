@@ -10,14 +10,14 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import Disk
 from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream
-from frazil.hot.segment.column_stats import TIME, ColumnFacts
+from frazil.hot.segment.column_stats import TIME, ColumnStats
 from frazil.hot.segment.layout import damaged
 from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.schema_upgrade import conformed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SegmentFolder:
     """The folder of one partition, and the tables that may lie in it."""
 
     disk: Disk
@@ -52,7 +52,7 @@ class Sealed:
         return self.segment.end_offset
 
 
-def sealed_of(place: Place, segment: ArrowSegment) -> Sealed:
+def sealed_of(place: SegmentFolder, segment: ArrowSegment) -> Sealed:
     """Show a segment in the schemas of today. `Corrupt` when its rows do not fit into them."""
     pieces: dict[str, tuple[Piece, ...]] = {}
     for stream in segment.streams:
@@ -66,9 +66,9 @@ def sealed_of(place: Place, segment: ArrowSegment) -> Sealed:
     return Sealed(segment=segment, pieces=pieces)
 
 
-def _piece(place: Place, segment: ArrowSegment, stream: ArrowStream) -> Piece:
+def _piece(place: SegmentFolder, segment: ArrowSegment, stream: ArrowStream) -> Piece:
     schema = place.schemas[stream.slot]
-    time = stream.columns.get(TIME, ColumnFacts(TIME, 0))
+    time = stream.columns.get(TIME, ColumnStats(TIME, 0))
     return Piece(
         name=segment.path,
         batches=tuple(conformed(batch, schema) for batch in stream.batches),

@@ -1,4 +1,4 @@
-"""Shelf: the sealed segments of one partition, side by side in one folder.
+"""SealedSegments: the sealed segments of one partition, side by side in one folder.
 
     <folder>/00000000000000000000.arrow          a segment, named by its first offset
             /00000000000000000000.arrow.tmp      one that is being written, or was when power went
@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from frazil.disk import is_full, write_checkpoint
 from frazil.hot.segment.arrow_segment import Slots, write_segment
-from frazil.hot.segment.layout import SegmentHeader
+from frazil.hot.segment.layout import ArrowSegmentHeader
 from frazil.hot.segment.open_segment import for_sealing
 from frazil.hot.segment.piece import Piece
-from frazil.hot.segment.sealed import Place, Sealed, sealed_of
+from frazil.hot.segment.sealed import Sealed, SegmentFolder, sealed_of
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)
@@ -42,11 +42,11 @@ Gap = tuple[int, int]
 """Offsets from the first up to, not including, the second."""
 
 
-class Shelf:
+class SealedSegments:
     """Changed by whoever holds the tier's turn. `pieces` is replaced whole: any thread may read
     it."""
 
-    def __init__(self, place: Place, start_offset: int, sealed: Sequence[Sealed]) -> None:
+    def __init__(self, place: SegmentFolder, start_offset: int, sealed: Sequence[Sealed]) -> None:
         self.place = place
         self.start_offset = start_offset
         self._is_start_saved = False
@@ -76,7 +76,7 @@ class Shelf:
 
     def write(self, begin: int, end: int, created_ms: int, slots: Slots) -> Sealed:
         """Make a segment of these rows. It is durable then, and not shown yet."""
-        header = SegmentHeader(
+        header = ArrowSegmentHeader(
             identity=self.place.identity, begin_offset=begin, end_offset=end, created_ms=created_ms
         )
         path = self.place.path(begin)

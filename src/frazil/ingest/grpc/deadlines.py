@@ -1,4 +1,4 @@
-"""GrpcArrivals: messages on their way. Each has its time; in a crowd slow ones make way."""
+"""MessageReader: messages on their way. Each has its time; in a crowd slow ones make way."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNREAD = Counter(
 )
 
 
-class GrpcArrivals:
+class MessageReader:
     """Reads messages. Belongs to the event loop.
 
     A call that takes too long is ended by an answer, not by cancelling the read: then gRPC itself

@@ -13,12 +13,12 @@ from typing import TypeAlias
 import grpc
 
 from frazil.errors import FrazilError, Unavailable
-from frazil.httpd import Access
+from frazil.httpd import Auth
 from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.compression import unpack
-from frazil.ingest.grpc.deadlines import GrpcArrivals
+from frazil.ingest.grpc.deadlines import MessageReader
 from frazil.ingest.grpc.errors import Context, refusal_of, refuse
-from frazil.ingest.grpc.reflection import GrpcServices
+from frazil.ingest.grpc.reflection import HealthAndReflection
 from frazil.ingest.receiver import Receiver, count_refused
 from frazil.ingest.status_codes import response_of
 from frazil.model import Signal
@@ -32,10 +32,10 @@ class GrpcExports:
     def __init__(
         self,
         config: IngestConfig,
-        access: Access,
+        access: Auth,
         receiver: Receiver,
-        arrivals: GrpcArrivals,
-        services: GrpcServices,
+        arrivals: MessageReader,
+        services: HealthAndReflection,
     ) -> None:
         self._body_bytes_max = config.body_bytes_max
         self._access = access
@@ -82,7 +82,7 @@ class GrpcExports:
             answer = response_of(signal, receipt.rejected_count, receipt.message)
             return answer.SerializeToString()
         except grpc.aio.BaseError as error:
-            _count(signal, Unavailable(), message)  # `GrpcArrivals` has told the caller
+            _count(signal, Unavailable(), message)  # `MessageReader` has told the caller
             raise error.with_traceback(None) from None
         except Exception as error:  # noqa: BLE001 # top of loop: one request ends, no other does
             refusal = refusal_of(error)

@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from frazil.errors import Malformed, Overloaded, TooLarge, Unavailable
 from frazil.ingest.grpc.compression import unpack
-from frazil.ingest.grpc.deadlines import GrpcArrivals
+from frazil.ingest.grpc.deadlines import MessageReader
 from frazil.ingest.grpc.errors import Context, refusal_of, refuse
 from frazil.model import KiB, Signal
 
@@ -38,14 +38,14 @@ REFLECTION_METHODS = tuple(
 SERVICES = tuple(signal.service for signal in Signal)
 
 
-class GrpcServices:
+class HealthAndReflection:
     """Answers health checks and reflection. Belongs to the event loop.
 
     A node is healthy until it stops. One that refuses because it is full is healthy: sending its
     load to the others would fill them too.
     """
 
-    def __init__(self, arrivals: GrpcArrivals) -> None:
+    def __init__(self, arrivals: MessageReader) -> None:
         self._arrivals = arrivals
         self._stopping = asyncio.Event()
         self._names = {"", *SERVICES}

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 import grpc
 
 from frazil.errors import Unavailable
-from frazil.httpd import Access
+from frazil.httpd import Auth
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.grpc.deadlines import GrpcArrivals
+from frazil.ingest.grpc.deadlines import MessageReader
 from frazil.ingest.grpc.exports import GrpcExports
-from frazil.ingest.grpc.reflection import GrpcServices
+from frazil.ingest.grpc.reflection import HealthAndReflection
 from frazil.ingest.receiver import Receiver
 from frazil.model import KiB
 
@@ -41,7 +41,11 @@ class OtlpGrpc:
     """An open port for OTLP/gRPC, with health and reflection. Belongs to the event loop."""
 
     def __init__(
-        self, server: grpc.aio.Server, port: int, arrivals: GrpcArrivals, services: GrpcServices
+        self,
+        server: grpc.aio.Server,
+        port: int,
+        arrivals: MessageReader,
+        services: HealthAndReflection,
     ) -> None:
         self.port = port
         self._server = server
@@ -49,11 +53,11 @@ class OtlpGrpc:
         self._services = services
 
     @classmethod
-    async def open(cls, config: IngestConfig, access: Access, receiver: Receiver) -> OtlpGrpc:
+    async def open(cls, config: IngestConfig, access: Auth, receiver: Receiver) -> OtlpGrpc:
         """Listen. `Unavailable` when the port cannot be had."""
         logging.getLogger(GRPC_LOGGER).addFilter(_is_worth_knowing)
-        arrivals = GrpcArrivals(config)
-        services = GrpcServices(arrivals)
+        arrivals = MessageReader(config)
+        services = HealthAndReflection(arrivals)
         exports = GrpcExports(config, access, receiver, arrivals, services)
         server = grpc.aio.server(handlers=[exports], options=_options(config))
         with ExitStack() as undo:
@@ -75,7 +79,7 @@ def _is_worth_knowing(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError))
 
 
-def _bind(server: grpc.aio.Server, config: IngestConfig, access: Access) -> int:
+def _bind(server: grpc.aio.Server, config: IngestConfig, access: Auth) -> int:
     host = f"[{config.host}]" if ":" in config.host else config.host
     address = f"{host}:{config.grpc_port}"
     try:

@@ -1,4 +1,4 @@
-"""Arrivals: bodies on their way. Each has its time; in a crowd slow ones make way for others."""
+"""BodyReader: bodies on their way. Each has its time; in a crowd slow ones make way for others."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from frazil.errors import Overloaded, TooLarge
-from frazil.httpd import Refusal
-from frazil.ingest.admission import Passage
+from frazil.httpd import ClientGone, HttpError
+from frazil.ingest.admission import Reservation
 from frazil.ingest.config import IngestConfig
 from frazil.ingest.http.request import HttpRequest
 
@@ -16,10 +16,6 @@ CROWD_SHARE = 0.4
 PATIENCE_S = 1.0
 """When more than this share of all places is taken by bodies that are still coming, the one that
 takes longest, and longer than this, must go: slow senders leave the rest to whoever is quick."""
-
-
-class Gone(Exception):
-    """The client has left before his request was complete."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -31,7 +27,7 @@ class _Arrival:
     is_in_the_way: bool = False
 
 
-class Arrivals:
+class BodyReader:
     """Reads bodies. Belongs to the event loop."""
 
     def __init__(self, config: IngestConfig) -> None:
@@ -50,8 +46,8 @@ class Arrivals:
             longest.is_in_the_way = True
             longest.deadline.reschedule(now_s)
 
-    async def read(self, request: HttpRequest, passage: Passage) -> bytes:
-        """The whole body of a request, within the limit and in time. `Gone` if he has left."""
+    async def read(self, request: HttpRequest, passage: Reservation) -> bytes:
+        """The whole body of a request, within the limits. `ClientGone` if the client left."""
         now_s = asyncio.get_running_loop().time()
         deadline = asyncio.timeout_at(now_s + self._timeout_ms / 1000)
         arrival = _Arrival(deadline=deadline, since_s=now_s)
@@ -64,13 +60,13 @@ class Arrivals:
         finally:
             del self._coming[arrival]
 
-    async def _read(self, request: HttpRequest, passage: Passage) -> bytes:
+    async def _read(self, request: HttpRequest, passage: Reservation) -> bytes:
         parts: list[bytes] = []
         is_over = False
         while not is_over:
             message = await request.receive()
             if message["type"] == "http.disconnect":
-                raise Gone
+                raise ClientGone
             is_over = not message["more_body"]
             parts.append(message["body"])
             request.length += len(parts[-1])
@@ -86,13 +82,13 @@ class Arrivals:
                 "(ingest.body_bytes_max); send smaller batches"
             )
 
-    def _late(self, request: HttpRequest, arrival: _Arrival) -> Overloaded | Refusal:
+    def _late(self, request: HttpRequest, arrival: _Arrival) -> Overloaded | HttpError:
         if arrival.is_in_the_way:
             return Overloaded(
                 f"the body comes slowly, and {len(self._coming)} others come at the same time; "
                 "send it again later"
             )
-        return Refusal(
+        return HttpError(
             HTTPStatus.REQUEST_TIMEOUT,
             f"{request.length} bytes of the body came in {self._timeout_ms} ms "
             "(ingest.body_timeout_ms), and not the rest; send it again",

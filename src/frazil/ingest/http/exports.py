@@ -14,9 +14,19 @@ from http import HTTPStatus
 
 from frazil import tracing
 from frazil.errors import FrazilError, TooLarge, Unavailable
-from frazil.httpd import Access, Answer, Receive, Refusal, Scope, Send, cors_headers, reason_of
+from frazil.httpd import (
+    Auth,
+    ClientGone,
+    HttpError,
+    Receive,
+    Response,
+    Scope,
+    Send,
+    cors_headers,
+    reason_of,
+)
 from frazil.ingest.config import IngestConfig
-from frazil.ingest.http.deadlines import Arrivals, Gone
+from frazil.ingest.http.deadlines import BodyReader
 from frazil.ingest.http.request import (
     PATHS,
     HttpRequest,
@@ -46,12 +56,12 @@ WORKERS = 2
 class HttpExports:
     """Serves requests, many at a time. Belongs to the event loop."""
 
-    def __init__(self, config: IngestConfig, access: Access, receiver: Receiver) -> None:
+    def __init__(self, config: IngestConfig, access: Auth, receiver: Receiver) -> None:
         self._bytes_max = config.body_bytes_max
         self._cors_origins = config.cors_origins
         self._access = access
         self._receiver = receiver
-        self._arrivals = Arrivals(config)
+        self._arrivals = BodyReader(config)
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="frazil-decompress")
 
     def close(self) -> None:
@@ -62,7 +72,7 @@ class HttpExports:
         request = HttpRequest.of(scope, receive)
         try:
             answer = await self._answer(request)
-        except (Gone, asyncio.CancelledError):
+        except (ClientGone, asyncio.CancelledError):
             return  # There is nobody to answer to.
         origin = request.headers.get(b"origin")
         headers = [*answer.headers, *cors_headers(origin, self._cors_origins)]
@@ -71,29 +81,29 @@ class HttpExports:
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})
 
-    async def _answer(self, request: HttpRequest) -> Answer:
+    async def _answer(self, request: HttpRequest) -> Response:
         # No error is kept in a variable: its traceback leads back here, and what that cycle holds,
         # the body for one, would stay until somebody looks for cycles.
         try:
             return await self._route(request)
-        except (FrazilError, Refusal) as error:
+        except (FrazilError, HttpError) as error:
             return _refused(request, error)
-        except Gone:
+        except ClientGone:
             raise
         except Exception:  # top of loop: what one request breaks must not become everybody's
             logger.exception("request failed", extra={"path": request.path})
             why = "this request failed inside the node, which has logged why"
             return _refused(request, Unavailable(why))
 
-    async def _route(self, request: HttpRequest) -> Answer:
+    async def _route(self, request: HttpRequest) -> Response:
         signal = request.signal
         if signal is None:
             known = ", ".join(PATHS)
-            raise Refusal(HTTPStatus.NOT_FOUND, f"nothing is at {request.path}; send to {known}")
+            raise HttpError(HTTPStatus.NOT_FOUND, f"nothing is at {request.path}; send to {known}")
         if request.is_preflight:
             return answer_to_preflight(request.headers.get(b"access-control-request-headers"))
         if request.method != "POST":
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 f"{request.path} takes POST, not {request.method}",
                 (b"allow", b"POST"),
@@ -102,7 +112,7 @@ class HttpExports:
             await self._access.deny()
         return await self._export(signal, request)
 
-    async def _export(self, signal: Signal, request: HttpRequest) -> Answer:
+    async def _export(self, signal: Signal, request: HttpRequest) -> Response:
         """Take in one export. Returns once it is durable."""
         content_type, encoding = known_type(request), known_encoding(request)
         self._arrivals.check_length(request.content_length)
@@ -129,7 +139,7 @@ class HttpExports:
         )
 
 
-def _refused(request: HttpRequest, error: FrazilError | Refusal) -> Answer:
+def _refused(request: HttpRequest, error: FrazilError | HttpError) -> Response:
     labels = {
         "signal": "unknown" if request.signal is None else request.signal.value,
         "transport": "http",

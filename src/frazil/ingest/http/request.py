@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from frazil.errors import Malformed
-from frazil.httpd import Headers, Receive, Refusal, Scope
+from frazil.httpd import Headers, HttpError, Receive, Scope
 from frazil.ingest.http.responses import TYPES
 from frazil.ingest.otlp.decompress import ENCODINGS
 from frazil.model import Signal
@@ -58,7 +58,7 @@ class HttpRequest:
 def known_type(request: HttpRequest) -> bytes:
     """The type of the body, which must be one of ours."""
     if request.content_type is None:
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"Content-Type is {request.text(b'content-type')!r}; send application/x-protobuf or "
             "application/json",
@@ -73,7 +73,7 @@ def known_encoding(request: HttpRequest) -> str:
     if "," in encoding:
         raise Malformed(f"Content-Encoding is {value!r}; compress once, not several times")
     if encoding not in ENCODINGS:
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"Content-Encoding is {value!r}; send gzip, zstd, deflate, or none",
             (b"accept-encoding", b"gzip, zstd, deflate"),

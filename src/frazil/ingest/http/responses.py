@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from frazil.errors import FrazilError, Unauthenticated
-from frazil.httpd import PREFLIGHT_AGE_S, Answer, Headers, Refusal
+from frazil.httpd import PREFLIGHT_AGE_S, Headers, HttpError, Response
 from frazil.ingest.status_codes import codes_of, json_of, retry_after_s, status_of
 
 PROTOBUF = b"application/x-protobuf"
@@ -30,23 +30,23 @@ CODES = {
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: grpc.StatusCode.INVALID_ARGUMENT,
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
-"""What a `Refusal` is called in the `Status` that is its body."""
+"""What a `HttpError` is called in the `Status` that is its body."""
 
 HEADER_NAMES = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z, \t-]+")
 
 
-def answer_of_message(message: Message, content_type: bytes) -> Answer:
+def answer_of_message(message: Message, content_type: bytes) -> Response:
     """The answer to a request that was taken in."""
     return _answer(HTTPStatus.OK, message, content_type, [])
 
 
-def answer_of_error(error: FrazilError | Refusal, content_type: bytes | None) -> Answer:
+def answer_of_error(error: FrazilError | HttpError, content_type: bytes | None) -> Response:
     """The answer to a request that was refused: a `Status`, and when to come back.
 
     Whoever asked with a type that is not known here gets JSON, which a human can read.
     """
     content_type = content_type or JSON
-    if isinstance(error, Refusal):
+    if isinstance(error, HttpError):
         status = Status(code=CODES[error.status].value[0], message=str(error))
         return _answer(error.status, status, content_type, list(error.headers))
     headers = []
@@ -58,12 +58,12 @@ def answer_of_error(error: FrazilError | Refusal, content_type: bytes | None) ->
     return _answer(codes_of(error)[0], status_of(error), content_type, headers)
 
 
-def _answer(status: int, message: Message, content_type: bytes, headers: Headers) -> Answer:
+def _answer(status: int, message: Message, content_type: bytes, headers: Headers) -> Response:
     body = json_of(message) if content_type == JSON else message.SerializeToString()
-    return Answer(status=status, headers=[(b"content-type", content_type), *headers], body=body)
+    return Response(status=status, headers=[(b"content-type", content_type), *headers], body=body)
 
 
-def answer_to_preflight(requested_headers: bytes | None) -> Answer:
+def answer_to_preflight(requested_headers: bytes | None) -> Response:
     """Tell a browser what a page may send. Whether it may at all is in `cors_headers`."""
     headers = [
         (b"access-control-allow-methods", b"POST"),
@@ -71,4 +71,4 @@ def answer_to_preflight(requested_headers: bytes | None) -> Answer:
     ]
     if requested_headers is not None and HEADER_NAMES.fullmatch(requested_headers):
         headers.append((b"access-control-allow-headers", requested_headers))
-    return Answer(status=HTTPStatus.NO_CONTENT, headers=headers)
+    return Response(status=HTTPStatus.NO_CONTENT, headers=headers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from frazil.httpd import Access, Address, HttpPort, Manners
+from frazil.httpd import Auth, ConnectionLimits, HttpPort, ListenAddress
 from frazil.ingest.config import IngestConfig
 from frazil.ingest.http.exports import HttpExports
 from frazil.ingest.http.responses import answer_of_error
@@ -28,17 +28,17 @@ class OtlpHttp:
         self._port = port
 
     @classmethod
-    async def open(cls, config: IngestConfig, access: Access, receiver: Receiver) -> Self:
+    async def open(cls, config: IngestConfig, access: Auth, receiver: Receiver) -> Self:
         """Listen. `Unavailable` when the address cannot be had."""
         exports = HttpExports(config, access, receiver)
-        address = Address(
+        address = ListenAddress(
             host=config.host,
             port=config.http_port,
             what="OTLP/HTTP",
             host_setting="ingest.host",
             port_setting="ingest.http_port",
         )
-        manners = Manners(
+        manners = ConnectionLimits(
             count_max=config.connections_max,
             count_setting="ingest.connections_max",
             target_bytes_max=TARGET_BYTES_MAX,

@@ -82,21 +82,21 @@ Scalar = Callable[[object], bytes]
 """From a JSON value to what follows the tag."""
 
 
-class Field(NamedTuple):
+class JsonKey(NamedTuple):
     """What a key stands for. The spellings of a key, and the members of a oneof, share a bit."""
 
     bit: int
     write: Write
 
 
-class Trouble(Exception):
+class JsonError(Exception):
     """Why the JSON is refused. The path is put together while this travels out."""
 
     def __init__(self, expected: str, found: object) -> None:
         super().__init__(f"expected {expected}, found {_shown(found)}")
         self.steps: list[str] = []
 
-    def below(self, step: str) -> Trouble:
+    def below(self, step: str) -> JsonError:
         self.steps.append(step)
         return self
 
@@ -120,7 +120,7 @@ def protobuf_of_json(signal: Signal, body: bytes) -> bytes:
         raise Malformed("the body is nested more deeply than any request") from None
     try:
         return ENCODERS[signal](request, DEPTH_MAX)
-    except Trouble as trouble:
+    except JsonError as trouble:
         raise Malformed(str(trouble)) from None
 
 
@@ -137,15 +137,15 @@ def _shown(value: object) -> str:
 # Objects and arrays.
 
 
-def _message(fields: dict[str, Field], tag: bytes | None) -> Write:
+def _message(fields: dict[str, JsonKey], tag: bytes | None) -> Write:
     """Writes an object as a message; without a tag, as the outermost, which has no length."""
     field_of = fields.get
 
     def write(value: object, depth: int) -> bytes:
         if type(value) is not dict:
-            raise Trouble("an object", value)
+            raise JsonError("an object", value)
         if depth < 0:
-            raise Trouble(f"at most {DEPTH_MAX} messages inside each other", value)
+            raise JsonError(f"at most {DEPTH_MAX} messages inside each other", value)
         depth -= 1
         data = b""
         seen = 0
@@ -156,10 +156,10 @@ def _message(fields: dict[str, Field], tag: bytes | None) -> Write:
                     continue
                 bit, write_field = field
                 if seen & bit:
-                    raise Trouble(f"only one of {_rivals(fields, value, bit)}", item)
+                    raise JsonError(f"only one of {_rivals(fields, value, bit)}", item)
                 seen |= bit
                 data += write_field(item, depth)
-        except Trouble as trouble:
+        except JsonError as trouble:
             raise trouble.below(f".{key}") from None
         if tag is None:
             return data
@@ -169,7 +169,7 @@ def _message(fields: dict[str, Field], tag: bytes | None) -> Write:
     return write
 
 
-def _rivals(fields: dict[str, Field], value: dict[str, object], bit: int) -> str:
+def _rivals(fields: dict[str, JsonKey], value: dict[str, object], bit: int) -> str:
     """The keys of an object that cannot be there together."""
     present = (key for key in value if value[key] is not None and key in fields)
     return ", ".join(key for key in present if fields[key].bit == bit)
@@ -180,14 +180,14 @@ def _repeated(write_element: Write) -> Write:
 
     def write(value: object, depth: int) -> bytes:
         if type(value) is not list:
-            raise Trouble("an array", value)
+            raise JsonError("an array", value)
         # Not a list of parts: millions of tiny ones would take fifty times the memory of the body.
         data = bytearray()
         elements = iter(value)
         try:
             for element in elements:
                 data += write_element(element, depth)
-        except Trouble as trouble:
+        except JsonError as trouble:
             raise trouble.below(f"[{len(value) - length_hint(elements) - 1}]") from None
         return bytes(data)
 
@@ -223,7 +223,7 @@ def _text(tag: bytes, left_out: bytes | None) -> Write:
 
     def write(value: object, _: int) -> bytes:
         if type(value) is not str:
-            raise Trouble("a string", value)
+            raise JsonError("a string", value)
         data = value.encode()
         size = len(data)
         if size == 0 and left_out is not None:
@@ -239,7 +239,7 @@ def _hex(value: object) -> bytes:
             return _framed(binascii.unhexlify(value))
         except ValueError:
             pass
-    raise Trouble("a string of hex digits, two for each byte", value)
+    raise JsonError("a string of hex digits, two for each byte", value)
 
 
 def _base64(value: object) -> bytes:
@@ -249,12 +249,12 @@ def _base64(value: object) -> bytes:
         if len(letters) % 4 != 1 and len(padding) in (0, -len(letters) % 4):
             standard = letters.replace("-", "+").replace("_", "/")
             return _framed(binascii.a2b_base64(standard + "=="))
-    raise Trouble("a string in base64", value)
+    raise JsonError("a string in base64", value)
 
 
 def _bool(value: object) -> bytes:
     if type(value) is not bool:
-        raise Trouble("true or false", value)
+        raise JsonError("true or false", value)
     return b"\1" if value else b"\0"
 
 
@@ -268,7 +268,7 @@ def _double(value: object) -> bytes:
             number = math.inf
         if math.isfinite(number):
             return PACK_DOUBLE(number)
-    raise Trouble('a double, or "NaN", "Infinity" or "-Infinity"', value)
+    raise JsonError('a double, or "NaN", "Infinity" or "-Infinity"', value)
 
 
 def _integer(allowed: range, bytes_of: Callable[[int], bytes]) -> Scalar:
@@ -283,7 +283,7 @@ def _integer(allowed: range, bytes_of: Callable[[int], bytes]) -> Scalar:
             number = int(number)
         if type(number) is int and least <= number <= most:
             return bytes_of(number)
-        raise Trouble(f"an integer from {least} to {most}", value)
+        raise JsonError(f"an integer from {least} to {most}", value)
 
     return scalar
 
@@ -303,7 +303,7 @@ def _enum(names: EnumDescriptor) -> Scalar:
         if type(value) is not str:
             return number(value)
         if value not in numbers:
-            raise Trouble(f"an integer or a name of {names.name}", value)
+            raise JsonError(f"an integer or a name of {names.name}", value)
         return numbers[value]
 
     return scalar
@@ -361,7 +361,7 @@ def _scalar(field: FieldDescriptor) -> tuple[int, Scalar]:
     return SCALARS[field.type]
 
 
-def _write(field: FieldDescriptor, known: dict[str, dict[str, Field]]) -> Write:
+def _write(field: FieldDescriptor, known: dict[str, dict[str, JsonKey]]) -> Write:
     """How to write this field of a message."""
     left_out_of = ZEROS if not (field.has_presence or field.is_repeated) else {}
     if field.message_type is not None:
@@ -381,14 +381,14 @@ def _tag(field: FieldDescriptor, wire_type: int) -> bytes:
     return _varint(field.number << 3 | wire_type)
 
 
-def _fields(message: Descriptor, known: dict[str, dict[str, Field]]) -> dict[str, Field]:
+def _fields(message: Descriptor, known: dict[str, dict[str, JsonKey]]) -> dict[str, JsonKey]:
     """The table of a message. It is known before it is full: messages contain each other."""
     if message.full_name in known:
         return known[message.full_name]
     fields = known[message.full_name] = {}
     for field in message.fields:
         first = field.containing_oneof.fields[0] if field.containing_oneof else field
-        entry = Field(1 << first.index, _write(field, known))
+        entry = JsonKey(1 << first.index, _write(field, known))
         fields[field.json_name] = fields[field.name] = entry
     return fields
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from frazil.errors import Malformed
 from frazil.ingest.otlp.messages import REQUESTS
-from frazil.ingest.otlp.scan_tables import Steering, steering_of
+from frazil.ingest.otlp.scan_tables import ScanTable, steering_of
 from frazil.ingest.otlp.scan_walk import (
     DEPTH_MAX,
     FIELD_ZERO,
@@ -56,7 +56,7 @@ STEERING = {signal: steering_of(REQUESTS[signal]) for signal in Signal}
 NO_STARTS = np.empty(0, np.int64)
 
 
-class Scanned(NamedTuple):
+class ScanResult(NamedTuple):
     """What a request holds."""
 
     record_count: int
@@ -67,7 +67,7 @@ class Scanned(NamedTuple):
     """Why the first of these cannot; empty when there is none."""
 
 
-def scan(signal: Signal, body: bytes) -> Scanned:
+def scan(signal: Signal, body: bytes) -> ScanResult:
     """Look at every byte of a request. `Malformed` when it is none."""
     steering = STEERING[signal]
     fault, position, place, stored, rejected, _ = walk(
@@ -75,7 +75,7 @@ def scan(signal: Signal, body: bytes) -> Scanned:
     )
     if fault != WELL:
         raise _malformed(steering, fault, position, place)
-    return Scanned(stored, rejected, _reason(steering, position, place) if rejected else "")
+    return ScanResult(stored, rejected, _reason(steering, position, place) if rejected else "")
 
 
 def prune(signal: Signal, body: bytes) -> bytes:
@@ -100,13 +100,13 @@ def warm() -> None:
     prune(Signal.LOGS, b"")
 
 
-def _malformed(steering: Steering, fault: int, position: int, place: int) -> Malformed:
+def _malformed(steering: ScanTable, fault: int, position: int, place: int) -> Malformed:
     return Malformed(
         f"not an OTLP request: {FAULTS[fault]}, at byte {position} in {_name(steering, place)}"
     )
 
 
-def _reason(steering: Steering, position: int, place: int) -> str:
+def _reason(steering: ScanTable, position: int, place: int) -> str:
     entry = int(steering.table[place])
     if entry & KIND_MASK == ID:
         rule = f"must be {entry >> PAYLOAD_SHIFT} bytes long or empty"
@@ -115,7 +115,7 @@ def _reason(steering: Steering, position: int, place: int) -> str:
     return f"{_name(steering, place)} {rule}; it is at byte {position} of the request"
 
 
-def _name(steering: Steering, place: int) -> str:
+def _name(steering: ScanTable, place: int) -> str:
     """`LogRecord.trace_id`, or the message alone when the field is not known."""
     message = steering.messages[place >> steering.tag_bits]
     field = steering.fields.get(place)

@@ -98,7 +98,7 @@ COUNTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steering:
+class ScanTable:
     """What the walk needs to know about one kind of request, and how to speak of what it finds."""
 
     table: Table
@@ -110,7 +110,7 @@ class Steering:
     """Place in the table -> `trace_id`."""
 
 
-def steering_of(request: Descriptor) -> Steering:
+def steering_of(request: Descriptor) -> ScanTable:
     """The tables for a request and everything inside it."""
     messages = messages_in(request)
     # The rules for ids and counts hold in what is only found in records.
@@ -128,7 +128,7 @@ def steering_of(request: Descriptor) -> Steering:
                 table[place] = entry
                 fields[place] = field.name
     names = tuple(message.name for message in messages.values())
-    return Steering(table=table, tag_bits=tag_bits, messages=names, fields=fields)
+    return ScanTable(table=table, tag_bits=tag_bits, messages=names, fields=fields)
 
 
 def messages_in(message: Descriptor, closed: frozenset[str] = frozenset()) -> dict[str, Descriptor]:

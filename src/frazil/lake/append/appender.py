@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 from frazil import tracing
 from frazil.errors import Conflict
 from frazil.lake.append.commit import (
-    Change,
     Place,
+    TableChange,
     check_owner,
     check_topics,
     commit,
     next_offsets,
     take_over,
 )
-from frazil.lake.append.log_source import Feed
-from frazil.lake.append.progress import Doing
-from frazil.lake.append.slice import Slice, Source
-from frazil.lake.append.task import DEAD_LETTERS, Target, Written
+from frazil.lake.append.log_source import RecordSource
+from frazil.lake.append.progress import LakeActivity
+from frazil.lake.append.slice import Slice, SourcePartition
+from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
 from frazil.lake.catalog.catalog import reached
 from frazil.lake.config import LakeConfig
 from frazil.metrics import Counter
@@ -52,8 +52,8 @@ ROUND_BYTES_MAX = 1024 * 1024 * 1024
 ROWS = Counter("frazil.lake.rows", "Rows committed, by table.")
 SKIPPED = Counter("frazil.lake.skipped.offsets", "Offsets gone from the log before they were read.")
 
-Work = tuple[Slice, Target]
-Run = Callable[[Sequence[Work]], list[Written]]
+Work = tuple[Slice, TaskTarget]
+Run = Callable[[Sequence[Work]], list[WrittenSlice]]
 """Does tasks, on Spark or in this process, and gives what each wrote, in their order."""
 
 
@@ -91,7 +91,7 @@ class Appender:
 
     def __init__(
         self,
-        feed: Feed,
+        feed: RecordSource,
         catalog: Catalog,
         config: LakeConfig,
         run: Run,
@@ -105,7 +105,7 @@ class Appender:
         self._clock = clock
         self._rand = rand
         self._name = self._unique()
-        self.doing: Doing | None = None
+        self.doing: LakeActivity | None = None
         """What the round in hand does; None between two of them."""
         self._round = 0
         self._held: dict[Place, int] = {}
@@ -114,7 +114,7 @@ class Appender:
     @classmethod
     def open(
         cls,
-        feed: Feed,
+        feed: RecordSource,
         catalog: Catalog,
         config: LakeConfig,
         *,
@@ -158,11 +158,13 @@ class Appender:
         has a limit.
         """
         try:
-            return self._append(Doing(work="round", step="plans", begun_ms=self._clock.wall_ms()))
+            return self._append(
+                LakeActivity(work="round", step="plans", begun_ms=self._clock.wall_ms())
+            )
         finally:
             self.doing = None
 
-    def _append(self, doing: Doing) -> list[Appended]:
+    def _append(self, doing: LakeActivity) -> list[Appended]:
         self.doing = doing
         sources = self._feed.sources()
         self._take(source.table for source in sources)
@@ -213,7 +215,7 @@ class Appender:
                 take_over(self._catalog, self._full_name(name), self._name, clock=self._clock)
                 self._taken.add(name)
 
-    def _plan(self, source: Source, table: Table, dead: Table) -> list[Slice]:
+    def _plan(self, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
         begin = next_offsets(table).get(source.place, 0)
         # A round may have failed between both commits. Its dead letters are there already, and
         # exactly its offsets are done again, without them.
@@ -227,9 +229,9 @@ class Appender:
                 return slices[:count]
         return slices
 
-    def _target(self, table: Table, dead: Table) -> Target:
+    def _target(self, table: Table, dead: Table) -> TaskTarget:
         self._round += 1
-        return Target(
+        return TaskTarget(
             rows_location=table.location(),
             dead_location=dead.location(),
             name=f"{self._name[:12]}-{self._round:08}",
@@ -251,7 +253,7 @@ class Appender:
         self,
         table: Table,
         dead: Table,
-        written: Sequence[Written],
+        written: Sequence[WrittenSlice],
         identities: Mapping[str, str],
     ) -> Appended:
         """Commit what tasks wrote for one table."""
@@ -265,7 +267,7 @@ class Appender:
         snapshot_id = commit(
             self._catalog,
             self._full_name(name),
-            Change(
+            TableChange(
                 files=[data_file_of(file, table) for file in files],
                 begins=begins,
                 ends={part.place: part.end for part in covered},
@@ -287,7 +289,7 @@ class Appender:
         )
 
     def _commit_dead(
-        self, dead: Table, written: Sequence[Written], covered: Sequence[Covered]
+        self, dead: Table, written: Sequence[WrittenSlice], covered: Sequence[Covered]
     ) -> int:
         """Commit dead letters, unless an earlier round has. Most rounds have none, so their table
         goes on at or before where these begin."""
@@ -306,7 +308,7 @@ class Appender:
         files = {place: found for place, found in files.items() if found}
         if not files:
             return 0
-        change = Change(
+        change = TableChange(
             files=[data_file_of(file, dead) for found in files.values() for file in found],
             begins={place: known.get(place, 0) for place in files},
             ends={place: new[place].end for place in files},
@@ -316,7 +318,7 @@ class Appender:
         commit(self._catalog, self._full_name(DEAD_LETTERS), change, clock=self._clock)
         return sum(file.row_count for found in files.values() for file in found)
 
-    def _publish(self, sources: Iterable[Source]) -> None:
+    def _publish(self, sources: Iterable[SourcePartition]) -> None:
         """Tell the log what tables hold, as the catalog has them."""
         offsets: dict[str, dict[Place, int]] = {}
         for source in sources:
@@ -359,7 +361,7 @@ def _only(identities: Mapping[str, str], topics: Iterable[str]) -> dict[str, str
     return {topic: identities[topic] for topic in topics if topic in identities}
 
 
-def _check_whole(slices: Sequence[Slice], written: Sequence[Written]) -> None:
+def _check_whole(slices: Sequence[Slice], written: Sequence[WrittenSlice]) -> None:
     """What the tasks wrote is what was planned, all of it."""
     planned = [(each.source, each.begin, each.end) for each in slices]
     found = [(each.source, each.begin, each.end) for each in written]
@@ -367,7 +369,7 @@ def _check_whole(slices: Sequence[Slice], written: Sequence[Written]) -> None:
         raise Conflict(f"tasks wrote {found}, and were to write {planned}")
 
 
-def _covered(written: Sequence[Written]) -> tuple[Covered, ...]:
+def _covered(written: Sequence[WrittenSlice]) -> tuple[Covered, ...]:
     """The offsets of each partition, which lie side by side."""
     ends: dict[Place, tuple[int, int]] = {}
     for each in written:

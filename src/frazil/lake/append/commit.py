@@ -53,7 +53,7 @@ Offsets = Mapping[Place, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class TableChange:
     """What is to be committed: files that hold exactly the offsets from `begins` up to `ends`."""
 
     files: Sequence[DataFile]
@@ -114,7 +114,7 @@ def take_over(catalog: Catalog, name: str, appender: str, *, clock: Clock) -> No
     repeat(catalog, name, attempt, clock)
 
 
-def commit(catalog: Catalog, name: str, change: Change, *, clock: Clock) -> int:
+def commit(catalog: Catalog, name: str, change: TableChange, *, clock: Clock) -> int:
     """Commit a change once. Returns the id of its snapshot.
 
     `Conflict` when the table does not go on where the change begins; `Fenced` when somebody else
@@ -151,7 +151,7 @@ def check_owner(table: Table, appender: str) -> None:
         raise Fenced(f"{_name(table)} was taken over by appender {owner}; this is {appender}")
 
 
-def _check(table: Table, change: Change) -> None:
+def _check(table: Table, change: TableChange) -> None:
     check_owner(table, change.appender)
     check_topics(table, change.identities)
     found = next_offsets(table)
@@ -164,7 +164,7 @@ def _check(table: Table, change: Change) -> None:
             )
 
 
-def _swap(table: Table, change: Change) -> int:
+def _swap(table: Table, change: TableChange) -> int:
     offsets = next_offsets(table) | dict(change.ends)
     summary = {COMMIT_ID: change.commit_id, OFFSETS: text_of(offsets)}
     properties = {NEXT_OFFSETS: text_of(offsets)}

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from frazil.errors import Unavailable
-from frazil.lake.append.kafka_reader import QUIET, Heard
+from frazil.lake.append.kafka_reader import QUIET, ClientErrors
 from frazil.lake.kafka_config import KafkaConfig
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class KafkaTopic:
     """One that exists."""
 
     name: str
@@ -43,7 +43,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class KafkaOffsets:
     """Offsets that a partition holds."""
 
     begin: int
@@ -51,14 +51,14 @@ class Extent:
     """The last stable offset: everything below it is committed or aborted, for good."""
 
 
-class Brokers:
+class KafkaAdmin:
     """A client that asks. Belongs to one thread."""
 
     def __init__(self, config: KafkaConfig) -> None:
         from confluent_kafka.admin import AdminClient
 
         self._config = config
-        self._heard = Heard()
+        self._heard = ClientErrors()
         settings: dict[str, Any] = {
             **QUIET,
             **config.client,
@@ -67,7 +67,7 @@ class Brokers:
         }
         self._admin = AdminClient(settings)
 
-    def topics(self, names: Iterable[str]) -> list[Topic]:
+    def topics(self, names: Iterable[str]) -> list[KafkaTopic]:
         """Those of these that exist."""
         from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
@@ -82,7 +82,7 @@ class Brokers:
                 raise self._unavailable(f"topic {name}", error) from error
             identity = str(said.topic_id)
             found.append(
-                Topic(
+                KafkaTopic(
                     name=name,
                     identity=None if identity == NO_ID else identity,
                     partitions=tuple(sorted(part.id for part in said.partitions)),
@@ -91,7 +91,7 @@ class Brokers:
             )
         return found
 
-    def extents(self, places: Iterable[Place]) -> dict[Place, Extent]:
+    def extents(self, places: Iterable[Place]) -> dict[Place, KafkaOffsets]:
         """What each partition holds now."""
         from confluent_kafka import IsolationLevel, TopicPartition
         from confluent_kafka.admin import OffsetSpec
@@ -112,7 +112,7 @@ class Brokers:
             {place: self._answer(answer[place]) for place in asked} for answer in answers
         )
         return {
-            (place.topic, place.partition): Extent(
+            (place.topic, place.partition): KafkaOffsets(
                 begin=begins[place].offset, end=ends[place].offset
             )
             for place in asked

@@ -76,7 +76,7 @@ class KafkaRange:
             return
         from confluent_kafka import Consumer, TopicPartition
 
-        heard = Heard()
+        heard = ClientErrors()
         own = {"bootstrap.servers": self.brokers, "group.id": self.group, "error_cb": heard.hear}
         with closing(Consumer({**QUIET, **BOUNDS, **self.client, **own, **PROMISED})) as consumer:
             consumer.assign([TopicPartition(self.topic, self.partition, self.begin)])
@@ -128,7 +128,7 @@ class KafkaRange:
             )
 
 
-class Heard:
+class ClientErrors:
     """What a client has complained of, for a sentence that says why nothing comes."""
 
     def __init__(self) -> None:

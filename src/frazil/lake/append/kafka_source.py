@@ -1,4 +1,4 @@
-"""KafkaFeed: where rows come from when the log is a Kafka. Partitions, cut by offsets for tasks.
+"""KafkaSource: where rows come from when the log is a Kafka. Partitions, cut by offsets for tasks.
 
 Kafka counts records, not bytes. How many bytes an offset stands for is found by reading a few at
 the place where a plan begins, now and then; gaps count, as they are offsets, too. It decides how
@@ -11,9 +11,16 @@ import logging
 from itertools import pairwise
 
 from frazil.errors import OutOfRange
-from frazil.lake.append.kafka_admin import IN_SYNC_MIN, REPLICAS_MIN, Brokers, Extent, Place, Topic
+from frazil.lake.append.kafka_admin import (
+    IN_SYNC_MIN,
+    REPLICAS_MIN,
+    KafkaAdmin,
+    KafkaOffsets,
+    KafkaTopic,
+    Place,
+)
 from frazil.lake.append.kafka_reader import KafkaRange
-from frazil.lake.append.slice import Slice, Source
+from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.metrics import Counter
 from frazil.model import Signal
@@ -32,24 +39,26 @@ WEIGHT_BYTES_MIN = 64
 LOST = Counter("frazil.lake.kafka.lost.offsets", "Offsets the broker had removed before a round.")
 
 
-class KafkaFeed:
+class KafkaSource:
     """Belongs to one thread. What `sources` has found, the others go by."""
 
     def __init__(self, config: KafkaConfig) -> None:
         self._config = config
-        self._brokers: Brokers | None = None
-        self._topics: dict[str, Topic] = {}
-        self._extents: dict[Place, Extent] = {}
+        self._brokers: KafkaAdmin | None = None
+        self._topics: dict[str, KafkaTopic] = {}
+        self._extents: dict[Place, KafkaOffsets] = {}
         self._weights: dict[Place, float] = {}
         self._plan_counts: dict[Place, int] = {}
         self._missing: frozenset[str] = frozenset()
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[SourcePartition]:
         signals = {self._config.topic_of(signal.table): signal for signal in Signal}
         topics = {topic.name: topic for topic in self._ask().topics(signals)}
         self._tell_of(topics, frozenset(signals) - topics.keys())
         found = [
-            Source(table=signals[name].table, signal=signals[name], topic=name, partition=partition)
+            SourcePartition(
+                table=signals[name].table, signal=signals[name], topic=name, partition=partition
+            )
             for name in signals
             if name in topics
             for partition in topics[name].partitions
@@ -61,10 +70,12 @@ class KafkaFeed:
     def identities(self) -> dict[str, str]:
         return {topic.name: topic.identity for topic in self._topics.values() if topic.identity}
 
-    def end(self, source: Source) -> int:
+    def end(self, source: SourcePartition) -> int:
         return self._extents[source.place].end
 
-    def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
+    def plan(
+        self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
+    ) -> list[Slice]:
         extent = self._extents[source.place]
         last = extent.end if end is None else end
         if begin > extent.end or last > extent.end:
@@ -92,22 +103,22 @@ class KafkaFeed:
             for slice_begin, slice_end in pairwise(edges)
         ]
 
-    def pending_bytes(self, source: Source, begin: int) -> int:
+    def pending_bytes(self, source: SourcePartition, begin: int) -> int:
         extent = self._extents[source.place]
         count = max(0, extent.end - max(begin, extent.begin))
         return int(count * self._weights.get(source.place, WEIGHT_BYTES))
 
-    def publish(self, source: Source, end: int) -> None:
+    def publish(self, source: SourcePartition, end: int) -> None:
         """Kafka's own retention decides when records go; so this is for people to look at."""
         if end > 0:
             self._ask().show_progress({source.place: end})
 
-    def _ask(self) -> Brokers:
+    def _ask(self) -> KafkaAdmin:
         if self._brokers is None:
-            self._brokers = Brokers(self._config)
+            self._brokers = KafkaAdmin(self._config)
         return self._brokers
 
-    def _first(self, source: Source, begin: int, kept: int) -> int:
+    def _first(self, source: SourcePartition, begin: int, kept: int) -> int:
         """The first offset that can still be read."""
         if begin >= kept:
             return begin
@@ -122,7 +133,7 @@ class KafkaFeed:
         logger.error("offsets were lost before they came into the table", extra={"lost": lost})
         return kept
 
-    def _weigh(self, source: Source, begin: int, end: int) -> float:
+    def _weigh(self, source: SourcePartition, begin: int, end: int) -> float:
         """About how many bytes an offset stands for."""
         count = self._plan_counts.get(source.place, 0)
         self._plan_counts[source.place] = count + 1
@@ -135,7 +146,7 @@ class KafkaFeed:
             self._weights[source.place] = max(WEIGHT_BYTES_MIN, mean)
         return self._weights[source.place]
 
-    def _range(self, source: Source, begin: int, end: int) -> KafkaRange:
+    def _range(self, source: SourcePartition, begin: int, end: int) -> KafkaRange:
         return KafkaRange(
             brokers=self._config.brokers,
             group=self._config.group,
@@ -146,7 +157,7 @@ class KafkaFeed:
             end=end,
         )
 
-    def _tell_of(self, topics: dict[str, Topic], missing: frozenset[str]) -> None:
+    def _tell_of(self, topics: dict[str, KafkaTopic], missing: frozenset[str]) -> None:
         """Say once what an operator may not expect."""
         for name in sorted(missing - self._missing):
             logger.warning("a topic does not exist", extra={"topic": name})

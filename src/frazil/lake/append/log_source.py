@@ -1,4 +1,4 @@
-"""Feed: where the rows of the tables come from. Partitions of topics, in slices for tasks."""
+"""RecordSource: where the rows of the tables come from: partitions of topics, cut into slices."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Protocol
 
 from frazil.disk import Disk, RealDisk
-from frazil.lake.append.slice import RECORDS, Slice, Source
+from frazil.lake.append.slice import RECORDS, Slice, SourcePartition
 from frazil.lake.tables.record_rows import table_of
-from frazil.log import DEAD_LETTERS, Log, Record, Stretch, View, plan_stretches, read_stretch
+from frazil.log import (
+    DEAD_LETTERS,
+    Log,
+    PartitionView,
+    Record,
+    SegmentRange,
+    plan_stretches,
+    read_stretch,
+)
 from frazil.model import Signal
 
 ALL_TOPICS = ("*",)
@@ -19,23 +27,25 @@ INTERNAL_PREFIX = "__"
 """Begins the names of topics that a broker keeps for itself."""
 
 
-def source_of(topic: str, partition: int, topics: Sequence[str]) -> Source | None:
+def source_of(topic: str, partition: int, topics: Sequence[str]) -> SourcePartition | None:
     """What becomes of a partition: rows of a table, or nothing. `topics` are patterns of those
     that are wanted besides telemetry."""
     for signal in Signal:
         if topic == signal.topic:
-            return Source(table=signal.table, signal=signal, topic=topic, partition=partition)
+            return SourcePartition(
+                table=signal.table, signal=signal, topic=topic, partition=partition
+            )
     if topic == DEAD_LETTERS or topic.startswith(INTERNAL_PREFIX):
         return None
     if not any(fnmatchcase(topic, pattern) for pattern in topics):
         return None
-    return Source(table=table_of(topic), signal=RECORDS, topic=topic, partition=partition)
+    return SourcePartition(table=table_of(topic), signal=RECORDS, topic=topic, partition=partition)
 
 
-class Feed(Protocol):
+class RecordSource(Protocol):
     """What an appender has to know of a log, be it ours or Kafka. Belongs to its thread."""
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[SourcePartition]:
         """Every partition there is now."""
         ...
 
@@ -44,26 +54,28 @@ class Feed(Protocol):
         found them. Topics that nothing tells apart are not in it."""
         ...
 
-    def end(self, source: Source) -> int:
+    def end(self, source: SourcePartition) -> int:
         """The first offset that is not durable yet, as `sources` has found it, or a later one."""
         ...
 
-    def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
+    def plan(
+        self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
+    ) -> list[Slice]:
         """The offsets from `begin` up to `end`, or to all that is durable, each in one slice of
         about `bytes_max` bytes. `OutOfRange` when some of them are not there any more, though
         they should have been kept; where nobody promised that, slices begin with what is there."""
         ...
 
-    def pending_bytes(self, source: Source, begin: int) -> int:
+    def pending_bytes(self, source: SourcePartition, begin: int) -> int:
         """About how much there is from `begin` on."""
         ...
 
-    def publish(self, source: Source, end: int) -> None:
+    def publish(self, source: SourcePartition, end: int) -> None:
         """The table holds everything below `end`, and was read back."""
         ...
 
 
-class LogFeed:
+class LogSource:
     """Our own log, by its files."""
 
     def __init__(self, log: Log, folder: Path, topics: Sequence[str] = ALL_TOPICS) -> None:
@@ -72,7 +84,7 @@ class LogFeed:
         self._folder = str(folder.absolute())
         self._topics = topics
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[SourcePartition]:
         found = [
             source_of(topic.name, partition.index, self._topics)
             for topic in self._log.topics()
@@ -83,10 +95,12 @@ class LogFeed:
     def identities(self) -> dict[str, str]:
         return {}  # nobody can make a topic of our log anew below the tables
 
-    def end(self, source: Source) -> int:
+    def end(self, source: SourcePartition) -> int:
         return self._log.partition(source.topic, source.partition).view.durable_watermark
 
-    def plan(self, source: Source, begin: int, end: int | None, bytes_max: int) -> list[Slice]:
+    def plan(
+        self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
+    ) -> list[Slice]:
         view = self._log.partition(source.topic, source.partition).view
         end = view.durable_watermark if end is None else end
         if not self._log.topic(source.topic).config.awaits_lake:
@@ -95,10 +109,10 @@ class LogFeed:
             return []
         return slices_of(view, source, self._folder, begin, end, bytes_max)
 
-    def pending_bytes(self, source: Source, begin: int) -> int:
+    def pending_bytes(self, source: SourcePartition, begin: int) -> int:
         return bytes_behind(self._log.partition(source.topic, source.partition).view, begin)
 
-    def publish(self, source: Source, end: int) -> None:
+    def publish(self, source: SourcePartition, end: int) -> None:
         self._log.publish(source.topic, source.partition, end)
 
 
@@ -107,14 +121,14 @@ class LogFiles:
     """Records in the files of our log, which a task reads without the log and without its lock."""
 
     folder: str
-    stretch: Stretch
+    stretch: SegmentRange
 
     def read(self) -> Iterator[list[Record]]:
         return read_files(RealDisk(self.folder), self.stretch)
 
 
 def slices_of(
-    view: View, source: Source, folder: str, begin: int, end: int, bytes_max: int
+    view: PartitionView, source: SourcePartition, folder: str, begin: int, end: int, bytes_max: int
 ) -> list[Slice]:
     """The offsets from `begin` up to `end` as slices of the log's files, which are in `folder`."""
     return [
@@ -129,7 +143,7 @@ def slices_of(
     ]
 
 
-def bytes_behind(view: View, begin: int) -> int:
+def bytes_behind(view: PartitionView, begin: int) -> int:
     """About how much a partition has from an offset on."""
     total = 0
     for segment in view.segments:
@@ -141,7 +155,7 @@ def bytes_behind(view: View, begin: int) -> int:
     return total
 
 
-def read_files(disk: Disk, stretch: Stretch) -> Iterator[list[Record]]:
+def read_files(disk: Disk, stretch: SegmentRange) -> Iterator[list[Record]]:
     """The records of each batch; markers are none."""
     for batch in read_stretch(disk, stretch):
         if not batch.header.is_control:

@@ -1,4 +1,4 @@
-"""Doing: what the lake's thread does to the tables now, for whoever looks from outside."""
+"""LakeActivity: what the lake's thread does to the tables now, for whoever looks from outside."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doing:
+class LakeActivity:
     """One moment of a round, or of maintenance. Put in place as a whole, so any thread may look."""
 
     work: Literal["round", "maintenance"]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from frazil.log import Record
 from frazil.model import MiB
-from frazil.model.arrow import Request
+from frazil.model.arrow import ExportRequest
 
 REQUESTS_BYTES = 4 * MiB
 """How much is decoded at once: enough for the decoder to be at its best, and little memory."""
@@ -21,7 +21,7 @@ RECORDS = "records"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourcePartition:
     """One partition of a topic, and the table that its records are rows of."""
 
     table: str
@@ -35,7 +35,7 @@ class Source:
         return self.topic, self.partition
 
 
-class Origin(Protocol):
+class SliceLocation(Protocol):
     """Where the records of a slice are. Small, and may be sent to another process."""
 
     def read(self) -> Iterator[list[Record]]:
@@ -51,25 +51,25 @@ class Origin(Protocol):
 class Slice:
     """The work of one task: all records of a partition from offset `begin` up to `end`."""
 
-    source: Source
+    source: SourcePartition
     begin: int
     end: int
     size_bytes: int
     """About, as the source counts them."""
-    origin: Origin
+    origin: SliceLocation
 
 
 def requests_of(
     slice: Slice, batches: Iterable[list[Record]], *, bytes_max: int = REQUESTS_BYTES
-) -> Iterator[list[Request]]:
+) -> Iterator[list[ExportRequest]]:
     """The records of a slice as requests, some at a time."""
     for records in records_of(slice, batches, bytes_max=bytes_max):
         yield [request_of(record, slice.source.partition) for record in records]
 
 
-def request_of(record: Record, partition: int) -> Request:
+def request_of(record: Record, partition: int) -> ExportRequest:
     """A record as the decoder wants it."""
-    return Request(
+    return ExportRequest(
         partition=partition,
         offset=record.offset,
         ingest_time_ms=record.timestamp_ms,

@@ -20,14 +20,14 @@ import pyarrow as pa
 
 from frazil.disk import is_full
 from frazil.errors import Overloaded
-from frazil.lake.append.slice import RECORDS, Slice, Source, records_of, requests_of
-from frazil.lake.files.object_store import Store, open_store
+from frazil.lake.append.slice import RECORDS, Slice, SourcePartition, records_of, requests_of
+from frazil.lake.files.object_store import FileStore, open_store
 from frazil.lake.files.parquet_schema import file_layout_of
-from frazil.lake.files.writer import TableFiles, WrittenFile
+from frazil.lake.files.writer import TableWriter, WrittenFile
 from frazil.lake.tables.record_rows import rows_of
 from frazil.log import Record
 from frazil.model import MiB, Signal, arrow
-from frazil.model.arrow import Decode, Decoded, Request, decode_some, rows_of_dead
+from frazil.model.arrow import Decode, Decoded, ExportRequest, decode_some, rows_of_dead
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -39,7 +39,7 @@ DEAD_LETTERS = "dead_letters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class TaskTarget:
     """Where a task writes to: the locations of both tables, as URIs."""
 
     rows_location: str
@@ -51,10 +51,10 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenSlice:
     """All rows of the offsets from `begin` up to `end` of a partition, durable in these files."""
 
-    source: Source
+    source: SourcePartition
     begin: int
     end: int
     files: tuple[WrittenFile, ...]
@@ -65,7 +65,9 @@ class Written:
         return sum(file.row_count for file in self.files)
 
 
-def run_slice(slice: Slice, target: Target, *, rows_bytes_max: int = ROWS_BYTES_MAX) -> Written:
+def run_slice(
+    slice: Slice, target: TaskTarget, *, rows_bytes_max: int = ROWS_BYTES_MAX
+) -> WrittenSlice:
     """Do a task in the folders or buckets of the tables."""
     return write_slice(
         slice,
@@ -81,13 +83,13 @@ def run_slice(slice: Slice, target: Target, *, rows_bytes_max: int = ROWS_BYTES_
 def write_slice(
     slice: Slice,
     batches: Iterable[list[Record]],
-    rows_disk: Store,
-    dead_disk: Store,
+    rows_disk: FileStore,
+    dead_disk: FileStore,
     name: str,
     *,
     decode: Decode,
     rows_bytes_max: int,
-) -> Written:
+) -> WrittenSlice:
     """Do a task. `Conflict` and `Corrupt` as reading has them; `Overloaded` when a disk is full."""
     source = slice.source
     with ExitStack() as undo:
@@ -113,7 +115,7 @@ def write_slice(
                 f"{source.partition} were not written to {source.table}; free room on it"
             ) from error
         undo.pop_all()
-    return Written(
+    return WrittenSlice(
         source=source,
         begin=slice.begin,
         end=slice.end,
@@ -122,7 +124,7 @@ def write_slice(
     )
 
 
-def decode_all(decode: Decode, signal: str, requests: list[Request]) -> Iterator[Decoded]:
+def decode_all(decode: Decode, signal: str, requests: list[ExportRequest]) -> Iterator[Decoded]:
     """Rows and dead letters of all these requests, in order, in as many parts as it takes."""
     begin, count = 0, len(requests)
     while begin < len(requests):
@@ -136,8 +138,10 @@ def decode_all(decode: Decode, signal: str, requests: list[Request]) -> Iterator
 class _Gathered:
     """Rows of one table that wait in memory until there are enough of them for a file."""
 
-    def __init__(self, disk: Store, table: str, name: str, bytes_max: int, undo: ExitStack) -> None:
-        self._files = TableFiles(disk, file_layout_of(table), name)
+    def __init__(
+        self, disk: FileStore, table: str, name: str, bytes_max: int, undo: ExitStack
+    ) -> None:
+        self._files = TableWriter(disk, file_layout_of(table), name)
         self._bytes_max = bytes_max
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from frazil.lake.files.parquet_schema import FileLayout, Leaf
+from frazil.lake.files.parquet_schema import ParquetColumn, ParquetLayout
 
 CODE_POINT_MAX = 0x10FFFF
 SURROGATES = (0xD800, 0xDFFF)
@@ -45,7 +45,9 @@ class _Column:
     has_bounds: bool = True
 
 
-def metrics_of(footer: Any, layout: FileLayout, nan_value_counts: Mapping[int, int]) -> FileMetrics:
+def metrics_of(
+    footer: Any, layout: ParquetLayout, nan_value_counts: Mapping[int, int]
+) -> FileMetrics:
     """The metrics of a file with this footer, a `pyarrow.parquet.FileMetaData`.
 
     How often a value is no number is nowhere in the footer: the writer has to count.
@@ -73,7 +75,7 @@ def metrics_of(footer: Any, layout: FileLayout, nan_value_counts: Mapping[int, i
     )
 
 
-def _column_of(leaf: Leaf, chunks: Sequence[Any]) -> _Column:
+def _column_of(leaf: ParquetColumn, chunks: Sequence[Any]) -> _Column:
     column = _Column(has_bounds=leaf.has_bounds)
     for chunk in chunks:
         assert chunk.path_in_schema == leaf.path
@@ -100,7 +102,7 @@ def _begin(chunk: Any) -> int:
     return int(chunk.data_page_offset)
 
 
-def _lower(leaf: Leaf, least: Any) -> bytes:
+def _lower(leaf: ParquetColumn, least: Any) -> bytes:
     """At most as great as `least`."""
     if pa.types.is_string(leaf.kind):
         text: str = least.decode()
@@ -110,7 +112,7 @@ def _lower(leaf: Leaf, least: Any) -> bytes:
     return PACK[leaf.kind](least)
 
 
-def _upper(leaf: Leaf, most: Any) -> bytes | None:
+def _upper(leaf: ParquetColumn, most: Any) -> bytes | None:
     """At least as great as `most`. None when nothing short enough is."""
     if pa.types.is_string(leaf.kind):
         text = _text_above(most.decode(), leaf.length_max)

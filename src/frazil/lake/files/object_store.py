@@ -1,4 +1,4 @@
-"""Store: where the files of a table are written to, a folder or a bucket.
+"""FileStore: where the files of a table are written to, a folder or a bucket.
 
 Both promise the same: once a file is synced and the names in its folder are, all of it is there and
 stays there. Before that it may be there in part, or not at all, and nobody was told of it.
@@ -31,7 +31,7 @@ class NewFile(Protocol):
         """Give it back. What was not synced may be there in part."""
 
 
-class Store(Protocol):
+class FileStore(Protocol):
     """Paths are below the location of a table. Any `Disk` is a store."""
 
     def open(self, path: str, mode: Mode = "read") -> NewFile:
@@ -50,7 +50,7 @@ class Store(Protocol):
         """Make the names in a folder durable."""
 
 
-def open_store(location: str, io: FileIO | None) -> Store:
+def open_store(location: str, io: FileIO | None) -> FileStore:
     """The store below a table's location. `io` has what it takes to reach a bucket."""
     parts = urlsplit(location)
     if parts.scheme in LOCAL:

@@ -42,7 +42,7 @@ TRUNCATED = re.compile(r"truncate\((\d+)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class ParquetColumn:
     """A column as Parquet has it."""
 
     path: str
@@ -57,7 +57,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileLayout:
+class ParquetLayout:
     """What all files of one table have in common."""
 
     schema: pa.Schema
@@ -65,14 +65,14 @@ class FileLayout:
     numbered_schema: pa.Schema
     """As rows are sorted and handed to Parquet, which writes the same for it: numbers stand for
     texts that many rows have."""
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[ParquetColumn, ...]
     order: tuple[str, ...]
     bloom: tuple[str, ...]
     with_dictionary: list[str]
 
 
 @lru_cache(LAYOUTS_MAX)
-def file_layout_of(table: str) -> FileLayout:
+def file_layout_of(table: str) -> ParquetLayout:
     """The layout of a table's files."""
     kind = kind_of(table)
     ids = FIELD_IDS[kind]
@@ -82,7 +82,7 @@ def file_layout_of(table: str) -> FileLayout:
         for top in fields
         for path, field in _leaves(top, top.name)
     ]
-    return FileLayout(
+    return ParquetLayout(
         schema=pa.schema(fields),
         numbered_schema=pa.schema(map(numbered, fields)),
         leaves=tuple(leaves),
@@ -122,11 +122,11 @@ def _leaves(field: pa.Field, path: str) -> Iterator[tuple[str, pa.Field]]:
         yield path, field
 
 
-def _leaf(path: str, field: pa.Field, mode: str) -> Leaf:
+def _leaf(path: str, field: pa.Field, mode: str) -> ParquetColumn:
     """A column, and Iceberg's mode of its metrics; without one, values are counted only."""
     truncated = TRUNCATED.fullmatch(mode)
     assert truncated or mode in ("", "full"), f"{path} has bounds {mode}"
-    return Leaf(
+    return ParquetColumn(
         path=path,
         field_id=int(field.metadata[FIELD_ID]),
         kind=field.type,

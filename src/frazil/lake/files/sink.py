@@ -8,7 +8,7 @@ WRITE_BYTES = 1024 * 1024
 """Arrow writes each page, and the header in front of it, for itself."""
 
 
-class Sink:
+class ArrowSink:
     """A file of a disk, as Arrow writes to it: many small pieces become few large writes.
 
     Once a write has failed it takes no more, in silence: Arrow goes on to close what it has

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.lake.files.parquet_schema import FileLayout
+from frazil.lake.files.parquet_schema import ParquetLayout
 from frazil.lake.tables.properties import PARTITION_COLUMN, PARTITION_FIELD
 
 DAY_US = 86_400_000_000
@@ -15,7 +15,7 @@ FEW = 4
 """Less than one row in so many is few."""
 
 
-def combined(batches: list[pa.RecordBatch], layout: FileLayout) -> pa.Table:
+def combined(batches: list[pa.RecordBatch], layout: ParquetLayout) -> pa.Table:
     """All rows, each column in one piece. Column by column: never is all of it there twice."""
     columns = {name: [b.column(name) for b in batches] for name in layout.schema.names}
     batches.clear()

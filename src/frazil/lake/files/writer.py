@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from frazil.disk import make_directories
 from frazil.lake.files.column_stats import FileMetrics, metrics_of
-from frazil.lake.files.object_store import Store
-from frazil.lake.files.parquet_schema import FileLayout
-from frazil.lake.files.sink import Sink
+from frazil.lake.files.object_store import FileStore
+from frazil.lake.files.parquet_schema import ParquetLayout
+from frazil.lake.files.sink import ArrowSink
 from frazil.lake.files.sort import combined, date_of, days_of, picked
 from frazil.lake.tables.properties import PARTITION_FIELD
 from frazil.model import MiB
@@ -48,7 +48,7 @@ class WrittenFile:
     metrics: FileMetrics
 
 
-class TableFiles:
+class TableWriter:
     """Writes files of one table below its location. Belongs to one task.
 
     Until `sync` returns, nothing that it has written may be committed. When the task fails,
@@ -56,7 +56,7 @@ class TableFiles:
     """
 
     def __init__(
-        self, disk: Store, layout: FileLayout, name: str, *, level: int = COMPRESSION_LEVEL
+        self, disk: FileStore, layout: ParquetLayout, name: str, *, level: int = COMPRESSION_LEVEL
     ) -> None:
         """`name` begins the names of the files; no two tasks, nor two tries of one, share it.
         `level` is that of the compression."""
@@ -104,7 +104,7 @@ class TableFiles:
         nan_counts: dict[int, int] = {}
         with closing(self._disk.open(path, "create")) as file:
             self._paths.append(path)
-            sink = Sink(file)
+            sink = ArrowSink(file)
             with _writer(sink, self._layout, group_rows, self._level) as writer:
                 for group in groups:
                     _count_nan(group, self._layout, nan_counts)
@@ -135,19 +135,21 @@ def _group_rows(rows: int, size_bytes: int) -> int:
     return max(1, min(GROUP_ROWS_MAX, rows * GROUP_BYTES_MAX // max(1, size_bytes)))
 
 
-def _renamed(rows: pa.Table, layout: FileLayout) -> pa.Table:
+def _renamed(rows: pa.Table, layout: ParquetLayout) -> pa.Table:
     """The same rows under Iceberg's names and ids."""
     return rows.cast(layout.numbered_schema)
 
 
-def _count_nan(rows: pa.Table, layout: FileLayout, counts: dict[int, int]) -> None:
+def _count_nan(rows: pa.Table, layout: ParquetLayout, counts: dict[int, int]) -> None:
     for leaf in layout.leaves:
         if pa.types.is_floating(leaf.kind) and not leaf.is_nested:
             found = pc.sum(pc.is_nan(rows[leaf.path])).as_py() or 0
             counts[leaf.field_id] = counts.get(leaf.field_id, 0) + found
 
 
-def _writer(sink: Sink, layout: FileLayout, group_rows: int, level: int) -> pq.ParquetWriter:
+def _writer(
+    sink: ArrowSink, layout: ParquetLayout, group_rows: int, level: int
+) -> pq.ParquetWriter:
     order = [(name, "ascending") for name in layout.order]
     return pq.ParquetWriter(
         sink,

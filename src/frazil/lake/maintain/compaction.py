@@ -21,7 +21,7 @@ LARGE_PERCENT = 75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataPart:
+class CompactionFile:
     """A data file of a table, as far as the one who joins files has to know it."""
 
     path: str
@@ -35,11 +35,11 @@ class DataPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class CompactionGroup:
     """Files of one day that become one."""
 
     day: int
-    parts: tuple[DataPart, ...]
+    parts: tuple[CompactionFile, ...]
 
     @property
     def size_bytes(self) -> int:
@@ -52,30 +52,30 @@ def is_small(size_bytes: int, target_bytes: int) -> bool:
 
 
 def groups_of(
-    parts: Iterable[DataPart], *, today: int, target_bytes: int, is_all: bool
-) -> list[Group]:
+    parts: Iterable[CompactionFile], *, today: int, target_bytes: int, is_all: bool
+) -> list[CompactionGroup]:
     """What is worth to be joined, the day with the most files first.
 
     With `is_all` that is every small file that has another one beside it.
     """
-    days: dict[int, list[DataPart]] = {}
+    days: dict[int, list[CompactionFile]] = {}
     for part in parts:
         if is_small(part.size_bytes, target_bytes):
             days.setdefault(part.day, []).append(part)
-    found: list[Group] = []
+    found: list[CompactionGroup] = []
     for day, small in sorted(days.items(), key=lambda item: (-len(item[1]), item[0])):
         chosen = small if is_all else _worth(small)
         least = TODAY_FILES_MIN if day >= today and not is_all else FILES_MIN
         if len(chosen) >= least:
             found += [
-                Group(day=day, parts=pack)
+                CompactionGroup(day=day, parts=pack)
                 for pack in _packed(chosen, target_bytes)
                 if len(pack) >= FILES_MIN and (is_all or len(_worth(pack)) == len(pack))
             ]
     return found
 
 
-def _worth(small: Sequence[DataPart]) -> list[DataPart]:
+def _worth(small: Sequence[CompactionFile]) -> list[CompactionFile]:
     """As many of the smallest as there are, so long as no one is larger than the rest of them."""
     ordered = sorted(small, key=lambda part: (part.size_bytes, part.path))
     total = count = 0
@@ -86,9 +86,9 @@ def _worth(small: Sequence[DataPart]) -> list[DataPart]:
     return ordered[:count]
 
 
-def _packed(parts: list[DataPart], target_bytes: int) -> Iterator[tuple[DataPart, ...]]:
+def _packed(parts: list[CompactionFile], target_bytes: int) -> Iterator[tuple[CompactionFile, ...]]:
     """Neighbours in time together, so that the files which come of it lie side by side."""
-    pack: list[DataPart] = []
+    pack: list[CompactionFile] = []
     size = 0
     for part in sorted(parts, key=lambda part: (part.first_us, part.path)):
         if pack and (size + part.size_bytes > target_bytes or len(pack) == GROUP_FILES_MAX):

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
-    from frazil.lake.spark.jobs import Do
+    from frazil.lake.spark.jobs import TaskRunner
 
 TASK_FILES = 1_000
 """Files that one task takes away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class DeleteTask:
     """The work of one task."""
 
     paths: Sequence[str]
     io: FileIO = field(repr=False)
 
 
-def remove(paths: Sequence[str], io: FileIO, do: Do) -> int:
+def remove(paths: Sequence[str], io: FileIO, do: TaskRunner) -> int:
     """Take files away that nobody names any more. Returns how many there were."""
     parts = [paths[at : at + TASK_FILES] for at in range(0, len(paths), TASK_FILES)]
-    return sum(do(_remove, [Removal(paths=part, io=io) for part in parts]))
+    return sum(do(_remove, [DeleteTask(paths=part, io=io) for part in parts]))
 
 
-def _remove(work: Removal) -> int:
+def _remove(work: DeleteTask) -> int:
     count = 0
     for path in work.paths:
         with suppress(FileNotFoundError):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
-    from frazil.lake.spark.jobs import Do
+    from frazil.lake.spark.jobs import TaskRunner
     from frazil.model import Clock
 
 HOUR_MS = 3_600_000
@@ -51,7 +51,7 @@ MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class SnapshotRetention:
     """What stays."""
 
     now_ms: int
@@ -60,7 +60,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ExpiryPlan:
     """What is to be done to the snapshots of a table."""
 
     tags: dict[str, int]
@@ -74,7 +74,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
+class ExpiryResult:
     """What was done."""
 
     tags: tuple[str, ...] = ()
@@ -83,10 +83,12 @@ class Expired:
     file_count: int = 0
 
 
-def expire(catalog: Catalog, name: str, keep: Keep, do: Do, *, clock: Clock) -> Expired:
+def expire(
+    catalog: Catalog, name: str, keep: SnapshotRetention, do: TaskRunner, *, clock: Clock
+) -> ExpiryResult:
     """Let old snapshots of a table go, with all that only they name."""
 
-    def attempt(table: Table) -> tuple[Table, Choice]:
+    def attempt(table: Table) -> tuple[Table, ExpiryPlan]:
         choice = choose(table.metadata, keep)
         if not choice.is_empty:
             catalog.commit_table(table, _requirements(table), _updates(choice, keep))
@@ -94,9 +96,9 @@ def expire(catalog: Catalog, name: str, keep: Keep, do: Do, *, clock: Clock) -> 
 
     before, choice = repeat(catalog, name, attempt, clock)
     if choice.is_empty:
-        return Expired()
+        return ExpiryResult()
     removed = _remove(before, catalog.load_table(name), choice, do) if choice.expired else 0
-    return Expired(
+    return ExpiryResult(
         tags=tuple(choice.tags),
         old_tags=choice.old_tags,
         snapshot_count=len(choice.expired),
@@ -104,7 +106,7 @@ def expire(catalog: Catalog, name: str, keep: Keep, do: Do, *, clock: Clock) -> 
     )
 
 
-def choose(metadata: TableMetadata, keep: Keep) -> Choice:
+def choose(metadata: TableMetadata, keep: SnapshotRetention) -> ExpiryPlan:
     """What to tag, and what may go."""
     tags = _missing_tags(metadata, keep)
     old_tags = tuple(sorted(ref for ref in metadata.refs if _is_over(ref, keep)))
@@ -120,14 +122,14 @@ def choose(metadata: TableMetadata, keep: Keep) -> Choice:
     for snapshot_id in tuple(kept):
         kept |= _needed(metadata, snapshot_id)
     known = [snapshot.snapshot_id for snapshot in metadata.snapshots]
-    return Choice(
+    return ExpiryPlan(
         tags=tags,
         old_tags=old_tags,
         expired=tuple(each for each in known if each not in kept),
     )
 
 
-def _missing_tags(metadata: TableMetadata, keep: Keep) -> dict[str, int]:
+def _missing_tags(metadata: TableMetadata, keep: SnapshotRetention) -> dict[str, int]:
     """The last snapshot of each day that is over and has no tag."""
     days: dict[str, int] = {}
     for snapshot in _line(metadata, metadata.current_snapshot_id):
@@ -137,7 +139,7 @@ def _missing_tags(metadata: TableMetadata, keep: Keep) -> dict[str, int]:
     return {tag: days[tag] for tag in sorted(days) if tag not in metadata.refs}
 
 
-def _is_over(ref: str, keep: Keep) -> bool:
+def _is_over(ref: str, keep: SnapshotRetention) -> bool:
     """Is this a tag of ours, and too old?"""
     found = TAG.fullmatch(ref)
     return found is not None and found[1] < _date(keep.now_ms // DAY_MS - keep.tag_days)
@@ -165,7 +167,7 @@ def _needed(metadata: TableMetadata, snapshot_id: int) -> set[int]:
     return found
 
 
-def _updates(choice: Choice, keep: Keep) -> tuple[TableUpdate, ...]:
+def _updates(choice: ExpiryPlan, keep: SnapshotRetention) -> tuple[TableUpdate, ...]:
     made = [
         SetSnapshotRefUpdate.model_validate(
             {
@@ -192,7 +194,7 @@ def _requirements(table: Table) -> tuple[TableRequirement, ...]:
     return (AssertTableUUID(uuid=table.metadata.table_uuid), *refs)
 
 
-def _remove(before: Table, after: Table, choice: Choice, do: Do) -> int:
+def _remove(before: Table, after: Table, choice: ExpiryPlan, do: TaskRunner) -> int:
     """Take away the files that only the expired snapshots name."""
     io = before.io
     expired = [each for each in before.metadata.snapshots if each.snapshot_id in choice.expired]

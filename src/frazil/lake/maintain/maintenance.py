@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from frazil.errors import Conflict, Corrupt, FrazilError
 from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import APPENDER
-from frazil.lake.append.progress import Doing
+from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import reached
 from frazil.lake.config import LakeConfig
-from frazil.lake.maintain.compaction import Group, groups_of
+from frazil.lake.maintain.compaction import CompactionGroup, groups_of
 from frazil.metrics import Counter
 from frazil.model import Clock, MiB, Rand, SteadyTime
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-    from frazil.lake.maintain.merge_task import Merged
-    from frazil.lake.spark.jobs import Do
+    from frazil.lake.maintain.merge_task import MergeResult
+    from frazil.lake.spark.jobs import TaskRunner
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Maintenance:
         self,
         catalog: Callable[[], Catalog],
         config: LakeConfig,
-        do: Do,
+        do: TaskRunner,
         *,
         clock: Clock,
         rand: Rand,
@@ -103,7 +103,7 @@ class Maintenance:
         self._clock = clock
         self._rand = rand
         self._time = SteadyTime(clock)
-        self.doing: Doing | None = None
+        self.doing: LakeActivity | None = None
         """What is done now, and to which table; None when nothing is."""
         self._left: set[str] = set()
         self._settled: dict[str, int] = {}
@@ -160,9 +160,9 @@ class Maintenance:
 
     def expire(self, name: str) -> Maintained:
         """Tag the days that are over, and let old snapshots go."""
-        from frazil.lake.maintain.expire_snapshots import Keep, expire
+        from frazil.lake.maintain.expire_snapshots import SnapshotRetention, expire
 
-        keep = Keep(
+        keep = SnapshotRetention(
             now_ms=self._time.now_ms(),
             age_ms=self._config.maintain_keep_hours * HOUR_MS,
             tag_days=self._config.maintain_tag_days,
@@ -197,7 +197,7 @@ class Maintenance:
     def _told(self, name: str, step: str) -> Iterator[None]:
         """While this goes on, whoever looks is told so."""
         begun_ms = self._clock.wall_ms()
-        self.doing = Doing(work="maintenance", step=step, table=name, begun_ms=begun_ms)
+        self.doing = LakeActivity(work="maintenance", step=step, table=name, begun_ms=begun_ms)
         try:
             yield
         finally:
@@ -206,7 +206,7 @@ class Maintenance:
     def _compact(self, name: str, is_all: bool) -> Maintained:
         from frazil.lake.maintain.replace_files import Replacement, replace_files
 
-        done: list[Merged] = []
+        done: list[MergeResult] = []
         table = self._load(name)
         # Files that cannot be joined are known after the first attempt.
         while not done and (groups := self._groups(name, table, is_all)):
@@ -226,7 +226,7 @@ class Maintenance:
             bytes_made=sum(file.file_size_in_bytes for file in new),
         )
 
-    def _groups(self, name: str, table: Table, is_all: bool) -> list[Group]:
+    def _groups(self, name: str, table: Table, is_all: bool) -> list[CompactionGroup]:
         """What is to be joined now."""
         from frazil.lake.maintain.reachable_files import parts_in
         from frazil.lake.tables.properties import PARTITION_COLUMN
@@ -246,12 +246,14 @@ class Maintenance:
             self._settled[name] = snapshot.snapshot_id
         return groups
 
-    def _merge(self, name: str, table: Table, groups: Sequence[Group]) -> list[Merged]:
+    def _merge(
+        self, name: str, table: Table, groups: Sequence[CompactionGroup]
+    ) -> list[MergeResult]:
         """Have tasks write the new files. What cannot be joined is left alone from now on."""
-        from frazil.lake.maintain.merge_task import Merge, try_merge
+        from frazil.lake.maintain.merge_task import MergeTask, try_merge
 
         work = [
-            Merge(
+            MergeTask(
                 table=name,
                 group=group,
                 location=table.location(),
@@ -288,9 +290,9 @@ class Maintenance:
         return f"{self._rand.getrandbits(128):032x}"
 
 
-def _some(groups: Sequence[Group]) -> list[Group]:
+def _some(groups: Sequence[CompactionGroup]) -> list[CompactionGroup]:
     """As many as are joined at once."""
-    chosen: list[Group] = []
+    chosen: list[CompactionGroup] = []
     size = 0
     for group in groups:
         if chosen and size + group.size_bytes > STEP_BYTES_MAX:

@@ -22,10 +22,10 @@ import pyarrow.parquet as pq
 
 from frazil.errors import Corrupt
 from frazil.lake.files.object_store import open_store
-from frazil.lake.files.parquet_schema import FIELD_ID, FileLayout, file_layout_of
+from frazil.lake.files.parquet_schema import FIELD_ID, ParquetLayout, file_layout_of
 from frazil.lake.files.sort import combined, day_of, picked
-from frazil.lake.files.writer import GROUP_BYTES_MAX, GROUP_ROWS_MAX, TableFiles, WrittenFile
-from frazil.lake.maintain.compaction import Group
+from frazil.lake.files.writer import GROUP_BYTES_MAX, GROUP_ROWS_MAX, TableWriter, WrittenFile
+from frazil.lake.maintain.compaction import CompactionGroup
 from frazil.lake.spark.jobs import name_of_try
 from frazil.lake.tables.properties import PARTITION_COLUMN
 from frazil.model import MiB
@@ -44,11 +44,11 @@ COMPRESSION_LEVEL = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
+class MergeTask:
     """The work of one task."""
 
     table: str
-    group: Group
+    group: CompactionGroup
     location: str
     """Of the table."""
     name: str
@@ -58,15 +58,15 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class MergeResult:
     """These files hold the same rows as that one; nothing when there was no use in joining."""
 
-    group: Group
+    group: CompactionGroup
     """What was joined. May be less than was to be."""
     file: WrittenFile | None
 
 
-def try_merge(work: Merge) -> Merged | Corrupt:
+def try_merge(work: MergeTask) -> MergeResult | Corrupt:
     """Do a task, wherever it runs. That a file is damaged is an answer: the others are joined."""
     try:
         return run_merge(replace(work, name=name_of_try(work.name)))
@@ -74,7 +74,7 @@ def try_merge(work: Merge) -> Merged | Corrupt:
         return error
 
 
-def run_merge(work: Merge) -> Merged:
+def run_merge(work: MergeTask) -> MergeResult:
     """Do a task. `Corrupt` when a file is damaged: then it stays as it is, with those beside it."""
     layout = file_layout_of(work.table)
     with ExitStack() as opened:
@@ -82,9 +82,9 @@ def run_merge(work: Merge) -> Merged:
         usable = [each for each in inputs if each.is_known]
         plan = _plan(usable, layout)
         if len(plan.inputs) < 2:
-            return Merged(group=Group(day=work.group.day, parts=()), file=None)
+            return MergeResult(group=CompactionGroup(day=work.group.day, parts=()), file=None)
         _check(plan, work.group)
-        files = TableFiles(
+        files = TableWriter(
             open_store(work.location, work.io), layout, work.name, level=COMPRESSION_LEVEL
         )
         with ExitStack() as undo:
@@ -96,13 +96,13 @@ def run_merge(work: Merge) -> Merged:
     joined = {each.path for each in plan.inputs}
     parts = tuple(part for part in work.group.parts if part.path in joined)
     assert file.row_count == sum(part.row_count for part in parts), f"rows of {file.path}"
-    return Merged(group=Group(day=work.group.day, parts=parts), file=file)
+    return MergeResult(group=CompactionGroup(day=work.group.day, parts=parts), file=file)
 
 
 class _Input:
     """One file that is read from begin to end."""
 
-    def __init__(self, path: str, io: FileIO, layout: FileLayout, opened: ExitStack) -> None:
+    def __init__(self, path: str, io: FileIO, layout: ParquetLayout, opened: ExitStack) -> None:
         self.path = path
         self._layout = layout
         source = opened.enter_context(io.new_input(path).open())
@@ -175,7 +175,7 @@ class _Plan:
     days: np.ndarray
 
 
-def _plan(inputs: list[_Input], layout: FileLayout) -> _Plan:
+def _plan(inputs: list[_Input], layout: ParquetLayout) -> _Plan:
     """The order of all rows, and those files that are in this order themselves."""
     order = [(name, "ascending") for name in layout.order]
     while True:
@@ -201,7 +201,7 @@ def _starts(inputs: Sequence[_Input]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
 
 
-def _row_groups(plan: _Plan, layout: FileLayout) -> Iterator[pa.Table]:
+def _row_groups(plan: _Plan, layout: ParquetLayout) -> Iterator[pa.Table]:
     """All rows in order, as many at once as a row group holds."""
     starts = _starts(plan.inputs)
     taken = np.zeros(len(starts), np.int64)
@@ -233,7 +233,7 @@ def _row_groups(plan: _Plan, layout: FileLayout) -> Iterator[pa.Table]:
         begin = end
 
 
-def _check(plan: _Plan, group: Group) -> None:
+def _check(plan: _Plan, group: CompactionGroup) -> None:
     """All rows are of the day that the table says."""
     if plan.days.tolist() != [group.day]:
         raise Corrupt(
@@ -254,7 +254,7 @@ def _id(field: pa.Field) -> int:
     return int(field.metadata[FIELD_ID])
 
 
-def _is_known(schema: pa.Schema, layout: FileLayout) -> bool:
+def _is_known(schema: pa.Schema, layout: ParquetLayout) -> bool:
     """Would nothing be lost by writing these columns as ours?"""
     ours = {_id(field): field for field in layout.schema}
     names = _names_by_id(schema)

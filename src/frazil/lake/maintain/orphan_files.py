@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.table import Table
 
-    from frazil.lake.spark.jobs import Do
+    from frazil.lake.spark.jobs import TaskRunner
 
 SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundFile:
     """A file that is there."""
 
     path: str
@@ -39,7 +39,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ListTask:
     """The work of a task."""
 
     location: str
@@ -47,30 +47,34 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
+class OrphansRemoved:
     """Orphans that were taken away."""
 
     file_count: int
     size_bytes: int
 
 
-def remove_orphans(catalog: Catalog, name: str, do: Do, *, now_ms: int, age_ms: int) -> Removed:
+def remove_orphans(
+    catalog: Catalog, name: str, do: TaskRunner, *, now_ms: int, age_ms: int
+) -> OrphansRemoved:
     """Take away what nobody names and what is older than `age_ms`.
 
     `Conflict` when the table names files by other paths than those that are found.
     """
     seen = catalog.load_table(name)
-    (found,) = do(_list, [Listing(location=seen.location(), io=seen.io)])
+    (found,) = do(_list, [ListTask(location=seen.location(), io=seen.io)])
     table = catalog.load_table(name)
     named = {alike(path) for path in _named(table, do)}
     _check_below(table, named)
     young_ms = min([now_ms, max((file.time_ms for file in found), default=now_ms)]) - age_ms
     orphans = [file for file in found if alike(file.path) not in named and file.time_ms < young_ms]
     remove([file.path for file in orphans], table.io, do)
-    return Removed(file_count=len(orphans), size_bytes=sum(file.size_bytes for file in orphans))
+    return OrphansRemoved(
+        file_count=len(orphans), size_bytes=sum(file.size_bytes for file in orphans)
+    )
 
 
-def _named(table: Table, do: Do) -> set[str]:
+def _named(table: Table, do: TaskRunner) -> set[str]:
     """Every file that belongs to the table."""
     metadata = table.metadata
     manifests = manifests_of(metadata.snapshots, table.io, do)
@@ -103,7 +107,7 @@ def _check_below(table: Table, named: set[str]) -> None:
         )
 
 
-def _list(work: Listing) -> list[Found]:
+def _list(work: ListTask) -> list[FoundFile]:
     """Everything below a location."""
     from pyarrow.fs import FileSelector, FileType
     from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -115,7 +119,7 @@ def _list(work: Listing) -> list[Found]:
     path = path.rstrip("/")
     found = files.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
     return [
-        Found(
+        FoundFile(
             path=f"{location}{each.path.removeprefix(path)}",
             size_bytes=each.size,
             time_ms=each.mtime_ns // 1_000_000,

@@ -14,8 +14,8 @@ from pyiceberg.manifest import (
     read_manifest_list,
 )
 
-from frazil.lake.maintain.compaction import DataPart
-from frazil.lake.spark.jobs import Do
+from frazil.lake.maintain.compaction import CompactionFile
+from frazil.lake.spark.jobs import TaskRunner
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ManifestTask:
     """The work of one task."""
 
     lists: Sequence[str] = ()
@@ -39,30 +39,34 @@ class Reading:
     """May hold passwords."""
 
 
-def manifests_of(snapshots: Iterable[Snapshot], io: FileIO, do: Do) -> dict[str, ManifestFile]:
+def manifests_of(
+    snapshots: Iterable[Snapshot], io: FileIO, do: TaskRunner
+) -> dict[str, ManifestFile]:
     """All manifests that these snapshots name, each once."""
     lists = [snapshot.manifest_list for snapshot in snapshots]
     found: dict[str, ManifestFile] = {}
-    for some in do(_read_lists, [Reading(lists=part, io=io) for part in _parts(lists)]):
+    for some in do(_read_lists, [ManifestTask(lists=part, io=io) for part in _parts(lists)]):
         for manifest in some:
             found.setdefault(manifest.manifest_path, manifest)
     return found
 
 
-def paths_in(manifests: Iterable[ManifestFile], io: FileIO, do: Do, *, is_alive: bool) -> set[str]:
+def paths_in(
+    manifests: Iterable[ManifestFile], io: FileIO, do: TaskRunner, *, is_alive: bool
+) -> set[str]:
     """All files that manifests name: those that are in the table, or also those taken away."""
-    work = [Reading(manifests=part, io=io) for part in _parts(list(manifests))]
+    work = [ManifestTask(manifests=part, io=io) for part in _parts(list(manifests))]
     return set().union(*do(_read_alive if is_alive else _read_all, work))
 
 
 def parts_in(
-    manifests: Iterable[ManifestFile], io: FileIO, do: Do, *, time_id: int
-) -> list[DataPart]:
+    manifests: Iterable[ManifestFile], io: FileIO, do: TaskRunner, *, time_id: int
+) -> list[CompactionFile]:
     """The data files of a table, without those of days of which somebody has deleted rows."""
     known = list(manifests)
     data = [each for each in known if each.content == ManifestContent.DATA]
     without = days_with_deletes(known, io)
-    work = [Reading(manifests=some, time_id=time_id, io=io) for some in _parts(data)]
+    work = [ManifestTask(manifests=some, time_id=time_id, io=io) for some in _parts(data)]
     found = [part for some in do(_read_parts, work) for part in some]
     return [part for part in found if part.day not in without]
 
@@ -77,13 +81,13 @@ def days_with_deletes(manifests: Iterable[ManifestFile], io: FileIO) -> set[int]
     }
 
 
-def _read_lists(work: Reading) -> list[ManifestFile]:
+def _read_lists(work: ManifestTask) -> list[ManifestFile]:
     return [
         manifest for path in work.lists for manifest in read_manifest_list(work.io.new_input(path))
     ]
 
 
-def _read_alive(work: Reading) -> set[str]:
+def _read_alive(work: ManifestTask) -> set[str]:
     return {
         entry.data_file.file_path
         for manifest in work.manifests
@@ -91,7 +95,7 @@ def _read_alive(work: Reading) -> set[str]:
     }
 
 
-def _read_all(work: Reading) -> set[str]:
+def _read_all(work: ManifestTask) -> set[str]:
     return {
         entry.data_file.file_path
         for manifest in work.manifests
@@ -99,9 +103,9 @@ def _read_all(work: Reading) -> set[str]:
     }
 
 
-def _read_parts(work: Reading) -> list[DataPart]:
+def _read_parts(work: ManifestTask) -> list[CompactionFile]:
     return [
-        DataPart(
+        CompactionFile(
             path=entry.data_file.file_path,
             spec_id=manifest.partition_spec_id,
             day=entry.data_file.partition[0],

@@ -32,7 +32,7 @@ from pyiceberg.typedef import EMPTY_DICT, Record
 
 from frazil.errors import Conflict
 from frazil.lake.append.commit import COMMIT_ID, OFFSETS, find_commit, next_offsets, repeat, text_of
-from frazil.lake.maintain.compaction import DataPart
+from frazil.lake.maintain.compaction import CompactionFile
 from frazil.lake.maintain.reachable_files import days_with_deletes
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ MANIFEST_FILES = 2_000
 class Replacement:
     """The files `new` hold the same rows as the files `old`."""
 
-    old: Sequence[DataPart]
+    old: Sequence[CompactionFile]
     new: Sequence[DataFile]
     commit_id: str
 
@@ -166,7 +166,7 @@ def _is_small(manifest: ManifestFile, spec_id: int | None = None) -> bool:
     )
 
 
-def _data_file_of(part: DataPart) -> DataFile:
+def _data_file_of(part: CompactionFile) -> DataFile:
     """As much of a data file as it takes to take it away."""
     made = DataFile.from_args(
         content=DataFileContent.DATA,

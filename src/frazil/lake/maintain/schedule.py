@@ -18,7 +18,7 @@ ORPHANS_FIRST_MS = HOUR_MS
 """After the start: not every node runs for a day."""
 
 
-class Works(Protocol):
+class MaintenanceSteps(Protocol):
     """What is done to tables, each by its name. `Maintenance`, as a rule."""
 
     def tables(self) -> list[str]: ...
@@ -46,7 +46,7 @@ class _Work:
 class Schedule:
     """Belongs to the lake's thread."""
 
-    def __init__(self, maintenance: Works, interval_ms: int, clock: Clock) -> None:
+    def __init__(self, maintenance: MaintenanceSteps, interval_ms: int, clock: Clock) -> None:
         self._maintenance = maintenance
         self._clock = clock
         now_ms = clock.monotonic_ns() // NS_PER_MS

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 )
 
 from frazil.errors import Malformed
-from frazil.lake.pyspark.source_options import Asked, Position, asked_of
+from frazil.lake.pyspark.source_options import Position, SourceOptions, asked_of
 from frazil.model import MiB
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from frazil.lake.config import LakeConfig
-    from frazil.lake.read.offset_range import History, Part
+    from frazil.lake.read.offset_range import OffsetRangeReader, Part
 
 BATCH_BYTES_MAX = 8 * MiB
 """Rows are handed to Spark in batches of about this size: it holds one of each task outside its
@@ -67,7 +67,7 @@ class FrazilSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return StreamReader(self._asked(), self._columns(schema))
 
-    def _asked(self) -> Asked:
+    def _asked(self) -> SourceOptions:
         return asked_of({**self.defaults, **self.options}, self.lake)
 
     def _columns(self, schema: StructType) -> list[str]:
@@ -95,7 +95,7 @@ def _field(schema: StructType, name: str) -> Any:
 
 
 @dataclass
-class Work(InputPartition):
+class ReadTask(InputPartition):
     """What one task of Spark gets."""
 
     part: Part | None
@@ -104,7 +104,7 @@ class Work(InputPartition):
 class BatchReader(DataSourceReader):
     """All rows from one position up to another."""
 
-    def __init__(self, asked: Asked, columns: list[str]) -> None:
+    def __init__(self, asked: SourceOptions, columns: list[str]) -> None:
         self._asked = asked
         self._columns = columns
 
@@ -112,7 +112,7 @@ class BatchReader(DataSourceReader):
         history = open_history(self._asked)
         begin = self._asked.begin(history)
         parts = history.plan(begin, self._asked.end(history))
-        return [Work(part) for part in parts] or [Work(None)]
+        return [ReadTask(part) for part in parts] or [ReadTask(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return rows_of(partition, self._columns)
@@ -121,10 +121,10 @@ class BatchReader(DataSourceReader):
 class StreamReader(DataSourceStreamReader):
     """Rows as they come, some at a time. Of one query, in a process on the driver."""
 
-    def __init__(self, asked: Asked, columns: list[str]) -> None:
+    def __init__(self, asked: SourceOptions, columns: list[str]) -> None:
         self._asked = asked
         self._columns = columns
-        self._history: History | None = None
+        self._history: OffsetRangeReader | None = None
         self._at: Position | None = None
         self._end: dict[tuple[str, int], int] | None = None
 
@@ -151,7 +151,7 @@ class StreamReader(DataSourceStreamReader):
         begin, self._at = Position.of(start), Position.of(end)
         if start == end:
             return []
-        return [Work(part) for part in self._opened().plan(begin.offsets, self._at.offsets)]
+        return [ReadTask(part) for part in self._opened().plan(begin.offsets, self._at.offsets)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return rows_of(partition, self._columns)
@@ -164,23 +164,23 @@ class StreamReader(DataSourceStreamReader):
             self._at = Position(offsets=begin, since=begin)
         return self._at
 
-    def _opened(self) -> History:
+    def _opened(self) -> OffsetRangeReader:
         if self._history is None:
             self._history = open_history(self._asked)
         return self._history
 
 
-def open_history(asked: Asked) -> History:
-    from frazil.lake.read.offset_range import History
+def open_history(asked: SourceOptions) -> OffsetRangeReader:
+    from frazil.lake.read.offset_range import OffsetRangeReader
 
-    return History(asked.folder, asked.table, asked.lake)
+    return OffsetRangeReader(asked.folder, asked.table, asked.lake)
 
 
 def rows_of(partition: InputPartition, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """In a task: the rows of its part, in batches that Spark can hold."""
     from frazil.lake.append.task import split
 
-    assert isinstance(partition, Work)
+    assert isinstance(partition, ReadTask)
     if partition.part is None:
         return
     for batch in partition.part.read():

@@ -13,7 +13,7 @@ from frazil.lake.config import LakeConfig
 from frazil.model import MiB
 
 if TYPE_CHECKING:
-    from frazil.lake.read.offset_range import History
+    from frazil.lake.read.offset_range import OffsetRangeReader
 
 BYTES_PER_TRIGGER = 64 * MiB
 """Of the log, about 200,000 log records: a batch takes seconds, and its memory is bounded."""
@@ -35,7 +35,7 @@ Offsets = str | dict[tuple[str, int], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SourceOptions:
     """Options, understood."""
 
     folder: str
@@ -52,14 +52,14 @@ class Asked:
         """Does a stream have an end?"""
         return self.ending is not None
 
-    def begin(self, history: History) -> dict[tuple[str, int], int]:
+    def begin(self, history: OffsetRangeReader) -> dict[tuple[str, int], int]:
         """The first position. Partitions that are not named begin with their first row."""
         if self.starting == LATEST:
             return history.end()
         found = history.earliest()
         return found if isinstance(self.starting, str) else {**found, **self.starting}
 
-    def end(self, history: History) -> dict[tuple[str, int], int]:
+    def end(self, history: OffsetRangeReader) -> dict[tuple[str, int], int]:
         """The position behind the last row. Partitions that are not named end where they end."""
         found = history.end()
         if not isinstance(self.ending, dict):
@@ -73,7 +73,7 @@ class Asked:
         return {**found, **self.ending}
 
 
-def asked_of(options: Mapping[str, str], lake: LakeConfig | None) -> Asked:
+def asked_of(options: Mapping[str, str], lake: LakeConfig | None) -> SourceOptions:
     """What these options say. `Malformed` names the one that is missing or wrong."""
     known = {name.lower(): name for name in OPTIONS}
     given = {}
@@ -85,7 +85,7 @@ def asked_of(options: Mapping[str, str], lake: LakeConfig | None) -> Asked:
         if not given.get(name):
             raise Malformed(f"option {name!r} is missing: {OPTIONS[name]}")
     columns = given.get("columns")
-    return Asked(
+    return SourceOptions(
         folder=str(Path(given["path"]).absolute()),
         table=given["table"],
         columns=None if columns is None else tuple(part.strip() for part in columns.split(",")),

@@ -23,7 +23,7 @@ from frazil.lake.append.commit import next_offsets
 from frazil.lake.config import LakeConfig
 from frazil.lake.pyspark.source_options import nested
 from frazil.lake.pyspark.user_session import register
-from frazil.lake.read.offset_range import History, Lakeside
+from frazil.lake.read.offset_range import OffsetRangeReader, ReadOnlyLake
 from frazil.model import Signal
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def whole(
     """All rows of a table up to now, each once: those of the lake as it is now, and behind them
     those of the log. A data frame of one moment; ask again for the next one."""
     config, folder = config or LakeConfig(), Path(data).absolute()
-    history = History(str(folder), table, config)
-    with Lakeside(str(folder), config) as lake:
+    history = OffsetRangeReader(str(folder), table, config)
+    with ReadOnlyLake(str(folder), config) as lake:
         found = lake.table(table)
         snapshot = None if found is None else found.current_snapshot()
         held = {} if found is None else next_offsets(found)

@@ -27,11 +27,11 @@ import pyarrow as pa
 from frazil.disk import Disk
 from frazil.errors import Conflict, OutOfRange, Unavailable
 from frazil.lake.read import reader_progress
-from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.reader_progress import ReaderProgress
 from frazil.lake.read.start_offset import start_of
 from frazil.lake.read.table_reader import TableReader
-from frazil.lake.read.window_reader import Rows
+from frazil.lake.read.window_reader import WindowRows
 from frazil.log import Start
 from frazil.metrics import Counter
 
@@ -46,7 +46,7 @@ DROPPED = Counter("frazil.lake.dropped.offsets", "Offsets in neither log nor tab
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class FollowedRows:
     """Some rows: all of the offsets from `begin` up to `end` of a partition, in order.
 
     `_log_partition`, `_offset` and `_row`, where the table has it, name a row for good: whoever
@@ -71,7 +71,7 @@ class Follower:
         progress: ReaderProgress,
         *,
         disk: Disk,
-        tail: Tail,
+        tail: LogTail,
         history: TableReader | None,
     ) -> None:
         self.name = name
@@ -80,7 +80,7 @@ class Follower:
         self._history = history
         self._offsets = dict(progress.offsets)
         self._dropped_count = progress.dropped_count
-        self._ahead: Generator[Rows] | None = None
+        self._ahead: Generator[WindowRows] | None = None
         self._reading = threading.Lock()
         self._number = 0
         self._acked = 0
@@ -91,7 +91,7 @@ class Follower:
 
     @classmethod
     def open(
-        cls, name: str, start: Start, *, disk: Disk, tail: Tail, history: TableReader | None
+        cls, name: str, start: Start, *, disk: Disk, tail: LogTail, history: TableReader | None
     ) -> Follower:
         """Go on where the reader of that name was; then `start` is not looked at. A new one begins
         where it says, and is known by its name from now on."""
@@ -115,7 +115,7 @@ class Follower:
         """Offsets that were nowhere any more when they were wanted."""
         return self._dropped_count
 
-    def read(self, timeout_s: float = 0.0) -> Followed | None:
+    def read(self, timeout_s: float = 0.0) -> FollowedRows | None:
         """The next rows; None when there are none, also after so much waiting for some."""
         with self._reading:
             while not self._is_closing:
@@ -131,7 +131,7 @@ class Follower:
                         return None
         raise Unavailable(f"reader {self.name} is closed")
 
-    def __iter__(self) -> Iterator[Followed]:
+    def __iter__(self) -> Iterator[FollowedRows]:
         """Rows as they come, without end, until it is closed."""
         while not self._is_closing:
             try:
@@ -143,15 +143,15 @@ class Follower:
             if found is not None:
                 yield found
 
-    def ack(self, followed: Followed) -> None:
+    def ack(self, followed: FollowedRows) -> None:
         """These rows are done, and all that were given before them. Durable when this returns."""
         if followed.number > self._acked:
             reader_progress.save(self._disk, self.name, followed.after)
             self._acked = followed.number
 
-    def _followed(self, rows: Rows) -> Followed:
+    def _followed(self, rows: WindowRows) -> FollowedRows:
         self._number += 1
-        return Followed(
+        return FollowedRows(
             partition=rows.partition,
             begin=rows.begin,
             end=rows.end,
@@ -164,7 +164,7 @@ class Follower:
             ),
         )
 
-    def _next(self) -> Rows | None:
+    def _next(self) -> WindowRows | None:
         """What comes next: from the table what was begun there, from the log what it has, from
         the table what the log has not. None when everything durable was given."""
         while True:
@@ -186,7 +186,7 @@ class Follower:
                 return None
             self._go_back()
 
-    def _from_table(self) -> Rows | None:
+    def _from_table(self) -> WindowRows | None:
         try:
             rows = None if self._ahead is None else next(self._ahead, None)
         except Conflict:

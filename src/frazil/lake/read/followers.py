@@ -11,7 +11,7 @@ from frazil.errors import Conflict, Unavailable
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.read import reader_progress
 from frazil.lake.read.follower import Follower
-from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
 from frazil.log import Log, Start
@@ -44,7 +44,7 @@ class Followers:
             if self._is_closed:
                 raise Unavailable("the data folder is closed")
             self._check_free(name)
-            tail = Tail.open(self._log, table)
+            tail = LogTail.open(self._log, table)
             with ExitStack() as undo:
                 history = None
                 if self._lake is not None:

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import Conflict
-from frazil.lake.append.slice import Source
+from frazil.lake.append.slice import SourcePartition
 from frazil.lake.files.parquet_schema import FIELD_ID
 from frazil.lake.read.offset_files import files_now
-from frazil.lake.scan.data_file import OFFSET_MAX, ColdFile
+from frazil.lake.scan.data_file import OFFSET_MAX, TableFile
 from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.model import MiB
 from frazil.model.arrow import TABLES
@@ -35,10 +35,10 @@ ROW_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColdRows:
+class LakeRangeRows:
     """The rows of the offsets from `begin` up to `end` that are in these files."""
 
-    source: Source
+    source: SourcePartition
     begin: int
     end: int
     paths: tuple[str, ...]
@@ -61,13 +61,13 @@ class ColdRows:
                 ) from None
 
 
-def cold_files(table: Table, source: Source, begin: int, end: int) -> list[ColdFile]:
+def cold_files(table: Table, source: SourcePartition, begin: int, end: int) -> list[TableFile]:
     """The files of a table that may hold rows of these offsets."""
     found = [file for file in files_now(table) if file.may_hold(source.partition, begin, end)]
     return sorted(found, key=lambda file: (file.offset_min, file.location))
 
 
-def reach_cold(files: Sequence[ColdFile], begin: int, end: int, bytes_max: int) -> int:
+def reach_cold(files: Sequence[TableFile], begin: int, end: int, bytes_max: int) -> int:
     """How far rows of about `bytes_max` bytes go from `begin` on: at least one offset further."""
     low, high = begin + 1, end
     while low < high:
@@ -79,7 +79,7 @@ def reach_cold(files: Sequence[ColdFile], begin: int, end: int, bytes_max: int) 
     return low
 
 
-def _bytes_between(files: Sequence[ColdFile], begin: int, end: int) -> int:
+def _bytes_between(files: Sequence[TableFile], begin: int, end: int) -> int:
     total = 0
     for file in files:
         # Of a file without bounds that are known, all rows may be of these offsets.
@@ -90,15 +90,15 @@ def _bytes_between(files: Sequence[ColdFile], begin: int, end: int) -> int:
     return total
 
 
-def cold_rows(table: Table, source: Source, begin: int, end: int) -> list[ColdRows]:
+def cold_rows(table: Table, source: SourcePartition, begin: int, end: int) -> list[LakeRangeRows]:
     """Rows of these offsets, in parts for tasks."""
-    groups: list[list[ColdFile]] = []
+    groups: list[list[TableFile]] = []
     for file in cold_files(table, source, begin, end):
         if not groups or sum(f.size_bytes for f in groups[-1]) + file.size_bytes > TASK_BYTES:
             groups.append([])
         groups[-1].append(file)
     return [
-        ColdRows(
+        LakeRangeRows(
             source=source,
             begin=begin,
             end=end,
@@ -109,7 +109,7 @@ def cold_rows(table: Table, source: Source, begin: int, end: int) -> list[ColdRo
     ]
 
 
-def _read_file(stream: object, wanted: ColdRows) -> Iterator[pa.RecordBatch]:
+def _read_file(stream: object, wanted: LakeRangeRows) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(stream) as file:

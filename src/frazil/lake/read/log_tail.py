@@ -1,4 +1,4 @@
-"""Tail: the live end of the log as rows, decoded as the tables' rows are."""
+"""LogTail: the live end of the log as rows, decoded as the tables' rows are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from frazil.errors import Malformed
 from frazil.lake.append.slice import RECORDS, request_of
 from frazil.lake.append.task import decode_all
-from frazil.lake.read.window_reader import Rows
+from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.tables.record_rows import columns_of, rows_of, table_of
 from frazil.log import Log, Reader, Record, Start, StoredBatch
 from frazil.model import Signal, arrow
@@ -18,7 +18,7 @@ READ_BYTES = 4 * 1024 * 1024
 """Of the log at once: as much as the decoder likes to have."""
 
 
-class Tail:
+class LogTail:
     """Rows of one topic, from what the log still has. Belongs to one thread."""
 
     def __init__(self, log: Log, topic: str, table: str, signal: str) -> None:
@@ -30,7 +30,7 @@ class Tail:
         self._readers: dict[int, Reader] = {}
 
     @classmethod
-    def open(cls, log: Log, name: str) -> Tail:
+    def open(cls, log: Log, name: str) -> LogTail:
         """The topic of a table, by the name of either. `Unknown` when there is none, `Malformed`
         when one has it as its name and another as that of its table."""
         for signal in Signal:
@@ -64,7 +64,7 @@ class Tail:
         reader.close()
         return reader.offset
 
-    def read(self, partition: int, offset: int) -> Rows | None:
+    def read(self, partition: int, offset: int) -> WindowRows | None:
         """The next rows from `offset` on; None when there is nothing new. `OutOfRange` when the
         log has let go of it."""
         reader = self._readers.get(partition)
@@ -75,7 +75,7 @@ class Tail:
         if reader.offset == offset:
             return None
         rows = self._rows(_records(batches, offset), partition)
-        return Rows(partition=partition, begin=offset, end=reader.offset, batch=rows)
+        return WindowRows(partition=partition, begin=offset, end=reader.offset, batch=rows)
 
     def wait(self, offsets: Mapping[int, int], timeout_s: float) -> bool:
         """Wait until the log has something at or above one of these offsets. False on time-out."""

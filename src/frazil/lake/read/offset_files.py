@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from frazil.errors import OutOfRange, Unavailable
 from frazil.lake.append.commit import COMMIT_ID
-from frazil.lake.scan.data_file import OFFSET_MAX, ColdFile, root_of
+from frazil.lake.scan.data_file import OFFSET_MAX, TableFile, root_of
 from frazil.lake.tables.properties import TOPIC, kind_of
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 US_PER_MS = 1000
 
 
-def added_files(table: Table, after: int | None, up_to: int) -> list[ColdFile]:
+def added_files(table: Table, after: int | None, up_to: int) -> list[TableFile]:
     """The files that commits of ours added behind snapshot `after`, up to and with `up_to`, oldest
     first; None is before the first. What compaction wrote is left out: these rows were there.
 
     `OutOfRange` when the snapshots between are not all there, or when one of them has changed rows
     otherwise. Then begin at a snapshot that is there, or go by offsets, which outlive snapshots.
     """
-    found: list[ColdFile] = []
+    found: list[TableFile] = []
     snapshots = list(_between(table, after, up_to))
     if after is None:
         _check_first(table, snapshots[-1])
@@ -41,7 +41,7 @@ def added_files(table: Table, after: int | None, up_to: int) -> list[ColdFile]:
     return found
 
 
-def files_now(table: Table) -> list[ColdFile]:
+def files_now(table: Table) -> list[TableFile]:
     """All data files of the current snapshot."""
     snapshot = table.current_snapshot()
     if snapshot is None:
@@ -98,7 +98,7 @@ def _is_ours(snapshot: Snapshot, table: Table) -> bool:
     )
 
 
-def _added(table: Table, manifest: ManifestFile, snapshot_id: int) -> Iterator[ColdFile]:
+def _added(table: Table, manifest: ManifestFile, snapshot_id: int) -> Iterator[TableFile]:
     from pyiceberg.manifest import ManifestEntryStatus
 
     for entry in manifest.fetch_manifest_entry(table.io):
@@ -119,13 +119,13 @@ def _has_rows(table: Table, manifest: ManifestFile) -> bool:
     return False
 
 
-def _cold_file(table: Table, file: DataFile) -> ColdFile:
+def _cold_file(table: Table, file: DataFile) -> TableFile:
     from frazil.lake.scan.manifests import cold_file_of
 
     return cold_file_of(file, table.schema(), root_of(table))
 
 
-def arrived_ms_max(file: ColdFile, name: str) -> int:
+def arrived_ms_max(file: TableFile, name: str) -> int:
     """When the last of a file's records came into the log; `name` is that of the table."""
     column, units_per_ms = arrival_of(name)
     return file.greatest(column, OFFSET_MAX) // units_per_ms

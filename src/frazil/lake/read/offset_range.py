@@ -1,8 +1,7 @@
-"""History: the rows of one table by their offsets, wherever they are by now: in the log, or, when
-it has let go of them, in the lake. For processes that have neither the log nor its lock.
+"""OffsetRangeReader: rows of one table by offset, from the log or, once trimmed there, from the
+lake. For processes that do not hold the log's lock.
 
-Which rows belong to which offsets never changes, so whoever reads a range again gets the same ones,
-though they may come from somewhere else.
+The rows of an offset never change: reading a range again gives the same rows, from either place.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from frazil.disk import RealDisk
 from frazil.errors import Conflict, OutOfRange, Unknown
 from frazil.lake.append.commit import Place, next_offsets
 from frazil.lake.append.log_source import slices_of
-from frazil.lake.append.slice import Slice, Source, requests_of
+from frazil.lake.append.slice import Slice, SourcePartition, requests_of
 from frazil.lake.append.task import decode_all
 from frazil.lake.catalog.catalog import catalog_path, open_catalog, reached
 from frazil.lake.config import LakeConfig
-from frazil.lake.read.lake_range import ColdRows, cold_files, cold_rows, reach_cold
-from frazil.log import Onlooker, View, partition_count, reach
+from frazil.lake.read.lake_range import LakeRangeRows, cold_files, cold_rows, reach_cold
+from frazil.log import PartitionObserver, PartitionView, partition_count, reach
 from frazil.model import MiB, Signal, arrow
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ Position = Mapping[Place, int]
 """The next offset of each partition. One that is not named is at 0."""
 
 
-class History:
+class OffsetRangeReader:
     """Belongs to one thread."""
 
     def __init__(self, folder: str, table: str, config: LakeConfig) -> None:
@@ -55,7 +54,7 @@ class History:
         self._folder = folder
         self._disk = RealDisk(folder)
         self._config = config
-        self._onlookers: dict[int, Onlooker] = {}
+        self._onlookers: dict[int, PartitionObserver] = {}
 
     def end(self) -> dict[Place, int]:
         """The position behind all that is durable now."""
@@ -67,7 +66,7 @@ class History:
         if not any(begins.values()):
             return begins
         # The lake has its rows from the first one on.
-        with Lakeside(self._folder, self._config) as lake:
+        with ReadOnlyLake(self._folder, self._config) as lake:
             held = lake.held(self._table)
         return {
             place: 0 if begin <= held.get(place, 0) else begin for place, begin in begins.items()
@@ -94,11 +93,13 @@ class History:
             ends[source.place] = end
         return ends
 
-    def _reach_cold(self, source: Source, begin: int, view: View, bytes_max: int) -> int | None:
+    def _reach_cold(
+        self, source: SourcePartition, begin: int, view: PartitionView, bytes_max: int
+    ) -> int | None:
         """The same, where the log does not begin so early."""
         if begin >= view.start_offset:
             return None
-        with Lakeside(self._folder, self._config) as lake:
+        with ReadOnlyLake(self._folder, self._config) as lake:
             table = lake.table_holding(source, begin, view.start_offset)
             files = cold_files(table, source, begin, view.start_offset)
         return reach_cold(files, begin, view.start_offset, bytes_max)
@@ -113,13 +114,15 @@ class History:
             )
         ]
 
-    def _plan(self, source: Source, begin: int, end: int, view: View) -> list[Part]:
+    def _plan(
+        self, source: SourcePartition, begin: int, end: int, view: PartitionView
+    ) -> list[Part]:
         parts: list[Part] = []
         if begin >= end:
             return parts
         if begin < view.start_offset:
             cold_end = min(end, view.start_offset)
-            with Lakeside(self._folder, self._config) as lake:
+            with ReadOnlyLake(self._folder, self._config) as lake:
                 table = lake.table_holding(source, begin, cold_end)
                 parts += cold_rows(table, source, begin, cold_end)
             begin = cold_end
@@ -127,24 +130,26 @@ class History:
             return parts
         slices = slices_of(view, source, self._folder, begin, end, SLICE_BYTES)
         return parts + [
-            LogRows(slice=each, folder=self._folder, config=self._config) for each in slices
+            LogRangeRows(slice=each, folder=self._folder, config=self._config) for each in slices
         ]
 
-    def _sources(self) -> list[Source]:
+    def _sources(self) -> list[SourcePartition]:
         return [
-            Source(table=self._table, signal=self._signal, topic=self._topic, partition=number)
+            SourcePartition(
+                table=self._table, signal=self._signal, topic=self._topic, partition=number
+            )
             for number in range(partition_count(self._disk, self._topic))
         ]
 
-    def _look(self, source: Source) -> View:
+    def _look(self, source: SourcePartition) -> PartitionView:
         number = source.partition
         if number not in self._onlookers:
-            self._onlookers[number] = Onlooker(self._disk, source.topic, number)
+            self._onlookers[number] = PartitionObserver(self._disk, source.topic, number)
         return self._onlookers[number].look()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogRows:
+class LogRangeRows:
     """Rows of a slice of the log, decoded by whoever reads them."""
 
     slice: Slice
@@ -160,18 +165,18 @@ class LogRows:
                     yield decoded.batch
                 done = requests[-1].offset + 1
         except Conflict:
-            with Lakeside(self.folder, self.config) as lake:
+            with ReadOnlyLake(self.folder, self.config) as lake:
                 table = lake.table_holding(slice.source, done, slice.end)
                 parts = cold_rows(table, slice.source, done, slice.end)
             for part in parts:
                 yield from part.read()
 
 
-Part = LogRows | ColdRows
+Part = LogRangeRows | LakeRangeRows
 """The work of one task."""
 
 
-class Lakeside:
+class ReadOnlyLake:
     """The catalog beside a log, if there is one, seen by somebody who only reads."""
 
     def __init__(self, folder: str, config: LakeConfig) -> None:
@@ -201,7 +206,7 @@ class Lakeside:
         table = self.table(name)
         return {} if table is None else next_offsets(table)
 
-    def table_holding(self, source: Source, begin: int, end: int) -> Table:
+    def table_holding(self, source: SourcePartition, begin: int, end: int) -> Table:
         """The table, which holds these offsets. `OutOfRange` when it does not."""
         table = self.table(source.table)
         held = 0 if table is None else next_offsets(table).get(source.place, 0)
@@ -213,7 +218,7 @@ class Lakeside:
             )
         return table
 
-    def __enter__(self) -> Lakeside:
+    def __enter__(self) -> ReadOnlyLake:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
-from frazil.lake.scan.data_file import ColdFile
+from frazil.lake.scan.data_file import TableFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +20,11 @@ class Window:
     partition: int
     begin: int
     end: int
-    files: tuple[ColdFile, ...]
+    files: tuple[TableFile, ...]
 
 
 def windows_of(
-    files: Iterable[ColdFile], begins: Mapping[int, int], ends: Mapping[int, int]
+    files: Iterable[TableFile], begins: Mapping[int, int], ends: Mapping[int, int]
 ) -> list[Window]:
     """The smallest windows that files allow, for each partition from where it begins up to where
     it ends. Those of a partition lie side by side, in order; partitions take turns."""
@@ -37,9 +37,9 @@ def windows_of(
     return [window for turn in zip_longest(*each) for window in turn if window is not None]
 
 
-def _of_partition(files: list[ColdFile], partition: int, begin: int, end: int) -> list[Window]:
+def _of_partition(files: list[TableFile], partition: int, begin: int, end: int) -> list[Window]:
     wanted = [file for file in files if file.may_hold(partition, begin, end)]
-    groups: list[list[ColdFile]] = []
+    groups: list[list[TableFile]] = []
     reach = -1
     for file in sorted(wanted, key=lambda file: (file.offset_min, file.location)):
         if not groups or file.offset_min > reach:

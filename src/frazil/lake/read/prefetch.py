@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from frazil.lake.read.window_reader import Rows, Weighed
+from frazil.lake.read.window_reader import SizedWindow, WindowRows
 from frazil.model import MiB
 
 
@@ -30,13 +30,15 @@ class ReadLimits:
 
 
 def read_ahead(
-    windows: Iterator[tuple[Weighed, int]], read: Callable[[Weighed], Rows], limits: ReadLimits
-) -> Generator[Rows]:
+    windows: Iterator[tuple[SizedWindow, int]],
+    read: Callable[[SizedWindow], WindowRows],
+    limits: ReadLimits,
+) -> Generator[WindowRows]:
     """The rows of windows, in their order. Each comes with about how many bytes it will take.
 
     An error comes where its rows would have been. Closed early, it waits for reads under way.
     """
-    waiting: deque[tuple[Future[Rows], int, int]] = deque()
+    waiting: deque[tuple[Future[WindowRows], int, int]] = deque()
     next_one = next(windows, None)
     with ThreadPoolExecutor(limits.reads, "frazil-read") as pool:
         try:
@@ -52,7 +54,9 @@ def read_ahead(
 
 
 def _has_room(
-    waiting: deque[tuple[Future[Rows], int, int]], each: tuple[Weighed, int], limits: ReadLimits
+    waiting: deque[tuple[Future[WindowRows], int, int]],
+    each: tuple[SizedWindow, int],
+    limits: ReadLimits,
 ) -> bool:
     weighed, size_bytes = each
     return not waiting or (

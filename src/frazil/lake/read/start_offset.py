@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from frazil.lake.read.log_tail import Tail
+from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.table_reader import TableReader
 from frazil.log import AtTime, Start
 
 
-def start_of(partition: int, start: Start, tail: Tail, history: TableReader | None) -> int:
+def start_of(partition: int, start: Start, tail: LogTail, history: TableReader | None) -> int:
     """The offset that a start stands for, in table and log together."""
     end = 0 if history is None else history.ends().get(partition, 0)
     if start == "earliest" and end:

@@ -26,8 +26,8 @@ from frazil.lake.config import LakeConfig
 from frazil.lake.read.offset_files import added_files, arrival_of, arrived_ms_max, files_now
 from frazil.lake.read.offset_windows import Window, windows_of
 from frazil.lake.read.prefetch import ReadLimits, read_ahead
-from frazil.lake.read.window_reader import PLACE, Rows, Weighed, read, split, weigh
-from frazil.lake.scan.data_file import ColdFile
+from frazil.lake.read.window_reader import PLACE, SizedWindow, WindowRows, read, split, weigh
+from frazil.lake.scan.data_file import TableFile
 from frazil.lake.tables.record_rows import columns_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class TableReader:
             )
         return {partition: offset for (_, partition), offset in offsets.items()}
 
-    def read(self, begins: Mapping[int, int]) -> Generator[Rows]:
+    def read(self, begins: Mapping[int, int]) -> Generator[WindowRows]:
         """All rows from these offsets up to `ends`, in order in each partition, some at a time.
 
         Every offset between is in one of the answers, also where there are no rows. `Conflict` when
@@ -132,7 +132,7 @@ class TableReader:
                     best = min((each for each in (best, found) if each is not None), default=None)
         return best
 
-    def _first_at(self, file: ColdFile, partition: int, end: int, timestamp_ms: int) -> int | None:
+    def _first_at(self, file: TableFile, partition: int, end: int, timestamp_ms: int) -> int | None:
         column, units_per_ms = arrival_of(self.name)
         window = Window(partition=partition, begin=0, end=end, files=(file,))
         fields = pa.schema([self.schema.field(name) for name in (*PLACE[:2], column)])
@@ -142,7 +142,7 @@ class TableReader:
         least = pc.min(rows.column("_offset").filter(is_late)).as_py()
         return None if least is None else int(least)
 
-    def _files(self, table: Table, begins: Mapping[int, int]) -> list[ColdFile]:
+    def _files(self, table: Table, begins: Mapping[int, int]) -> list[TableFile]:
         """The files that can have what is wanted: the short way if it is there."""
         if self._done is not None and self.snapshot_id is not None:
             done_id, done = self._done
@@ -153,9 +153,9 @@ class TableReader:
                     logger.info("all files are looked at", extra={"reason": str(error)})
         return files_now(table)
 
-    def _weighed(self, windows: list[Window]) -> Iterator[tuple[Weighed, int]]:
+    def _weighed(self, windows: list[Window]) -> Iterator[tuple[SizedWindow, int]]:
         """Windows that are neither too large nor, where that can be helped, too small."""
-        pending: dict[int, Weighed] = {}
+        pending: dict[int, SizedWindow] = {}
         for window in windows:
             weighed = weigh(window, self._fetch)
             before = pending.pop(window.partition, None)
@@ -169,7 +169,7 @@ class TableReader:
         for weighed in pending.values():
             yield from self._fitting(weighed)
 
-    def _fitting(self, weighed: Weighed) -> Iterator[tuple[Weighed, int]]:
+    def _fitting(self, weighed: SizedWindow) -> Iterator[tuple[SizedWindow, int]]:
         size_bytes = self._bytes(weighed)
         if size_bytes > self._limits.window_bytes:
             row_bytes = max(ROW_BYTES_MIN, size_bytes // weighed.row_count)
@@ -179,10 +179,10 @@ class TableReader:
         else:
             yield weighed, size_bytes
 
-    def _bytes(self, weighed: Weighed) -> int:
+    def _bytes(self, weighed: SizedWindow) -> int:
         return int(weighed.size_bytes * self._growth)
 
-    def _read(self, weighed: Weighed) -> Rows:
+    def _read(self, weighed: SizedWindow) -> WindowRows:
         """In any thread. What rows turn out to take is what later ones are expected to."""
         rows = read(weighed, self._fetch, self.schema)
         if rows.batch.num_rows and weighed.size_bytes:
@@ -226,12 +226,12 @@ class TableReader:
         )
 
 
-def _joined(first: Weighed, second: Weighed) -> Weighed:
+def _joined(first: SizedWindow, second: SizedWindow) -> SizedWindow:
     """Two windows of a partition that lie side by side, as one."""
     window = replace(
         first.window, end=second.window.end, files=first.window.files + second.window.files
     )
-    return Weighed(
+    return SizedWindow(
         window=window,
         groups=first.groups + second.groups,
         size_bytes=first.size_bytes + second.size_bytes,

@@ -24,7 +24,7 @@ from frazil.errors import OutOfRange, Unavailable
 from frazil.lake.append.log_source import source_of
 from frazil.lake.append.slice import RECORDS
 from frazil.lake.read.topic_tails import TopicTails
-from frazil.lake.read.window_reader import Rows
+from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.scan.data_file import TableView
 from frazil.lake.scan.view import LakeView
 from frazil.lake.tables.properties import TOPIC_PREFIX
@@ -41,7 +41,7 @@ class TopicRows:
     topic: str
     view: TableView | None
     """Those of the lake; None when there is no lake."""
-    tail: tuple[Rows, ...] = ()
+    tail: tuple[WindowRows, ...] = ()
     """Those behind them."""
 
 

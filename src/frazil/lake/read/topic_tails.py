@@ -17,8 +17,8 @@ import pyarrow as pa
 from frazil.errors import TooLarge
 from frazil.lake.append.log_source import bytes_behind
 from frazil.lake.append.slice import RECORDS
-from frazil.lake.read.log_tail import Tail
-from frazil.lake.read.window_reader import Rows
+from frazil.lake.read.log_tail import LogTail
+from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.tables.record_rows import table_of
 from frazil.log import Log, Topic
 
@@ -34,7 +34,7 @@ class _Kept:
     """The rows of one topic, by partition, each behind the one before."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    rows: dict[int, tuple[Rows, ...]] = field(default_factory=dict)
+    rows: dict[int, tuple[WindowRows, ...]] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -54,7 +54,7 @@ class TopicTails:
 
     def read(
         self, topic: Topic, begins: Mapping[int, int], check: Callable[[], None]
-    ) -> tuple[Rows, ...]:
+    ) -> tuple[WindowRows, ...]:
         """Every row from these offsets on that is durable now. Calls `check` now and then, which
         may raise; what was read by then is kept.
 
@@ -66,7 +66,7 @@ class TopicTails:
         try:
             with (
                 kept.lock,
-                closing(Tail(self._log, topic.name, table_of(topic.name), RECORDS)) as tail,
+                closing(LogTail(self._log, topic.name, table_of(topic.name), RECORDS)) as tail,
             ):
                 return self._read(tail, topic, kept, begins, check)
         finally:
@@ -74,12 +74,12 @@ class TopicTails:
 
     def _read(
         self,
-        tail: Tail,
+        tail: LogTail,
         topic: Topic,
         kept: _Kept,
         begins: Mapping[int, int],
         check: Callable[[], None],
-    ) -> tuple[Rows, ...]:
+    ) -> tuple[WindowRows, ...]:
         views = {each.index: each.view for each in topic.partitions}
         self._check_size(topic, sum(bytes_behind(views[p], begin) for p, begin in begins.items()))
         kept.rows = {p: _behind(kept.rows.get(p, ()), begin) for p, begin in begins.items()}
@@ -115,14 +115,14 @@ class TopicTails:
                 total -= size_bytes
 
 
-def _behind(known: tuple[Rows, ...], begin: int) -> tuple[Rows, ...]:
+def _behind(known: tuple[WindowRows, ...], begin: int) -> tuple[WindowRows, ...]:
     """What is of use for one who wants everything from an offset on: nothing, when some are missing
     before, because somebody asked with a later view."""
     rest = tuple(rows for rows in known if rows.end > begin)
     return rest if rest and rest[0].begin <= begin else ()
 
 
-def _joined(known: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
+def _joined(known: tuple[WindowRows, ...], rows: WindowRows) -> tuple[WindowRows, ...]:
     """Rows behind others: as new ones, or with the last ones when these are few."""
     if not known or known[-1].batch.num_rows >= JOINED_ROWS:
         return (*known, rows)
@@ -130,7 +130,7 @@ def _joined(known: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
     return (*known[:-1], replace(rows, begin=known[-1].begin, batch=batch))
 
 
-def _from(rows: Rows, begin: int) -> Rows:
+def _from(rows: WindowRows, begin: int) -> WindowRows:
     """Those at or above an offset. They lie in order, so nothing is copied."""
     if rows.begin >= begin:
         return rows

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from frazil.lake.read.offset_windows import Window
-from frazil.lake.scan.data_file import ColdFile
+from frazil.lake.scan.data_file import TableFile
 
 PLACE = ("_log_partition", "_offset", "_row")
 """Where a row comes from; a row that is a record has no `_row`."""
@@ -29,20 +29,20 @@ Fetch = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Groups:
+class WindowRowGroups:
     """Row groups of one file that may have rows of a window."""
 
-    file: ColdFile
+    file: TableFile
     footer: Any
     numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class SizedWindow:
     """A window, and what reading it takes."""
 
     window: Window
-    groups: tuple[Groups, ...]
+    groups: tuple[WindowRowGroups, ...]
     size_bytes: int
     """As Parquet has these row groups, not compressed."""
 
@@ -53,7 +53,7 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class WindowRows:
     """All rows of these offsets of a partition, in order."""
 
     partition: int
@@ -62,7 +62,7 @@ class Rows:
     batch: pa.RecordBatch
 
 
-def weigh(window: Window, fetch: Fetch) -> Weighed:
+def weigh(window: Window, fetch: Fetch) -> SizedWindow:
     """Look at the footers of a window's files. FileNotFoundError when one is gone."""
     footers = []
     for file in window.files:
@@ -71,15 +71,15 @@ def weigh(window: Window, fetch: Fetch) -> Weighed:
     return _weighed(window, footers)
 
 
-def _weighed(window: Window, footers: list[tuple[ColdFile, Any]]) -> Weighed:
+def _weighed(window: Window, footers: list[tuple[TableFile, Any]]) -> SizedWindow:
     groups = tuple(
-        Groups(file=file, footer=footer, numbers=_numbers(footer, window))
+        WindowRowGroups(file=file, footer=footer, numbers=_numbers(footer, window))
         for file, footer in footers
     )
     size_bytes = sum(
         each.footer.row_group(number).total_byte_size for each in groups for number in each.numbers
     )
-    return Weighed(
+    return SizedWindow(
         window=window, groups=tuple(each for each in groups if each.numbers), size_bytes=size_bytes
     )
 
@@ -102,7 +102,7 @@ def _may_hold(chunk: Any, begin: int, end: int) -> bool:
     return known is None or not known.has_min_max or (known.min < end and begin <= known.max)
 
 
-def split(weighed: Weighed, fetch: Fetch, rows_max: int) -> list[Weighed]:
+def split(weighed: SizedWindow, fetch: Fetch, rows_max: int) -> list[SizedWindow]:
     """The same window in parts of at most `rows_max` rows each, or of one offset."""
     if weighed.row_count <= rows_max:
         return [weighed]
@@ -127,7 +127,7 @@ def split(weighed: Weighed, fetch: Fetch, rows_max: int) -> list[Weighed]:
     ]
 
 
-def read(weighed: Weighed, fetch: Fetch, schema: pa.Schema) -> Rows:
+def read(weighed: SizedWindow, fetch: Fetch, schema: pa.Schema) -> WindowRows:
     """The rows of a window, with the columns of `schema`; those that an older file does not have
     are null. FileNotFoundError when a file is gone."""
     window = weighed.window
@@ -136,10 +136,10 @@ def read(weighed: Weighed, fetch: Fetch, schema: pa.Schema) -> Rows:
     rows = pa.Table.from_batches(parts, schema)
     rows = rows.take(pc.sort_indices(rows, keys)).combine_chunks()
     (batch,) = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema)]
-    return Rows(partition=window.partition, begin=window.begin, end=window.end, batch=batch)
+    return WindowRows(partition=window.partition, begin=window.begin, end=window.end, batch=batch)
 
 
-def _parts(weighed: Weighed, fetch: Fetch, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _parts(weighed: SizedWindow, fetch: Fetch, names: list[str]) -> Iterator[pa.RecordBatch]:
     window = weighed.window
     for each in weighed.groups:
         with (

@@ -19,7 +19,7 @@ _IN_URI = re.compile(r"(?<=://)[^/@]*@")
 _IN_QUERY = re.compile(r"([?&][^=&]*(?:secret|token|password|key)[^=&]*=)[^&]*", re.IGNORECASE)
 
 
-class CatalogShown(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How other engines find the tables. Secrets are left out: `…` stands for each."""
 
     name: str
@@ -33,11 +33,11 @@ class CatalogShown(msgspec.Struct, frozen=True, kw_only=True):
     """What Spark must have loaded, as Maven names it."""
 
 
-def catalog_shown(config: LakeConfig, data_folder: Path) -> CatalogShown:
+def catalog_shown(config: LakeConfig, data_folder: Path) -> CatalogInfo:
     """The catalog of a lake."""
     properties = catalog_properties(config, data_folder)
     told = {name: value for name, value in properties.items() if name not in PYTHON_ONLY}
-    return CatalogShown(
+    return CatalogInfo(
         name=config.catalog_name,
         namespace=config.namespace,
         type=properties["type"],

@@ -23,7 +23,7 @@ Bounds = tuple[Bound, Bound]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
-class ColdFile:
+class TableFile:
     """A Parquet file of a table, and what its manifest says of the rows in it."""
 
     location: str
@@ -71,7 +71,7 @@ class ColdFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotFacts:
+class SnapshotInfo:
     """One snapshot that a table still has."""
 
     snapshot_id: int
@@ -102,10 +102,10 @@ class TableView:
     """None when the table has none yet, or is not there."""
     offsets: Mapping[Place, int] = field(default_factory=dict)
     """The first offset of each partition that this snapshot does not hold."""
-    files: tuple[ColdFile, ...] = ()
+    files: tuple[TableFile, ...] = ()
     refusal: str | None = None
     """Why its files cannot be read as they are; None when they can."""
-    snapshots: tuple[SnapshotFacts, ...] = ()
+    snapshots: tuple[SnapshotInfo, ...] = ()
     """All there are, in the order of their commits."""
     tags: Mapping[str, int] = field(default_factory=dict)
     """Names of snapshots: tags and branches."""
@@ -116,7 +116,7 @@ class TableView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class View:
+class TablesView:
     """A snapshot of each table."""
 
     tables: Mapping[str, TableView]

@@ -17,7 +17,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import IntegerType, LongType, PrimitiveType, StringType, TimestamptzType
 
-from frazil.lake.scan.data_file import Bounds, ColdFile, plain_location
+from frazil.lake.scan.data_file import Bounds, TableFile, plain_location
 from frazil.lake.tables.properties import PARTITION_COLUMN
 
 DAY_US = 86_400_000_000
@@ -26,10 +26,10 @@ KNOWN = (IntegerType, LongType, StringType, TimestamptzType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ManifestFiles:
     """What one manifest names."""
 
-    files: tuple[ColdFile, ...]
+    files: tuple[TableFile, ...]
     deletes: int
     """Files that say which rows of others do not count."""
     foreign: tuple[str, ...]
@@ -41,16 +41,16 @@ class Manifests:
     lock."""
 
     def __init__(self) -> None:
-        self._read: dict[str, Read] = {}
+        self._read: dict[str, ManifestFiles] = {}
 
-    def of(self, table: Table, snapshot: Snapshot, root: str) -> Read:
+    def of(self, table: Table, snapshot: Snapshot, root: str) -> ManifestFiles:
         """The live files of a snapshot."""
         found = [
             self._of(table, manifest, root)
             for manifest in snapshot.manifests(table.io)
             if manifest.has_added_files() or manifest.has_existing_files()
         ]
-        return Read(
+        return ManifestFiles(
             files=tuple(file for read in found for file in read.files),
             deletes=sum(read.deletes for read in found),
             foreign=tuple(path for read in found for path in read.foreign),
@@ -65,20 +65,20 @@ class Manifests:
         }
         self._read = {path: read for path, read in self._read.items() if path in paths}
 
-    def _of(self, table: Table, manifest: ManifestFile, root: str) -> Read:
+    def _of(self, table: Table, manifest: ManifestFile, root: str) -> ManifestFiles:
         path = manifest.manifest_path
         if path not in self._read:
             self._read[path] = _read_manifest(table, manifest, root)
         return self._read[path]
 
 
-def _read_manifest(table: Table, manifest: ManifestFile, root: str) -> Read:
+def _read_manifest(table: Table, manifest: ManifestFile, root: str) -> ManifestFiles:
     schema = table.schema()
     spec = table.specs().get(manifest.partition_spec_id)
     has_day = spec is not None and [
         (schema.find_column_name(field.source_id), type(field.transform)) for field in spec.fields
     ] == [(PARTITION_COLUMN, DayTransform)]
-    files: list[ColdFile] = []
+    files: list[TableFile] = []
     foreign: list[str] = []
     deletes = 0
     for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
@@ -90,7 +90,7 @@ def _read_manifest(table: Table, manifest: ManifestFile, root: str) -> Read:
         else:
             partition = "" if spec is None else spec.partition_to_path(file.partition, schema)
             files.append(cold_file_of(file, schema, root, has_day=has_day, partition=partition))
-    return Read(files=tuple(files), deletes=deletes, foreign=tuple(foreign))
+    return ManifestFiles(files=tuple(files), deletes=deletes, foreign=tuple(foreign))
 
 
 def _is_below(file: DataFile, root: str) -> bool:
@@ -99,14 +99,14 @@ def _is_below(file: DataFile, root: str) -> bool:
 
 def cold_file_of(
     file: DataFile, schema: Schema, root: str, *, has_day: bool = False, partition: str = ""
-) -> ColdFile:
+) -> TableFile:
     """A data file as its manifest describes it. `has_day`: its partition is a day of `time`."""
     bounds = dict(_bounds(file, schema))
     if has_day and PARTITION_COLUMN not in bounds and file.partition[0] is not None:
         begin_us = int(file.partition[0]) * DAY_US
         bounds[PARTITION_COLUMN] = (begin_us, begin_us + DAY_US - 1)
     low, high = bounds.get(PARTITION_COLUMN, (None, None))
-    return ColdFile(
+    return TableFile(
         location=file.file_path,
         path=plain_location(file.file_path).removeprefix(root),
         row_count=file.record_count,

@@ -13,19 +13,19 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from frazil.lake.append.commit import NEXT_OFFSETS, OFFSETS, offsets_of_text
-from frazil.lake.scan.data_file import SnapshotFacts
+from frazil.lake.scan.data_file import SnapshotInfo
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
 
-def facts_of(metadata: TableMetadata) -> Iterator[SnapshotFacts]:
+def facts_of(metadata: TableMetadata) -> Iterator[SnapshotInfo]:
     """All snapshots that a table has, in the order of their commits."""
     line = set(_line(metadata))
     for snapshot in metadata.snapshots:
         summary = snapshot.summary
-        yield SnapshotFacts(
+        yield SnapshotInfo(
             snapshot_id=snapshot.snapshot_id,
             parent_id=snapshot.parent_snapshot_id,
             committed_ms=snapshot.timestamp_ms,

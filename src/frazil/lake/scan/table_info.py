@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from frazil.lake.maintain.compaction import is_small
 from frazil.lake.maintain.maintenance import TARGET_BYTES
-from frazil.lake.scan.data_file import ColdFile, SnapshotFacts, TableView
+from frazil.lake.scan.data_file import SnapshotInfo, TableFile, TableView
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -23,7 +23,7 @@ PARTITIONS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnFacts:
+class ColumnInfo:
     """A column of a schema."""
 
     id: int
@@ -35,21 +35,21 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaFacts:
+class SchemaInfo:
     """One schema that a table had, or has."""
 
     schema_id: int
     is_current: bool
     first_used_ms: int | None
     """When the first commit with it came, of those that are still known."""
-    columns: tuple[ColumnFacts, ...]
+    columns: tuple[ColumnInfo, ...]
     added: tuple[str, ...]
     """Columns that the schema before it had not."""
     dropped: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFacts:
+class PartitionInfo:
     """Files that are alike in what the table is divided by."""
 
     partition: str
@@ -63,14 +63,14 @@ class PartitionFacts:
 class SnapshotSummary:
     """A snapshot, and what its commit said of itself."""
 
-    facts: SnapshotFacts
+    facts: SnapshotInfo
     schema_id: int | None
     summary: Mapping[str, str]
     tags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
+class TableInfo:
     """A table: the newest of everything first, and only so much of it."""
 
     view: TableView
@@ -83,17 +83,17 @@ class TableFacts:
     properties: Mapping[str, str]
     snapshot_count: int
     snapshots: tuple[SnapshotSummary, ...]
-    schemas: tuple[SchemaFacts, ...]
+    schemas: tuple[SchemaInfo, ...]
     partition_count: int
-    partitions: tuple[PartitionFacts, ...]
+    partitions: tuple[PartitionInfo, ...]
 
 
-def facts_of_table(table: Table, view: TableView) -> TableFacts:
+def facts_of_table(table: Table, view: TableView) -> TableInfo:
     """What the metadata says, and what the manifests of the current snapshot say."""
     metadata = table.metadata
     schema = table.schema()
     partitions = partitions_of(view.files)
-    return TableFacts(
+    return TableInfo(
         view=view,
         location=table.location(),
         metadata_location=table.metadata_location,
@@ -116,7 +116,7 @@ def facts_of_table(table: Table, view: TableView) -> TableFacts:
     )
 
 
-def partitions_of(files: Sequence[ColdFile]) -> list[PartitionFacts]:
+def partitions_of(files: Sequence[TableFile]) -> list[PartitionInfo]:
     """What each partition holds, the last by name first: days, mostly."""
     counts: dict[str, Counter[str]] = {}
     for file in files:
@@ -127,7 +127,7 @@ def partitions_of(files: Sequence[ColdFile]) -> list[PartitionFacts]:
             bytes=file.size_bytes,
         )
     return [
-        PartitionFacts(
+        PartitionInfo(
             partition=name,
             files=found["files"],
             small_files=found["small_files"],
@@ -152,7 +152,7 @@ def _snapshots(table: Table, view: TableView) -> Iterator[SnapshotSummary]:
         )
 
 
-def _schemas(table: Table) -> Iterator[SchemaFacts]:
+def _schemas(table: Table) -> Iterator[SchemaInfo]:
     """All schemas, the newest first, each with what it has changed."""
     used: dict[int, int] = {}
     for snapshot in table.metadata.snapshots:
@@ -164,12 +164,12 @@ def _schemas(table: Table) -> Iterator[SchemaFacts]:
     for before, schema in reversed(list(zip(befores, ordered, strict=True))):
         names = [field.name for field in schema.fields]
         old = names if before is None else [field.name for field in before.fields]
-        yield SchemaFacts(
+        yield SchemaInfo(
             schema_id=schema.schema_id,
             is_current=schema.schema_id == table.metadata.current_schema_id,
             first_used_ms=used.get(schema.schema_id),
             columns=tuple(
-                ColumnFacts(
+                ColumnInfo(
                     id=field.field_id,
                     name=field.name,
                     type=str(field.field_type),

@@ -43,7 +43,7 @@ from frazil.errors import Unavailable, Unknown
 from frazil.lake.append.task import DEAD_LETTERS
 from frazil.lake.catalog.catalog import catalog_path, open_catalog, reached
 from frazil.lake.config import LakeConfig
-from frazil.lake.scan.data_file import TableView, View, plain_location, root_of
+from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
 from frazil.lake.scan.snapshot_info import facts_of
 from frazil.lake.tables.properties import TOPIC_PREFIX
 from frazil.lake.tables.record_rows import columns_of
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
     from frazil.lake.scan.manifests import Manifests
-    from frazil.lake.scan.table_info import TableFacts
+    from frazil.lake.scan.table_info import TableInfo
 
 
 NAMES = (*(name for name in TABLES if name != DEAD_LETTERS), DEAD_LETTERS)
@@ -74,10 +74,10 @@ class LakeView:
         self._tables: dict[str, Table] = {}
         self._topics: set[str] = set()
         """The tables of other topics that somebody has asked for."""
-        self._view: View | None = None
+        self._view: TablesView | None = None
         self._is_closed = False
 
-    def pin(self, topics: Collection[str] = ()) -> View:
+    def pin(self, topics: Collection[str] = ()) -> TablesView:
         """The tables as they were looked up last, and these of other topics. The first time that
         is now.
 
@@ -89,7 +89,7 @@ class LakeView:
         return view
 
     @property
-    def latest(self) -> View | None:
+    def latest(self) -> TablesView | None:
         """The tables as they were looked up last. Asks nobody and waits for nobody; None while
         they were never looked up."""
         return self._view
@@ -99,7 +99,7 @@ class LakeView:
         view = self._view
         return 0 if view is None else view.held(table, topic, partition)
 
-    def refresh(self, topics: Collection[str] = ()) -> View:
+    def refresh(self, topics: Collection[str] = ()) -> TablesView:
         """Look the tables up, as far as the catalog names other metadata than before; from now on
         also these of other topics."""
         with self._opened() as catalog:
@@ -130,7 +130,7 @@ class LakeView:
                 raise Unknown(f"{name} has no snapshot {snapshot_id} any more")
             return self._pinned(name, table, found)
 
-    def facts(self, name: str) -> TableFacts | None:
+    def facts(self, name: str) -> TableInfo | None:
         """All that is known of a table, as it was looked up last; None when it is not there."""
         if name in self.topic_tables():
             self.pin([name])
@@ -168,10 +168,10 @@ class LakeView:
                     self._catalog = open_catalog(self._config, self._data_folder)
                 yield self._catalog
 
-    def _looked_up(self, catalog: Catalog | None, last: View | None) -> View:
+    def _looked_up(self, catalog: Catalog | None, last: TablesView | None) -> TablesView:
         names = (*sorted(self._topics), *NAMES)
         if catalog is None:
-            return View(tables={name: _nothing(name) for name in names})
+            return TablesView(tables={name: _nothing(name) for name in names})
         known = {} if last is None else last.tables
         tables: dict[str, TableView] = {}
         is_new = False
@@ -189,7 +189,7 @@ class LakeView:
                 is_new = True
         if is_new:
             self._forget()
-        return View(tables=tables)
+        return TablesView(tables=tables)
 
     def _load(self, catalog: Catalog, name: str) -> Table | None:
         """The table as the catalog has it now; the one of before when nothing has changed."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from frazil.errors import FrazilError, Unavailable
 from frazil.lake.append.appender import Run, Work
-from frazil.lake.append.task import Written, run_slice
+from frazil.lake.append.task import WrittenSlice, run_slice
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-class Do(Protocol):
+class TaskRunner(Protocol):
     """Does something with each of many, on Spark or in this process, and keeps their order.
 
     An error of ours is raised when all are done.
@@ -35,7 +35,7 @@ class Do(Protocol):
     ) -> list[Answer]: ...
 
 
-def do_on(session: Session) -> Do:
+def do_on(session: Session) -> TaskRunner:
     """Does it on a session's Spark, which is started if need be. The function is found by name.
 
     `Unavailable` when Spark dies, or gives up: what a task did not expect, or one that was killed.
@@ -95,13 +95,13 @@ def run_on(session: Session) -> Run:
     """Does tasks of the appender on a session's Spark."""
     do = do_on(session)
 
-    def run(work: Sequence[Work]) -> list[Written]:
+    def run(work: Sequence[Work]) -> list[WrittenSlice]:
         return do(run_one, work)
 
     return run
 
 
-def run_one(work: Work) -> Written:
+def run_one(work: Work) -> WrittenSlice:
     """In a Python process of Spark's."""
     slice, target = work
     return run_slice(slice, replace(target, name=name_of_try(target.name)))

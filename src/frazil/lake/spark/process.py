@@ -41,7 +41,7 @@ FAILURE = re.compile(r"\S+ \S+ (ERROR|FATAL) ")
 class SparkProcess:
     """Spark, started."""
 
-    def __init__(self, gateway: Any, output: Output) -> None:
+    def __init__(self, gateway: Any, output: ProcessOutput) -> None:
         self._gateway = gateway
         self._child: subprocess.Popen[bytes] = gateway.proc
         self._output = output
@@ -141,7 +141,7 @@ class SparkProcess:
         SQLContext._instantiatedContext = None  # noqa: SLF001
 
 
-class Output:
+class ProcessOutput:
     """What Spark and its tasks print, read by a thread: failures are logged, the end is kept."""
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ def _launched(settings: Mapping[str, str]) -> SparkProcess:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    output = Output()
+    output = ProcessOutput()
     shown = [pair for pair in settings.items() if not pair[0].startswith(WITH_SECRETS)]
     conf = SparkConf(loadDefaults=False).setAll(shown)
     printed = {"stdout": output.theirs.fileno(), "stderr": output.theirs.fileno()}

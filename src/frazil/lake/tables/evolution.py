@@ -17,7 +17,7 @@ Fields = tuple[NestedField, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class MergedSchema:
     """A table's schema with our missing fields in it."""
 
     schema: Schema
@@ -27,16 +27,16 @@ class Merged:
     """Why our rows cannot be stored there. Then the schema is the table's own."""
 
 
-def merge(table: str, wanted: Schema, found: Schema) -> Merged:
+def merge(table: str, wanted: Schema, found: Schema) -> MergedSchema:
     """Compare the schemas of a table, whose full name is for the complaints."""
     merger = _Merger(table, wanted)
     fields = merger.fields(wanted.columns, found.columns, "")
     if merger.complaints:
-        return Merged(schema=found, added=[], complaints=merger.complaints)
+        return MergedSchema(schema=found, added=[], complaints=merger.complaints)
     schema = Schema(
         *fields, schema_id=found.schema_id, identifier_field_ids=found.identifier_field_ids
     )
-    return Merged(schema=schema, added=merger.added, complaints=[])
+    return MergedSchema(schema=schema, added=merger.added, complaints=[])
 
 
 class _Merger:

@@ -46,7 +46,7 @@ from pyiceberg.table.update import (
 
 from frazil.errors import Conflict, Unavailable
 from frazil.lake.catalog.catalog import ensure_namespace, reached
-from frazil.lake.tables.evolution import Merged, merge
+from frazil.lake.tables.evolution import MergedSchema, merge
 from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import (
     PARTITION_COLUMN,
@@ -182,7 +182,7 @@ def _words(table: Table) -> str:
     return ", ".join(words) or "nothing"
 
 
-def _schema_updates(table: Table, merged: Merged) -> tuple[TableUpdate, ...]:
+def _schema_updates(table: Table, merged: MergedSchema) -> tuple[TableUpdate, ...]:
     if not merged.added:
         return ()
     schema_id = max(table.schemas()) + 1

@@ -24,7 +24,7 @@ ENTRY = struct.Struct("<qhB")
 PAST = struct.Struct("<iiqq")
 
 
-class Past(NamedTuple):
+class PastBatch(NamedTuple):
     """One remembered batch."""
 
     first_sequence: int
@@ -38,7 +38,7 @@ class Producer(NamedTuple):
 
     epoch: int
     seen_ms: int
-    past: tuple[Past, ...]
+    past: tuple[PastBatch, ...]
 
 
 class Producers:
@@ -47,7 +47,7 @@ class Producers:
     def __init__(self) -> None:
         self._known: dict[int, Producer] = {}
 
-    def find_duplicate(self, header: BatchHeader) -> Past | None:
+    def find_duplicate(self, header: BatchHeader) -> PastBatch | None:
         """The remembered batch that this one repeats, or None when it comes next.
 
         Raises `Fenced`, `SequenceGap`, `SequenceOld` or `Unknown` when it may not be appended.
@@ -81,7 +81,7 @@ class Producers:
         """Note an appended batch. Returns what was known before, for `restore`."""
         before = self._known.pop(header.producer_id, None)
         past = before.past if before and before.epoch == header.producer_epoch else ()
-        newest = Past(
+        newest = PastBatch(
             header.base_sequence,
             header.last_sequence,
             base_offset,
@@ -146,7 +146,7 @@ class Producers:
             producer_id, epoch, past_count = ENTRY.unpack_from(data, at)
             at += ENTRY.size
             past = tuple(
-                Past(*PAST.unpack_from(data, at + i * PAST.size)) for i in range(past_count)
+                PastBatch(*PAST.unpack_from(data, at + i * PAST.size)) for i in range(past_count)
             )
             at += past_count * PAST.size
             producers._known[producer_id] = Producer(epoch, now_ms, past)

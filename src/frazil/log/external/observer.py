@@ -23,7 +23,7 @@ from frazil.log.index import (
     INDEX_KIND,
     INDEX_VERSION,
     NO_TIME,
-    SegmentFacts,
+    SegmentInfo,
     SparseIndex,
     decode_index,
 )
@@ -46,8 +46,8 @@ from frazil.log.topic import (
     HINT,
     partition_folder,
 )
-from frazil.log.view import SegmentView, View
-from frazil.log.watermarks import Promise, read_marks
+from frazil.log.view import PartitionView, SegmentView
+from frazil.log.watermarks import StoredWatermarks, read_marks
 
 LOOKS_MAX = 20
 """Each fails because files went away during it, and each begins with what is there now."""
@@ -62,7 +62,7 @@ def partition_count(disk: Disk, topic: str) -> int:
     return 0 if body is None else msgspec.json.decode(body, type=TopicConfig).partitions
 
 
-class Onlooker:
+class PartitionObserver:
     """One partition, looked at again and again. Belongs to one thread; changes nothing."""
 
     def __init__(self, disk: Disk, topic: str, partition: int) -> None:
@@ -70,9 +70,9 @@ class Onlooker:
         self._folder = partition_folder(topic, partition)
         self._identity = identity_of(topic, partition)
         self._known: dict[int, SegmentView] = {}
-        self._view: View | None = None
+        self._view: PartitionView | None = None
 
-    def look(self) -> View:
+    def look(self) -> PartitionView:
         """What is durable now. `Corrupt` when files do not hold what was promised, also when
         looked at again; `Conflict` when they changed during every look."""
         reason: Exception | None = None
@@ -90,7 +90,7 @@ class Onlooker:
             raise reason
         raise Conflict(f"{self._folder} changed during {LOOKS_MAX} looks: {reason}; look again")
 
-    def _look(self, promise: Promise) -> View:
+    def _look(self, promise: StoredWatermarks) -> PartitionView:
         start = promise.start_offset
         end = max(start, promise.durable_watermark)
         bases = [base for base in base_offsets(self._disk.list(self._folder), ".log") if base < end]
@@ -110,7 +110,7 @@ class Onlooker:
         if reach < end:
             raise self._hole(reach, end)
         self._known = {segment.facts.base_offset: segment for segment in segments}
-        return View(start, end, tuple(segments))
+        return PartitionView(start, end, tuple(segments))
 
     def _segment(self, base: int, following: int) -> SegmentView:
         path = f"{self._folder}/{segment_name(base)}"
@@ -150,7 +150,7 @@ class Onlooker:
         )
 
 
-def _is_old(view: View, promise: Promise) -> bool:
+def _is_old(view: PartitionView, promise: StoredWatermarks) -> bool:
     """Does the promise say what it said when this was seen?"""
     said = promise.start_offset, max(promise.start_offset, promise.durable_watermark)
     return said == (view.start_offset, view.durable_watermark)
@@ -159,7 +159,7 @@ def _is_old(view: View, promise: Promise) -> bool:
 def _unread(path: str, header: SegmentHeader) -> SegmentView:
     """A segment of which nothing is known yet."""
     base = header.base_offset
-    facts = SegmentFacts(base, base, HEADER_BYTES, NO_TIME, 0, 0)
+    facts = SegmentInfo(base, base, HEADER_BYTES, NO_TIME, 0, 0)
     return SegmentView(path, header, facts, SparseIndex(INTERVAL_BYTES))
 
 

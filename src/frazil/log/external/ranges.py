@@ -1,8 +1,8 @@
-"""Reading a partition's files in another process, which has neither the log nor its lock.
+"""Reading a partition's files from a process that does not hold the log's lock.
 
-Whoever has the log plans: a `Stretch` says which offsets are wanted and where their bytes are, as
-one view had them. Whoever gets the stretch reads these bytes and no others, so that all it sees is
-durable. Files that have since been trimmed or rewritten are noticed by their salt.
+The owner of the log plans a `SegmentRange`: offsets, and the bytes that hold them in one view. The
+other process reads exactly these bytes, so everything it sees is durable. Files trimmed or
+rewritten since then are recognised by their salt.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from frazil.disk import Disk, File
 from frazil.errors import Conflict, Corrupt, OutOfRange
-from frazil.log.index import Entry
+from frazil.log.index import IndexEntry
 from frazil.log.segment import (
     HEADER_BYTES,
     REPAIR_HINT,
@@ -24,11 +24,11 @@ from frazil.log.segment import (
     decode_segment_header,
     walk_batches,
 )
-from frazil.log.view import SegmentView, View
+from frazil.log.view import PartitionView, SegmentView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class ByteRange:
     """Whole batches that lie side by side in one segment file, from `offset` up to `end_offset`."""
 
     path: str
@@ -44,19 +44,19 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class SegmentRange:
     """The offsets from `begin` up to `end` of one partition, and the bytes that hold them."""
 
     begin: int
     end: int
-    extents: tuple[Extent, ...]
+    extents: tuple[ByteRange, ...]
 
     @property
     def size_bytes(self) -> int:
         return sum(extent.size_bytes for extent in self.extents)
 
 
-def plan_stretches(view: View, begin: int, end: int, bytes_max: int) -> list[Stretch]:
+def plan_stretches(view: PartitionView, begin: int, end: int, bytes_max: int) -> list[SegmentRange]:
     """The offsets from `begin` up to `end`, in order, in stretches of up to `bytes_max` bytes.
 
     One is larger only where a single step of the index is. `OutOfRange` unless all of them can be
@@ -67,7 +67,7 @@ def plan_stretches(view: View, begin: int, end: int, bytes_max: int) -> list[Str
             f"offsets {begin} up to {end} are outside the log, which holds {view.start_offset} up "
             f"to {view.durable_watermark}"
         )
-    groups: list[list[Extent]] = []
+    groups: list[list[ByteRange]] = []
     taken = 0
     for step in _steps(view, begin, end):
         if not groups or taken + step.size_bytes > bytes_max:
@@ -77,12 +77,12 @@ def plan_stretches(view: View, begin: int, end: int, bytes_max: int) -> list[Str
         _extend(groups[-1], step)
     begins = [begin, *(group[0].offset for group in groups[1:]), end]
     return [
-        Stretch(begin=first, end=last, extents=tuple(group))
+        SegmentRange(begin=first, end=last, extents=tuple(group))
         for (first, last), group in zip(pairwise(begins), groups, strict=False)
     ]
 
 
-def reach(view: View, begin: int, bytes_max: int) -> int:
+def reach(view: PartitionView, begin: int, bytes_max: int) -> int:
     """How far `bytes_max` bytes go from `begin` on: at least one step of the index further, at most
     to all that is durable."""
     end, taken = begin, 0
@@ -94,14 +94,14 @@ def reach(view: View, begin: int, bytes_max: int) -> int:
     return end
 
 
-def _steps(view: View, begin: int, end: int) -> Iterator[Extent]:
+def _steps(view: PartitionView, begin: int, end: int) -> Iterator[ByteRange]:
     """The wanted bytes, cut wherever an index has an entry."""
     for segment in view.segments:
         facts = segment.facts
         if facts.end_offset <= begin or facts.base_offset >= end:
             continue
         for first, last in pairwise(_entries(segment, begin, end)):
-            yield Extent(
+            yield ByteRange(
                 path=segment.path,
                 salt=segment.header.salt,
                 position=first.position,
@@ -111,20 +111,20 @@ def _steps(view: View, begin: int, end: int) -> Iterator[Extent]:
             )
 
 
-def _entries(segment: SegmentView, begin: int, end: int) -> list[Entry]:
+def _entries(segment: SegmentView, begin: int, end: int) -> list[IndexEntry]:
     """Where batches begin: one at or before `begin`, those between, one at or behind `end`."""
     sparse, facts = segment.sparse, segment.facts
-    entries = [sparse.before_offset(begin) or Entry(facts.base_offset, HEADER_BYTES)]
+    entries = [sparse.before_offset(begin) or IndexEntry(facts.base_offset, HEADER_BYTES)]
     # The index of the open segment grows under us, beyond what this view shows.
     beyond = bisect_left(sparse.offsets, facts.end_offset)
     for at in range(bisect_right(sparse.offsets, entries[0].offset), beyond):
-        entries.append(Entry(sparse.offsets[at], sparse.positions[at]))
+        entries.append(IndexEntry(sparse.offsets[at], sparse.positions[at]))
         if entries[-1].offset >= end:
             return entries
-    return [*entries, Entry(facts.end_offset, facts.size_bytes)]
+    return [*entries, IndexEntry(facts.end_offset, facts.size_bytes)]
 
 
-def _extend(extents: list[Extent], step: Extent) -> None:
+def _extend(extents: list[ByteRange], step: ByteRange) -> None:
     """Add bytes to the last extent when they follow it, else as one of their own."""
     if extents and extents[-1].salt == step.salt:
         extents[-1] = replace(
@@ -134,7 +134,7 @@ def _extend(extents: list[Extent], step: Extent) -> None:
         extents.append(step)
 
 
-def read_stretch(disk: Disk, stretch: Stretch) -> Iterator[StoredBatch]:
+def read_stretch(disk: Disk, stretch: SegmentRange) -> Iterator[StoredBatch]:
     """Every batch with a wanted offset, in order, checked; the first and last may hold others, too.
 
     `Conflict` when a file is not the planned one any more: plan again. `Corrupt` when it is, and
@@ -149,7 +149,7 @@ def read_stretch(disk: Disk, stretch: Stretch) -> Iterator[StoredBatch]:
             yield from _read_extent(file, extent, stretch)
 
 
-def _read_extent(file: File, extent: Extent, stretch: Stretch) -> Iterator[StoredBatch]:
+def _read_extent(file: File, extent: ByteRange, stretch: SegmentRange) -> Iterator[StoredBatch]:
     header = _planned_header(file, extent)
     position, offset = extent.position, extent.offset
     for batch in walk_batches(file, header, position, extent.end_position, offset):
@@ -169,7 +169,7 @@ def _read_extent(file: File, extent: Extent, stretch: Stretch) -> Iterator[Store
         )
 
 
-def _planned_header(file: File, extent: Extent) -> SegmentHeader:
+def _planned_header(file: File, extent: ByteRange) -> SegmentHeader:
     """The file's header, as long as it is the file that was planned: they are used again."""
     header = decode_segment_header(file.read(0, HEADER_BYTES), extent.path)
     if header.salt != extent.salt:
@@ -177,7 +177,7 @@ def _planned_header(file: File, extent: Extent) -> SegmentHeader:
     return header
 
 
-def _replaced(extent: Extent) -> Conflict:
+def _replaced(extent: ByteRange) -> Conflict:
     return Conflict(
         f"{extent.path} with offsets {extent.offset} up to {extent.end_offset} is not there any "
         "more: it was trimmed or rewritten since this was planned, or this machine does not have "

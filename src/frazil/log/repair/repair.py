@@ -34,7 +34,7 @@ from frazil.log.index import (
     INDEX_KIND,
     INDEX_VERSION,
     NO_TIME,
-    SegmentFacts,
+    SegmentInfo,
     SparseIndex,
     decode_index,
 )
@@ -42,8 +42,8 @@ from frazil.log.log import LOCK_NAME
 from frazil.log.recovery import (
     DERIVED_HINT,
     STATE_NAME,
-    Place,
-    State,
+    CheckpointState,
+    PartitionFolder,
     merged_away,
     save_index,
     save_state,
@@ -80,14 +80,14 @@ from frazil.log.topic import (
 from frazil.log.view import SegmentView
 from frazil.log.watermarks import FILE_BYTES as MARKS_BYTES
 from frazil.log.watermarks import NAME as MARKS_NAME
-from frazil.log.watermarks import Marks, Promise, read_marks
+from frazil.log.watermarks import StoredWatermarks, WatermarkFile, read_marks
 from frazil.model import Rand
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repaired:
+class RepairReport:
     """What a repair found and did. All but `kept_count` is empty where nothing was damaged."""
 
     kept_count: int
@@ -110,7 +110,7 @@ def repair_partition(
     now_ms: int,
     floor: int = 0,
     is_dry_run: bool = False,
-) -> Repaired:
+) -> RepairReport:
     """Make a damaged partition one that opens. Changes nothing where nothing is damaged, and
     nothing at all in a dry run, which says what a repair would do.
 
@@ -127,7 +127,7 @@ def repair_partition(
         count = load_config(disk, topic).partitions
         if not 0 <= partition < count:
             raise Unknown(f"topic {topic} has {count} partitions, not number {partition}")
-        place = Place(
+        place = PartitionFolder(
             disk=disk,
             folder=partition_folder(topic, partition),
             identity=identity_of(topic, partition),
@@ -151,13 +151,13 @@ def _reached_by_subscribers(disk: Disk, topic: str, partition: int) -> Iterator[
             yield partitions[partition].reach
 
 
-def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
+def _repair(place: PartitionFolder, floor: int, now_ms: int) -> RepairReport:
     """Look at everything, then do the four steps."""
     disk, folder = place.disk, place.folder
     make_directories(disk, folder)
     disk.sync_directory(folder)  # names that a killed process gave and did not sync
     had_marks = MARKS_NAME in disk.list(folder)
-    marks, promise = Marks.open(disk, folder)
+    marks, promise = WatermarkFile.open(disk, folder)
     try:
         looked = _looked_at(place, promise, floor, now_ms)
         work = _Work(place, now_ms)
@@ -180,7 +180,7 @@ def _repair(place: Place, floor: int, now_ms: int) -> Repaired:
         logger.warning(
             "log segment repaired", extra={"path": finding.path(place), "lost": finding.lost}
         )
-    return Repaired(
+    return RepairReport(
         kept_count=looked.kept_count,
         lost=looked.lost,
         damaged_bytes=work.damaged_bytes,
@@ -199,7 +199,7 @@ class _Finding:
     damaged: tuple[Range, ...] = ()
     lost: tuple[Range, ...] = ()
 
-    def path(self, place: Place) -> str:
+    def path(self, place: PartitionFolder) -> str:
         return f"{place.folder}/{segment_name(self.base)}"
 
 
@@ -210,9 +210,9 @@ class _Finding:
 class _Looked:
     """What is damaged in a partition, and what is whole."""
 
-    place: Place
-    promise: Promise
-    state: State
+    place: PartitionFolder
+    promise: StoredWatermarks
+    state: CheckpointState
     start: int
     kept_count: int
     new_base: int | None
@@ -223,7 +223,7 @@ class _Looked:
     def lost(self) -> tuple[Range, ...]:
         return tuple(gap for finding in self.findings for gap in finding.lost)
 
-    def would_do(self) -> Repaired:
+    def would_do(self) -> RepairReport:
         """What a repair would find and do."""
         folder = self.place.folder
         whole_files = [STATE_NAME] if self.state.is_damaged else []
@@ -236,12 +236,12 @@ class _Looked:
             damaged += max(file.size(), MARKS_BYTES if name == MARKS_NAME else 0)
             file.close()
             files.append(f"{folder}/{name}")
-        return Repaired(
+        return RepairReport(
             kept_count=self.kept_count, lost=self.lost, damaged_bytes=damaged, files=tuple(files)
         )
 
 
-def _settled_promise(place: Place) -> Promise:
+def _settled_promise(place: PartitionFolder) -> StoredWatermarks:
     """What the marks say, by what the disk really has."""
     if MARKS_NAME in place.disk.list(place.folder):
         file = place.disk.open(f"{place.folder}/{MARKS_NAME}", "edit")
@@ -250,10 +250,12 @@ def _settled_promise(place: Place) -> Promise:
     return read_marks(place.disk, place.folder)
 
 
-def _looked_at(place: Place, promise: Promise, floor: int, now_ms: int) -> _Looked:
+def _looked_at(
+    place: PartitionFolder, promise: StoredWatermarks, floor: int, now_ms: int
+) -> _Looked:
     """Look through all files."""
     disk, folder = place.disk, place.folder
-    state = State.load(place, now_ms)
+    state = CheckpointState.load(place, now_ms)
     sealed_ends = _sealed_ends(place)
     floor = max(floor, promise.durable_watermark, state.end_offset, *sealed_ends.values())
     bases = base_offsets(disk.list(folder), ".log")
@@ -305,7 +307,7 @@ def _walk(file: File, header: SegmentHeader, size: int) -> _Walked:
     return walked
 
 
-def _sealed_ends(place: Place) -> dict[int, int]:
+def _sealed_ends(place: PartitionFolder) -> dict[int, int]:
     """Where segments end by what their index says; it is written once the next one is there."""
     ends: dict[int, int] = {}
     for base in base_offsets(place.disk.list(place.folder), ".index"):
@@ -325,7 +327,7 @@ def _hole(begin: int, end: int) -> _Finding:
 
 
 def _inspect_last(
-    place: Place, base: int, floor: int, *, is_sealed: bool, is_promise_known: bool
+    place: PartitionFolder, base: int, floor: int, *, is_sealed: bool, is_promise_known: bool
 ) -> tuple[int, int | None]:
     """How many batches the last segment holds, when it is whole and open; or where a new one must
     begin, when it is not. By the rules of recovery, which cuts a torn or stale end itself."""
@@ -352,7 +354,7 @@ def _inspect_last(
     return 0, max(ends)
 
 
-def _inspect_sealed(place: Place, base: int, end: int) -> tuple[int, list[_Finding]]:
+def _inspect_sealed(place: PartitionFolder, base: int, end: int) -> tuple[int, list[_Finding]]:
     """How many batches of a sealed segment are whole, and what is to be written in its place."""
     file = place.disk.open(f"{place.folder}/{segment_name(base)}")
     try:
@@ -386,7 +388,7 @@ def _inspect_sealed(place: Place, base: int, end: int) -> tuple[int, list[_Findi
 class _Work:
     """The changes of one repair, and a list of them."""
 
-    def __init__(self, place: Place, now_ms: int) -> None:
+    def __init__(self, place: PartitionFolder, now_ms: int) -> None:
         self._place = place
         self._now_ms = now_ms
         self.damaged_bytes = 0
@@ -422,7 +424,7 @@ class _Work:
         disk.sync_directory(folder)
         self.files.append(target)
 
-    def forget(self, state: State, findings: list[_Finding]) -> None:
+    def forget(self, state: CheckpointState, findings: list[_Finding]) -> None:
         """No producer and no sender may be told that a lost batch is stored.
 
         A damaged checkpoint and the digests of damaged segments go: recovery makes them anew
@@ -467,7 +469,7 @@ class _Work:
         old = SegmentView(
             path=path,
             header=place.new_header(finding.base, self._now_ms),
-            facts=SegmentFacts(
+            facts=SegmentInfo(
                 base_offset=finding.base,
                 end_offset=finding.end,
                 size_bytes=0,

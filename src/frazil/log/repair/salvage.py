@@ -23,7 +23,7 @@ from frazil.disk import (
 from frazil.errors import Corrupt, Malformed
 from frazil.log.format.batch import check_batch, parse_header
 from frazil.log.partition import LEADER_EPOCH
-from frazil.log.recovery import Place
+from frazil.log.recovery import PartitionFolder
 from frazil.log.segment import (
     HEADER_BYTES,
     SegmentHeader,
@@ -40,7 +40,9 @@ class Range(NamedTuple):
     end: int
 
 
-def header_of(place: Place, file: File, base: int) -> tuple[SegmentHeader | None, bytes | None]:
+def header_of(
+    place: PartitionFolder, file: File, base: int
+) -> tuple[SegmentHeader | None, bytes | None]:
     """The segment's header, if it is whole; or the salt of another file, if it is that one's."""
     try:
         header = decode_segment_header(file.read(0, HEADER_BYTES), "")
@@ -51,7 +53,7 @@ def header_of(place: Place, file: File, base: int) -> tuple[SegmentHeader | None
     return None, header.salt
 
 
-def whole_batches(place: Place, file: File, base: int, end: int) -> list[StoredBatch]:
+def whole_batches(place: PartitionFolder, file: File, base: int, end: int) -> list[StoredBatch]:
     """Every whole batch of the segment at `base`, wherever in its file it lies, by offset."""
     data = file.read(0, file.size())
     header, foreign_salt = header_of(place, file, base)

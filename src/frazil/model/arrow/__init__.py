@@ -2,7 +2,7 @@
 
     record_schema.py  the table of any other topic
     schemas.py        the four tables, column for column
-    types.py          Request, Decoded, DeadLetter: into a decoder, and out of it
+    types.py          ExportRequest, Decoded, DeadLetter: into a decoder, and out of it
 
     decoder/          from OTLP bytes to Arrow
     encoder/          from Arrow to OTLP bytes
@@ -23,7 +23,7 @@ from frazil.model.arrow.schemas import (
     TABLES,
     numbered,
 )
-from frazil.model.arrow.types import DeadLetter, Decoded, Request
+from frazil.model.arrow.types import DeadLetter, Decoded, ExportRequest
 
 __all__ = [
     "DEAD_LETTERS",
@@ -37,7 +37,7 @@ __all__ = [
     "DeadLetter",
     "Decode",
     "Decoded",
-    "Request",
+    "ExportRequest",
     "decode",
     "decode_numbered",
     "decode_some",

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ExportRequest:
     """One OTLP export request as the log holds it."""
 
     partition: int

@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from frazil.query.counts.parquet_counts import count_file
 from frazil.query.plan.session import processors
-from frazil.query.scan.parquet_scan import ColdScan
+from frazil.query.scan.parquet_scan import ParquetScan
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
-    from frazil.lake import ColdFile
-    from frazil.query.scan.tiers import Lot
+    from frazil.lake import TableFile
+    from frazil.query.scan.tiers import TierRows
 
-    Part: TypeAlias = Piece | ColdFile
+    Part: TypeAlias = Piece | TableFile
 
 KEPT_MAX = 16
 """What is kept of one piece: so many sets of columns."""
@@ -40,7 +40,7 @@ class Counts:
         )
 
     def of(
-        self, lot: Lot, columns: tuple[str, ...], check: Callable[[], None]
+        self, lot: TierRows, columns: tuple[str, ...], check: Callable[[], None]
     ) -> list[pa.RecordBatch] | None:
         """The different rows of each piece and file in these columns, and how many there are of
         each. None when they are too many to be worth it. Calls `check` now and then."""
@@ -64,7 +64,7 @@ class Counts:
 
     def _count(
         self,
-        lot: Lot,
+        lot: TierRows,
         pieces: Sequence[Part],
         columns: tuple[str, ...],
         check: Callable[[], None],
@@ -93,7 +93,7 @@ class Counts:
             kept[columns] = found
 
 
-def _count_part(lot: Lot, part: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+def _count_part(lot: TierRows, part: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
     # What is compiled is loaded by the first query that uses it, not by everybody who starts.
     from frazil.hot import Piece
     from frazil.query.counts.group_count import count_like
@@ -101,5 +101,5 @@ def _count_part(lot: Lot, part: Part, columns: tuple[str, ...]) -> pa.RecordBatc
     if isinstance(part, Piece):
         return count_like([batch.select(columns) for batch in part.batches])
     assert lot.view is not None
-    scan = ColdScan(root=lot.view.root, paths=(part.path,))
+    scan = ParquetScan(root=lot.view.root, paths=(part.path,))
     return count_file(lot.view.schema, scan, columns)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from datafusion import col, functions, lit
 
-from frazil.query.functions.register import OneScene
+from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.count_rewrite import ROW_COUNT
 from frazil.query.plan.session import open_session
-from frazil.query.scan.parquet_scan import ColdScan, check_there, cold_frame
+from frazil.query.scan.parquet_scan import ParquetScan, check_there, cold_frame
 
 DIFFERENT_MAX = 4096
 """With more different rows than that in a file, adding up their numbers is no quicker."""
@@ -17,10 +17,10 @@ MEMORY_BYTES_MAX = 64 * 1024 * 1024
 
 
 def count_file(
-    schema: pa.Schema, scan: ColdScan, columns: tuple[str, ...]
+    schema: pa.Schema, scan: ParquetScan, columns: tuple[str, ...]
 ) -> pa.RecordBatch | None:
     """One row for each different row, with how many there are; None when they are too many."""
-    session = open_session(MEMORY_BYTES_MAX, OneScene(0))
+    session = open_session(MEMORY_BYTES_MAX, SingleQueryContext(0))
     frame = cold_frame(session, schema, scan, "count")
     counted = frame.aggregate(
         [col(f'"{name}"') for name in columns], [functions.count(lit(1)).alias(ROW_COUNT)]

@@ -24,7 +24,7 @@ DISTINCT_MAX = 64
 """Searches, paths and keys in one batch of rows, when they come from a column."""
 
 
-class Scene(Protocol):
+class QueryContext(Protocol):
     """What functions know of the query they work for, and what they leave behind."""
 
     moment_us: int
@@ -34,7 +34,7 @@ class Scene(Protocol):
     something, no function works any more."""
 
 
-class OneScene:
+class SingleQueryContext:
     """The scene of a session that serves one query."""
 
     def __init__(self, moment_us: int) -> None:
@@ -42,14 +42,14 @@ class OneScene:
         self.error: FrazilError | None = None
 
 
-class SharedScene(threading.local):
+class SharedQueryContext(threading.local):
     """The scene of a session that plans for everybody: each thread sees its own query."""
 
     moment_us: int = 0
     error: FrazilError | None = None
 
 
-def functions(scene: Scene) -> list[ScalarUDF]:
+def functions(scene: QueryContext) -> list[ScalarUDF]:
     """Our functions, for a session with this scene."""
     text = pa.string()
     # Stable and immutable functions of constants are worked out while planning: this is how the
@@ -66,11 +66,11 @@ _NOW = ("now", "current_timestamp")
 _TODAY = ("current_date", "today")
 
 
-def _moment(scene: Scene) -> pa.Array:
+def _moment(scene: QueryContext) -> pa.Array:
     return pa.array([scene.moment_us], TIME)
 
 
-def _day(scene: Scene) -> pa.Array:
+def _day(scene: QueryContext) -> pa.Array:
     return pa.array([scene.moment_us // US_PER_DAY], pa.date32())
 
 
@@ -79,7 +79,7 @@ def _udf(
     work: Callable[[pa.Array, str], pa.Array],
     given: list[pa.DataType],
     returned: pa.DataType,
-    scene: Scene,
+    scene: QueryContext,
 ) -> ScalarUDF:
     def run(column: pa.Array, argument: pa.Array) -> pa.Array:
         if scene.error is not None:

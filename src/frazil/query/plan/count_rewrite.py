@@ -1,4 +1,4 @@
-"""Tally: a query that only counts rows, by columns that may have few different values.
+"""CountQuery: a query that only counts rows, by columns that may have few different values.
 
     SELECT service_name, count(*) AS n FROM logs GROUP BY 1 ORDER BY 2 DESC
     SELECT service_name, sum(_frazil_row_count) AS n FROM logs GROUP BY 1 ORDER BY 2 DESC
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from frazil.query.sql.dialect import Spelled
+from frazil.query.sql.dialect import EngineText
 from frazil.results import tokens
 
 ROW_COUNT = "_frazil_row_count"
@@ -31,7 +31,7 @@ _FICKLE = ("rand(", "random(", "uuid(")
 """Functions that say something else of each row, however alike they are."""
 
 
-class Tally(msgspec.Struct, frozen=True, kw_only=True):
+class CountQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is counted, and by what."""
 
     table: str
@@ -47,7 +47,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         return all(kind in _COUNTABLE for kind in kinds)
 
 
-def tally_of(logical: Any, *, is_added_up: bool = False) -> Tally | None:
+def tally_of(logical: Any, *, is_added_up: bool = False) -> CountQuery | None:
     """What an optimised plan of the engine counts; None when it does anything else as well.
 
     `is_added_up`: its counts are written as sums, all of them.
@@ -72,7 +72,7 @@ def tally_of(logical: Any, *, is_added_up: bool = False) -> Tally | None:
     counts = [expression.schema_name() for expression in nodes[at].aggregate_exprs()]
     if not all(map((_ADDED_UP if is_added_up else _COUNTED).fullmatch, counts)):
         return None
-    return Tally(
+    return CountQuery(
         table=nodes[-1].fqn()[2],
         columns=tuple(columns),
         groups=groups,
@@ -80,7 +80,7 @@ def tally_of(logical: Any, *, is_added_up: bool = False) -> Tally | None:
     )
 
 
-def added_up(spelled: Spelled) -> Spelled | None:
+def added_up(spelled: EngineText) -> EngineText | None:
     """The text with every count as a sum of how many rows each row stands for."""
     if ROW_COUNT in spelled.text.lower():
         return None
@@ -92,4 +92,6 @@ def added_up(spelled: Spelled) -> Spelled | None:
             parts += [spelled.text[end : found[at].begin], f"sum({ROW_COUNT})"]
             end = found[at + 3].end
     text = "".join(parts) + spelled.text[end:]
-    return Spelled(text=text, written=spelled.written, as_ofs=spelled.as_ofs, topics=spelled.topics)
+    return EngineText(
+        text=text, written=spelled.written, as_ofs=spelled.as_ofs, topics=spelled.topics
+    )

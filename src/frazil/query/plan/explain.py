@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from frazil.query.plan.plan import Plan
-from frazil.query.plan.pruning import Kept
-from frazil.results import Part
+from frazil.query.plan.plan import QueryPlan
+from frazil.query.plan.pruning import PrunedScan
+from frazil.results import TableScan
 
 
 def preface_of(
-    plan: Plan, kept: Mapping[str, Kept], place: str, schema: pa.Schema
+    plan: QueryPlan, kept: Mapping[str, PrunedScan], place: str, schema: pa.Schema
 ) -> pa.RecordBatch | None:
     """Rows that come before the plan; None when nobody asked for a plan."""
     if not plan.is_explain or schema.names != ["plan_type", "plan"]:
@@ -30,18 +30,18 @@ def preface_of(
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def parts_of(kept: Mapping[str, Kept]) -> list[Part]:
+def parts_of(kept: Mapping[str, PrunedScan]) -> list[TableScan]:
     """What is read of each table, in numbers."""
     return [_part(table, found) for table, found in sorted(kept.items())]
 
 
-def _part(table: str, kept: Kept) -> Part:
+def _part(table: str, kept: PrunedScan) -> TableScan:
     snapshots = [
         str(lot.view.snapshot_id)
         for lot in kept.lots
         if lot.view is not None and lot.view.snapshot_id is not None
     ]
-    return Part(
+    return TableScan(
         table=table,
         hot_rows=sum(piece.row_count for piece in kept.pieces),
         hot_bytes=sum(batch.nbytes for piece in kept.pieces for batch in piece.batches),

@@ -1,4 +1,4 @@
-"""Plan: what the engine's plan of a query tells before it runs.
+"""QueryPlan: what the engine's plan of a query tells before it runs.
 
 Which tables it scans, what each scan demands of its rows, which columns it reads; whether it asks
 for the newest rows only, or only counts rows; whether it may run in this process.
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.query.plan.count_rewrite import Tally, tally_of
+from frazil.query.plan.count_rewrite import CountQuery, tally_of
 from frazil.query.plan.isolation import reason_to_run_apart
 from frazil.query.plan.predicates import (
     ANYTHING,
@@ -29,7 +29,7 @@ _HOME = ("", "public.", "datafusion.public.")
 """How a table of ours may be written."""
 
 
-class Newest(msgspec.Struct, frozen=True, kw_only=True):
+class TopN(msgspec.Struct, frozen=True, kw_only=True):
     """The query wants the first rows by `time` of one table, and nothing else."""
 
     table: str
@@ -40,7 +40,7 @@ class Newest(msgspec.Struct, frozen=True, kw_only=True):
     """Where `time` stands in the result, if it is there."""
 
 
-class Scans(msgspec.Struct, frozen=True, kw_only=True):
+class TableScans(msgspec.Struct, frozen=True, kw_only=True):
     """What all scans of one table want, together."""
 
     conditions: Conditions
@@ -49,25 +49,25 @@ class Scans(msgspec.Struct, frozen=True, kw_only=True):
     """The columns that are read; None when that is not known."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a query before it runs."""
 
-    scans: dict[str, Scans]
-    newest: Newest | None
-    tally: Tally | None
+    scans: dict[str, TableScans]
+    newest: TopN | None
+    tally: CountQuery | None
     """If it only counts rows that are much alike."""
     apart_reason: str | None
     """Why it may not run in this process; None when it may."""
     is_explain: bool
 
 
-def plan_of(logical: Any, tables: Mapping[str, Any]) -> Plan:
+def plan_of(logical: Any, tables: Mapping[str, Any]) -> QueryPlan:
     """Read an optimised plan of the engine. `tables` are the names that are ours."""
     text = logical.display_indent()
     is_explain = text.startswith(("Explain", "Analyze"))
     found: list[tuple[str, Conditions, tuple[str, ...]]] = []
     _visit(logical, ANYTHING, lambda *scan: found.append(scan))
-    return Plan(
+    return QueryPlan(
         scans=_scans(found, _scan_counts(text, tables)),
         newest=_newest_of(logical.inputs()[0] if is_explain else logical),
         tally=tally_of(logical.inputs()[0] if is_explain else logical),
@@ -85,16 +85,16 @@ def _scan_counts(text: str, tables: Mapping[str, Any]) -> Counter[str]:
 
 def _scans(
     found: list[tuple[str, Conditions, tuple[str, ...]]], counts: Counter[str]
-) -> dict[str, Scans]:
+) -> dict[str, TableScans]:
     """Join the scans of each table. Where not all of them were seen, nothing is known."""
     scans = {}
     for table, count in counts.items():
         seen = [scan for scan in found if scan[0] == table]
         if len(seen) != count:
-            scans[table] = Scans(conditions=ANYTHING, columns=None)
+            scans[table] = TableScans(conditions=ANYTHING, columns=None)
             continue
         columns = dict.fromkeys(column for _, _, columns in seen for column in columns)
-        scans[table] = Scans(
+        scans[table] = TableScans(
             conditions=either_of(conditions for _, conditions, _ in seen), columns=tuple(columns)
         )
     return scans
@@ -153,7 +153,7 @@ def _passed_on(projections: Any) -> list[tuple[str, str | None]]:
     return [(name, source if counts[name] == 1 else None) for name, source in names]
 
 
-def _newest_of(plan: Any) -> Newest | None:
+def _newest_of(plan: Any) -> TopN | None:
     """The shape `SELECT ... FROM table WHERE ... ORDER BY time LIMIT n`, or None."""
     chain = [plan]
     while len(inputs := chain[-1].inputs()) == 1:
@@ -176,7 +176,7 @@ def _newest_of(plan: Any) -> Newest | None:
     if dict(_sources(nodes[at + 1 :])).get(first.expr().to_variant().name()) != "time":
         return None
     columns = [source for _, source in _sources(nodes)]
-    return Newest(
+    return TopN(
         table=nodes[-1].fqn()[2],
         is_descending=not first.ascending(),
         row_count=fetch - skip,

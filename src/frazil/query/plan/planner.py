@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 
-from frazil.query.functions.register import Scene, SharedScene
-from frazil.query.plan.plan import Plan, plan_of
+from frazil.query.functions.register import QueryContext, SharedQueryContext
+from frazil.query.plan.plan import QueryPlan, plan_of
 from frazil.query.plan.session import (
     add_table,
     add_views,
@@ -19,8 +19,8 @@ from frazil.query.plan.session import (
     read,
 )
 from frazil.query.scan.table_rows import NO_ROWS
-from frazil.query.sql.dialect import Spelled
-from frazil.query.sql.errors import Names, named
+from frazil.query.sql.dialect import EngineText
+from frazil.query.sql.errors import KnownNames, named
 from frazil.query.sql.table_names import tables_of
 
 PLANNING_BYTES_MAX = 64 * 1024 * 1024
@@ -37,16 +37,18 @@ class Planner:
     """
 
     def __init__(self, schemas: Mapping[str, pa.Schema], *, is_full: bool) -> None:
-        self._scene = SharedScene()
+        self._scene = SharedQueryContext()
         self._schemas = schemas
         self._steady = _session(schemas, self._scene, is_steady=True)
         self._full = _session(schemas, self._scene, is_steady=False) if is_full else None
         known = self._full or self._steady
-        self.names = Names(
+        self.names = KnownNames(
             columns_by_table(schemas), [*known.udfs(), *known.udafs(), *known.udwfs()]
         )
 
-    def plan(self, spelled: Spelled, moment_us: int, *, is_tried: bool = False) -> Plan | None:
+    def plan(
+        self, spelled: EngineText, moment_us: int, *, is_tried: bool = False
+    ) -> QueryPlan | None:
         """What the plan tells; None when it has a function that is not known in this process.
 
         `is_tried`: work out every step up to running it, so that its time is that of planning.
@@ -63,7 +65,7 @@ class Planner:
                 frame.execution_plan()
             return plan
 
-    def _read(self, spelled: Spelled) -> DataFrame | None:
+    def _read(self, spelled: EngineText) -> DataFrame | None:
         try:
             return read(self._session_for(self._steady, spelled, is_steady=True), spelled.text)
         except ValueError as error:
@@ -74,7 +76,7 @@ class Planner:
         return read(self._session_for(self._full, spelled, is_steady=False), spelled.text)
 
     def _session_for(
-        self, session: SessionContext, spelled: Spelled, *, is_steady: bool
+        self, session: SessionContext, spelled: EngineText, *, is_steady: bool
     ) -> SessionContext:
         """The session of everybody; for a text with tables of topics or of other times, one of
         its own."""
@@ -84,7 +86,9 @@ class Planner:
         return _session(schemas, self._scene, is_steady=is_steady)
 
 
-def _session(schemas: Mapping[str, pa.Schema], scene: Scene, *, is_steady: bool) -> SessionContext:
+def _session(
+    schemas: Mapping[str, pa.Schema], scene: QueryContext, *, is_steady: bool
+) -> SessionContext:
     session = open_session(PLANNING_BYTES_MAX, scene, is_steady=is_steady)
     for name, schema in schemas.items():
         add_table(session, name, schema, NO_ROWS)
@@ -94,7 +98,7 @@ def _session(schemas: Mapping[str, pa.Schema], scene: Scene, *, is_steady: bool)
 
 
 @contextmanager
-def speaking(spelled: Spelled, names: Names, scene: Scene) -> Iterator[None]:
+def speaking(spelled: EngineText, names: KnownNames, scene: QueryContext) -> Iterator[None]:
     """Whatever the engine raises in here becomes an error of ours. What it never raises are the
     mistakes of our own code."""
     try:

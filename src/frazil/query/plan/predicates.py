@@ -1,6 +1,6 @@
 """What a row must fulfil to pass a filter, as far as it can be said per column.
 
-A `Condition` is necessary, never sufficient: rows outside it certainly do not pass. Whatever is
+A `Predicate` is necessary, never sufficient: rows outside it certainly do not pass. Whatever is
 not understood says nothing. So OR widens, AND narrows, and NOT, functions and the rest are left
 alone.
 """
@@ -19,7 +19,7 @@ NS_PER_DAY = 86_400 * NS_PER["s"]
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True):
+class Predicate(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one column: bounds, both inclusive, or all values it may have.
 
     Times are in nanoseconds, whatever the column counts in; numbers are as they are.
@@ -37,7 +37,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         return self.low is not None and self.high is not None and self.low > self.high
 
 
-Conditions = dict[str, Condition]
+Conditions = dict[str, Predicate]
 """By column; a column that is not there may have any value."""
 
 AS_TIME = "::"
@@ -45,11 +45,11 @@ AS_TIME = "::"
 that is a time does that tell anything; a number is read in one unit or another."""
 
 ANYTHING: Conditions = {}
-NEVER: Conditions = {"": Condition(values=frozenset())}
+NEVER: Conditions = {"": Predicate(values=frozenset())}
 """No row passes: the column without a name has no value."""
 
 
-def is_never(conditions: Mapping[str, Condition]) -> bool:
+def is_never(conditions: Mapping[str, Predicate]) -> bool:
     return any(condition.is_empty for condition in conditions.values())
 
 
@@ -69,7 +69,7 @@ def either(one: Conditions, other: Conditions) -> Conditions:
     if is_never(other):
         return one
     shared = {column: _widen(one[column], other[column]) for column in one.keys() & other.keys()}
-    return {column: condition for column, condition in shared.items() if condition != Condition()}
+    return {column: condition for column, condition in shared.items() if condition != Predicate()}
 
 
 def either_of(many: Iterable[Conditions]) -> Conditions:
@@ -79,17 +79,17 @@ def either_of(many: Iterable[Conditions]) -> Conditions:
     return joined
 
 
-def _narrow(one: Condition, other: Condition) -> Condition:
+def _narrow(one: Predicate, other: Predicate) -> Predicate:
     values = [item for item in (one.values, other.values) if item is not None]
-    return Condition(
+    return Predicate(
         low=max((low for low in (one.low, other.low) if low is not None), default=None),
         high=min((high for high in (one.high, other.high) if high is not None), default=None),
         values=frozenset.intersection(*values) if values else None,
     )
 
 
-def _widen(one: Condition, other: Condition) -> Condition:
-    return Condition(
+def _widen(one: Predicate, other: Predicate) -> Predicate:
+    return Predicate(
         low=None if one.low is None or other.low is None else min(one.low, other.low),
         high=None if one.high is None or other.high is None else max(one.high, other.high),
         values=None if one.values is None or other.values is None else one.values | other.values,
@@ -159,7 +159,7 @@ def _of_comparison(subject: Any, sign: str, value: Any) -> Conditions:
     elif pa.types.is_integer(constant.type) and not is_cast:
         low = high = constant.as_py()
     elif _is_text(constant.type) and sign == "=" and not is_cast:
-        return {column: Condition(values=frozenset({constant.as_py()}))}
+        return {column: Predicate(values=frozenset({constant.as_py()}))}
     else:
         return ANYTHING
     return {column: _bounded(sign, low, high)}
@@ -182,9 +182,9 @@ def _stretch(constant: Any) -> tuple[int, int]:
     return moment - unit, moment + unit
 
 
-def _bounded(sign: str, low: int, high: int) -> Condition:
+def _bounded(sign: str, low: int, high: int) -> Predicate:
     if sign == "=":
-        return Condition(low=low, high=high)
+        return Predicate(low=low, high=high)
     if sign in (">", ">="):
-        return Condition(low=low)
-    return Condition(high=high)
+        return Predicate(low=low)
+    return Predicate(high=high)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from frazil.query.plan.plan import Scans
+from frazil.query.plan.plan import TableScans
 from frazil.query.plan.session import may_name_views
 from frazil.query.scan.table_rows import RowsByTable
 from frazil.results import tokens
@@ -28,7 +28,7 @@ _UNNAMED = frozenset({"table", "describe", "with"})
 """Words behind which columns may be meant that are not named."""
 
 
-def narrow_columns(schema: pa.Schema, scans: Scans, text: str) -> list[str]:
+def narrow_columns(schema: pa.Schema, scans: TableScans, text: str) -> list[str]:
     """The columns of a table that a query needs for being planned and run, in their order.
 
     All of them, unless it is certain that no other one is meant: by `*`, or by its place.

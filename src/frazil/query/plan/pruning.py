@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from frazil.query.plan.predicates import AS_TIME, Condition, Conditions, both, is_never
+from frazil.query.plan.predicates import AS_TIME, Conditions, Predicate, both, is_never
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
-    from frazil.lake import ColdFile
-    from frazil.query.scan.tiers import Lot
+    from frazil.lake import TableFile
+    from frazil.query.scan.tiers import TierRows
 
 Bounds = tuple[int | str, int | str]
 
@@ -27,10 +27,10 @@ NOTHING = "no row can match"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class PrunedScan:
     """What is to be read of one table, and why the rest is left out."""
 
-    lots: tuple[Lot, ...]
+    lots: tuple[TierRows, ...]
     piece_count: int
     file_count: int
     row_count: int
@@ -42,11 +42,11 @@ class Kept:
         return tuple(piece for lot in self.lots for piece in lot.pieces)
 
     @property
-    def files(self) -> tuple[ColdFile, ...]:
+    def files(self) -> tuple[TableFile, ...]:
         return tuple(file for lot in self.lots for file in lot.files)
 
     @property
-    def parts(self) -> tuple[Piece | ColdFile, ...]:
+    def parts(self) -> tuple[Piece | TableFile, ...]:
         return tuple(part for lot in self.lots for part in lot.parts)
 
     @property
@@ -70,7 +70,7 @@ class Kept:
         return "\n".join(lines)
 
 
-def prune(lots: Sequence[Lot], conditions: Conditions) -> Kept:
+def prune(lots: Sequence[TierRows], conditions: Conditions) -> PrunedScan:
     """Leave out whatever certainly has no row which fulfils the conditions."""
     window = time_window(conditions)
     skipped: Counter[str] = Counter()
@@ -86,7 +86,7 @@ def prune(lots: Sequence[Lot], conditions: Conditions) -> Kept:
                 files=tuple(file for file, reason in files if reason is None),
             )
         )
-    return Kept(
+    return PrunedScan(
         lots=tuple(kept),
         piece_count=sum(len(lot.pieces) for lot in lots),
         file_count=sum(len(lot.files) for lot in lots),
@@ -95,18 +95,18 @@ def prune(lots: Sequence[Lot], conditions: Conditions) -> Kept:
     )
 
 
-def _reason_to_skip(piece: Piece, conditions: Conditions, window: Condition) -> str | None:
+def _reason_to_skip(piece: Piece, conditions: Conditions, window: Predicate) -> str | None:
     if piece.row_count == 0 or is_never(conditions):
         return NOTHING
     if _is_outside(piece, window):
         return OUTSIDE_TIME
     if _is_elsewhere(piece, conditions):
         return OUTSIDE_LOG
-    services = conditions.get("service_name", Condition()).values
+    services = conditions.get("service_name", Predicate()).values
     if services is not None and piece.services is not None and not services & piece.services:
         return OTHER_SERVICE
     for column, known in piece.filters.items():
-        wanted = conditions.get(column, Condition()).values
+        wanted = conditions.get(column, Predicate()).values
         if wanted is not None and not any(map(known.may_hold, wanted)):
             return f"without the {column}"
     return None
@@ -117,14 +117,14 @@ def _is_elsewhere(piece: Piece, conditions: Conditions) -> bool:
     if piece.offset_begin >= piece.offset_end:
         return False
     offsets = (piece.offset_begin, piece.offset_end - 1)
-    partition = conditions.get("_log_partition", Condition())
+    partition = conditions.get("_log_partition", Predicate())
     return not (
-        _may_fulfil(offsets, conditions.get("_offset", Condition()), "_offset")
+        _may_fulfil(offsets, conditions.get("_offset", Predicate()), "_offset")
         and _may_fulfil((piece.partition, piece.partition), partition, "_log_partition")
     )
 
 
-def _reason_to_skip_file(file: ColdFile, conditions: Conditions, window: Condition) -> str | None:
+def _reason_to_skip_file(file: TableFile, conditions: Conditions, window: Predicate) -> str | None:
     if file.row_count == 0 or is_never(conditions):
         return NOTHING
     if _is_outside(file, window):
@@ -135,7 +135,7 @@ def _reason_to_skip_file(file: ColdFile, conditions: Conditions, window: Conditi
     return None
 
 
-def _may_fulfil(bounds: Bounds | None, wanted: Condition, column: str) -> bool:
+def _may_fulfil(bounds: Bounds | None, wanted: Predicate, column: str) -> bool:
     """May a value between these bounds be wanted?"""
     if bounds is None:
         return True
@@ -149,7 +149,7 @@ def _may_fulfil(bounds: Bounds | None, wanted: Condition, column: str) -> bool:
     return not is_below and not is_above
 
 
-def _is_outside(piece: Piece | ColdFile, window: Condition) -> bool:
+def _is_outside(piece: Piece | TableFile, window: Predicate) -> bool:
     if piece.time_min_us is None or piece.time_max_us is None:
         return False
     is_before = window.low is not None and piece.time_max_us * NS_PER_US < window.low
@@ -157,21 +157,21 @@ def _is_outside(piece: Piece | ColdFile, window: Condition) -> bool:
     return is_before or is_after
 
 
-def time_window(conditions: Conditions) -> Condition:
+def time_window(conditions: Conditions) -> Predicate:
     """Bounds of `time` in nanoseconds, also as far as `time_unix_nano` says.
 
     `time` is `time_unix_nano` cut to microseconds, unless that is 0: such rows have another time.
     Only a condition that leaves them out tells where the others are.
     """
     time = both(
-        {"time": conditions.get("time", Condition())},
-        {"time": conditions.get("time" + AS_TIME, Condition())},
+        {"time": conditions.get("time", Predicate())},
+        {"time": conditions.get("time" + AS_TIME, Predicate())},
     )["time"]
-    sent = conditions.get("time_unix_nano", Condition())
+    sent = conditions.get("time_unix_nano", Predicate())
     if sent.low is None or sent.low <= 0:
         return time
     low = sent.low - sent.low % NS_PER_US
-    return Condition(
+    return Predicate(
         low=low if time.low is None else max(low, time.low),
         high=min((high for high in (time.high, sent.high) if high is not None), default=None),
     )

@@ -14,7 +14,7 @@ from functools import lru_cache
 import pyarrow as pa
 from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
 
-from frazil.query.functions.register import Scene, functions
+from frazil.query.functions.register import QueryContext, functions
 from frazil.query.plan.isolation import AGGREGATES, SCALARS
 from frazil.query.scan.parquet_scan import cold_frame, joined
 from frazil.query.scan.table_rows import TableRows
@@ -53,7 +53,9 @@ def processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def open_session(memory_bytes_max: int, scene: Scene, *, is_steady: bool = False) -> SessionContext:
+def open_session(
+    memory_bytes_max: int, scene: QueryContext, *, is_steady: bool = False
+) -> SessionContext:
     """A session without tables. `is_steady`: only with functions that may run in this process."""
     # A runtime builder keeps no state that sessions would share: each gets its own memory pool.
     runtime = (

@@ -1,4 +1,4 @@
-"""Loop: one thread that waits for the engine on behalf of all queries, and keeps their time."""
+"""EngineLoop: one thread that awaits the engine for all queries and enforces their time limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUIET_STEPS = 4
 class Timer:
     """Something that will happen, unless it is called off."""
 
-    def __init__(self, loop: Loop, delay_s: float, work: Callable[[], None]) -> None:
+    def __init__(self, loop: EngineLoop, delay_s: float, work: Callable[[], None]) -> None:
         self._loop = loop
         self._handle: asyncio.TimerHandle | None = None
         self._is_off = False
@@ -39,7 +39,7 @@ class Timer:
             self._handle.cancel()
 
 
-class Loop:
+class EngineLoop:
     """The engine hands out results as futures of an event loop: this is that loop. Nothing in it
     takes time; rows are worked out by the engine's threads."""
 
@@ -83,7 +83,7 @@ class Loop:
         self._loop.call_soon(self._loop.stop)
 
 
-_OPEN: weakref.WeakSet[Loop] = weakref.WeakSet()
+_OPEN: weakref.WeakSet[EngineLoop] = weakref.WeakSet()
 
 
 @atexit.register

@@ -12,8 +12,8 @@ import pyarrow as pa
 from datafusion import DataFrame
 
 from frazil.errors import FrazilError, Malformed, Unavailable, Unknown
-from frazil.query.functions.register import OneScene
-from frazil.query.plan.count_rewrite import Tally, added_up, tally_of
+from frazil.query.functions.register import SingleQueryContext
+from frazil.query.plan.count_rewrite import CountQuery, added_up, tally_of
 from frazil.query.plan.planner import speaking
 from frazil.query.plan.session import (
     add_table,
@@ -22,49 +22,53 @@ from frazil.query.plan.session import (
     open_session,
     read,
 )
-from frazil.query.run.event_loop import Loop
+from frazil.query.run.event_loop import EngineLoop
 from frazil.query.scan.parquet_scan import check_there
 from frazil.query.scan.table_rows import NO_ROWS, RowsByTable
-from frazil.query.sql.dialect import Spelled
-from frazil.query.sql.errors import Names
+from frazil.query.sql.dialect import EngineText
+from frazil.query.sql.errors import KnownNames
 from frazil.query.sql.table_names import tables_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class LocalQuery:
     """One text to run, and what it may take."""
 
-    spelled: Spelled
+    spelled: EngineText
     moment_us: int
     memory_bytes_max: int
 
 
-class Here:
+class LocalRunner:
     """This process as a place to run queries in."""
 
-    def __init__(self, loop: Loop, schemas: Mapping[str, pa.Schema], names: Names) -> None:
+    def __init__(
+        self, loop: EngineLoop, schemas: Mapping[str, pa.Schema], names: KnownNames
+    ) -> None:
         self.loop = loop
         self.names = names
         self._schemas = schemas
 
-    def start(self, query: Query, rows: RowsByTable) -> HereRun:
+    def start(self, query: LocalQuery, rows: RowsByTable) -> LocalRun:
         """Plan the query over these rows and begin to run it."""
-        scene = OneScene(query.moment_us)
+        scene = SingleQueryContext(query.moment_us)
         with speaking(query.spelled, self.names, scene):
             frame = frame_of(query, rows, self._schemas, scene)
             schema = frame.schema()
             stream = frame.execute_stream()
             check_there(scan for some in rows.values() for scan in some.scans)
-        return HereRun(self, query, scene, schema, stream.rbs)
+        return LocalRun(self, query, scene, schema, stream.rbs)
 
-    def start_tally(self, query: Query, tally: Tally, rows: RowsByTable) -> HereRun | None:
+    def start_tally(
+        self, query: LocalQuery, tally: CountQuery, rows: RowsByTable
+    ) -> LocalRun | None:
         """Begin to run a query that counts, over rows that each stand for some; None when it
         cannot be asked that way."""
         spelled = added_up(query.spelled)
         if spelled is None:
             return None
         asked = replace(query, spelled=spelled)
-        scene = OneScene(query.moment_us)
+        scene = SingleQueryContext(query.moment_us)
         try:
             with speaking(spelled, self.names, scene):
                 schema = frame_of(query, {}, self._schemas, scene).schema()
@@ -74,11 +78,14 @@ class Here:
                 stream = frame.execute_stream()
         except (Malformed, Unknown):
             return None
-        return HereRun(self, asked, scene, schema, stream.rbs)
+        return LocalRun(self, asked, scene, schema, stream.rbs)
 
 
 def frame_of(
-    query: Query, rows: RowsByTable, schemas: Mapping[str, pa.Schema], scene: OneScene
+    query: LocalQuery,
+    rows: RowsByTable,
+    schemas: Mapping[str, pa.Schema],
+    scene: SingleQueryContext,
 ) -> DataFrame:
     """The query, planned in a session of its own that has these rows."""
     session = open_session(query.memory_bytes_max, scene)
@@ -93,13 +100,18 @@ def frame_of(
     return read(session, text)
 
 
-class HereRun:
+class LocalRun:
     """A query in this process. What begins with an underscore happens in the loop's thread."""
 
     is_cut = False
 
     def __init__(
-        self, here: Here, query: Query, scene: OneScene, schema: pa.Schema, stream: Any
+        self,
+        here: LocalRunner,
+        query: LocalQuery,
+        scene: SingleQueryContext,
+        schema: pa.Schema,
+        stream: Any,
     ) -> None:
         self.schema = schema
         self._here = here

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from frazil import errors
 from frazil.errors import FrazilError
-from frazil.query.plan.plan import Plan
-from frazil.query.scan.parquet_scan import ColdScan
-from frazil.query.sql.dialect import Spelled
+from frazil.query.plan.plan import QueryPlan
+from frazil.query.scan.parquet_scan import ParquetScan
+from frazil.query.sql.dialect import EngineText
 
 _HEAD = struct.Struct("<QB")
 MESSAGE, ROWS = 0, 1
@@ -32,30 +32,30 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     schemas: dict[str, bytes]
 
 
-class Ready(msgspec.Struct, frozen=True, tag=True):
+class WorkerReady(msgspec.Struct, frozen=True, tag=True):
     """It is there, and has all it needs."""
 
 
-class Ask(msgspec.Struct, frozen=True, tag=True):
+class PlanRequest(msgspec.Struct, frozen=True, tag=True):
     """Plan this text."""
 
-    spelled: Spelled
+    spelled: EngineText
     moment_us: int
     memory_bytes_max: int
 
 
-class Planned(msgspec.Struct, frozen=True, tag=True):
+class PlanReply(msgspec.Struct, frozen=True, tag=True):
     """What the plan tells, and how long it took to make."""
 
-    plan: Plan
+    plan: QueryPlan
     planning_ms: int
 
 
-class Carry(msgspec.Struct, frozen=True, tag=True):
+class RunRequest(msgspec.Struct, frozen=True, tag=True):
     """Run what was planned over rows. A file comes with it; this is where tables lie in it."""
 
     places: dict[str, tuple[int, int]]
-    scans: dict[str, list[ColdScan]]
+    scans: dict[str, list[ParquetScan]]
     """Files of the lake that it reads itself."""
     cold_schemas: dict[str, bytes]
 
@@ -81,7 +81,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
         return kind(self.message)
 
 
-Message = Hello | Ready | Ask | Planned | Carry | Started | Finished | Failed
+Message = Hello | WorkerReady | PlanRequest | PlanReply | RunRequest | Started | Finished | Failed
 _DECODER = msgspec.msgpack.Decoder(Message)
 
 

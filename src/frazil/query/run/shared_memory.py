@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import TooLarge
-from frazil.query.plan.plan import Scans
-from frazil.query.plan.predicates import Condition, Conditions
-from frazil.query.plan.pruning import NS_PER_US, Kept, time_window
+from frazil.query.plan.plan import TableScans
+from frazil.query.plan.predicates import Conditions, Predicate
+from frazil.query.plan.pruning import NS_PER_US, PrunedScan, time_window
 
 TEXT_COLUMNS = ("service_name", "trace_id", "span_id")
 """Columns whose wanted values make the load lighter."""
@@ -23,7 +23,7 @@ BATCH_ROWS_MIN = 8192
 """Smaller batches are joined: each costs the other side as much as some hundred rows."""
 
 
-def wanted_rows(kept: Kept, scans: Scans, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def wanted_rows(kept: PrunedScan, scans: TableScans, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The columns that are read, and the rows that may be wanted, of one table."""
     small: list[pa.RecordBatch] = []
     row_count = 0
@@ -37,7 +37,9 @@ def wanted_rows(kept: Kept, scans: Scans, schema: pa.Schema) -> Iterator[pa.Reco
         yield pa.concat_batches(small)
 
 
-def _light_batches(kept: Kept, scans: Scans, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _light_batches(
+    kept: PrunedScan, scans: TableScans, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     columns = schema.names if scans.columns is None else list(scans.columns)
     for piece in kept.pieces:
         for batch in piece.batches:
@@ -60,7 +62,7 @@ def _mask(batch: pa.RecordBatch, conditions: Conditions) -> pa.Array | None:
         if window.high is not None:
             masks.append(pc.less_equal(time, _clamped(window.high // NS_PER_US)))
     for column in TEXT_COLUMNS:
-        values = conditions.get(column, Condition()).values
+        values = conditions.get(column, Predicate()).values
         if values is not None and column in batch.schema.names:
             masks.append(pc.is_in(batch.column(column), pa.array(sorted(values), pa.string())))
     whole = None

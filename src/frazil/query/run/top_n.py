@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Union
 import pyarrow as pa
 
 from frazil.errors import FrazilError
-from frazil.query.plan.plan import Newest
-from frazil.query.plan.pruning import Kept
+from frazil.query.plan.plan import TopN
+from frazil.query.plan.pruning import PrunedScan
 from frazil.query.scan.table_rows import RowsByTable
 from frazil.query.scan.tiers import rows_of
-from frazil.results import Run
+from frazil.results import RunningQuery
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
-    from frazil.lake import ColdFile
+    from frazil.lake import TableFile
 
 FIRST_PIECES = 2
 GROWTH = 4
@@ -31,10 +31,10 @@ ROWS_MAX = 10_000
 """More rows than that are not kept in hand; such queries read everything at once."""
 
 
-Part = Union["Piece", "ColdFile"]
+Part = Union["Piece", "TableFile"]
 
 
-def is_worthwhile(newest: Newest, kept: Kept) -> bool:
+def is_worthwhile(newest: TopN, kept: PrunedScan) -> bool:
     parts = kept.parts
     return (
         kept.is_plain
@@ -44,17 +44,17 @@ def is_worthwhile(newest: Newest, kept: Kept) -> bool:
     )
 
 
-class NewestRun:
+class TopNRun:
     """A run over as few pieces as will do."""
 
     is_cut = False
 
     def __init__(
         self,
-        newest: Newest,
-        kept: Kept,
+        newest: TopN,
+        kept: PrunedScan,
         others: RowsByTable,
-        start: Callable[[RowsByTable], Run],
+        start: Callable[[RowsByTable], RunningQuery],
     ) -> None:
         self._newest = newest
         self._lot = kept.lots[0]

@@ -15,17 +15,17 @@ import pyarrow as pa
 
 from frazil.errors import FrazilError
 from frazil.model import NS_PER_MS, SystemClock
-from frazil.query.functions.register import OneScene
+from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.planner import Planner, speaking
-from frazil.query.run.local import Query, frame_of
+from frazil.query.run.local import LocalQuery, frame_of
 from frazil.query.run.protocol import (
-    Ask,
-    Carry,
     Finished,
     Hello,
-    Planned,
-    Ready,
+    PlanReply,
+    PlanRequest,
+    RunRequest,
     Started,
+    WorkerReady,
     failed_of,
     receive,
     send,
@@ -37,7 +37,7 @@ from frazil.query.scan.table_rows import TableRows
 from frazil.query.sql.table_names import tables_of
 
 
-class Worker:
+class WorkerMain:
     """One query at a time, over one socket."""
 
     def __init__(self, channel: socket.socket, hello: Hello) -> None:
@@ -45,31 +45,31 @@ class Worker:
         self._clock = SystemClock()
         self._schemas = {table: _schema(written) for table, written in hello.schemas.items()}
         self._planner = Planner(self._schemas, is_full=True)
-        self._query: Query | None = None
+        self._query: LocalQuery | None = None
 
     def step(self) -> None:
         """Answer one message. `EOFError` when the parent has closed the socket."""
         message, file = receive(self._channel)
         try:
-            if isinstance(message, Ask):
+            if isinstance(message, PlanRequest):
                 self._plan(message)
-            elif isinstance(message, Carry):
+            elif isinstance(message, RunRequest):
                 assert file is not None
                 self._run(message, file)
         except FrazilError as error:
             send(self._channel, failed_of(error))
 
-    def _plan(self, ask: Ask) -> None:
+    def _plan(self, ask: PlanRequest) -> None:
         begin = self._clock.monotonic_ns()
         plan = self._planner.plan(ask.spelled, ask.moment_us, is_tried=True)
         assert plan is not None, "a full planner knows every function there is"
-        self._query = Query(
+        self._query = LocalQuery(
             spelled=ask.spelled, moment_us=ask.moment_us, memory_bytes_max=ask.memory_bytes_max
         )
         took_ms = (self._clock.monotonic_ns() - begin) // NS_PER_MS
-        send(self._channel, Planned(plan, took_ms))
+        send(self._channel, PlanReply(plan, took_ms))
 
-    def _run(self, carry: Carry, file: int) -> None:
+    def _run(self, carry: RunRequest, file: int) -> None:
         query = self._query
         assert query is not None, "Carry follows Ask"
         schemas = tables_of(self._schemas, query.spelled)
@@ -82,7 +82,7 @@ class Worker:
             )
             for table in batches
         }
-        scene = OneScene(query.moment_us)
+        scene = SingleQueryContext(query.moment_us)
         with speaking(query.spelled, self._planner.names, scene):
             frame = frame_of(query, rows, self._schemas, scene)
             stream = frame.execute_stream()
@@ -115,8 +115,8 @@ def main(channel_fd: int, lifeline_fd: int) -> None:
     try:
         hello, _ = receive(channel)
         assert isinstance(hello, Hello)
-        worker = Worker(channel, hello)
-        send(channel, Ready())
+        worker = WorkerMain(channel, hello)
+        send(channel, WorkerReady())
         while True:
             worker.step()
     except (EOFError, BrokenPipeError):

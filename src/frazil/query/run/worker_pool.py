@@ -21,18 +21,18 @@ import pyarrow as pa
 from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.query.config import QueryConfig
-from frazil.query.run.event_loop import Loop, Timer
-from frazil.query.run.local import Query
+from frazil.query.run.event_loop import EngineLoop, Timer
+from frazil.query.run.local import LocalQuery
 from frazil.query.run.protocol import (
-    Ask,
-    Carry,
     Failed,
     Finished,
     Hello,
     Message,
-    Planned,
-    Ready,
+    PlanReply,
+    PlanRequest,
+    RunRequest,
     Started,
+    WorkerReady,
     receive,
     send,
 )
@@ -52,10 +52,12 @@ PAGE_BYTES = 4096
 KILLED = Counter("frazil.query.processes.killed", "Processes apart that were killed, by reason.")
 
 
-class Workers:
+class WorkerPool:
     """The processes. Any thread may take one; it belongs to that thread until it is given back."""
 
-    def __init__(self, schemas: Mapping[str, pa.Schema], config: QueryConfig, loop: Loop) -> None:
+    def __init__(
+        self, schemas: Mapping[str, pa.Schema], config: QueryConfig, loop: EngineLoop
+    ) -> None:
         self._hello = Hello({name: s.serialize().to_pybytes() for name, s in schemas.items()})
         self._idle_s = config.apart_idle_ms / 1000
         self._loop = loop
@@ -130,7 +132,7 @@ class Worker:
         process: subprocess.Popen[bytes],
         channel: socket.socket,
         lifeline: socket.socket,
-        loop: Loop,
+        loop: EngineLoop,
     ) -> None:
         self._loop = loop
         self._process = process
@@ -143,7 +145,7 @@ class Worker:
         self._watch: _Watch | None = None
 
     @classmethod
-    def open(cls, hello: Hello, loop: Loop) -> Worker:
+    def open(cls, hello: Hello, loop: EngineLoop) -> Worker:
         ours, theirs = socket.socketpair()
         lifeline, their_lifeline = socket.socketpair()
         files = [theirs.fileno(), their_lifeline.fileno()]
@@ -185,7 +187,7 @@ class Worker:
         """Wait until it is there. It is killed if it grows by more than a query may."""
         if not self._is_ready:
             message = self.hear()
-            assert isinstance(message, Ready)
+            assert isinstance(message, WorkerReady)
             self._is_ready = True
         self._watch = _Watch(self, memory_bytes_max, self._loop)
 
@@ -194,13 +196,13 @@ class Worker:
             self._watch.call_off()
             self._watch = None
 
-    def plan(self, query: Query) -> Planned:
+    def plan(self, query: LocalQuery) -> PlanReply:
         """Have a text planned. Raises its error."""
         self._is_between = False
-        self.tell(Ask(query.spelled, query.moment_us, query.memory_bytes_max))
+        self.tell(PlanRequest(query.spelled, query.moment_us, query.memory_bytes_max))
         message = self.hear()
         self._is_between = True
-        assert isinstance(message, Planned)
+        assert isinstance(message, PlanReply)
         return message
 
     def run(
@@ -218,7 +220,7 @@ class Worker:
         }
         with loaded(tables, bytes_max) as (file, places):
             self._is_between = False
-            self.tell(Carry(places, scans, schemas), file=file)
+            self.tell(RunRequest(places, scans, schemas), file=file)
         message = self.hear()
         assert isinstance(message, Started)
         return message
@@ -293,7 +295,7 @@ class Worker:
 class _Watch:
     """Looks at the memory of a busy process, again and again. Lives in the loop's thread."""
 
-    def __init__(self, worker: Worker, memory_bytes_max: int, loop: Loop) -> None:
+    def __init__(self, worker: Worker, memory_bytes_max: int, loop: EngineLoop) -> None:
         self._worker = worker
         self._memory_bytes_max = memory_bytes_max
         self._limit = worker.private_bytes + MEMORY_SLACK * memory_bytes_max
@@ -317,12 +319,12 @@ class _Watch:
         self._is_off = True
 
 
-class ApartRun:
+class WorkerRun:
     """A query in a process apart. The process is given back when it has finished."""
 
     is_cut = False
 
-    def __init__(self, workers: Workers, worker: Worker, started: Started) -> None:
+    def __init__(self, workers: WorkerPool, worker: Worker, started: Started) -> None:
         self.schema = pa.ipc.read_schema(pa.py_buffer(started.schema))
         self._workers = workers
         self._worker: Worker | None = worker

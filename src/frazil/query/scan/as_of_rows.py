@@ -23,7 +23,7 @@ from frazil.errors import Unavailable, Unknown
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
-    from frazil.lake import ColdFile, LakeView, SnapshotFacts, TableView
+    from frazil.lake import LakeView, SnapshotInfo, TableFile, TableView
 
 US_PER_MS = 1000
 LISTED_MAX = 5
@@ -48,7 +48,7 @@ def snapshot_named(lake: LakeView | None, now: TableView | None, version: int | 
     return lake.at(now.name, found)
 
 
-def snapshot_then(now: TableView, moment_us: int) -> SnapshotFacts | None:
+def snapshot_then(now: TableView, moment_us: int) -> SnapshotInfo | None:
     """The last snapshot at a time; None when there was none yet. `Unknown` when it is gone."""
     line = [snapshot for snapshot in now.snapshots if snapshot.is_current_line]
     then = [snapshot for snapshot in line if snapshot.committed_ms * US_PER_MS <= moment_us]
@@ -81,7 +81,7 @@ def rows_between(now: TableView, since: Offsets, moment_us: int) -> str:
     return f"({' OR '.join(places)}) AND {by_then}" if places else by_then
 
 
-def may_have_come_between(file: ColdFile, now: TableView, since: Offsets, moment_us: int) -> bool:
+def may_have_come_between(file: TableFile, now: TableView, since: Offsets, moment_us: int) -> bool:
     """May a file have such a row?"""
     first, last = file.bounds.get(_accepted(now.schema)), file.bounds.get("_offset")
     is_late = first is not None and isinstance(first[0], int) and first[0] > moment_us

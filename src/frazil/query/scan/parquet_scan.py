@@ -30,7 +30,7 @@ that scan."""
 _BYTES = 2
 
 
-class ColdScan(msgspec.Struct, frozen=True, kw_only=True):
+class ParquetScan(msgspec.Struct, frozen=True, kw_only=True):
     """Files of one table that are to be read."""
 
     root: str
@@ -40,7 +40,9 @@ class ColdScan(msgspec.Struct, frozen=True, kw_only=True):
     """What a row of them must fulfil, in SQL; None when all of them count."""
 
 
-def cold_frame(session: SessionContext, schema: pa.Schema, scan: ColdScan, name: str) -> DataFrame:
+def cold_frame(
+    session: SessionContext, schema: pa.Schema, scan: ParquetScan, name: str
+) -> DataFrame:
     """The rows of these files, in a session that can read them and nothing beside them. `name` is
     another one for each scan of a session."""
     session.register_object_store(f"{SCHEME}://", LocalFileSystem(prefix=scan.root), name)
@@ -51,7 +53,7 @@ def cold_frame(session: SessionContext, schema: pa.Schema, scan: ColdScan, name:
     return frame if scan.where is None else frame.filter(scan.where)
 
 
-def check_there(scans: Iterable[ColdScan]) -> None:
+def check_there(scans: Iterable[ParquetScan]) -> None:
     """Are all files there, after a query over them was planned?
 
     The engine lists files when it plans, and takes one that is gone for one without rows. No file

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from frazil.lake import SnapshotFacts, TableView, View
+    from frazil.lake import SnapshotInfo, TablesView, TableView
 
 SNAPSHOTS_SCHEMA = pa.schema(
     [
@@ -28,14 +28,14 @@ SNAPSHOTS_SCHEMA = pa.schema(
 US_PER_MS = 1000
 
 
-def snapshots_of(view: View | None) -> pa.RecordBatch:
+def snapshots_of(view: TablesView | None) -> pa.RecordBatch:
     """One row for each snapshot, in the order of their commits."""
     tables = () if view is None else view.tables.values()
     rows = [_row(table, snapshot) for table in tables for snapshot in table.snapshots]
     return pa.RecordBatch.from_pylist(rows, SNAPSHOTS_SCHEMA)
 
 
-def _row(table: TableView, snapshot: SnapshotFacts) -> dict[str, Any]:
+def _row(table: TableView, snapshot: SnapshotInfo) -> dict[str, Any]:
     tags = sorted(tag for tag, named in table.tags.items() if named == snapshot.snapshot_id)
     return {
         "table_name": table.name,

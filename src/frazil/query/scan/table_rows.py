@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from frazil.query.scan.parquet_scan import ColdScan
+from frazil.query.scan.parquet_scan import ParquetScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class TableRows:
     """The rows of one table: batches in memory, and files of the lake."""
 
     batches: Sequence[pa.RecordBatch] = ()
-    scans: Sequence[ColdScan] = ()
+    scans: Sequence[ParquetScan] = ()
     cold_schema: pa.Schema | None = None
     """All columns of the table, as its files have them."""
     columns: Sequence[str] | None = None

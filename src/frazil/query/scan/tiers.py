@@ -24,36 +24,36 @@ from frazil.query.scan.as_of_rows import (
     snapshot_named,
     snapshot_then,
 )
-from frazil.query.scan.parquet_scan import ColdScan
+from frazil.query.scan.parquet_scan import ParquetScan
 from frazil.query.scan.snapshots_table import snapshots_of
 from frazil.query.scan.table_rows import TableRows
 from frazil.query.sql.as_of import SNAPSHOTS, AsOf
-from frazil.query.sql.dialect import Spelled
+from frazil.query.sql.dialect import EngineText
 
 if TYPE_CHECKING:
     from frazil.hot import Piece, Snapshot
-    from frazil.lake import ColdFile, LakeView, TableView, TopicRows, TopicTables
+    from frazil.lake import LakeView, TableFile, TableView, TopicRows, TopicTables
 
 OFFSET = "_offset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lot:
+class TierRows:
     """Rows of one table, in both tiers."""
 
     pieces: tuple[Piece, ...] = ()
-    files: tuple[ColdFile, ...] = ()
+    files: tuple[TableFile, ...] = ()
     view: TableView | None = None
     """The snapshot that the files are of."""
     where: str | None = None
     """What a row of the files must fulfil; None when all count."""
 
     @property
-    def parts(self) -> tuple[Piece | ColdFile, ...]:
+    def parts(self) -> tuple[Piece | TableFile, ...]:
         return (*self.pieces, *self.files)
 
 
-def rows_of(lots: Iterable[Lot]) -> TableRows:
+def rows_of(lots: Iterable[TierRows]) -> TableRows:
     """All rows of one table, for the engine."""
     lots = list(lots)
     return TableRows(
@@ -63,10 +63,10 @@ def rows_of(lots: Iterable[Lot]) -> TableRows:
     )
 
 
-def scans_of(lots: Iterable[Lot]) -> list[ColdScan]:
+def scans_of(lots: Iterable[TierRows]) -> list[ParquetScan]:
     """The files among them."""
     return [
-        ColdScan(root=lot.view.root, paths=tuple(f.path for f in lot.files), where=lot.where)
+        ParquetScan(root=lot.view.root, paths=tuple(f.path for f in lot.files), where=lot.where)
         for lot in lots
         if lot.view is not None and lot.files
     ]
@@ -89,8 +89,8 @@ class Tiers:
         """Pieces that the boundary lies in, so that what is known of the rest is kept with it."""
 
     def lots(
-        self, tables: Iterable[str], spelled: Spelled, check: Callable[[], None] = lambda: None
-    ) -> dict[str, tuple[Lot, ...]]:
+        self, tables: Iterable[str], spelled: EngineText, check: Callable[[], None] = lambda: None
+    ) -> dict[str, tuple[TierRows, ...]]:
         """The rows of these tables at this moment, or at another. Calls `check` now and then where
         it takes long. `Unavailable` when some of them cannot be read."""
         tables = list(tables)
@@ -117,7 +117,7 @@ class Tiers:
 
     def _lots(
         self, pieces: tuple[Piece, ...], cold: TableView | None, as_of: AsOf | None
-    ) -> tuple[Lot, ...]:
+    ) -> tuple[TierRows, ...]:
         if as_of is None:
             return (self._now(pieces, cold),)
         if as_of.moment_us is not None:
@@ -134,22 +134,22 @@ class Tiers:
         rows = self._topics.cold_rows(table) if is_cold else self._topics.rows(table, check)
         return tuple(_pieces(rows)), rows.view
 
-    def _listed(self) -> Lot:
+    def _listed(self) -> TierRows:
         """The snapshots of all tables, also of those that nobody has asked for yet."""
         from frazil.hot import Piece
 
         topics = [] if self._topics is None else self._topics.names()
         rows = snapshots_of(None if self._lake is None else self._lake.pin(topics))
-        return Lot(pieces=(Piece(name=SNAPSHOTS, batches=(rows,), row_count=rows.num_rows),))
+        return TierRows(pieces=(Piece(name=SNAPSHOTS, batches=(rows,), row_count=rows.num_rows),))
 
-    def _now(self, pieces: tuple[Piece, ...], cold: TableView | None) -> Lot:
+    def _now(self, pieces: tuple[Piece, ...], cold: TableView | None) -> TierRows:
         if cold is None:
-            return Lot(pieces=pieces)
+            return TierRows(pieces=pieces)
         return replace(_cold(cold), pieces=self._above(pieces, cold))
 
     def _then(
         self, pieces: tuple[Piece, ...], cold: TableView | None, moment_us: int
-    ) -> tuple[Lot, ...]:
+    ) -> tuple[TierRows, ...]:
         """What was visible at another moment: see history.py."""
         now = self._now(pieces, cold)
         now = replace(now, pieces=tuple(piece_until(piece, moment_us) for piece in now.pieces))
@@ -191,10 +191,10 @@ class Tiers:
         return rest
 
 
-def _cold(view: TableView) -> Lot:
+def _cold(view: TableView) -> TierRows:
     if view.refusal is not None:
         raise Unavailable(view.refusal)
-    return Lot(files=view.files, view=view)
+    return TierRows(files=view.files, view=view)
 
 
 def _pieces(rows: TopicRows) -> Iterator[Piece]:

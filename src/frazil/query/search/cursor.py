@@ -1,4 +1,4 @@
-"""Place: where a row stands among all others by time, for pages that neither skip nor repeat.
+"""Cursor: where a row stands among all others by time, for pages that neither skip nor repeat.
 
 Many rows have the same time; where they lie in the log tells them apart, for good.
 """
@@ -19,7 +19,7 @@ INT_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Place:
+class Cursor:
     """The time of a row, and where in the log it comes from."""
 
     time_us: int

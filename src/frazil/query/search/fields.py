@@ -10,7 +10,16 @@ from typing import Literal
 import pyarrow as pa
 
 from frazil.model.arrow import TABLES
-from frazil.query.search.filters import ALWAYS, RESOURCE, SCOPE, Ask, Range, spelled, where, whole
+from frazil.query.search.filters import (
+    ALWAYS,
+    RESOURCE,
+    SCOPE,
+    Ask,
+    TimeRange,
+    spelled,
+    where,
+    whole,
+)
 from frazil.query.search.to_sql import MADE, is_taken
 
 SAMPLE_ROWS = 1000
@@ -42,7 +51,7 @@ class NamedField:
 
 
 def fields_of(
-    ask: Ask, table: str, *, prefix: str = "", within: Range = ALWAYS, limit: int = 100
+    ask: Ask, table: str, *, prefix: str = "", within: TimeRange = ALWAYS, limit: int = 100
 ) -> list[NamedField]:
     """Columns, and then attributes of the newest thousand rows by how many have them. With a
     prefix, names that begin so, or a part of which does: `route` finds `http.route`."""
@@ -62,7 +71,7 @@ def _columns(table: str) -> Iterator[NamedField]:
             yield NamedField(name=name, kind="column", count=None)
 
 
-def _attributes(ask: Ask, table: str, within: Range) -> list[NamedField]:
+def _attributes(ask: Ask, table: str, within: TimeRange) -> list[NamedField]:
     keys = ", ".join(f"map_keys({column}) AS {kind}" for kind, column in _MAPS)
     rows = ask(
         f"SELECT time, {keys} FROM {table} {where(within.conditions())} "

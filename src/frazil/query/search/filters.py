@@ -19,7 +19,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class TimeRange:
     """A stretch of time: from `since` on, and before `until`. None is without end."""
 
     since: datetime.datetime | None = None
@@ -34,7 +34,7 @@ class Range:
         return found
 
 
-ALWAYS = Range()
+ALWAYS = TimeRange()
 
 
 def moment(when: datetime.datetime) -> str:

@@ -22,7 +22,7 @@ from frazil.query.functions.text_search import POSITIONS_MAX, words_of
 LENGTH_MAX = 4096
 """Characters of a query."""
 TERMS_MAX = 64
-"""Words, phrases and values together; nobody types more."""
+"""Phrase, phrases and values together; nobody types more."""
 WORDS_MAX = POSITIONS_MAX
 """Words to look for, phrases counted word by word: so many one scan of a text can find."""
 DEPTH_MAX = 32
@@ -34,7 +34,7 @@ Sign = Literal["<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TextSpan:
     """Something that was written, from `begin` to before `end`, in characters of the text."""
 
     begin: int
@@ -42,7 +42,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words(Part):
+class Phrase(TextSpan):
     """The text has these words in a row; of the last one, `is_prefix`, only the beginning."""
 
     text: str
@@ -50,26 +50,26 @@ class Words(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Is(Part):
+class Equals(TextSpan):
     """The value is exactly this."""
 
     value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Like(Part):
+class Like(TextSpan):
     """The value has these texts in this order, with anything in between: `a*b` is ("a", "b")."""
 
     pieces: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exists(Part):
+class Exists(TextSpan):
     """There is a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compare(Part):
+class Compare(TextSpan):
     """The value is above or below this."""
 
     sign: Sign
@@ -77,18 +77,18 @@ class Compare(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Between(Part):
+class Between(TextSpan):
     """The value is from `low` to `high`, both included; None is without end."""
 
     low: str | None
     high: str | None
 
 
-Test = Is | Like | Exists | Compare | Between
+Test = Equals | Like | Exists | Compare | Between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field(Part):
+class FieldQuery(TextSpan):
     """What has this name passes one of these tests."""
 
     name: str
@@ -96,25 +96,25 @@ class Field(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Not(Part):
+class Not(TextSpan):
     node: Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class All(Part):
+class All(TextSpan):
     """Every one of these, two at least."""
 
     nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Any(Part):
+class Any(TextSpan):
     """One of these, two at least."""
 
     nodes: tuple[Node, ...]
 
 
-Node = Words | Field | Not | All | Any
+Node = Phrase | FieldQuery | Not | All | Any
 
 _SPACE = re.compile(r"\s*")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -254,7 +254,7 @@ class _Reader:
             return self._field(named[1], begin)
         return self._words(self._bare(), begin, is_quoted=False)
 
-    def _words(self, text: str, begin: int, *, is_quoted: bool) -> Words:
+    def _words(self, text: str, begin: int, *, is_quoted: bool) -> Phrase:
         self._check_apart(begin)
         written = text if is_quoted else text.rstrip("*")
         is_prefix = written != text
@@ -270,13 +270,13 @@ class _Reader:
             raise self.wrong(f"look for at most {WORDS_MAX} words", begin=begin)
         self._count(begin)
         self._skip()
-        return Words(text=written, is_prefix=is_prefix, begin=begin, end=self._end)
+        return Phrase(text=written, is_prefix=is_prefix, begin=begin, end=self._end)
 
-    def _field(self, name: str, begin: int) -> Field:
+    def _field(self, name: str, begin: int) -> FieldQuery:
         if not name:
             raise self.wrong("a name is missing before the colon; write one", begin=begin)
         tests = self._list(begin) if self._sign == "(" else (self._test(begin),)
-        return Field(name=name, tests=tests, begin=begin, end=self._end)
+        return FieldQuery(name=name, tests=tests, begin=begin, end=self._end)
 
     def _list(self, name_begin: int) -> tuple[Test, ...]:
         begin = self._at
@@ -307,7 +307,7 @@ class _Reader:
         if sign is not None:
             return Compare(sign=_SIGNS[sign[0]], value=value, begin=begin, end=self._end)
         if quoted is not None:
-            return Is(value=value, begin=begin, end=self._end)
+            return Equals(value=value, begin=begin, end=self._end)
         return _unquoted(value, begin, self._end)
 
     def _quoted(self) -> str | None:
@@ -360,4 +360,4 @@ def _unquoted(value: str, begin: int, end: int) -> Test:
         )
     if "*" in value:
         return Like(pieces=tuple(value.split("*")), begin=begin, end=end)
-    return Is(value=value, begin=begin, end=end)
+    return Equals(value=value, begin=begin, end=end)

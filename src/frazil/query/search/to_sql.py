@@ -62,7 +62,7 @@ Kind = Literal["text", "whole", "time", "severity"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class SqlCondition:
     """What SQL demands of a row. Where it does not hold it may be NULL; `opposite` never is."""
 
     sql: str
@@ -87,8 +87,8 @@ def box_conditions(table: str, query: str) -> list[str]:
 
 def field_condition(table: str, name: str, values: Sequence[str], *, is_wanted: bool) -> str:
     """The same for one name that has one of these texts, or none of them."""
-    tests = tuple(parser.Is(value=value, begin=0, end=0) for value in values)
-    found = _of_field(table, parser.Field(name=name, tests=tests, begin=0, end=0))
+    tests = tuple(parser.Equals(value=value, begin=0, end=0) for value in values)
+    found = _of_field(table, parser.FieldQuery(name=name, tests=tests, begin=0, end=0))
     return found.inside if is_wanted else found.opposite
 
 
@@ -97,7 +97,7 @@ def is_taken(table: str, key: str) -> bool:
     return table in MADE and (key in ALIASES[table] or key in MADE[table])
 
 
-def _of(table: str, node: parser.Node) -> Condition:
+def _of(table: str, node: parser.Node) -> SqlCondition:
     if isinstance(node, parser.All):
         return _joined("AND", _all_of(table, node.nodes))
     if isinstance(node, parser.Any):
@@ -105,36 +105,36 @@ def _of(table: str, node: parser.Node) -> Condition:
     if isinstance(node, parser.Not):
         wrong = _of(table, node.node)
         # The opposite of the opposite is what may be NULL again; here it may.
-        return Condition(sql=wrong.opposite, opposite=f"({wrong.sql}) IS TRUE")
-    if isinstance(node, parser.Words):
+        return SqlCondition(sql=wrong.opposite, opposite=f"({wrong.sql}) IS TRUE")
+    if isinstance(node, parser.Phrase):
         return _of_words(table, (node,))
     return _of_field(table, node)
 
 
-def _all_of(table: str, nodes: Sequence[parser.Node]) -> list[Condition]:
+def _all_of(table: str, nodes: Sequence[parser.Node]) -> list[SqlCondition]:
     """Each as a condition; words together are one, as they are found by one scan."""
-    words = [node for node in nodes if isinstance(node, parser.Words)]
-    others = [_of(table, node) for node in nodes if not isinstance(node, parser.Words)]
+    words = [node for node in nodes if isinstance(node, parser.Phrase)]
+    others = [_of(table, node) for node in nodes if not isinstance(node, parser.Phrase)]
     return [*others, _of_words(table, words)] if words else others
 
 
-def _joined(sign: str, conditions: Sequence[Condition]) -> Condition:
+def _joined(sign: str, conditions: Sequence[SqlCondition]) -> SqlCondition:
     if len(conditions) == 1:
         return conditions[0]
     return _plain(f" {sign} ".join(condition.inside for condition in conditions), sign)
 
 
-def _plain(sql: str, joined_by: str = "") -> Condition:
+def _plain(sql: str, joined_by: str = "") -> SqlCondition:
     """A condition that may be NULL."""
-    return Condition(sql=sql, opposite=f"({sql}) IS NOT TRUE", joined_by=joined_by)
+    return SqlCondition(sql=sql, opposite=f"({sql}) IS NOT TRUE", joined_by=joined_by)
 
 
-def _of_words(table: str, words: Sequence[parser.Words]) -> Condition:
+def _of_words(table: str, words: Sequence[parser.Phrase]) -> SqlCondition:
     search = " ".join(map(_searched, words))
     return _plain(f"matches({TEXT_OF[table]}, {text(search)})")
 
 
-def _searched(words: parser.Words) -> str:
+def _searched(words: parser.Phrase) -> str:
     """Words as `matches` takes them."""
     if words.is_prefix:
         return f"{words.text}*"
@@ -144,14 +144,14 @@ def _searched(words: parser.Words) -> str:
     return f'"{phrase}"'
 
 
-def _of_field(table: str, field: parser.Field) -> Condition:
+def _of_field(table: str, field: parser.FieldQuery) -> SqlCondition:
     """One of the tests passes. Texts of one subject that are wanted as they are become a list."""
     lists: dict[Subject, list[str]] = {}
-    found: list[Condition] = []
+    found: list[SqlCondition] = []
     for test in field.tests:
         try:
             subject = _subject(table, field.name, test)
-            if subject.kind == "text" and isinstance(test, parser.Is):
+            if subject.kind == "text" and isinstance(test, parser.Equals):
                 lists.setdefault(subject, []).append(_folded(subject, test.value))
             else:
                 found.append(_tested(subject, test))
@@ -199,7 +199,7 @@ def _made(name: str, test: parser.Test) -> Subject:
         return Subject(kind="whole", name=name, sql="duration_nano", scale=_NS_PER_MS)
     if name in ("severity", "level"):
         return Subject(kind="severity", name=name, sql="severity_number")
-    if isinstance(test, parser.Is) and test.value.upper() in _STATUSES:
+    if isinstance(test, parser.Equals) and test.value.upper() in _STATUSES:
         return Subject(kind="text", name=name, sql="status_code")
     return Subject(kind="whole", name=name, sql="http_response_status_code", is_nullable=True)
 
@@ -211,26 +211,26 @@ def _folded(subject: Subject, value: str) -> str:
     return value.lower() if subject.sql in _LOWER else value
 
 
-def _one_of(subject: Subject, values: Sequence[str]) -> Condition:
+def _one_of(subject: Subject, values: Sequence[str]) -> SqlCondition:
     """It has one of these texts."""
     if len(values) > 1:
         sql = f"{subject.sql} IN ({texts(values)})"
         if subject.is_nullable:
             return _plain(sql)
-        return Condition(sql=sql, opposite=f"{subject.sql} NOT IN ({texts(values)})")
+        return SqlCondition(sql=sql, opposite=f"{subject.sql} NOT IN ({texts(values)})")
     value = text(values[0])
     opposite = f"{subject.sql} <> {value}"
     if subject.is_nullable:  # in parentheses: the engine takes a following AND for a part of it
         opposite = f"({subject.sql} IS DISTINCT FROM {value})"
-    return Condition(sql=f"{subject.sql} = {value}", opposite=opposite)
+    return SqlCondition(sql=f"{subject.sql} = {value}", opposite=opposite)
 
 
-def _tested(subject: Subject, test: parser.Test) -> Condition:
+def _tested(subject: Subject, test: parser.Test) -> SqlCondition:
     """A test as a condition."""
     if subject.kind == "severity":
         return _of_severity(subject, test)
     if isinstance(test, parser.Exists):
-        return Condition(sql=f"{subject.sql} IS NOT NULL", opposite=f"{subject.sql} IS NULL")
+        return SqlCondition(sql=f"{subject.sql} IS NOT NULL", opposite=f"{subject.sql} IS NULL")
     if isinstance(test, parser.Like):
         return _like(subject, test)
     write = _WRITTEN[subject.kind]
@@ -241,9 +241,9 @@ def _tested(subject: Subject, test: parser.Test) -> Condition:
     return _compared(subject, write(subject, sign, value))
 
 
-def _comparison(test: parser.Is | parser.Compare | parser.Between) -> tuple[str, str]:
+def _comparison(test: parser.Equals | parser.Compare | parser.Between) -> tuple[str, str]:
     """What is compared, where it is one thing only."""
-    if isinstance(test, parser.Is):
+    if isinstance(test, parser.Equals):
         return "=", test.value
     if isinstance(test, parser.Compare):
         return test.sign, test.value
@@ -262,15 +262,15 @@ class Compared:
     value: str
 
 
-def _compared(subject: Subject, sides: Compared) -> Condition:
+def _compared(subject: Subject, sides: Compared) -> SqlCondition:
     sql = f"{sides.subject} {sides.sign} {sides.value}"
     if subject.is_nullable or sides.subject != subject.sql:
         return _plain(sql)
     opposite = f"{sides.subject} {_OPPOSITE[sides.sign]} {sides.value}"
-    return Condition(sql=sql, opposite=opposite)
+    return SqlCondition(sql=sql, opposite=opposite)
 
 
-def _like(subject: Subject, test: parser.Like) -> Condition:
+def _like(subject: Subject, test: parser.Like) -> SqlCondition:
     if subject.kind == "time" or subject.scale != 1:
         raise Malformed(f"{subject.name} takes no *; write {subject.name}:>… or a range with ..")
     pattern = text("%".join(_ESCAPED.sub(r"\\\g<0>", piece) for piece in test.pieces))
@@ -278,7 +278,7 @@ def _like(subject: Subject, test: parser.Like) -> Condition:
         return _plain(f"CAST({subject.sql} AS VARCHAR) LIKE {pattern}")
     if subject.is_nullable:
         return _plain(f"{subject.sql} LIKE {pattern}")
-    return Condition(
+    return SqlCondition(
         sql=f"{subject.sql} LIKE {pattern}", opposite=f"{subject.sql} NOT LIKE {pattern}"
     )
 
@@ -343,13 +343,13 @@ _WRITTEN: Mapping[Kind, Callable[[Subject, str, str], Compared]] = {
 }
 
 
-def _of_severity(subject: Subject, test: parser.Test) -> Condition:
+def _of_severity(subject: Subject, test: parser.Test) -> SqlCondition:
     """By rank; records without a severity are below and above none."""
     if isinstance(test, parser.Like):
         raise Malformed(f"{subject.name} takes no *; write {subject.name}:>=WARN")
-    if isinstance(test, parser.Is) and test.value.upper() == SEVERITY_UNKNOWN:
+    if isinstance(test, parser.Equals) and test.value.upper() == SEVERITY_UNKNOWN:
         known = f"{subject.sql} BETWEEN 1 AND {_SEVERITY_MAX}"
-        return Condition(sql=f"{subject.sql} NOT BETWEEN 1 AND {_SEVERITY_MAX}", opposite=known)
+        return SqlCondition(sql=f"{subject.sql} NOT BETWEEN 1 AND {_SEVERITY_MAX}", opposite=known)
     low, high = 1, _SEVERITY_MAX
     if isinstance(test, parser.Between):
         low = _rank(subject, test.low or SEVERITIES[0])[0]
@@ -361,7 +361,7 @@ def _of_severity(subject: Subject, test: parser.Test) -> Condition:
         high = {"<=": last, "<": first - 1, "=": last}.get(sign, high)
         if sign in (">", ">="):
             return _compared(subject, Compared(subject=subject.sql, sign=">=", value=str(low)))
-    return Condition(
+    return SqlCondition(
         sql=f"{subject.sql} BETWEEN {low} AND {high}",
         opposite=f"{subject.sql} NOT BETWEEN {low} AND {high}",
     )

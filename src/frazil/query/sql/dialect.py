@@ -23,7 +23,7 @@ RESPELLED = {"time_bucket": "date_bin", "percentile": "percentile_cont"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spelled:
+class EngineText:
     """A text as the engine gets it, and where its parts were in the text as it was written."""
 
     text: str
@@ -44,7 +44,7 @@ class Spelled:
         return place_of(self.written, at - self.shifts[bisect_right(self.begins, at) - 1])
 
 
-def spell(written: str) -> Spelled:
+def spell(written: str) -> EngineText:
     """Write our names as the engine's. `Malformed` when a time or a version is none."""
     found = list(tokens(written))
     others = list(clauses(found, written))
@@ -59,7 +59,7 @@ def spell(written: str) -> Spelled:
         begins.append(length)
         shifts.append(length - end)
         at = end
-    return Spelled(
+    return EngineText(
         text="".join(parts) + written[at:],
         written=written,
         begins=tuple(begins),

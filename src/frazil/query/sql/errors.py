@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
 from frazil.model.arrow import RECORDS
-from frazil.query.sql.dialect import Spelled
+from frazil.query.sql.dialect import EngineText
 from frazil.results import place_of, tokens
 
 MESSAGE_LENGTH_MAX = 300
@@ -33,20 +33,20 @@ _NOISE = re.compile(
 _PLACE = re.compile(r" at Line: (\d+), Column: (\d+)")
 
 
-class Names:
+class KnownNames:
     """The names there are, to suggest one for a name there is not."""
 
     def __init__(self, tables: Mapping[str, Iterable[str]], functions: Iterable[str]) -> None:
         self.tables = {table: tuple(columns) for table, columns in tables.items()}
         self.functions = tuple(functions)
 
-    def beside(self, topics: Iterable[str]) -> Names:
+    def beside(self, topics: Iterable[str]) -> KnownNames:
         """These names, and those of tables of topics."""
         topics = dict.fromkeys(topics, RECORDS.names)
-        return Names({**self.tables, **topics}, self.functions) if topics else self
+        return KnownNames({**self.tables, **topics}, self.functions) if topics else self
 
 
-def named(error: BaseException, spelled: Spelled, names: Names) -> FrazilError:
+def named(error: BaseException, spelled: EngineText, names: KnownNames) -> FrazilError:
     """The error of ours for one of the engine's."""
     if isinstance(error, FrazilError):
         return error
@@ -84,7 +84,7 @@ def _statement(name: str) -> str:
     return words.replace(" MEMORY ", " ").replace(" CATALOG SCHEMA", " SCHEMA")
 
 
-def _syntax(found: re.Match[str], spelled: Spelled, names: Names) -> FrazilError:
+def _syntax(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
     what = found[1].replace('\\"', '"')
     place = _PLACE.search(what)
     what = _PLACE.sub("", what).strip().rstrip(".")
@@ -97,7 +97,7 @@ def _syntax(found: re.Match[str], spelled: Spelled, names: Names) -> FrazilError
     return Malformed(f"this is not SQL{where}: {what[0].lower()}{what[1:]}")
 
 
-def _column(found: re.Match[str], spelled: Spelled, names: Names) -> FrazilError:
+def _column(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
     written = found[1].replace('"', "")
     _, _, column = written.rpartition(".")
     where = _where(spelled, column)
@@ -110,7 +110,7 @@ def _column(found: re.Match[str], spelled: Spelled, names: Names) -> FrazilError
     return Unknown(f"no column {written}{of}{where}{suggestion}")
 
 
-def _table(found: re.Match[str], spelled: Spelled, names: Names) -> FrazilError:
+def _table(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
     table = re.sub(r"^(datafusion\.)?(public\.)?", "", found[1])
     where = _where(spelled, table) or _where(spelled, table.rpartition(".")[2])
     there = ", ".join(sorted(names.tables))
@@ -119,13 +119,13 @@ def _table(found: re.Match[str], spelled: Spelled, names: Names) -> FrazilError:
     )
 
 
-def _function(found: re.Match[str], spelled: Spelled, names: Names) -> FrazilError:
+def _function(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
     function = found[1]
     guess = _suggest(function, names.functions)
     return Unknown(f"no function {function}{_where(spelled, function)}{guess}")
 
 
-def _where(spelled: Spelled, name: str) -> str:
+def _where(spelled: EngineText, name: str) -> str:
     """Where a name is written, for the eye."""
     for token in tokens(spelled.written):
         if token.kind in ("word", "quoted", "string") and token.name.strip("'") == name:
@@ -139,14 +139,14 @@ def _suggest(name: str, known: Iterable[str]) -> str:
 
 
 def _says(kind: type[FrazilError], sentence: str) -> Callable[..., FrazilError]:
-    def answer(found: re.Match[str], spelled: Spelled, names: Names) -> FrazilError:
+    def answer(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
         groups = [_short(group) for group in found.groups() if group]
         return kind(sentence.format(*groups))
 
     return answer
 
 
-_TABLE: list[tuple[str, Callable[[re.Match[str], Spelled, Names], FrazilError]]] = [
+_TABLE: list[tuple[str, Callable[[re.Match[str], EngineText, KnownNames], FrazilError]]] = [
     (r"only supports a single SQL statement", _says(Malformed, "one statement at a time, please")),
     (
         r"RecursionLimitExceeded",

@@ -149,7 +149,7 @@ def _added_up(key: Integers, number: Floats) -> tuple[Integers, Floats]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential:
+class ExponentialHistograms:
     """Points of exponential histograms, column by column. What was not sent is empty, or 0."""
 
     scale: Integers
@@ -161,7 +161,9 @@ class Exponential:
     negative_counts: pa.Array
 
 
-def exponential_buckets(points: Exponential, found: Increments, cell: Integers) -> Buckets:
+def exponential_buckets(
+    points: ExponentialHistograms, found: Increments, cell: Integers
+) -> Buckets:
     """How much the buckets of exponential histograms grew."""
     used = np.concatenate([found.later, found.earlier[found.earlier != NONE]])
     scale = int(points.scale[used].min()) if len(used) else 0
@@ -218,7 +220,7 @@ def _negated(some: Buckets) -> Buckets:
     return Buckets(cell=some.cell, low=-some.high, high=-some.low, count=some.count)
 
 
-def _zeros(points: Exponential, found: Increments, cell: Integers) -> Buckets:
+def _zeros(points: ExponentialHistograms, found: Increments, cell: Integers) -> Buckets:
     """The zero buckets: around 0, above it where there are no values below."""
     grown = found.of(points.zero_count)
     width = points.zero_threshold[found.later]

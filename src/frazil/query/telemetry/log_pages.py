@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from frazil.query.search.cursor import Place
-from frazil.query.search.filters import MICROSECOND, Ask, Range, where, whole
-from frazil.query.telemetry.logs import Order, Which, conditions_of
+from frazil.query.search.cursor import Cursor
+from frazil.query.search.filters import MICROSECOND, Ask, TimeRange, where, whole
+from frazil.query.telemetry.logs import LogFilter, Order, conditions_of
 
 ROWS_MAX = 1_000_000
 """Records whose places are read at once: what `query.rows_max` allows."""
@@ -38,7 +38,7 @@ class Pages:
 
 
 def log_pages(
-    ask: Ask, *, every: int = EVERY_MAX, order: Order = "newest", **which: Unpack[Which]
+    ask: Ask, *, every: int = EVERY_MAX, order: Order = "newest", **which: Unpack[LogFilter]
 ) -> Pages:
     """Every so many places among the log records that fit, in this order. One scan of four
     columns, and one more to count."""
@@ -64,14 +64,14 @@ def log_pages(
     )
 
 
-def _every(keys: pa.Table, every: int, end: int, *, is_newest: bool) -> list[Place]:
+def _every(keys: pa.Table, every: int, end: int, *, is_newest: bool) -> list[Cursor]:
     """The last record of each page, of those before `end`."""
     columns = [_numbers(keys, name) for name in _KEYS]
     order = np.lexsort(columns[::-1])
     chosen = (order[::-1] if is_newest else order)[every - 1 : max(end, 0) : every]
     picked = [column[chosen].tolist() for column in columns]
     return [
-        Place(time_us=time_us, partition=partition, offset=offset, row=row)
+        Cursor(time_us=time_us, partition=partition, offset=offset, row=row)
         for time_us, partition, offset, row in zip(*picked, strict=True)
     ]
 
@@ -87,7 +87,7 @@ def _first(
     stretch: tuple[datetime.datetime, datetime.datetime],
     *,
     is_newest: bool,
-) -> Range:
+) -> TimeRange:
     """From which time on, or up to which, there are as many records as can be read at once.
 
     The time is cut into parts, which are counted; if the first one alone has too many, it is cut
@@ -98,7 +98,7 @@ def _first(
     edge = until if is_newest else since
     while True:
         step = max(MICROSECOND, (until - since) // PARTS)
-        parts = _parts(ask, [*conditions, *Range(since=since, until=until).conditions()], step)
+        parts = _parts(ask, [*conditions, *TimeRange(since=since, until=until).conditions()], step)
         for begin, count in sorted(parts, reverse=is_newest):
             if count > left:
                 since, until = max(since, begin), min(until, begin + step)
@@ -109,7 +109,7 @@ def _first(
             break
         if step == MICROSECOND:
             break
-    return Range(since=edge) if is_newest else Range(until=edge)
+    return TimeRange(since=edge) if is_newest else TimeRange(until=edge)
 
 
 def _parts(

@@ -9,13 +9,13 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from frazil.errors import TooLarge
 from frazil.model.arrow import LOGS
-from frazil.query.search.cursor import Place
+from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, facets_of
 from frazil.query.search.filters import (
     ALWAYS,
     Ask,
     Filters,
-    Range,
+    TimeRange,
     differs,
     equals,
     micros_of,
@@ -37,10 +37,10 @@ BUCKETS_MAX = 10_000
 Order = Literal["newest", "oldest"]
 
 
-class Which(TypedDict, total=False):
+class LogFilter(TypedDict, total=False):
     """Which log records a question is about; all of these must fit."""
 
-    within: Range
+    within: TimeRange
     filters: Filters | None
     """These columns or attributes have these texts: see `ask.column` for their names."""
     exclude: Filters | None
@@ -57,7 +57,7 @@ class Which(TypedDict, total=False):
 
 def conditions_of(
     *,
-    within: Range = ALWAYS,
+    within: TimeRange = ALWAYS,
     filters: Filters | None = None,
     exclude: Filters | None = None,
     search: str | None = None,
@@ -86,7 +86,7 @@ def conditions_of(
 class LogRow:
     """One log record, with all there is to show of it."""
 
-    place: Place
+    place: Cursor
     cursor: str
     """That place as text: for the page behind this record, or what was logged around it."""
     time: datetime.datetime
@@ -125,7 +125,7 @@ def log_rows(rows: Iterable[Mapping[str, Any]]) -> list[LogRow]:
             **{name: row[name] for name in _SHOWN},
         )
         for row in rows
-        for place in (Place.of(row),)
+        for place in (Cursor.of(row),)
     ]
 
 
@@ -134,8 +134,8 @@ def find_logs(
     *,
     limit: int = 100,
     order: Order = "newest",
-    after: Place | None = None,
-    **which: Unpack[Which],
+    after: Cursor | None = None,
+    **which: Unpack[LogFilter],
 ) -> list[LogRow]:
     """The newest log records that fit, newest first, or the oldest ones, oldest first.
 
@@ -153,7 +153,7 @@ def find_logs(
 def _select(ask: Ask, conditions: list[str], *, is_newest: bool, limit: int) -> list[LogRow]:
     rows = ask(
         f"SELECT {COLUMNS} FROM logs {where(conditions)} "
-        f"ORDER BY {Place.order(is_descending=is_newest)} "
+        f"ORDER BY {Cursor.order(is_descending=is_newest)} "
         f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
     )
     return log_rows(rows.to_pylist(maps_as_pydicts="lossy"))
@@ -174,7 +174,7 @@ class Around:
 
 
 def logs_around(
-    ask: Ask, place: Place, *, count: int = 10, **which: Unpack[Which]
+    ask: Ask, place: Cursor, *, count: int = 10, **which: Unpack[LogFilter]
 ) -> Around | None:
     """A log record and so many on either side, or None when it is not here. `which` is what the
     others must fit, such as `filters={"service_name": "cart"}`."""
@@ -195,7 +195,7 @@ class Bar:
     count: int
 
 
-def histogram(ask: Ask, bucket: datetime.timedelta, **which: Unpack[Which]) -> list[Bar]:
+def histogram(ask: Ask, bucket: datetime.timedelta, **which: Unpack[LogFilter]) -> list[Bar]:
     """Log records over time, by severity. Buckets begin at whole multiples since 1970."""
     micros = micros_of(bucket, "bucket")
     rows = ask(
@@ -222,7 +222,7 @@ _FIRST_NUMBER = (
 
 
 def facets(
-    ask: Ask, names: Sequence[str], *, limit: int = 10, **which: Unpack[Which]
+    ask: Ask, names: Sequence[str], *, limit: int = 10, **which: Unpack[LogFilter]
 ) -> list[Facet]:
     """The most frequent values of each column or attribute, among the records that fit."""
     return list(facets_of(ask, "logs", names, conditions_of(**which), limit=limit).facets)

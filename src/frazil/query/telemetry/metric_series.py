@@ -42,7 +42,7 @@ from frazil.query.search.filters import (
     MICROSECOND,
     Ask,
     Filters,
-    Range,
+    TimeRange,
     column,
     differs,
     equals,
@@ -52,7 +52,7 @@ from frazil.query.search.filters import (
     where,
     whole,
 )
-from frazil.query.telemetry.rates import CELLS_MAX, NUMBERS, VALUE, Asked, Row, growth
+from frazil.query.telemetry.rates import CELLS_MAX, NUMBERS, VALUE, RateQuery, Row, growth
 
 LIMIT_MAX = 1000
 STEPS_MAX = 10_000
@@ -113,7 +113,7 @@ def metric_series(
     ask: Ask,
     name: str,
     *,
-    within: Range,
+    within: TimeRange,
     step: datetime.timedelta,
     aggregate: str,
     quantile: float | None = None,
@@ -138,14 +138,14 @@ def metric_series(
     ]
     if metric_type is not None:
         conditions.append(f"metric_type = {text(metric_type)}")
-    read = Range(since=since - LOOK_BACK, until=until)
+    read = TimeRange(since=since - LOOK_BACK, until=until)
     kind = _kind_of(ask, name, [*read.conditions(), *conditions])
     if kind is None:
         return SeriesAnswer(metric_type=None, unit=None, series=(), is_cut=False)
     _check(name, kind, aggregate)
     is_number = kind.metric_type in NUMBERS
     is_newest = aggregate == ("sum" if is_number else "quantile")
-    asked = Asked(
+    asked = RateQuery(
         aggregate=aggregate,
         share=share,
         step_us=micros_of(step),
@@ -176,7 +176,9 @@ def _aggregate_of(aggregate: str, share: float | None) -> tuple[str, float]:
     return aggregate, 0.0 if share is None else share
 
 
-def _grid(within: Range, step: datetime.timedelta) -> tuple[datetime.datetime, datetime.datetime]:
+def _grid(
+    within: TimeRange, step: datetime.timedelta
+) -> tuple[datetime.datetime, datetime.datetime]:
     if within.since is None or within.until is None:
         raise Malformed("a metric over time needs both ends of the time; say since and until")
     moment(within.since)
@@ -235,7 +237,7 @@ def _check_size(ask: Ask, name: str, kind: _Kind, aggregate: str, fitting: str) 
         )
 
 
-def _numbers(ask: Ask, asked: Asked, fitting: str) -> list[Row]:
+def _numbers(ask: Ask, asked: RateQuery, fitting: str) -> list[Row]:
     """Aggregates of gauges and sums that SQL works out by itself."""
     step = f"date_bin(INTERVAL '{asked.step_us} microseconds', time) AS step"
     labels = [f"{label} AS l{place}" for place, label in enumerate(asked.labels)]
@@ -253,7 +255,7 @@ def _numbers(ask: Ask, asked: Asked, fitting: str) -> list[Row]:
     ]
 
 
-def _value_of(asked: Asked) -> str:
+def _value_of(asked: RateQuery) -> str:
     if asked.aggregate == "last":
         return f"last_value({VALUE} ORDER BY time, _offset, _row)"
     if asked.aggregate == "quantile":

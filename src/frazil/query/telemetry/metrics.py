@@ -15,7 +15,7 @@ from frazil.query.search.filters import (
     RESOURCE,
     Ask,
     Filters,
-    Range,
+    TimeRange,
     equals,
     spelled,
     text,
@@ -48,7 +48,7 @@ class Metric:
 def metric_names(
     ask: Ask,
     *,
-    within: Range = ALWAYS,
+    within: TimeRange = ALWAYS,
     search: str | None = None,
     filters: Filters | None = None,
     limit: int = 100,
@@ -81,7 +81,7 @@ def metric_labels(
     ask: Ask,
     name: str,
     *,
-    within: Range = ALWAYS,
+    within: TimeRange = ALWAYS,
     filters: Filters | None = None,
     limit: int = 10,
 ) -> list[Label]:
@@ -131,7 +131,7 @@ def exemplars(
     ask: Ask,
     name: str,
     *,
-    within: Range = ALWAYS,
+    within: TimeRange = ALWAYS,
     filters: Filters | None = None,
     limit: int = 100,
 ) -> list[Exemplar]:

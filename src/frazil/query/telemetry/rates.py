@@ -24,7 +24,7 @@ from frazil.query.telemetry.counter_resets import (
 )
 from frazil.query.telemetry.histograms import (
     Buckets,
-    Exponential,
+    ExponentialHistograms,
     explicit_buckets,
     exponential_buckets,
     quantile_of,
@@ -36,7 +36,7 @@ Row = tuple[tuple[str | None, ...], int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RateQuery:
     """What is asked of a metric, in the units of the table."""
 
     aggregate: str
@@ -83,7 +83,7 @@ _BUCKETS = {
 """What quantiles are made of."""
 
 
-def growth(ask: Ask, metric_type: str, asked: Asked, fitting: str) -> list[Row]:
+def growth(ask: Ask, metric_type: str, asked: RateQuery, fitting: str) -> list[Row]:
     """The values of all steps. `fitting` is the WHERE that points must pass."""
     if metric_type in NUMBERS:
         fitting += f" AND NOT isnan({_VALUES[metric_type]['total']})"
@@ -108,7 +108,7 @@ def growth(ask: Ask, metric_type: str, asked: Asked, fitting: str) -> list[Row]:
     return grid.rows(_quantiles(buckets, asked.share, grid.cell_count))
 
 
-def _gather(metric_type: str, asked: Asked, fitting: str) -> str:
+def _gather(metric_type: str, asked: RateQuery, fitting: str) -> str:
     """One row per stream, with all its points as a list. Deltas are told apart by nothing: they
     need not be compared. Bounds that change make another stream."""
     # The newest point of a series is wanted whenever its sender began; growth is not.
@@ -132,7 +132,7 @@ def _gather(metric_type: str, asked: Asked, fitting: str) -> str:
     )
 
 
-def _grown(streams: pa.Table, points: Points, asked: Asked) -> Increments:
+def _grown(streams: pa.Table, points: Points, asked: RateQuery) -> Increments:
     return increments_of(
         points,
         start_ns=streams["start_ns"].to_numpy(),
@@ -141,7 +141,7 @@ def _grown(streams: pa.Table, points: Points, asked: Asked) -> Increments:
     )
 
 
-def _newest(points: Points, asked: Asked) -> Increments:
+def _newest(points: Points, asked: RateQuery) -> Increments:
     """The newest point of each stream in each step, compared with nothing."""
     order = np.lexsort((points.row, points.offset, points.time_us, points.stream))
     stream, step = points.stream[order], points.time_us[order] // asked.step_us
@@ -170,8 +170,8 @@ def _integers(column: pa.Array) -> Integers:
     return np.asarray(column.fill_null(0).cast(pa.int64()), np.int64)
 
 
-def _exponential(columns: dict[str, pa.Array]) -> Exponential:
-    return Exponential(
+def _exponential(columns: dict[str, pa.Array]) -> ExponentialHistograms:
+    return ExponentialHistograms(
         scale=_integers(columns["scale"]),
         zero_count=_floats(columns["zero_count"], 0.0),
         zero_threshold=_floats(columns["zero_threshold"], 0.0),
@@ -196,7 +196,7 @@ class _Grid:
     step_us: int
 
     @classmethod
-    def over(cls, streams: pa.Table, points: Points, found: Increments, asked: Asked) -> _Grid:
+    def over(cls, streams: pa.Table, points: Points, found: Increments, asked: RateQuery) -> _Grid:
         labels, group = _groups(streams, len(asked.labels))
         kept = (points.time_us[found.later] >= asked.since_us) & ~np.isnan(found.of(points.total))
         found = Increments(later=found.later[kept], earlier=found.earlier[kept])
@@ -240,7 +240,7 @@ def _groups(streams: pa.Table, count: int) -> tuple[list[tuple[str | None, ...]]
 
 
 def _totals(
-    grid: _Grid, points: Points, columns: dict[str, pa.Array], asked: Asked, metric_type: str
+    grid: _Grid, points: Points, columns: dict[str, pa.Array], asked: RateQuery, metric_type: str
 ) -> Floats:
     """How much was counted in each cell, or what was recorded there."""
     cell, size = grid.cell, grid.cell_count

@@ -6,7 +6,7 @@ import datetime
 from dataclasses import dataclass, replace
 
 from frazil.errors import TooLarge
-from frazil.query.search.filters import ALWAYS, Ask, Range, micros_of, text, where, whole
+from frazil.query.search.filters import ALWAYS, Ask, TimeRange, micros_of, text, where, whole
 from frazil.query.search.severity import least_number
 
 LIMIT_MAX = 1000
@@ -38,7 +38,7 @@ class Service:
     last_seen: datetime.datetime
 
 
-def services(ask: Ask, *, within: Range = ALWAYS, limit: int = LIMIT_MAX) -> list[Service]:
+def services(ask: Ask, *, within: TimeRange = ALWAYS, limit: int = LIMIT_MAX) -> list[Service]:
     """Every service that sent something, by name; the busiest ones of each signal where there are
     more than `limit`. Durations are estimates, about a percent off."""
     selected = {
@@ -76,7 +76,7 @@ class ServiceStep:
 
 
 def service_steps(
-    ask: Ask, step: datetime.timedelta, *, within: Range = ALWAYS
+    ask: Ask, step: datetime.timedelta, *, within: TimeRange = ALWAYS
 ) -> list[ServiceStep]:
     """Every service over time, oldest first. Steps begin at whole multiples since 1970, and those
     without spans are left out."""
@@ -108,7 +108,7 @@ class Latency:
 
 
 def latencies(
-    ask: Ask, *, service: str | None = None, within: Range = ALWAYS, limit: int = 100
+    ask: Ask, *, service: str | None = None, within: TimeRange = ALWAYS, limit: int = 100
 ) -> list[Latency]:
     """Durations of operations, the busiest first."""
     conditions = within.conditions()
@@ -141,7 +141,7 @@ class Failure:
 
 
 def failures(
-    ask: Ask, *, service: str | None = None, within: Range = ALWAYS, limit: int = 100
+    ask: Ask, *, service: str | None = None, within: TimeRange = ALWAYS, limit: int = 100
 ) -> list[Failure]:
     """Failed spans by service, operation, message and type, the most frequent first."""
     failed = where([*within.conditions(), "status_code = 'ERROR'"])
@@ -183,7 +183,7 @@ class Dependency:
     p99_nano: int
 
 
-def dependencies(ask: Ask, *, within: Range = ALWAYS) -> list[Dependency]:
+def dependencies(ask: Ask, *, within: TimeRange = ALWAYS) -> list[Dependency]:
     """Who calls whom: spans whose parent, or a span that they are linked to, belongs to another
     service. The most frequent come first."""
     facts = "service_name, status_code, duration_nano"
@@ -200,7 +200,7 @@ def dependencies(ask: Ask, *, within: Range = ALWAYS) -> list[Dependency]:
     return found[:LIMIT_MAX]
 
 
-def _between(ask: Ask, called: str, within: Range, *, is_linked: bool) -> list[Dependency]:
+def _between(ask: Ask, called: str, within: TimeRange, *, is_linked: bool) -> list[Dependency]:
     """`called` gives facts of spans, and which span each of them has to do with."""
     conditions = ["callee.service_name <> caller.service_name", *within.conditions("caller.time")]
     rows = ask(

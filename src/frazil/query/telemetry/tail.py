@@ -27,7 +27,7 @@ _ORDER = ("ingest_time", "_log_partition", "_offset", "_row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caught:
+class TailRows:
     """What has come since the last time: the newest rows, in the order they came in."""
 
     rows: pa.Table
@@ -87,19 +87,19 @@ class Tail:
         """Must they be counted, as there are more than can be shown?"""
         return bool(rows.num_rows > self._limit)
 
-    def advance(self, rows: pa.Table, count: int | None = None) -> Caught:
+    def advance(self, rows: pa.Table, count: int | None = None) -> TailRows:
         """What the last `next_sql` gave, as something to show; those rows never come again. Where
         `is_cut` says so, `count` is what `count_sql` gave."""
         is_cut = self.is_cut(rows)
         assert is_cut == (count is not None), "rows are counted when they are cut"
         shown = rows.slice(0, self._limit)
         self._begin = {**self._begin, **self._end}
-        return Caught(
+        return TailRows(
             rows=shown.take(pa.array(range(shown.num_rows - 1, -1, -1), pa.int64())),
             skipped_count=0 if count is None else count - shown.num_rows,
         )
 
-    def poll(self, ask: Ask, watermarks: Mapping[int, int]) -> Caught | None:
+    def poll(self, ask: Ask, watermarks: Mapping[int, int]) -> TailRows | None:
         """All of it at once; None when there is nothing new. After an error it is as if nobody had
         asked."""
         sql = self.next_sql(watermarks)

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from frazil.errors import TooLarge
 from frazil.query.search.filters import Ask, micros_of
-from frazil.query.telemetry.traces import LENGTH, WhichTraces, demands_of
+from frazil.query.telemetry.traces import LENGTH, TraceFilter, demands_of
 
 DOTS_MAX = 20_000
 STEPS_PER_DECADE = 10
@@ -32,7 +32,7 @@ class TraceDot:
     trace_count: int
 
 
-def trace_dots(ask: Ask, step: datetime.timedelta, **which: Unpack[WhichTraces]) -> list[TraceDot]:
+def trace_dots(ask: Ask, step: datetime.timedelta, **which: Unpack[TraceFilter]) -> list[TraceDot]:
     """All traces that fit, those of one step of time and about one duration as one dot."""
     conditions, having = demands_of(**which).clauses(is_whole=True)
     traces = (

@@ -18,7 +18,7 @@ from frazil.query.search.filters import (
     MICROSECOND,
     Ask,
     Filters,
-    Range,
+    TimeRange,
     differs,
     equals,
     text,
@@ -101,7 +101,7 @@ class Trace:
     is_cut: bool
 
 
-class Which(TypedDict, total=False):
+class SpanFilter(TypedDict, total=False):
     """Which spans a question is about; all of these must fit."""
 
     service: str | None
@@ -116,7 +116,7 @@ class Which(TypedDict, total=False):
     only_errors: bool
     only_roots: bool
     """Only spans without a parent."""
-    within: Range
+    within: TimeRange
     query: str | None
     """What somebody typed into the search box: see box.py."""
 
@@ -131,7 +131,7 @@ def conditions_of(
     exclude: Filters | None = None,
     only_errors: bool = False,
     only_roots: bool = False,
-    within: Range = ALWAYS,
+    within: TimeRange = ALWAYS,
     query: str | None = None,
 ) -> list[str]:
     """What SQL demands of such spans, one condition each."""
@@ -154,7 +154,7 @@ def conditions_of(
     return conditions
 
 
-class WhichTraces(Which, total=False):
+class TraceFilter(SpanFilter, total=False):
     """Which traces a question is about: those with a span that fits, and that fit as a whole."""
 
     through: Sequence[str]
@@ -165,7 +165,7 @@ class WhichTraces(Which, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demands:
+class TraceConditions:
     """What SQL demands of spans and of traces, one condition each."""
 
     within: list[str]
@@ -189,15 +189,15 @@ def demands_of(
     through: Sequence[str] = (),
     min_trace_nano: int | None = None,
     max_trace_nano: int | None = None,
-    **which: Unpack[Which],
-) -> Demands:
+    **which: Unpack[SpanFilter],
+) -> TraceConditions:
     """What SQL demands of such traces."""
     traces = [_has(f"service_name = {text(name)}") for name in through]
     if min_trace_nano is not None:
         traces.append(f"{LENGTH} >= {int(min_trace_nano)}")
     if max_trace_nano is not None:
         traces.append(f"{LENGTH} <= {int(max_trace_nano)}")
-    return Demands(
+    return TraceConditions(
         within=which.get("within", ALWAYS).conditions(),
         spans=conditions_of(**which),
         traces=traces,
@@ -215,7 +215,7 @@ def find_traces(
     order: Order = "newest",
     limit: int = 20,
     after: str | None = None,
-    **which: Unpack[WhichTraces],
+    **which: Unpack[TraceFilter],
 ) -> list[TraceSummary]:
     """Traces that fit, newest first, or those first that are the longest, or have the most spans
     or failures. What counts of a trace are its spans within the time.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from frazil.errors import TooLarge
-from frazil.query.search.filters import ALWAYS, Ask, Range, micros_of, where
+from frazil.query.search.filters import ALWAYS, Ask, TimeRange, micros_of, where
 
 Signal = Literal["logs", "spans", "metrics"]
 SIGNALS: tuple[Signal, ...] = ("logs", "spans", "metrics")
@@ -27,7 +27,7 @@ class Volume:
 
 
 def volumes(
-    ask: Ask, *, within: Range = ALWAYS, step: datetime.timedelta | None = None
+    ask: Ask, *, within: TimeRange = ALWAYS, step: datetime.timedelta | None = None
 ) -> list[Volume]:
     """Rows by service and signal, the most first; with a `step` also by time, oldest first. Steps
     begin at whole multiples since 1970, and those without rows are left out."""
@@ -37,7 +37,9 @@ def volumes(
     return sorted(found, key=lambda one: (one.time, one.service, one.signal))
 
 
-def _of(ask: Ask, signal: Signal, within: Range, step: datetime.timedelta | None) -> list[Volume]:
+def _of(
+    ask: Ask, signal: Signal, within: TimeRange, step: datetime.timedelta | None
+) -> list[Volume]:
     time = ""
     if step is not None:
         time = f"date_bin(INTERVAL '{micros_of(step)} microseconds', time) AS time, "

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import msgspec
 
-from frazil.httpd import Answer
+from frazil.httpd import Response
 from frazil.results import json_of
 from frazil.serve.dashboards.model import Dashboard
 from frazil.serve.dashboards.store import NAME_PATTERN, StoredDashboard
-from frazil.serve.http.handler import Desk
-from frazil.serve.http.request import Request
+from frazil.serve.http.handler import Handler
+from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
-from frazil.serve.http.router import Nothing
+from frazil.serve.http.router import NoParams
 
 DashboardName = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN, examples=["shop"])]
 Etag = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
@@ -67,7 +67,7 @@ class DeleteDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_u
     """That of the text that was seen last; without it, whatever is there is deleted."""
 
 
-async def all_of_them(desk: Desk, _: Nothing, __: Request) -> Answer:
+async def all_of_them(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
     """All dashboards, with what is wrong with those that are broken."""
 
     def look() -> bytes:
@@ -77,12 +77,12 @@ async def all_of_them(desk: Desk, _: Nothing, __: Request) -> Answer:
     return answer_of_body(await desk.run(look), JSON)
 
 
-async def one(desk: Desk, asked: DashboardRequest, _: Request) -> Answer:
+async def one(desk: Handler, asked: DashboardRequest, _: ApiRequest) -> Response:
     """One dashboard, as its file has it."""
     return answer_of_body(await desk.run(lambda: json_of(desk.dashboards.get(asked.name))), JSON)
 
 
-async def put(desk: Desk, asked: PutDashboardRequest, _: Request) -> Answer:
+async def put(desk: Handler, asked: PutDashboardRequest, _: ApiRequest) -> Response:
     """Store a dashboard, as a new one or in place of the one that was seen."""
 
     def store() -> bytes:
@@ -91,7 +91,7 @@ async def put(desk: Desk, asked: PutDashboardRequest, _: Request) -> Answer:
     return answer_of_body(await desk.run(store), JSON)
 
 
-async def delete(desk: Desk, asked: DeleteDashboardRequest, _: Request) -> Answer:
+async def delete(desk: Handler, asked: DeleteDashboardRequest, _: ApiRequest) -> Response:
     """Delete a dashboard, and give what it was."""
     return answer_of_body(
         await desk.run(lambda: json_of(desk.dashboards.delete(asked.name, asked.etag))), JSON

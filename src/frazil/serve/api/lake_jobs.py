@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from frazil.errors import Unavailable
-from frazil.httpd import Answer
+from frazil.httpd import Response
 from frazil.lake import Appended, Lake, Maintained
 from frazil.query import Ask
-from frazil.serve.http.handler import Desk
+from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Name
-from frazil.serve.http.request import Request
+from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import answer_of
-from frazil.serve.http.router import Nothing
+from frazil.serve.http.router import NoParams
 
 SNAPSHOTS_MAX = 1000
 
@@ -45,17 +45,17 @@ class Snapshots(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: list[dict[str, Any]]
 
 
-async def flush(desk: Desk, _: Nothing, __: Request) -> Answer:
+async def flush(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
     """Bring everything that is acknowledged by now into the tables; answers when it is there."""
     return answer_of(Flushed(commits=await asyncio.wrap_future(lake_of(desk).ask_flush())))
 
 
-async def maintain(desk: Desk, _: Nothing, __: Request) -> Answer:
+async def maintain(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
     """Join small files, let old snapshots go, remove what nobody names; answers when it is done."""
     return answer_of(Tidied(tables=await asyncio.wrap_future(lake_of(desk).ask_maintain())))
 
 
-async def snapshots(desk: Desk, asked: SnapshotsRequest, request: Request) -> Answer:
+async def snapshots(desk: Handler, asked: SnapshotsRequest, request: ApiRequest) -> Response:
     """The snapshots that the tables still have, newest first."""
 
     def question(ask: Ask) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ async def snapshots(desk: Desk, asked: SnapshotsRequest, request: Request) -> An
     return await desk.answer(request, lambda ask: Snapshots(snapshots=question(ask)))
 
 
-def lake_of(desk: Desk) -> Lake:
+def lake_of(desk: Handler) -> Lake:
     """The lake of a node. `Unavailable` where there is none."""
     if desk.rooms.lake is None:
         raise Unavailable(

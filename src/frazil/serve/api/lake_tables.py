@@ -11,17 +11,17 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frazil.httpd import Answer, Refusal
+from frazil.httpd import HttpError, Response
 from frazil.lake import (
     TARGET_BYTES,
-    CatalogShown,
-    ColdFile,
-    ColumnFacts,
+    CatalogInfo,
+    ColumnInfo,
     Lake,
-    PartitionFacts,
-    SchemaFacts,
+    PartitionInfo,
+    SchemaInfo,
     SnapshotSummary,
-    TableFacts,
+    TableFile,
+    TableInfo,
     TableView,
     bytes_behind,
     catalog_shown,
@@ -30,12 +30,12 @@ from frazil.lake import (
 )
 from frazil.results import json_of
 from frazil.serve.api.lake_jobs import lake_of
-from frazil.serve.context import Rooms
-from frazil.serve.http.handler import Desk
+from frazil.serve.context import NodeContext
+from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Name
-from frazil.serve.http.request import Request
+from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
-from frazil.serve.http.router import Nothing
+from frazil.serve.http.router import NoParams
 
 FILES = 200
 FILES_MAX = 1000
@@ -89,7 +89,7 @@ class LakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What Spark does: it is started when there is something to commit."""
     flush_age_ms: int | None
     """Rows wait so long for a commit, at most, unless there are many."""
-    catalog: CatalogShown | None
+    catalog: CatalogInfo | None
     tables: list[LakeTable]
 
 
@@ -199,20 +199,20 @@ class LakeTableAnswer(msgspec.Struct, frozen=True, kw_only=True):
     files: list[LakeFile]
 
 
-async def tables(desk: Desk, _: Nothing, __: Request) -> Answer:
+async def tables(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
     """The Iceberg tables: rows, files, bytes, the last commit, how far behind; the catalog."""
     body = await desk.run(lambda: json_of(_answer(desk.rooms)))
     return answer_of_body(body, JSON)
 
 
-async def one(desk: Desk, asked: LakeTableRequest, _: Request) -> Answer:
+async def one(desk: Handler, asked: LakeTableRequest, _: ApiRequest) -> Response:
     """One Iceberg table: its snapshots, partitions, files, schemas and settings."""
     lake = lake_of(desk)
 
     def look() -> bytes:
         facts = lake.view.facts(asked.name)
         if facts is None:
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.NOT_FOUND,
                 f"the lake has no table {asked.name!r}; /api/v1/lake lists those there are, and "
                 "each is made with its first rows",
@@ -222,7 +222,7 @@ async def one(desk: Desk, asked: LakeTableRequest, _: Request) -> Answer:
     return answer_of_body(await desk.run(look), JSON)
 
 
-def _answer(rooms: Rooms) -> LakeAnswer:
+def _answer(rooms: NodeContext) -> LakeAnswer:
     lake = rooms.lake
     if lake is None:
         return LakeAnswer(
@@ -244,7 +244,7 @@ def _answer(rooms: Rooms) -> LakeAnswer:
     )
 
 
-def _table(rooms: Rooms, lake: Lake, view: TableView) -> LakeTable:
+def _table(rooms: NodeContext, lake: Lake, view: TableView) -> LakeTable:
     reaches = _reaches(rooms, lake, view)
     current = next((s for s in view.snapshots if s.snapshot_id == view.snapshot_id), None)
     return LakeTable(
@@ -263,7 +263,7 @@ def _table(rooms: Rooms, lake: Lake, view: TableView) -> LakeTable:
     )
 
 
-def _reaches(rooms: Rooms, lake: Lake, view: TableView) -> list[Reach]:
+def _reaches(rooms: NodeContext, lake: Lake, view: TableView) -> list[Reach]:
     found = []
     for topic in rooms.log.topics():
         for partition in topic.partitions:
@@ -286,7 +286,7 @@ def _reaches(rooms: Rooms, lake: Lake, view: TableView) -> list[Reach]:
 
 
 def _table_answer(
-    rooms: Rooms, lake: Lake, facts: TableFacts, asked: LakeTableRequest
+    rooms: NodeContext, lake: Lake, facts: TableInfo, asked: LakeTableRequest
 ) -> LakeTableAnswer:
     wanted = [f for f in facts.view.files if asked.partition in (None, f.partition)]
     return LakeTableAnswer(
@@ -326,7 +326,7 @@ def _snapshot(told: SnapshotSummary, current_id: int | None) -> LakeSnapshot:
     )
 
 
-def _schema(facts: SchemaFacts) -> LakeSchema:
+def _schema(facts: SchemaInfo) -> LakeSchema:
     return LakeSchema(
         schema_id=facts.schema_id,
         is_current=facts.is_current,
@@ -337,13 +337,13 @@ def _schema(facts: SchemaFacts) -> LakeSchema:
     )
 
 
-def _column(facts: ColumnFacts) -> LakeColumn:
+def _column(facts: ColumnInfo) -> LakeColumn:
     return LakeColumn(
         id=facts.id, name=facts.name, type=facts.type, required=facts.required, doc=facts.doc
     )
 
 
-def _partition(facts: PartitionFacts) -> LakePartition:
+def _partition(facts: PartitionInfo) -> LakePartition:
     return LakePartition(
         partition=facts.partition,
         files=facts.files,
@@ -353,7 +353,7 @@ def _partition(facts: PartitionFacts) -> LakePartition:
     )
 
 
-def _file(file: ColdFile) -> LakeFile:
+def _file(file: TableFile) -> LakeFile:
     return LakeFile(
         path=file.path,
         partition=file.partition,
@@ -364,13 +364,13 @@ def _file(file: ColdFile) -> LakeFile:
     )
 
 
-def _ordered(files: Sequence[ColdFile], order: str) -> list[ColdFile]:
+def _ordered(files: Sequence[TableFile], order: str) -> list[TableFile]:
     if order == "newest":
         return sorted(files, key=lambda file: (file.time_max_us or 0, file.path), reverse=True)
     return sorted(files, key=lambda f: (f.size_bytes, f.path), reverse=order == "largest")
 
 
-def sizes_of(files: Sequence[ColdFile]) -> list[FileSizes]:
+def sizes_of(files: Sequence[TableFile]) -> list[FileSizes]:
     """Files by size, in steps of twice as much; steps without a file are there, too."""
     if not files:
         return []

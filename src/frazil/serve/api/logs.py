@@ -9,15 +9,15 @@ from typing import Annotated, Literal
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.httpd import Answer, Refusal
+from frazil.httpd import HttpError, Response
 from frazil.model import Clock
 from frazil.query import (
     Around,
     Ask,
     Bar,
+    Cursor,
+    LogFilter,
     LogRow,
-    Place,
-    WhichLogs,
     facets_of,
     find_logs,
     histogram,
@@ -25,7 +25,7 @@ from frazil.query import (
     log_pages,
     logs_around,
 )
-from frazil.serve.http.handler import Desk
+from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import (
     Limit,
     LogCursor,
@@ -38,7 +38,7 @@ from frazil.serve.http.params import (
     Text,
     TraceId,
 )
-from frazil.serve.http.request import Request, moment_now, pairs_of, range_of, seconds_of
+from frazil.serve.http.request import ApiRequest, moment_now, pairs_of, range_of, seconds_of
 
 FACETS = ("service_name", "severity", "event_name", "scope_name", "host_name", "k8s_pod_name")
 """When nobody says which."""
@@ -70,8 +70,8 @@ class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     query: Text | None = None
     """What somebody types into a search box: words, field:value, field:>5, AND, OR, NOT."""
 
-    def which(self, clock: Clock) -> WhichLogs:
-        return WhichLogs(
+    def which(self, clock: Clock) -> LogFilter:
+        return LogFilter(
             within=range_of(self.since, self.until, clock),
             filters=pairs_of(self.filter, "filter"),
             exclude=pairs_of(self.exclude, "exclude"),
@@ -145,10 +145,10 @@ class AroundRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Records before it, and as many after it, at most."""
 
 
-async def find(desk: Desk, asked: FindLogsRequest, request: Request) -> Answer:
+async def find(desk: Handler, asked: FindLogsRequest, request: ApiRequest) -> Response:
     """Log records, newest or oldest first, page by page."""
     which = asked.which(desk.rooms.clock)
-    after = None if asked.after is None else Place.parse(asked.after)
+    after = None if asked.after is None else Cursor.parse(asked.after)
 
     def question(ask: Ask) -> LogsAnswer:
         rows = find_logs(ask, limit=asked.limit, order=asked.order, after=after, **which)
@@ -158,7 +158,7 @@ async def find(desk: Desk, asked: FindLogsRequest, request: Request) -> Answer:
     return await desk.answer(request, question)
 
 
-async def bars(desk: Desk, asked: HistogramRequest, request: Request) -> Answer:
+async def bars(desk: Handler, asked: HistogramRequest, request: ApiRequest) -> Response:
     """How many log records there were when, by severity."""
     which = asked.which(desk.rooms.clock)
     step = _step(asked, which, desk.rooms.clock)
@@ -169,7 +169,7 @@ async def bars(desk: Desk, asked: HistogramRequest, request: Request) -> Answer:
     )
 
 
-def _step(asked: HistogramRequest, which: WhichLogs, clock: Clock) -> datetime.timedelta:
+def _step(asked: HistogramRequest, which: LogFilter, clock: Clock) -> datetime.timedelta:
     if asked.step is not None:
         return seconds_of(asked.step, "step")
     since = which["within"].since
@@ -179,7 +179,7 @@ def _step(asked: HistogramRequest, which: WhichLogs, clock: Clock) -> datetime.t
     return datetime.timedelta(seconds=max(1, round(whole / BARS)))
 
 
-async def values(desk: Desk, asked: FacetsRequest, request: Request) -> Answer:
+async def values(desk: Handler, asked: FacetsRequest, request: ApiRequest) -> Response:
     """The most frequent values of columns and attributes."""
     conditions = log_conditions(**asked.which(desk.rooms.clock))
     return await desk.answer(
@@ -187,7 +187,7 @@ async def values(desk: Desk, asked: FacetsRequest, request: Request) -> Answer:
     )
 
 
-async def pages(desk: Desk, asked: PagesRequest, request: Request) -> Answer:
+async def pages(desk: Handler, asked: PagesRequest, request: ApiRequest) -> Response:
     """Where pages begin in all log records that fit, to jump anywhere in a long list."""
     which = asked.which(desk.rooms.clock)
     return await desk.answer(
@@ -195,14 +195,14 @@ async def pages(desk: Desk, asked: PagesRequest, request: Request) -> Answer:
     )
 
 
-async def around(desk: Desk, asked: AroundRequest, request: Request) -> Answer:
+async def around(desk: Handler, asked: AroundRequest, request: ApiRequest) -> Response:
     """A log record, and those right before and after it."""
-    place, filters = Place.parse(asked.at), pairs_of(asked.filter, "filter")
+    place, filters = Cursor.parse(asked.at), pairs_of(asked.filter, "filter")
 
     def question(ask: Ask) -> Around:
         found = logs_around(ask, place, count=asked.count, filters=filters)
         if found is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"no log record is at {asked.at}")
+            raise HttpError(HTTPStatus.NOT_FOUND, f"no log record is at {asked.at}")
         return found
 
     return await desk.answer(request, question)

@@ -7,20 +7,20 @@ from typing import Literal
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.httpd import Answer
+from frazil.httpd import Response
 from frazil.query import (
     Exemplar,
     Label,
     Metric,
-    Range,
+    TimeRange,
     exemplars,
     metric_labels,
     metric_names,
     metric_series,
 )
-from frazil.serve.http.handler import Desk
+from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Groups, Limit, Moment, Name, Pairs, Share, Stretch, Text
-from frazil.serve.http.request import Request, moment_now, pairs_of, range_of, seconds_of
+from frazil.serve.http.request import ApiRequest, moment_now, pairs_of, range_of, seconds_of
 
 Aggregate = Literal[
     "avg",
@@ -117,7 +117,7 @@ class MetricQueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """Series, at most."""
 
 
-async def names(desk: Desk, asked: MetricsRequest, request: Request) -> Answer:
+async def names(desk: Handler, asked: MetricsRequest, request: ApiRequest) -> Response:
     """Which metrics there are: type, unit, description, services."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     filters = pairs_of(asked.filter, "filter")
@@ -131,7 +131,7 @@ async def names(desk: Desk, asked: MetricsRequest, request: Request) -> Answer:
     )
 
 
-async def labels(desk: Desk, asked: OneMetricRequest, request: Request) -> Answer:
+async def labels(desk: Handler, asked: OneMetricRequest, request: ApiRequest) -> Response:
     """What the points of a metric can be told apart by, with the most frequent values."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     filters = pairs_of(asked.filter, "filter")
@@ -143,7 +143,7 @@ async def labels(desk: Desk, asked: OneMetricRequest, request: Request) -> Answe
     )
 
 
-async def examples(desk: Desk, asked: OneMetricRequest, request: Request) -> Answer:
+async def examples(desk: Handler, asked: OneMetricRequest, request: ApiRequest) -> Response:
     """Single values of a metric, with the spans they were recorded in, newest first."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     filters = pairs_of(asked.filter, "filter")
@@ -155,11 +155,11 @@ async def examples(desk: Desk, asked: OneMetricRequest, request: Request) -> Ans
     )
 
 
-async def query(desk: Desk, asked: MetricQueryRequest, request: Request) -> Answer:
+async def query(desk: Handler, asked: MetricQueryRequest, request: ApiRequest) -> Response:
     """One metric over time, in steps, by the labels one asks for."""
     clock = desk.rooms.clock
     within = range_of(asked.since, asked.until, clock)
-    within = Range(since=within.since, until=within.until or moment_now(clock))
+    within = TimeRange(since=within.since, until=within.until or moment_now(clock))
     assert within.since is not None
     assert within.until is not None
     if within.until <= within.since:

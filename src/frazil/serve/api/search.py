@@ -7,11 +7,11 @@ from typing import Literal
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.httpd import Answer
+from frazil.httpd import Response
 from frazil.query import Ask, NamedField, fields_of, written
-from frazil.serve.http.handler import Desk
+from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Limit, Moment, Name, Pairs, Severity, Text
-from frazil.serve.http.request import Request, ago_or_moment, pairs_of, range_of
+from frazil.serve.http.request import ApiRequest, ago_or_moment, pairs_of, range_of
 
 
 class QueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ class FieldsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     fields: list[NamedField]
 
 
-async def query(desk: Desk, asked: QueryRequest, request: Request) -> Answer:
+async def query(desk: Handler, asked: QueryRequest, request: ApiRequest) -> Response:
     """What is typed into a search box as SQL, or where it is wrong."""
     if asked.table != "logs" and (asked.search is not None or asked.severity is not None):
         raise Malformed(f"search and severity are for logs, not for {asked.table}; use query")
@@ -104,7 +104,7 @@ async def query(desk: Desk, asked: QueryRequest, request: Request) -> Answer:
     return await desk.answer(request, question)
 
 
-async def fields(desk: Desk, asked: FieldsRequest, request: Request) -> Answer:
+async def fields(desk: Handler, asked: FieldsRequest, request: ApiRequest) -> Response:
     """Names to search for: columns, and attributes of the newest rows by how many have them."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
 

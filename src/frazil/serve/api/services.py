@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from frazil.httpd import Answer
+from frazil.httpd import Response
 from frazil.query import (
     Ask,
     Dependency,
@@ -20,9 +20,9 @@ from frazil.query import (
     volumes,
 )
 from frazil.query import Failure as SpanFailure
-from frazil.serve.http.handler import Desk
+from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Limit, Moment, Name, Stretch
-from frazil.serve.http.request import Request, range_of, seconds_of
+from frazil.serve.http.request import ApiRequest, range_of, seconds_of
 
 
 class StretchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,7 +94,7 @@ class VolumesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     volumes: list[Volume]
 
 
-async def all_services(desk: Desk, asked: StretchRequest, request: Request) -> Answer:
+async def all_services(desk: Handler, asked: StretchRequest, request: ApiRequest) -> Response:
     """Every service that sent something, and how it does."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     return await desk.answer(
@@ -102,7 +102,7 @@ async def all_services(desk: Desk, asked: StretchRequest, request: Request) -> A
     )
 
 
-async def over_time(desk: Desk, asked: ServiceSeriesRequest, request: Request) -> Answer:
+async def over_time(desk: Handler, asked: ServiceSeriesRequest, request: ApiRequest) -> Response:
     """How every service did, step by step."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     step = seconds_of(asked.step, "step")
@@ -114,7 +114,7 @@ async def over_time(desk: Desk, asked: ServiceSeriesRequest, request: Request) -
     return await desk.answer(request, question)
 
 
-async def operations(desk: Desk, asked: ServiceRequest, request: Request) -> Answer:
+async def operations(desk: Handler, asked: ServiceRequest, request: ApiRequest) -> Response:
     """How fast operations are, and how many fail."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
 
@@ -125,7 +125,7 @@ async def operations(desk: Desk, asked: ServiceRequest, request: Request) -> Ans
     return await desk.answer(request, question)
 
 
-async def failed(desk: Desk, asked: ServiceRequest, request: Request) -> Answer:
+async def failed(desk: Handler, asked: ServiceRequest, request: ApiRequest) -> Response:
     """Spans that failed in the same way, the most frequent first."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
 
@@ -136,7 +136,7 @@ async def failed(desk: Desk, asked: ServiceRequest, request: Request) -> Answer:
     return await desk.answer(request, question)
 
 
-async def calls(desk: Desk, asked: StretchRequest, request: Request) -> Answer:
+async def calls(desk: Handler, asked: StretchRequest, request: ApiRequest) -> Response:
     """Which service calls which, how often, and how that goes."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     return await desk.answer(
@@ -144,7 +144,7 @@ async def calls(desk: Desk, asked: StretchRequest, request: Request) -> Answer:
     )
 
 
-async def amounts(desk: Desk, asked: VolumesRequest, request: Request) -> Answer:
+async def amounts(desk: Handler, asked: VolumesRequest, request: ApiRequest) -> Response:
     """How many rows each service sends, in all or over time."""
     within = range_of(asked.since, asked.until, desk.rooms.clock)
     step = None if asked.step is None else seconds_of(asked.step, "step")

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from frazil.errors import Malformed, TooLarge
-from frazil.httpd import Answer
-from frazil.results import ARROW, PARQUET, Limits, Part, Result, columns_of, json_rows
-from frazil.serve.http.handler import Asking, Desk, watched
+from frazil.httpd import Response
+from frazil.results import ARROW, PARQUET, Limits, Result, TableScan, columns_of, json_rows
+from frazil.serve.http.handler import Asking, Handler, watched
 from frazil.serve.http.params import Positive
-from frazil.serve.http.request import Request
+from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
-from frazil.serve.http.row_streams import Stream, arrow_stream, csv_stream, parquet_stream
+from frazil.serve.http.row_streams import RowStream, arrow_stream, csv_stream, parquet_stream
 
 Format = Literal["json", "csv", "arrow", "parquet"]
 FORMATS: dict[str, Format] = {
@@ -66,11 +66,11 @@ class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the columns, as Arrow calls them."""
     is_cut: bool | None = None
     """Were there more rows?"""
-    parts: list[Part] | None = None
+    parts: list[TableScan] | None = None
     """What was read of each table, for whoever asked for that."""
 
 
-async def sql(desk: Desk, asked: SqlRequest, request: Request) -> Answer | Stream:
+async def sql(desk: Handler, asked: SqlRequest, request: ApiRequest) -> Response | RowStream:
     """Run one query."""
     how = asked.format or _accepted(request.headers.get("accept"))
     limits = Limits(

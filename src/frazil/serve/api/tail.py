@@ -20,12 +20,12 @@ from frazil.errors import Malformed, Unavailable
 from frazil.hot import HotTier
 from frazil.model import Signal
 from frazil.model.arrow import METRICS, SPANS
-from frazil.query import Caught, Tail, box_conditions, log_conditions, log_rows, row_conditions
+from frazil.query import Tail, TailRows, box_conditions, log_conditions, log_rows, row_conditions
 from frazil.results import json_of
-from frazil.serve.http.handler import Asking, Desk
+from frazil.serve.http.handler import Asking, Handler
 from frazil.serve.http.params import Pairs, Severity, Text
-from frazil.serve.http.request import Request, pairs_of
-from frazil.serve.http.row_streams import Live
+from frazil.serve.http.request import ApiRequest, pairs_of
+from frazil.serve.http.row_streams import LiveStream
 
 EVENTS = b"text/event-stream"
 LOOK_S = 0.1
@@ -62,7 +62,7 @@ class TailRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Rows that are shown at once, at most."""
 
 
-async def tail(desk: Desk, asked: TailRequest, request: Request) -> Live:
+async def tail(desk: Handler, asked: TailRequest, request: ApiRequest) -> LiveStream:
     """Rows as they come, as server-sent events; with Last-Event-ID from there on."""
     tier = desk.rooms.tier
     if tier is None:
@@ -73,7 +73,7 @@ async def tail(desk: Desk, asked: TailRequest, request: Request) -> Live:
     asking = Asking(desk.sql)
     place = desk.take_tail()
     place.callback(asking.cancel)
-    return Live(
+    return LiveStream(
         content_type=EVENTS,
         pieces=_events(desk, tier, asked.table, following, asking),
         close=place.close,
@@ -81,7 +81,7 @@ async def tail(desk: Desk, asked: TailRequest, request: Request) -> Live:
 
 
 async def _events(
-    desk: Desk, tier: HotTier, table: str, following: Tail, asking: Asking
+    desk: Handler, tier: HotTier, table: str, following: Tail, asking: Asking
 ) -> AsyncIterator[bytes]:
     # Whoever loses the connection before the first row comes back to where it began, too.
     yield b"retry: %d\nid: %s\n\n" % (RETRY_MS, _place(following.watermarks))
@@ -101,7 +101,7 @@ async def _events(
         await asyncio.sleep(LOOK_S)
 
 
-def _written(caught: Caught, table: str, watermarks: dict[int, int]) -> bytes:
+def _written(caught: TailRows, table: str, watermarks: dict[int, int]) -> bytes:
     """Events for all of it. Only the last one has an id: going on from there repeats nothing."""
     parts = []
     if caught.skipped_count:

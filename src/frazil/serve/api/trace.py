@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.httpd import Answer, Refusal
+from frazil.httpd import HttpError, Response
 from frazil.query import (
     Ask,
     Line,
@@ -22,9 +22,9 @@ from frazil.query import (
     trace,
     waterfall,
 )
-from frazil.serve.http.handler import Desk
+from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Pairs, SpanId, Text, TraceId
-from frazil.serve.http.request import Request, pairs_of
+from frazil.serve.http.request import ApiRequest, pairs_of
 
 
 class TraceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,7 +86,7 @@ class FindAnswer(msgspec.Struct, frozen=True, kw_only=True):
     span_ids: list[str]
 
 
-async def one(desk: Desk, asked: TraceRequest, request: Request) -> Answer:
+async def one(desk: Handler, asked: TraceRequest, request: ApiRequest) -> Response:
     """One trace as a waterfall, with what was logged in it."""
 
     def question(ask: Ask) -> TraceAnswer:
@@ -107,7 +107,7 @@ async def one(desk: Desk, asked: TraceRequest, request: Request) -> Answer:
     return await desk.answer(request, question)
 
 
-async def columns(desk: Desk, asked: OutlineRequest, request: Request) -> Answer:
+async def columns(desk: Handler, asked: OutlineRequest, request: ApiRequest) -> Response:
     """One trace as columns: small enough for traces of any size, without attributes."""
 
     def question(ask: Ask) -> Outline:
@@ -119,7 +119,7 @@ async def columns(desk: Desk, asked: OutlineRequest, request: Request) -> Answer
     return await desk.answer(request, question)
 
 
-async def one_span(desk: Desk, asked: SpanRequest, request: Request) -> Answer:
+async def one_span(desk: Handler, asked: SpanRequest, request: ApiRequest) -> Response:
     """All that is known of one span."""
 
     def question(ask: Ask) -> SpanAnswer:
@@ -133,7 +133,7 @@ async def one_span(desk: Desk, asked: SpanRequest, request: Request) -> Answer:
     return await desk.answer(request, question)
 
 
-async def find_spans(desk: Desk, asked: FindRequest, request: Request) -> Answer:
+async def find_spans(desk: Handler, asked: FindRequest, request: ApiRequest) -> Response:
     """The spans of a trace that have a text or a value somewhere."""
     filters = pairs_of(asked.filter, "filter")
 
@@ -144,6 +144,6 @@ async def find_spans(desk: Desk, asked: FindRequest, request: Request) -> Answer
     return await desk.answer(request, question)
 
 
-def _no_such_trace(trace_id: str, span_id: str | None = None) -> Refusal:
+def _no_such_trace(trace_id: str, span_id: str | None = None) -> HttpError:
     span = "span" if span_id is None else f"span {span_id}"
-    return Refusal(HTTPStatus.NOT_FOUND, f"no {span} of a trace {trace_id} is here")
+    return HttpError(HTTPStatus.NOT_FOUND, f"no {span} of a trace {trace_id} is here")

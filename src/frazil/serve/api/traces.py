@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
-from frazil.httpd import Answer
+from frazil.httpd import Response
 from frazil.model import Clock
 from frazil.query import (
     Ask,
+    SpanFilter,
     TraceDot,
+    TraceFilter,
     TraceOrder,
     TraceSummary,
-    WhichSpans,
-    WhichTraces,
     facets_of,
     find_traces,
     span_conditions,
     trace_dots,
 )
-from frazil.serve.http.handler import Desk
+from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import (
     Duration,
     Groups,
@@ -31,7 +31,7 @@ from frazil.serve.http.params import (
     Text,
     TraceCursor,
 )
-from frazil.serve.http.request import Request, pairs_of, range_of, seconds_of
+from frazil.serve.http.request import ApiRequest, pairs_of, range_of, seconds_of
 
 NS_PER_MS = 1_000_000
 
@@ -80,8 +80,8 @@ class SpansRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What somebody types into a search box: words of the span's name, field:value, field:>5, AND,
     OR, NOT."""
 
-    def which(self, clock: Clock) -> WhichSpans:
-        return WhichSpans(
+    def which(self, clock: Clock) -> SpanFilter:
+        return SpanFilter(
             within=range_of(self.since, self.until, clock),
             service=self.service,
             operation=self.operation,
@@ -105,8 +105,8 @@ class FittingRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown_fie
     max_trace_ms: Duration | None = None
     """The same."""
 
-    def which_traces(self, clock: Clock) -> WhichTraces:
-        return WhichTraces(
+    def which_traces(self, clock: Clock) -> TraceFilter:
+        return TraceFilter(
             **self.which(clock),
             through=self.through,
             min_trace_nano=_nanos(self.min_trace_ms),
@@ -156,7 +156,7 @@ class TracesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str | None
 
 
-async def find(desk: Desk, asked: TracesRequest, request: Request) -> Answer:
+async def find(desk: Handler, asked: TracesRequest, request: ApiRequest) -> Response:
     """Traces with a span that fits, newest first or otherwise, page by page."""
     which = asked.which_traces(desk.rooms.clock)
 
@@ -168,7 +168,7 @@ async def find(desk: Desk, asked: TracesRequest, request: Request) -> Answer:
     return await desk.answer(request, question)
 
 
-async def durations(desk: Desk, asked: DurationsRequest, request: Request) -> Answer:
+async def durations(desk: Handler, asked: DurationsRequest, request: ApiRequest) -> Response:
     """How long traces took, over time."""
     which = asked.which_traces(desk.rooms.clock)
     step = seconds_of(asked.step, "step")
@@ -184,7 +184,7 @@ def _nanos(duration_ms: float | None) -> int | None:
     return None if duration_ms is None else int(duration_ms * NS_PER_MS)
 
 
-async def values(desk: Desk, asked: SpanFacetsRequest, request: Request) -> Answer:
+async def values(desk: Handler, asked: SpanFacetsRequest, request: ApiRequest) -> Response:
     """The most frequent values of columns and attributes of spans."""
     conditions = span_conditions(**asked.which(desk.rooms.clock))
     return await desk.answer(

@@ -17,7 +17,7 @@ import msgspec
 
 from frazil.disk import Disk, is_full, make_directories, write_whole
 from frazil.errors import Conflict, Malformed, TooLarge, Unavailable
-from frazil.httpd import Refusal
+from frazil.httpd import HttpError
 from frazil.serve.dashboards.model import Dashboard, dashboard_of, text_of
 
 FOLDER = "dashboards"
@@ -58,7 +58,7 @@ class DashboardFiles:
         """One of them; 404 when there is none."""
         found = self._find(name)
         if found is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"there is no dashboard {name}")
+            raise HttpError(HTTPStatus.NOT_FOUND, f"there is no dashboard {name}")
         return found
 
     def put(self, name: str, dashboard: Dashboard, seen: str | None) -> StoredDashboard:

@@ -17,22 +17,23 @@ from frazil.errors import FrazilError, Unavailable
 from frazil.httpd import (
     CUT,
     PREFLIGHT_AGE_S,
-    Access,
-    Answer,
+    Auth,
+    ClientGone,
+    HttpError,
     Receive,
-    Refusal,
+    Response,
     Scope,
     Send,
     cors_headers,
 )
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS
-from frazil.serve.http.handler import Desk
-from frazil.serve.http.request import Gone, Request, struct_of_json, struct_of_query
+from frazil.serve.http.handler import Handler
+from frazil.serve.http.request import ApiRequest, struct_of_json, struct_of_query
 from frazil.serve.http.responses import answer_of_error, failure_of
-from frazil.serve.http.router import Endpoint, Reply, Routes
-from frazil.serve.http.row_streams import Live, Stream
-from frazil.serve.http.static import Page
+from frazil.serve.http.router import Endpoint, Reply, Router
+from frazil.serve.http.row_streams import LiveStream, RowStream
+from frazil.serve.http.static import StaticFiles
 
 logger = logging.getLogger(__name__)
 
@@ -53,14 +54,14 @@ class App:
 
     def __init__(
         self,
-        desk: Desk,
-        routes: Routes,
-        access: Access,
+        desk: Handler,
+        routes: Router,
+        access: Auth,
         *,
         cors_origins: Sequence[str],
         is_local: bool,
     ) -> None:
-        self._page = Page()
+        self._page = StaticFiles()
         self._desk = desk
         self._routes = routes
         self._access = access
@@ -72,22 +73,22 @@ class App:
         """Answer one request, whatever it is."""
         clock = self._desk.rooms.clock
         begin_ns = clock.monotonic_ns()
-        request = Request.of(scope, receive)
+        request = ApiRequest.of(scope, receive)
         cors = cors_headers(_latin(request.headers.get("origin")), self._cors_origins)
         try:
             answer = await self._answer(request, cors)
-            if isinstance(answer, Stream):
+            if isinstance(answer, RowStream):
                 await self._send_stream(answer, request, send, cors)
-            elif isinstance(answer, Live):
+            elif isinstance(answer, LiveStream):
                 await self._send_live(answer, request, send, cors)
             else:
                 await _send_answer(answer, send, cors)
-        except (Gone, asyncio.CancelledError):
+        except (ClientGone, asyncio.CancelledError):
             return  # There is nobody to answer to.
         finally:
             DURATION.record((clock.monotonic_ns() - begin_ns) / NS_PER_MS)
 
-    async def _answer(self, request: Request, cors: list[tuple[bytes, bytes]]) -> Reply:
+    async def _answer(self, request: ApiRequest, cors: list[tuple[bytes, bytes]]) -> Reply:
         try:
             self._check_page(request, cors)
             if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
@@ -101,15 +102,15 @@ class App:
             ):
                 await self._access.deny()
             return await self._serve(endpoint, named, request)
-        except (FrazilError, Refusal) as error:
+        except (FrazilError, HttpError) as error:
             return answer_of_error(error)
-        except Gone:
+        except ClientGone:
             raise
         except Exception:  # top of loop: what one request breaks must not become everybody's
             logger.exception("request failed", extra={"path": request.path})
             return answer_of_error(Unavailable(FAILED))
 
-    async def _page_answer(self, request: Request) -> Answer | None:
+    async def _page_answer(self, request: ApiRequest) -> Response | None:
         """The web page for whoever comes with a browser; None for everybody else."""
         accept = request.headers.get("accept", "")
         if request.method != "GET" or not self._page.is_page(request.path, accept):
@@ -121,7 +122,7 @@ class App:
         return await self._desk.run(lambda: self._page.answer(request.path, accepts_gzip, known))
 
     async def _serve(
-        self, endpoint: Endpoint[Any], named: dict[str, str], request: Request
+        self, endpoint: Endpoint[Any], named: dict[str, str], request: ApiRequest
     ) -> Reply:
         body = await request.body(self._desk.config.body_bytes_max)
         content_type = request.headers.get("content-type", "")
@@ -140,7 +141,7 @@ class App:
         with self._desk.seat(), tracing.span(name, parent=parent):
             return await endpoint.serve(self._desk, asked, request)
 
-    def _check_page(self, request: Request, cors: list[tuple[bytes, bytes]]) -> None:
+    def _check_page(self, request: ApiRequest, cors: list[tuple[bytes, bytes]]) -> None:
         """Refuse web pages that are not allowed, also those that only pretend to be ours.
 
         A page may have its own name lead to this machine; its requests then carry that name.
@@ -150,21 +151,21 @@ class App:
             and not any(name == b"access-control-allow-origin" for name, _ in cors)
             and not _is_same(request)
         ):
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.FORBIDDEN,
                 f"pages of {request.headers['origin']} may not ask here; allow them with "
                 "ingest.cors_origins",
             )
         host = request.headers.get("host", "")
         if self._is_local and not _is_own_name(host):
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.FORBIDDEN,
                 f"this node listens on this machine only and is asked as {host!r}; ask it as "
                 "localhost or 127.0.0.1, or set serve.token_file",
             )
 
     async def _send_stream(
-        self, stream: Stream, request: Request, send: Send, cors: list[tuple[bytes, bytes]]
+        self, stream: RowStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]
     ) -> None:
         """Send pieces as they come. What goes wrong before the first of them is an answer."""
         desk = self._desk
@@ -193,7 +194,7 @@ class App:
             await desk.run(stream.close)
 
     async def _send_live(
-        self, live: Live, request: Request, send: Send, cors: list[tuple[bytes, bytes]]
+        self, live: LiveStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]
     ) -> None:
         """Send pieces until the client leaves, or the node stops."""
         leaving = asyncio.create_task(request.gone())
@@ -213,7 +214,7 @@ class App:
             await send({"type": CUT})
 
 
-async def _send_pieces(live: Live, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
+async def _send_pieces(live: LiveStream, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
     headers = [(b"content-type", live.content_type), *SECURITY, *cors]
     REQUESTS.add(status="200")
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -221,8 +222,8 @@ async def _send_pieces(live: Live, send: Send, cors: list[tuple[bytes, bytes]]) 
         await _send_piece(piece, send)
 
 
-async def _piece(desk: Desk, stream: Stream, leaving: asyncio.Task[None]) -> bytes | None:
-    """The next piece; `Gone` when nobody wants it any more."""
+async def _piece(desk: Handler, stream: RowStream, leaving: asyncio.Task[None]) -> bytes | None:
+    """The next piece; `ClientGone` when nobody wants it any more."""
     making = asyncio.ensure_future(desk.run(lambda: next(stream.pieces, None)))
     making.add_done_callback(_hear)
     await asyncio.wait({making, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -233,13 +234,13 @@ async def _piece(desk: Desk, stream: Stream, leaving: asyncio.Task[None]) -> byt
         piece = await making
     except FrazilError:
         if leaving.done():
-            raise Gone from None
+            raise ClientGone from None
         raise
     except Exception:  # top of loop: what one request breaks must not become everybody's
         logger.exception("request failed")
         raise Unavailable(FAILED) from None
     if leaving.done():
-        raise Gone
+        raise ClientGone
     return piece
 
 
@@ -255,7 +256,7 @@ async def _send_piece(piece: bytes, send: Send) -> None:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
 
 
-async def _send_answer(answer: Answer, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
+async def _send_answer(answer: Response, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
     REQUESTS.add(status=str(int(answer.status)))
     SENT.add(len(answer.body))
     said = {name for name, _ in answer.headers}
@@ -266,17 +267,17 @@ async def _send_answer(answer: Answer, send: Send, cors: list[tuple[bytes, bytes
     await send({"type": "http.response.body", "body": answer.body})
 
 
-def _preflight() -> Answer:
+def _preflight() -> Response:
     """Tell a browser what a page may ask."""
     headers = [
         (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
         (b"access-control-allow-headers", b"authorization, content-type, accept"),
         (b"access-control-max-age", b"%d" % PREFLIGHT_AGE_S),
     ]
-    return Answer(status=HTTPStatus.NO_CONTENT, headers=headers)
+    return Response(status=HTTPStatus.NO_CONTENT, headers=headers)
 
 
-def _is_same(request: Request) -> bool:
+def _is_same(request: ApiRequest) -> bool:
     """Is the page from this very port?"""
     origin = request.headers.get("origin", "")
     return origin.partition("://")[2] == request.headers.get("host", "")

@@ -1,4 +1,4 @@
-"""Desk: what an endpoint works with. Whatever takes long runs in threads, and ends when whoever
+"""Handler: what an endpoint works with. Whatever takes long runs in threads, and ends when whoever
 asked for it has left."""
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import TypeVar
 import pyarrow as pa
 
 from frazil.errors import Overloaded, Unavailable
-from frazil.httpd import Answer
+from frazil.httpd import ClientGone, Response
 from frazil.query import Ask
-from frazil.results import Leash, Limits, Result, json_of
+from frazil.results import CancelToken, Limits, Result, json_of
 from frazil.serve.config import ServeConfig
-from frazil.serve.context import Rooms, Sql
+from frazil.serve.context import NodeContext, Sql
 from frazil.serve.dashboards.store import DashboardFiles
 from frazil.serve.demo_process import DemoShop
-from frazil.serve.http.request import Gone, Request
+from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
 
 THREADS = 16
@@ -31,10 +31,10 @@ RETRY_AFTER_MS = 1000
 T = TypeVar("T")
 
 
-class Desk:
+class Handler:
     """Opened with the port, closed after it. Belongs to the event loop."""
 
-    def __init__(self, rooms: Rooms, config: ServeConfig) -> None:
+    def __init__(self, rooms: NodeContext, config: ServeConfig) -> None:
         self.rooms = rooms
         self.config = config
         self.demo = DemoShop(rooms.otlp, rooms.clock)
@@ -57,13 +57,13 @@ class Desk:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: inside.run(work))
 
-    async def ask(self, request: Request, question: Callable[[Ask], T]) -> T:
-        """Answer a question with as many queries as it takes. `Gone` when nobody waits for it."""
+    async def ask(self, request: ApiRequest, question: Callable[[Ask], T]) -> T:
+        """Run a question, as many queries as it takes. `ClientGone` when the client left."""
         asking = Asking(self.sql)
         async with watched(request, asking.cancel):
             return await self.run(lambda: question(asking.ask))
 
-    async def answer(self, request: Request, question: Callable[[Ask], object]) -> Answer:
+    async def answer(self, request: ApiRequest, question: Callable[[Ask], object]) -> Response:
         """The same, written as JSON. None of it is done on the event loop, which has others to
         serve: acknowledgements, for one."""
         body = await self.ask(request, lambda ask: json_of(question(ask)))
@@ -115,14 +115,14 @@ class Asking:
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
         self._lock = threading.Lock()
-        self._leash = Leash()
+        self._leash = CancelToken()
         self._error: Unavailable | None = None
 
     def begin(
         self, text: str, *, limits: Limits | None = None, is_on_spark: bool = False
     ) -> Result:
         """Run a query; its rows are worked out while they are read."""
-        leash = Leash()
+        leash = CancelToken()
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -143,9 +143,9 @@ class Asking:
 
 
 @contextlib.asynccontextmanager
-async def watched(request: Request, cancel: Callable[[], None]) -> AsyncIterator[None]:
-    """While this goes on, somebody waits for it; if he leaves, it is cancelled, and `Gone`. Also
-    when a stop cuts him off: it would go on in its thread, which the stop waits for."""
+async def watched(request: ApiRequest, cancel: Callable[[], None]) -> AsyncIterator[None]:
+    """Cancel the work, and raise `ClientGone`, when the client disconnects meanwhile. Also
+    when a shutdown cuts the client off: the work would go on in a thread the shutdown awaits."""
     watch = asyncio.create_task(request.gone())
     watch.add_done_callback(lambda task: None if task.cancelled() else cancel())
     try:
@@ -155,7 +155,7 @@ async def watched(request: Request, cancel: Callable[[], None]) -> AsyncIterator
         raise
     except Unavailable:
         if watch.done():
-            raise Gone from None
+            raise ClientGone from None
         raise
     finally:
         watch.cancel()

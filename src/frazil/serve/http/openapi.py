@@ -49,7 +49,7 @@ have them as text: `CAST(time_unix_nano AS VARCHAR)`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class EndpointGroup:
     """Endpoints that belong together."""
 
     name: str
@@ -57,7 +57,7 @@ class Group:
     endpoints: Sequence[Endpoint[Any]]
 
 
-def describe(groups: Sequence[Group], version: str) -> dict[str, Any]:
+def describe(groups: Sequence[EndpointGroup], version: str) -> dict[str, Any]:
     """The whole description."""
     endpoints = [each for group in groups for each in group.endpoints]
     kinds = list(dict.fromkeys([ErrorAnswer, *_kinds(endpoints)]))

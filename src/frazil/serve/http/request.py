@@ -1,4 +1,4 @@
-"""Request: what somebody asks, and the values in it as a struct."""
+"""ApiRequest: what somebody asks, and the values in it as a struct."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from frazil.errors import Malformed, TooLarge
-from frazil.httpd import Receive, Refusal, Scope
+from frazil.httpd import ClientGone, HttpError, Receive, Scope
 from frazil.model import Clock
-from frazil.query import Range
+from frazil.query import TimeRange
 from frazil.serve.http.field_docs import comments_of
 
 BODY_TIMEOUT_S = 30.0
@@ -37,12 +37,8 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Gone(Exception):
-    """The client has left before his request was complete."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ApiRequest:
     """A request, before its body is read. Belongs to the event loop."""
 
     method: str
@@ -52,7 +48,7 @@ class Request:
     receive: Receive
 
     @classmethod
-    def of(cls, scope: Scope, receive: Receive) -> Request:
+    def of(cls, scope: Scope, receive: Receive) -> ApiRequest:
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
@@ -70,7 +66,7 @@ class Request:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 return await self._read(bytes_max)
         except TimeoutError:
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.REQUEST_TIMEOUT,
                 f"the body did not come within {BODY_TIMEOUT_S:g} s; send it at once",
             ) from None
@@ -81,7 +77,7 @@ class Request:
         while not is_over:
             message = await self.receive()
             if message["type"] == "http.disconnect":
-                raise Gone
+                raise ClientGone
             body += message["body"]
             is_over = not message["more_body"]
             if len(body) > bytes_max:
@@ -122,7 +118,7 @@ def struct_of_query(kind: type[T], query: str, named: Mapping[str, Any]) -> T:
 def struct_of_json(kind: type[T], body: bytes, content_type: str) -> T:
     """The values of a body in JSON as a struct."""
     if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"Content-Type is {content_type!r}; send application/json",
         )
@@ -172,10 +168,10 @@ def _is_list(hint: Any) -> bool:
     return typing.get_origin(hint) in (list, tuple)
 
 
-def range_of(since: str | None, until: str | None, clock: Clock) -> Range:
+def range_of(since: str | None, until: str | None, clock: Clock) -> TimeRange:
     """A stretch of time, as requests name it."""
     now = moment_now(clock)
-    return Range(
+    return TimeRange(
         since=None if since is None else moment_of(since, "since", now),
         until=None if until is None else moment_of(until, "until", now),
     )

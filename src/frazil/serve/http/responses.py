@@ -19,7 +19,7 @@ from frazil.errors import (
     Unavailable,
     Unresolved,
 )
-from frazil.httpd import Answer, Refusal
+from frazil.httpd import HttpError, Response
 from frazil.results import ErrorAnswer, ErrorReason
 
 JSON = b"application/json"
@@ -38,38 +38,40 @@ STATUSES: dict[type[FrazilError], HTTPStatus] = {
 """Error to HTTP status. A leaf that is not here has its parent's. A test walks the tree."""
 
 
-def status_of(error: FrazilError | Refusal) -> HTTPStatus:
+def status_of(error: FrazilError | HttpError) -> HTTPStatus:
     """The number an error is answered with."""
-    if isinstance(error, Refusal):
+    if isinstance(error, HttpError):
         return error.status
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
-def failure_of(error: FrazilError | Refusal) -> ErrorReason:
-    name = error.status.name if isinstance(error, Refusal) else _spelled(type(error).__name__)
+def failure_of(error: FrazilError | HttpError) -> ErrorReason:
+    name = error.status.name if isinstance(error, HttpError) else _spelled(type(error).__name__)
     return ErrorReason(kind=name.lower(), message=str(error))
 
 
-def answer_of_error(error: FrazilError | Refusal) -> Answer:
+def answer_of_error(error: FrazilError | HttpError) -> Response:
     """The answer to a request that could not be served."""
     headers = [(b"content-type", JSON)]
-    if isinstance(error, Refusal):
+    if isinstance(error, HttpError):
         headers += error.headers
     elif isinstance(error, Overloaded):
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.retry_after_ms / 1000))))
     elif isinstance(error, Unauthenticated):
         headers.append((b"www-authenticate", b"Bearer"))
     body = msgspec.json.encode(ErrorAnswer(error=failure_of(error)))
-    return Answer(status=status_of(error), headers=headers, body=body)
+    return Response(status=status_of(error), headers=headers, body=body)
 
 
-def answer_of(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+def answer_of(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Response:
     """A value as JSON."""
     return answer_of_body(msgspec.json.encode(value), JSON, status)
 
 
-def answer_of_body(body: bytes, content_type: bytes, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-    return Answer(status=status, headers=[(b"content-type", content_type)], body=body)
+def answer_of_body(
+    body: bytes, content_type: bytes, status: HTTPStatus = HTTPStatus.OK
+) -> Response:
+    return Response(status=status, headers=[(b"content-type", content_type)], body=body)
 
 
 def _spelled(name: str) -> str:

@@ -9,20 +9,20 @@ from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
 import msgspec
 
-from frazil.httpd import Answer, Refusal
-from frazil.serve.http.handler import Desk
-from frazil.serve.http.request import Request
-from frazil.serve.http.row_streams import Live, Stream
+from frazil.httpd import HttpError, Response
+from frazil.serve.http.handler import Handler
+from frazil.serve.http.request import ApiRequest
+from frazil.serve.http.row_streams import LiveStream, RowStream
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-Reply = Answer | Stream | Live
+Reply = Response | RowStream | LiveStream
 
 SEGMENT_MAX = 256
 """Letters of a name in a path."""
 
 
-class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No parameters."""
 
 
@@ -42,7 +42,7 @@ class Endpoint(Generic[T]):
     """What the answer may be."""
     statuses: tuple[HTTPStatus, ...] = ()
     """Answers that only this one has."""
-    serve: Callable[[Desk, T, Request], Awaitable[Reply]]
+    serve: Callable[[Handler, T, ApiRequest], Awaitable[Reply]]
     is_open: bool = False
     """Does it need no token? As those for probes, which say nothing about the data."""
 
@@ -59,7 +59,7 @@ class Endpoint(Generic[T]):
         return (self.serve.__doc__ or "").strip().partition("\n")[0]
 
 
-class Routes:
+class Router:
     """All endpoints, found by path and method."""
 
     def __init__(self, endpoints: Sequence[Endpoint[Any]]) -> None:
@@ -77,12 +77,12 @@ class Routes:
             if (named := _match(each.path, path)) is not None
         ]
         if not there:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"nothing is at {path}; /openapi.json lists all")
+            raise HttpError(HTTPStatus.NOT_FOUND, f"nothing is at {path}; /openapi.json lists all")
         for endpoint, named in there:
             if endpoint.method == method:
                 return endpoint, named
         allowed = sorted(endpoint.method for endpoint, _ in there)
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.METHOD_NOT_ALLOWED,
             f"{path} takes {' and '.join(allowed)}, not {method}",
             (b"allow", ", ".join(allowed).encode()),

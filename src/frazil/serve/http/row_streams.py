@@ -35,7 +35,7 @@ PIECE_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class RowStream:
     """An answer that is sent while it is made."""
 
     content_type: bytes
@@ -50,7 +50,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class LiveStream:
     """An answer that has no end of its own."""
 
     content_type: bytes
@@ -59,7 +59,7 @@ class Live:
     """Let go of what the pieces come from."""
 
 
-def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> Stream:
+def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> RowStream:
     """Rows as an Arrow IPC stream. With parts it says first what is read."""
     sink = _Pieces()
     schema = result.schema
@@ -84,7 +84,7 @@ def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> Stream:
         writer.write_batch(_empty(result.schema), custom_metadata={ERROR_KEY: why})
         return sink.take()
 
-    return Stream(
+    return RowStream(
         content_type=ARROW.encode(),
         pieces=pieces(),
         stop=result.cancel,
@@ -93,7 +93,7 @@ def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> Stream:
     )
 
 
-def csv_stream(result: Result) -> Stream:
+def csv_stream(result: Result) -> RowStream:
     """Rows as CSV, with a line of names first."""
 
     def pieces() -> Iterator[bytes]:
@@ -106,7 +106,7 @@ def csv_stream(result: Result) -> Stream:
             raise _cut(result)
         yield head
 
-    return Stream(
+    return RowStream(
         content_type=CSV,
         pieces=pieces(),
         stop=result.cancel,
@@ -115,7 +115,7 @@ def csv_stream(result: Result) -> Stream:
     )
 
 
-def parquet_stream(result: Result) -> Stream:
+def parquet_stream(result: Result) -> RowStream:
     """Rows as a Parquet file, one row group after the other."""
     sink = _Pieces()
 
@@ -131,7 +131,7 @@ def parquet_stream(result: Result) -> Stream:
             raise Malformed(f"these rows cannot be a Parquet file: {error}; use CAST") from None
         yield sink.take()
 
-    return Stream(
+    return RowStream(
         content_type=PARQUET.encode(),
         pieces=pieces(),
         stop=result.cancel,

@@ -1,4 +1,4 @@
-"""Page: the web page, as it was built into this package.
+"""StaticFiles: the web page, as it was built into this package.
 
 Its files have their content in their names and are kept by browsers for ever; the page itself is
 asked for anew each time. It has one address for each screen, which only the page tells apart.
@@ -14,7 +14,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from frazil.httpd import Answer, Refusal
+from frazil.httpd import HttpError, Response
 
 TYPES = {
     "css": b"text/css; charset=utf-8",
@@ -77,7 +77,7 @@ class _File:
     content_type: bytes
 
 
-class Page:
+class StaticFiles:
     """Files of the page, read when they are first asked for. Asked by one thread at a time or by
     several: what is read twice is the same."""
 
@@ -91,7 +91,7 @@ class Page:
             return True
         return "text/html" in accept and not path.startswith("/api/")
 
-    def answer(self, path: str, accepts_gzip: bool, known: str) -> Answer:
+    def answer(self, path: str, accepts_gzip: bool, known: str) -> Response:
         """The page for a screen, or one of its files. `known` is what the browser has already."""
         if path.startswith(ASSETS):
             return _answer(self._asset(path.removeprefix(ASSETS)), OF_ASSETS, accepts_gzip)
@@ -104,13 +104,13 @@ class Page:
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         headers = (*OF_PAGES, (b"etag", tag.encode()))
         if tag in known:
-            return Answer(status=HTTPStatus.NOT_MODIFIED, headers=list(headers))
+            return Response(status=HTTPStatus.NOT_MODIFIED, headers=list(headers))
         return _answer(_File(body, None, TYPES["html"]), headers, accepts_gzip)
 
     def _asset(self, name: str) -> _File:
         found = self._file(f"assets/{name}") if _NAME.fullmatch(name) else None
         if found is None:
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.NOT_FOUND,
                 f"the page has no file {name!r}; it may be of another version: load it again",
             )
@@ -129,9 +129,9 @@ class Page:
         return found
 
 
-def _answer(file: _File, headers: tuple[tuple[bytes, bytes], ...], accepts_gzip: bool) -> Answer:
+def _answer(file: _File, headers: tuple[tuple[bytes, bytes], ...], accepts_gzip: bool) -> Response:
     own = [(b"content-type", file.content_type), *headers]
     if accepts_gzip and file.packed is not None:
         own.append((b"content-encoding", b"gzip"))
-        return Answer(status=HTTPStatus.OK, headers=own, body=file.packed)
-    return Answer(status=HTTPStatus.OK, headers=own, body=file.body)
+        return Response(status=HTTPStatus.OK, headers=own, body=file.packed)
+    return Response(status=HTTPStatus.OK, headers=own, body=file.body)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from frazil.metrics import Counter, Histogram, find
-from frazil.serve.context import Rooms
+from frazil.serve.context import NodeContext
 from frazil.serve.metrics.families import Family, Point, counter, gauge, quantile
 from frazil.serve.metrics.process import process_facts
 from frazil.serve.status.collect import status_of
@@ -36,7 +36,7 @@ LATENCIES = {
 """Alias -> the histogram that its quantiles are read from, since the start."""
 
 
-def aliases(rooms: Rooms) -> Iterator[Family]:
+def aliases(rooms: NodeContext) -> Iterator[Family]:
     """Looks at memory only."""
     yield from _collector()
     yield from _repeated()
@@ -88,7 +88,7 @@ def _latencies() -> Iterator[Family]:
         yield Family(name=name, kind="summary", help_text=help_text, points=tuple(points))
 
 
-def _levels(rooms: Rooms) -> Iterator[Family]:
+def _levels(rooms: NodeContext) -> Iterator[Family]:
     status, rates = status_of(rooms), rooms.life.rates
     parts = [part for topic in status.log.topics for part in topic.partitions]
     lake_lag = sum(part.lake_lag_offsets or 0 for part in parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from frazil.metrics import declared
-from frazil.serve.context import Rooms
+from frazil.serve.context import NodeContext
 from frazil.serve.metrics.aliases import aliases
 from frazil.serve.metrics.families import Family, family_of
 from frazil.serve.metrics.gauges import measured
@@ -17,14 +17,14 @@ OLD_KINDS = {"info": "gauge"}
 """What 0.0.4 calls what it has no word for."""
 
 
-def families(rooms: Rooms) -> Iterator[Family]:
+def families(rooms: NodeContext) -> Iterator[Family]:
     """Everything that is shown, each name once."""
     yield from map(family_of, declared())
     yield from measured(rooms)
     yield from aliases(rooms)
 
 
-def exposition(rooms: Rooms, accept: str) -> tuple[str, bytes]:
+def exposition(rooms: NodeContext, accept: str) -> tuple[str, bytes]:
     """The type and the text that are answered to an `Accept` header. Call it from the loop."""
     is_open = wants_openmetrics(accept)
     text = openmetrics_text(families(rooms)) if is_open else prometheus_text(families(rooms))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from frazil.serve.context import Rooms
+from frazil.serve.context import NodeContext
 from frazil.serve.metrics.families import Family, Point, counter, gauge
-from frazil.serve.metrics.process import ProcessFacts, process_facts
+from frazil.serve.metrics.process import ProcessInfo, process_facts
 from frazil.serve.status.collect import status_of
 from frazil.serve.status.model import PartitionStatus, Status
 
 
-def measured(rooms: Rooms) -> Iterator[Family]:
+def measured(rooms: NodeContext) -> Iterator[Family]:
     """Looks at memory only."""
     status = status_of(rooms)
     yield Family(
@@ -103,7 +103,7 @@ def _subscribers(status: Status) -> Iterator[Family]:
     )
 
 
-def _process(facts: ProcessFacts) -> Iterator[Family]:
+def _process(facts: ProcessInfo) -> Iterator[Family]:
     """Under the names that every Prometheus client gives them."""
     cpu = (Point(value=facts.cpu_s),)
     yield counter("process_cpu_seconds", "Time on processors, user and system.", cpu)

@@ -13,7 +13,7 @@ UTIME, STIME, STARTTIME, VSIZE, RSS = 11, 12, 19, 20, 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessFacts:
+class ProcessInfo:
     """This process at one moment."""
 
     cpu_s: float
@@ -25,13 +25,13 @@ class ProcessFacts:
     fds_max: int
 
 
-def process_facts(proc: Path = PROC) -> ProcessFacts:
+def process_facts(proc: Path = PROC) -> ProcessInfo:
     """Read from `/proc`, which is memory."""
     fields = (proc / "self/stat").read_text().rpartition(")")[2].split()
     ticks = os.sysconf("SC_CLK_TCK")
     stat = (proc / "stat").read_text().splitlines()
     booted_s = int(next(line for line in stat if line.startswith("btime")).split()[1])
-    return ProcessFacts(
+    return ProcessInfo(
         cpu_s=(int(fields[UTIME]) + int(fields[STIME])) / ticks,
         resident_bytes=int(fields[RSS]) * resource.getpagesize(),
         virtual_bytes=int(fields[VSIZE]),

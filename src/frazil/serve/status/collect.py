@@ -14,14 +14,14 @@ from frazil.ingest import refused_by_reason, requests_by_transport, totals_of
 from frazil.lake import (
     TARGET_BYTES,
     Lake,
-    SnapshotFacts,
+    SnapshotInfo,
     TableView,
     bytes_behind,
     is_small,
 )
 from frazil.log import Partition, Topic
 from frazil.model import Signal
-from frazil.serve.context import Rooms
+from frazil.serve.context import NodeContext
 from frazil.serve.status.model import (
     CommitStatus,
     DoingStatus,
@@ -45,7 +45,7 @@ from frazil.version import __version__
 COMMITS_MAX = 20
 
 
-def status_of(rooms: Rooms) -> Status:
+def status_of(rooms: NodeContext) -> Status:
     """How a node does now. Takes about a millisecond; call it from the event loop."""
     log = _log_status(rooms)
     return Status(
@@ -74,7 +74,7 @@ def status_of(rooms: Rooms) -> Status:
     )
 
 
-def _ingest_status(rooms: Rooms) -> IngestStatus:
+def _ingest_status(rooms: NodeContext) -> IngestStatus:
     gate = rooms.otlp.gate
     why = gate.why_closed
     totals = {signal.value: totals_of(signal) for signal in Signal}
@@ -110,7 +110,7 @@ def _ingest_status(rooms: Rooms) -> IngestStatus:
     )
 
 
-def _log_status(rooms: Rooms) -> LogStatus:
+def _log_status(rooms: NodeContext) -> LogStatus:
     log = rooms.log
     return LogStatus(
         used_bytes=log.budget.used_bytes,
@@ -130,7 +130,7 @@ def _log_status(rooms: Rooms) -> LogStatus:
     )
 
 
-def _partition_status(rooms: Rooms, topic: Topic, partition: Partition) -> PartitionStatus:
+def _partition_status(rooms: NodeContext, topic: Topic, partition: Partition) -> PartitionStatus:
     hot = None if rooms.tier is None else rooms.tier.reach(topic.name, partition.index)
     lake = rooms.log.lake_watermark(topic.name, partition.index)
     view = partition.view  # after the others, so that no lag is below zero
@@ -149,7 +149,7 @@ def _partition_status(rooms: Rooms, topic: Topic, partition: Partition) -> Parti
     )
 
 
-def _hot_status(rooms: Rooms) -> HotStatus | None:
+def _hot_status(rooms: NodeContext) -> HotStatus | None:
     tier = rooms.tier
     if tier is None:
         return None
@@ -232,11 +232,11 @@ def _commits(
     ]
 
 
-def _backwards(snapshots: Sequence[SnapshotFacts], only: str | None) -> Iterator[SnapshotFacts]:
+def _backwards(snapshots: Sequence[SnapshotInfo], only: str | None) -> Iterator[SnapshotInfo]:
     return (facts for facts in reversed(snapshots) if only in (None, facts.operation))
 
 
-def _query_status(rooms: Rooms) -> QueryStatus | None:
+def _query_status(rooms: NodeContext) -> QueryStatus | None:
     if rooms.sql is None:
         return None
     rates = rooms.life.rates

@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from frazil.serve.context import Rooms
-from frazil.serve.uptime import Life
+from frazil.serve.context import NodeContext
+from frazil.serve.uptime import Uptime
 
 Health = Literal["ok", "degraded", "failed"]
 
@@ -29,7 +29,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """What a human can do; None where nothing has to be done."""
 
 
-def checks_of(rooms: Rooms) -> list[Check]:
+def checks_of(rooms: NodeContext) -> list[Check]:
     """Every room, in the order of the river. Looks at memory only; call it from the event loop."""
     return [
         _node(rooms.life),
@@ -60,13 +60,13 @@ def _line(check: Check) -> str:
     return f"{sign}{check.room} {check.state}{f': {said}' if said else ''}"
 
 
-def _node(life: Life) -> Check:
+def _node(life: Uptime) -> Check:
     if life.state == "running":
         return Check(room="node", state="ok")
     return Check(room="node", state="failed", why=f"this node is {life.state}")
 
 
-def _log(rooms: Rooms) -> Check:
+def _log(rooms: NodeContext) -> Check:
     log = rooms.log
     if log.writer.failure is not None:
         return Check(
@@ -94,7 +94,7 @@ def _log(rooms: Rooms) -> Check:
     return Check(room="log", state="ok")
 
 
-def _slowest(rooms: Rooms) -> str:
+def _slowest(rooms: NodeContext) -> str:
     """Who has most of the log before him, by name."""
     lags = {subscriber.name: subscriber.lag() for subscriber in rooms.log.subscribers()}
     if rooms.lake is not None:
@@ -113,7 +113,7 @@ def _slowest(rooms: Rooms) -> str:
     return f"{name} lags by {lags[name]} offsets"
 
 
-def _ingest(rooms: Rooms) -> Check:
+def _ingest(rooms: NodeContext) -> Check:
     gate = rooms.otlp.gate
     why = gate.why_closed
     if why is None:
@@ -128,7 +128,7 @@ def _ingest(rooms: Rooms) -> Check:
     )
 
 
-def _hot(rooms: Rooms) -> Check:
+def _hot(rooms: NodeContext) -> Check:
     tier = rooms.tier
     if tier is None:
         return Check(room="hot", state="ok", why="off (hot.enabled = false)")
@@ -158,7 +158,7 @@ def _hot(rooms: Rooms) -> Check:
     return Check(room="hot", state="ok", why=None if tier.is_whole else "catching up")
 
 
-def _lake(rooms: Rooms) -> Check:
+def _lake(rooms: NodeContext) -> Check:
     lake = rooms.lake
     if lake is None:
         return Check(room="lake", state="ok", why="off, or not installed")
@@ -186,7 +186,7 @@ def _lake(rooms: Rooms) -> Check:
     return Check(room="lake", state="ok", why=f"Spark {lake.session.state.replace('_', ' ')}")
 
 
-def _query(rooms: Rooms) -> Check:
+def _query(rooms: NodeContext) -> Check:
     if rooms.sql is None:
         return Check(room="query", state="ok", why="off (hot.enabled = false)")
     if rooms.tier is not None and rooms.tier.died is not None:

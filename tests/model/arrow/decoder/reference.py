@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from frazil.model.arrow.schemas import TABLES
-from frazil.model.arrow.types import Decoded, Request
+from frazil.model.arrow.types import Decoded, ExportRequest
 from tests.fuzz.wire import POINTS, has_group, is_log_record, is_span
 
 CLASSES: dict[str, type[Message]] = {
@@ -63,7 +63,7 @@ class Dead(NamedTuple):
 
 
 def reference(
-    signal: str, requests: Sequence[Request], *, plain: frozenset[int] = frozenset()
+    signal: str, requests: Sequence[ExportRequest], *, plain: frozenset[int] = frozenset()
 ) -> tuple[list[Row], list[Dead]]:
     """Rows, and what could not become one. In requests with `plain` offsets there are no groups,
     which saves looking for them."""
@@ -92,7 +92,7 @@ def parsed(signal: str, body: bytes, has_groups: bool) -> Any:
     return None if has_groups and has_group(message.DESCRIPTOR, body) else message
 
 
-def place(request: Request, number: int) -> Row:
+def place(request: ExportRequest, number: int) -> Row:
     return {
         "_log_partition": request.partition,
         "_offset": request.offset,
@@ -109,7 +109,7 @@ def finished(row: Row) -> Row:
     return row | {"_value_types": "|".join(parts) if any(parts) else None}
 
 
-Found = tuple[Any, Callable[[Any], bool], Row, Callable[[Any, Request], Row]]
+Found = tuple[Any, Callable[[Any], bool], Row, Callable[[Any, ExportRequest], Row]]
 """A record, whether it can be stored, what is said above it, what it says itself."""
 
 
@@ -184,13 +184,13 @@ def of_scope(message: Any) -> Row:
     }
 
 
-def times(request: Request, event: int, *others: int) -> Row:
+def times(request: ExportRequest, event: int, *others: int) -> Row:
     known = next((time for time in (event, *others) if time), None)
     time = request.ingest_time_ms * 1000 if known is None else known // 1000
     return {"time": time, "time_unix_nano": event}
 
 
-def of_log(record: Any, request: Request) -> Row:
+def of_log(record: Any, request: ExportRequest) -> Row:
     kind = record.body.WhichOneof("value")
     body_type = BODY_TYPES.get(kind, "empty")
     if body_type == "empty":
@@ -216,7 +216,7 @@ def of_log(record: Any, request: Request) -> Row:
     }
 
 
-def of_span(span: Any, request: Request) -> Row:
+def of_span(span: Any, request: ExportRequest) -> Row:
     begin, end = span.start_time_unix_nano, span.end_time_unix_nano
     attributes = map_of(span.attributes)
     found = dict(attributes)
@@ -305,7 +305,7 @@ def of_metric(metric: Any, kind: str) -> Row:
     }
 
 
-def of_point(point: Any, request: Request, *, kind: str) -> Row:
+def of_point(point: Any, request: ExportRequest, *, kind: str) -> Row:
     exemplars = getattr(point, "exemplars", ())
     row = times(request, point.time_unix_nano) | {
         "start_time_unix_nano": point.start_time_unix_nano,

@@ -25,7 +25,7 @@ from frazil.errors import TooLarge
 from frazil.model.arrow.decoder import columns
 from frazil.model.arrow.decoder import requests as requests_module
 from frazil.model.arrow.decoder.decode import decode, decode_numbered
-from frazil.model.arrow.types import Request
+from frazil.model.arrow.types import ExportRequest
 from tests.fuzz import decode as fuzz
 from tests.fuzz.corpus import varint
 from tests.model.arrow.decoder.reference import CLASSES, Row, differences, double_text, reference
@@ -36,7 +36,7 @@ SOURCE = Path(__file__).parents[4] / "src" / "frazil"
 NAN, INFINITY = float("nan"), float("inf")
 
 
-def assert_same(signal: str, requests: list[Request]) -> None:
+def assert_same(signal: str, requests: list[ExportRequest]) -> None:
     """The decoder gives what the reference gives."""
     rows, dead = reference(signal, requests)
     decoded = decode(signal, requests)
@@ -356,7 +356,7 @@ def test_time(event: int, observed: int, time_us: int) -> None:
 def test_an_ingest_time_that_no_clock_shows(ingest_time_ms: int) -> None:
     """It is clamped to what microseconds can say."""
     body = inside(b"", 1, 2, 2)
-    request = Request(partition=0, offset=0, ingest_time_ms=ingest_time_ms, body=body)
+    request = ExportRequest(partition=0, offset=0, ingest_time_ms=ingest_time_ms, body=body)
     (time_us,) = decode("logs", [request]).batch.column("ingest_time").cast(pa.int64()).to_pylist()
     limit = (2**63 - 1) // 1000
     assert time_us == max(-limit, min(limit, ingest_time_ms)) * 1000
@@ -371,7 +371,7 @@ def test_rows_say_where_they_come_from() -> None:
         scope_logs.log_records.add()
     body = request.SerializeToString()
     requests = [
-        Request(partition=partition, offset=offset, ingest_time_ms=0, body=body)
+        ExportRequest(partition=partition, offset=offset, ingest_time_ms=0, body=body)
         for partition, offset in ((0, 5), (1, 2**40))
     ]
     batch = decode("logs", requests).batch

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from frazil.model.arrow.decoder.dispatch import SLOTS
-from frazil.model.arrow.decoder.fields import COUNT, NODES, SPAN_ID, TRACE_ID, Field
+from frazil.model.arrow.decoder.fields import COUNT, NODES, SPAN_ID, TRACE_ID, ProtoField
 from frazil.model.arrow.decoder.walk import COUNTS
 from frazil.model.protobuf.reader import (
     BOOL,
@@ -53,7 +53,7 @@ NOT_READ = {"key_strindex", "entity_refs"}
 """The former means nothing outside profiles; the latter is only checked."""
 
 
-def messages_below(signal: str) -> Iterator[tuple[Descriptor, tuple[Field, ...]]]:
+def messages_below(signal: str) -> Iterator[tuple[Descriptor, tuple[ProtoField, ...]]]:
     """Every message of a request, with what the decoder knows of its fields."""
     root: Any = CLASSES[signal]
     waiting = [(root.DESCRIPTOR, NODES[signal].fields)]
@@ -107,7 +107,7 @@ def test_every_id_time_and_count_has_a_rule(signal: str) -> None:
 def test_places_do_not_overlap(node: str) -> None:
     """No value is written over another one."""
 
-    def inside(fields: tuple[Field, ...]) -> Iterator[Field]:
+    def inside(fields: tuple[ProtoField, ...]) -> Iterator[ProtoField]:
         for field in fields:
             yield field
             yield from inside(field.fields)

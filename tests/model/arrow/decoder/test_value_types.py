@@ -16,7 +16,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from frazil.errors import TooLarge
 from frazil.model.arrow.decoder import columns
-from frazil.model.arrow.decoder.columns import Heap
+from frazil.model.arrow.decoder.columns import Arena
 from frazil.model.arrow.decoder.decode import decode
 from frazil.model.arrow.decoder.values.value_types import Values
 from tests.model.arrow.decoder.reference import CLASSES, reference
@@ -239,7 +239,7 @@ def test_random_requests_have_all_of_this(signal: str) -> None:
 
 def test_words_count_as_what_a_batch_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """No more memory is used for them than is left."""
-    heap = Heap(np.zeros(64, np.int64), 0, 0)
+    heap = Arena(np.zeros(64, np.int64), 0, 0)
     letters = np.frombuffer(b"sis", np.uint8)
     values = Values(np.array([0, 2, 3], np.int32), np.zeros(3, np.int64), letters)
     monkeypatch.setattr(columns, "BATCH_BYTES_MAX", 2 + 6)

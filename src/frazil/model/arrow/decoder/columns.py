@@ -1,7 +1,7 @@
 """Columns of Arrow from the nodes of one level.
 
-A `Level` is what one row each is made of: records, events, or the resources above them. The last
-have `repeats`, how many rows each of them stands for: their columns are made once and repeated.
+A `NodeLevel` holds one node per row: records, events, or the resources above them. Resources have
+`repeats`, the number of rows each stands for: their columns are built once and repeated.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BATCH_BYTES_MAX = 1 << 30
 attributes of its resource; and Arrow's offsets have 32 bits."""
 
 
-class Heap:
+class Arena:
     """What a walk found, and room for the texts that are made of it. For one call."""
 
     def __init__(
@@ -157,11 +157,11 @@ class Keys:
         return nodes
 
 
-class Level:
+class NodeLevel:
     """Nodes of one kind, and how many rows each of them stands for; None for one each."""
 
     def __init__(
-        self, heap: Heap, slots: Mapping[str, int], nodes: Words, repeats: Words | None = None
+        self, heap: Arena, slots: Mapping[str, int], nodes: Words, repeats: Words | None = None
     ) -> None:
         self.heap = heap
         self.slots = slots
@@ -264,16 +264,16 @@ class Level:
         if not all(each.is_plain() for each in values):
             self.types = self.heap.types(len(self.nodes), values)
 
-    def inner(self, place: str, slots: Mapping[str, int]) -> tuple[Offsets, Level]:
+    def inner(self, place: str, slots: Mapping[str, int]) -> tuple[Offsets, NodeLevel]:
         """The messages of lists."""
         offsets, nodes = lay_lists(self.heap.words, self.nodes, self.slots[place])
-        return offsets, Level(self.heap, slots, nodes)
+        return offsets, NodeLevel(self.heap, slots, nodes)
 
     def repeated(self, array: NDArray[Any]) -> NDArray[Any]:
         return array if self.repeats is None else np.repeat(array, self.repeats)
 
 
-def types_column(levels: Sequence[Level]) -> pa.Array:
+def types_column(levels: Sequence[NodeLevel]) -> pa.Array:
     """What the values of each row were, as told by its levels, from the outermost one to that of
     the records; null when there is nothing to tell."""
     shape = len(levels), levels[-1].row_count

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.model.arrow.decoder.arena import UNKNOWN_SERVICE
-from frazil.model.arrow.decoder.columns import Keys, Level
+from frazil.model.arrow.decoder.columns import Keys, NodeLevel
 from frazil.model.arrow.decoder.dispatch import VALUE
 from frazil.model.arrow.decoder.fields import IS_STRING
 from frazil.model.arrow.schemas import PROMOTED_RESOURCE, SERVICE_NAME
@@ -14,7 +14,7 @@ from frazil.model.arrow.schemas import PROMOTED_RESOURCE, SERVICE_NAME
 RESOURCE_KEYS = Keys({"service_name": (SERVICE_NAME,), **PROMOTED_RESOURCE})
 
 
-def resource_columns(resources: Level) -> dict[str, pa.Array]:
+def resource_columns(resources: NodeLevel) -> dict[str, pa.Array]:
     """Column -> array, for what is said once per resource."""
     words = resources.heap.words
     attributes = resources.maps("attributes")
@@ -33,7 +33,7 @@ def resource_columns(resources: Level) -> dict[str, pa.Array]:
     }
 
 
-def scope_columns(scopes: Level) -> dict[str, pa.Array]:
+def scope_columns(scopes: NodeLevel) -> dict[str, pa.Array]:
     """Column -> array, for what is said once per scope."""
     attributes = scopes.maps("attributes")
     scopes.tell_types(attributes)

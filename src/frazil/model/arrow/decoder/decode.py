@@ -29,15 +29,15 @@ import pyarrow as pa
 from frazil.errors import TooLarge
 from frazil.model.arrow.decoder.arena import BAD, METRICS, PARENT, RECORDS, RESOURCES, SCOPES
 from frazil.model.arrow.decoder.arrays import array_of
-from frazil.model.arrow.decoder.columns import Heap, Level, types_column
+from frazil.model.arrow.decoder.columns import Arena, NodeLevel, types_column
 from frazil.model.arrow.decoder.common import resource_columns, scope_columns
 from frazil.model.arrow.decoder.dispatch import SLOTS
 from frazil.model.arrow.decoder.logs import log_columns
 from frazil.model.arrow.decoder.metrics import metric_columns
-from frazil.model.arrow.decoder.requests import Walked, dead_request, walk_requests
+from frazil.model.arrow.decoder.requests import WalkedRequests, dead_request, walk_requests
 from frazil.model.arrow.decoder.spans import span_columns
 from frazil.model.arrow.schemas import INT, LONG, NUMBERED_TABLES, TABLES, TIME
-from frazil.model.arrow.types import Decoded, Request
+from frazil.model.arrow.types import Decoded, ExportRequest
 from frazil.model.protobuf.memory import Words
 from frazil.model.signal import Signal
 
@@ -67,7 +67,7 @@ NS_PER_US = 1000
 MS_MAX = (2**63 - 1) // US_PER_MS
 
 
-def decode(signal: str, requests: Sequence[Request]) -> Decoded:
+def decode(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
     """The rows of requests of one signal: "logs", "traces" or "metrics".
 
     Whatever is in a request, its neighbours live: one that is none, or whose rows are too large,
@@ -77,7 +77,7 @@ def decode(signal: str, requests: Sequence[Request]) -> Decoded:
     return _decode(signal, requests, TABLES, is_numbered=False)
 
 
-def decode_numbered(signal: str, requests: Sequence[Request]) -> Decoded:
+def decode_numbered(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
     """The same rows and dead letters. Of texts that a request says once for many rows there is one,
     and numbers stand for it, as `NUMBERED_TABLES` have them."""
     return _decode(signal, requests, NUMBERED_TABLES, is_numbered=True)
@@ -86,14 +86,14 @@ def decode_numbered(signal: str, requests: Sequence[Request]) -> Decoded:
 def warm() -> None:
     """Compile what is compiled, or load it from disk, so that no request waits for that."""
     for signal, body in WARM_BODIES.items():
-        requests = [Request(partition=0, offset=0, ingest_time_ms=0, body=body)]
+        requests = [ExportRequest(partition=0, offset=0, ingest_time_ms=0, body=body)]
         decode(signal, requests)
         decode_numbered(signal, requests)
 
 
 def _decode(
     signal: str,
-    requests: Sequence[Request],
+    requests: Sequence[ExportRequest],
     schemas: Mapping[str, pa.Schema],
     *,
     is_numbered: bool,
@@ -109,7 +109,7 @@ def _decode(
 
 
 def _rows_of(
-    signal: str, requests: Sequence[Request], schema: pa.Schema, *, is_numbered: bool
+    signal: str, requests: Sequence[ExportRequest], schema: pa.Schema, *, is_numbered: bool
 ) -> Decoded:
     walked = walk_requests(signal, requests)
     records = walked.level(RECORDS)
@@ -123,9 +123,9 @@ def _rows_of(
         dead += walked.dead_records(records[is_bad], numbers[is_bad], rows[is_bad])
         dead.sort(key=lambda numbered: numbered[0])
         records, numbers, rows = records[~is_bad], numbers[~is_bad], rows[~is_bad]
-    heap = Heap(walked.heap, walked.list_max, walked.text_room, is_numbered=is_numbered)
+    heap = Arena(walked.heap, walked.list_max, walked.text_room, is_numbered=is_numbered)
     heap.spend(len(records) * len(schema) * CELL_BYTES)
-    level = Level(heap, RECORD_SLOTS[signal], records)
+    level = NodeLevel(heap, RECORD_SLOTS[signal], records)
     columns = {
         **_place_columns(requests, numbers, rows),
         **_time_columns(level, TIMES[signal], requests, numbers),
@@ -136,7 +136,9 @@ def _rows_of(
     return Decoded(batch=batch, dead=letters, saved_bytes=heap.saved_bytes)
 
 
-def _place_columns(requests: Sequence[Request], numbers: Words, rows: Words) -> dict[str, pa.Array]:
+def _place_columns(
+    requests: Sequence[ExportRequest], numbers: Words, rows: Words
+) -> dict[str, pa.Array]:
     """Where in the log each row comes from."""
     partitions = np.array([request.partition for request in requests], np.int32)
     offsets = np.array([request.offset for request in requests], np.int64)
@@ -148,7 +150,7 @@ def _place_columns(requests: Sequence[Request], numbers: Words, rows: Words) -> 
 
 
 def _time_columns(
-    records: Level, places: tuple[str, ...], requests: Sequence[Request], numbers: Words
+    records: NodeLevel, places: tuple[str, ...], requests: Sequence[ExportRequest], numbers: Words
 ) -> dict[str, pa.Array]:
     """When each record happened, as far as is known."""
     ingested_ms = np.array([request.ingest_time_ms for request in requests], np.int64)
@@ -164,7 +166,9 @@ def _time_columns(
     }
 
 
-def _telemetry_columns(signal: str, walked: Walked, records: Level) -> dict[str, pa.Array]:
+def _telemetry_columns(
+    signal: str, walked: WalkedRequests, records: NodeLevel
+) -> dict[str, pa.Array]:
     """What the records say, and what is said once for many of them."""
     if signal == "metrics":
         metrics = _above(walked, METRICS, SLOTS["metric"], records)
@@ -180,10 +184,12 @@ def _telemetry_columns(signal: str, walked: Walked, records: Level) -> dict[str,
     return {**columns, "_value_types": types_column([resources, scopes, *levels])}
 
 
-def _above(walked: Walked, level: int, slots: Mapping[str, int], below: Level) -> Level:
+def _above(
+    walked: WalkedRequests, level: int, slots: Mapping[str, int], below: NodeLevel
+) -> NodeLevel:
     """The level above another one: those of its nodes that have rows, and how many."""
     nodes = walked.level(level)
     parents = walked.heap[below.nodes + PARENT]
     counts = np.bincount(parents, below.repeats, len(nodes)).astype(np.int64)
     has_rows = counts != 0
-    return Level(below.heap, slots, nodes[has_rows], counts[has_rows])
+    return NodeLevel(below.heap, slots, nodes[has_rows], counts[has_rows])

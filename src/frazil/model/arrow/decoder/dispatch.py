@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frazil.model.arrow.decoder.arena import LEVEL_WORDS, NODE_WORDS_MAX, RULE_BITS, SLOT_BITS
-from frazil.model.arrow.decoder.fields import NODES, Field
+from frazil.model.arrow.decoder.fields import NODES, ProtoField
 from frazil.model.arrow.decoder.walk import (
     COUNTS,
     LEVEL_SHIFT,
@@ -66,7 +66,7 @@ POINTS = ("number_point", "histogram_point", "exponential_point", "summary_point
 """They share their places, so that one question can be asked of rows of all kinds."""
 
 
-def _inside(fields: tuple[Field, ...]) -> Iterator[Field]:
+def _inside(fields: tuple[ProtoField, ...]) -> Iterator[ProtoField]:
     """Fields, and those of flat ones."""
     for field in fields:
         yield field
@@ -108,7 +108,7 @@ word behind its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steering:
+class DispatchTable:
     """What the walk needs to know, and how to speak of what it finds."""
 
     table: Words
@@ -119,9 +119,9 @@ class Steering:
     """What a broken rule is called on the heap -> what it says."""
 
 
-def _steering() -> Steering:
+def _steering() -> DispatchTable:
     """One row that knows no field, then one for each node and for each flat message in it."""
-    rows: dict[tuple[str, tuple[Field, ...]], int] = {}
+    rows: dict[tuple[str, tuple[ProtoField, ...]], int] = {}
     for node, spec in NODES.items():
         for fields in (spec.fields, *(f.fields for f in _inside(spec.fields) if f.kind == FLAT)):
             rows.setdefault((node, fields), len(rows) + 1 << TAG_BITS)
@@ -141,17 +141,17 @@ def _steering() -> Steering:
                 broken = row << SLOT_BITS | slot + field.after
                 reasons[broken] = _reason(NODES[node].message, field)
     roots = {node: rows[node, NODES[node].fields] for node in ("logs", "traces", "metrics")}
-    return Steering(table=table.astype(np.int64), rules=rules, roots=roots, reasons=reasons)
+    return DispatchTable(table=table.astype(np.int64), rules=rules, roots=roots, reasons=reasons)
 
 
-def _reason(message: str, field: Field) -> str:
+def _reason(message: str, field: ProtoField) -> str:
     name = f"{message}.{field.place}.bucket_counts" if field.after else f"{message}.{field.place}"
     if field.rule:
         return f"{name} must be {field.rule} bytes long or empty"
     return f"{name} must not be above 2^63-1"
 
 
-def _rule(slot: int, field: Field) -> int:
+def _rule(slot: int, field: ProtoField) -> int:
     assert field.rule is not None
     return slot | field.rule // 8 << SLOT_BITS
 
@@ -166,7 +166,7 @@ def _unknown_entry(tag: int) -> int:
 
 
 def _entries(
-    node: str, field: Field, rows: dict[tuple[str, tuple[Field, ...]], int]
+    node: str, field: ProtoField, rows: dict[tuple[str, tuple[ProtoField, ...]], int]
 ) -> Iterator[tuple[int, int]]:
     """Wire type and entry, for each wire type that this field may have."""
     if field.number == 0:

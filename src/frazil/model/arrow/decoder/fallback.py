@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from frazil.metrics import Counter
-from frazil.model.arrow.types import DeadLetter, Decoded, Request
+from frazil.model.arrow.types import DeadLetter, Decoded, ExportRequest
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +23,12 @@ STAGE = "decode"
 
 CRASHES = Counter("frazil.decode.failures", "Requests on which the decoder itself failed.")
 
-Decode = Callable[[str, Sequence[Request]], Decoded]
+Decode = Callable[[str, Sequence[ExportRequest]], Decoded]
 """Rows of many requests of one signal: `logs`, `traces` or `metrics`."""
 
 
 def decode_some(
-    decode: Decode, signal: str, requests: Sequence[Request], schema: pa.Schema
+    decode: Decode, signal: str, requests: Sequence[ExportRequest], schema: pa.Schema
 ) -> tuple[Decoded, int]:
     """Rows and dead letters of the first of these requests, and of how many.
 
@@ -48,7 +48,7 @@ def decode_some(
         count //= 2
 
 
-def _crashed(signal: str, request: Request, error: Exception) -> DeadLetter:
+def _crashed(signal: str, request: ExportRequest, error: Exception) -> DeadLetter:
     CRASHES.add(signal=signal)
     logger.error(
         "the decoder failed on a request",
@@ -64,7 +64,7 @@ def _crashed(signal: str, request: Request, error: Exception) -> DeadLetter:
 
 
 def rows_of_dead(
-    topic: str, letters: Sequence[DeadLetter], requests: Sequence[Request], schema: pa.Schema
+    topic: str, letters: Sequence[DeadLetter], requests: Sequence[ExportRequest], schema: pa.Schema
 ) -> pa.RecordBatch:
     """Dead letters as rows. Their time is that of the request, so that a replay repeats it."""
     times = {request.offset: _clamped_us(request.ingest_time_ms) for request in requests}

@@ -41,7 +41,7 @@ SPAN_ID, TRACE_ID = 8, 16
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ProtoField:
     """A field of a message, and where its value goes."""
 
     number: int
@@ -52,7 +52,7 @@ class Field:
     rule: int | None = None
     """COUNT for a time or count that must not be above 2^63-1, else the length of an id."""
     flags: int = 0
-    fields: tuple[Field, ...] = ()
+    fields: tuple[ProtoField, ...] = ()
     """What is inside, when it is FLAT."""
     node: str = ""
     """What each one is, when there can be many."""
@@ -72,132 +72,135 @@ class Node:
     """A message of which there can be many."""
 
     message: str
-    fields: tuple[Field, ...]
+    fields: tuple[ProtoField, ...]
     level: int = NO_LEVEL
 
 
-def _many(number: int, place: str, node: str = "key_value") -> Field:
-    return Field(number, place, NODE, node=node)
+def _many(number: int, place: str, node: str = "key_value") -> ProtoField:
+    return ProtoField(number, place, NODE, node=node)
 
 
-def _value(place: str, flags: int = 0) -> tuple[Field, ...]:
+def _value(place: str, flags: int = 0) -> tuple[ProtoField, ...]:
     """An AnyValue."""
-    array = Field(1, place, NODE, node="element", after=1)
-    kvlist = Field(1, place, NODE, node="member", after=1)
+    array = ProtoField(1, place, NODE, node="element", after=1)
+    kvlist = ProtoField(1, place, NODE, node="member", after=1)
     return (
-        Field(1, place, TEXT, mark=IS_STRING),
-        Field(2, place, BOOL, mark=IS_BOOL, flags=flags),
-        Field(3, place, VARINT, mark=IS_INT, flags=flags),
-        Field(4, place, FIXED64, mark=IS_DOUBLE, flags=flags),
-        Field(5, place, FLAT, mark=IS_ARRAY, flags=flags, fields=(array,)),
-        Field(6, place, FLAT, mark=IS_KVLIST, flags=flags, fields=(kvlist,)),
-        Field(7, place, BYTES, mark=IS_BYTES, flags=flags),
-        Field(8, place, VARINT32, mark=IS_STRINDEX),
+        ProtoField(1, place, TEXT, mark=IS_STRING),
+        ProtoField(2, place, BOOL, mark=IS_BOOL, flags=flags),
+        ProtoField(3, place, VARINT, mark=IS_INT, flags=flags),
+        ProtoField(4, place, FIXED64, mark=IS_DOUBLE, flags=flags),
+        ProtoField(5, place, FLAT, mark=IS_ARRAY, flags=flags, fields=(array,)),
+        ProtoField(6, place, FLAT, mark=IS_KVLIST, flags=flags, fields=(kvlist,)),
+        ProtoField(7, place, BYTES, mark=IS_BYTES, flags=flags),
+        ProtoField(8, place, VARINT32, mark=IS_STRINDEX),
     )
 
 
-def _key_value(flags: int) -> tuple[Field, ...]:
-    return (Field(1, "key", TEXT), Field(2, "", FLAT, fields=_value("value", flags)))
+def _key_value(flags: int) -> tuple[ProtoField, ...]:
+    return (ProtoField(1, "key", TEXT), ProtoField(2, "", FLAT, fields=_value("value", flags)))
 
 
-def _resources(scopes: str) -> tuple[Field, ...]:
+def _resources(scopes: str) -> tuple[ProtoField, ...]:
     """ResourceLogs and its like."""
-    entity = tuple(Field(number, "entity", TEXT) for number in (1, 2, 3, 4))
+    entity = tuple(ProtoField(number, "entity", TEXT) for number in (1, 2, 3, 4))
     resource = (
         _many(1, "attributes"),
-        Field(2, "dropped_attributes_count", VARINT32),
-        Field(3, "", FLAT, fields=entity),
+        ProtoField(2, "dropped_attributes_count", VARINT32),
+        ProtoField(3, "", FLAT, fields=entity),
     )
     return (
-        Field(1, "", FLAT, fields=resource),
+        ProtoField(1, "", FLAT, fields=resource),
         _many(2, "", scopes),
-        Field(3, "schema_url", TEXT),
+        ProtoField(3, "schema_url", TEXT),
     )
 
 
-def _scopes(records: str) -> tuple[Field, ...]:
+def _scopes(records: str) -> tuple[ProtoField, ...]:
     """ScopeLogs and its like."""
     scope = (
-        Field(1, "name", TEXT),
-        Field(2, "version", TEXT),
+        ProtoField(1, "name", TEXT),
+        ProtoField(2, "version", TEXT),
         _many(3, "attributes"),
-        Field(4, "dropped_attributes_count", VARINT32),
+        ProtoField(4, "dropped_attributes_count", VARINT32),
     )
     return (
-        Field(1, "", FLAT, fields=scope),
+        ProtoField(1, "", FLAT, fields=scope),
         _many(2, "", records),
-        Field(3, "schema_url", TEXT),
+        ProtoField(3, "schema_url", TEXT),
     )
 
 
-def _buckets(place: str) -> tuple[Field, ...]:
+def _buckets(place: str) -> tuple[ProtoField, ...]:
     return (
-        Field(1, place, ZIGZAG32, after=1),
-        Field(2, place, ONE_VARINT, after=2, flags=COUNTS),
+        ProtoField(1, place, ZIGZAG32, after=1),
+        ProtoField(2, place, ONE_VARINT, after=2, flags=COUNTS),
     )
 
 
-def _data(number: int, node: str) -> Field:
+def _data(number: int, node: str) -> ProtoField:
     """Gauge and its like, as a choice of a metric."""
     fields = [_many(1, "", node)]
     if number in (SUM, HISTOGRAM, EXPONENTIAL):
-        fields.append(Field(2, "data", VARINT32, after=1))
+        fields.append(ProtoField(2, "data", VARINT32, after=1))
     if number == SUM:
-        fields.append(Field(3, "data", BOOL, after=2))
-    return Field(number, "data", FLAT, mark=number, flags=SWITCH, fields=tuple(fields))
+        fields.append(ProtoField(3, "data", BOOL, after=2))
+    return ProtoField(number, "data", FLAT, mark=number, flags=SWITCH, fields=tuple(fields))
 
 
 LOG_RECORD = (
-    Field(1, "time_unix_nano", FIXED64, rule=COUNT),
-    Field(11, "observed_time_unix_nano", FIXED64, rule=COUNT),
-    Field(2, "severity_number", VARINT32),
-    Field(3, "severity_text", TEXT),
-    Field(5, "has_body", FLAT, mark=1, fields=_value("body", TEXTUAL)),
+    ProtoField(1, "time_unix_nano", FIXED64, rule=COUNT),
+    ProtoField(11, "observed_time_unix_nano", FIXED64, rule=COUNT),
+    ProtoField(2, "severity_number", VARINT32),
+    ProtoField(3, "severity_text", TEXT),
+    ProtoField(5, "has_body", FLAT, mark=1, fields=_value("body", TEXTUAL)),
     _many(6, "attributes"),
-    Field(7, "dropped_attributes_count", VARINT32),
-    Field(8, "flags", FIXED32),
-    Field(9, "trace_id", BYTES, rule=TRACE_ID),
-    Field(10, "span_id", BYTES, rule=SPAN_ID),
-    Field(12, "event_name", TEXT),
+    ProtoField(7, "dropped_attributes_count", VARINT32),
+    ProtoField(8, "flags", FIXED32),
+    ProtoField(9, "trace_id", BYTES, rule=TRACE_ID),
+    ProtoField(10, "span_id", BYTES, rule=SPAN_ID),
+    ProtoField(12, "event_name", TEXT),
 )
 SPAN = (
-    Field(1, "trace_id", BYTES, rule=TRACE_ID),
-    Field(2, "span_id", BYTES, rule=SPAN_ID),
-    Field(3, "trace_state", TEXT),
-    Field(4, "parent_span_id", BYTES, rule=SPAN_ID),
-    Field(16, "flags", FIXED32),
-    Field(5, "name", TEXT),
-    Field(6, "kind", VARINT32),
-    Field(7, "start_time_unix_nano", FIXED64, rule=COUNT),
-    Field(8, "end_time_unix_nano", FIXED64, rule=COUNT),
+    ProtoField(1, "trace_id", BYTES, rule=TRACE_ID),
+    ProtoField(2, "span_id", BYTES, rule=SPAN_ID),
+    ProtoField(3, "trace_state", TEXT),
+    ProtoField(4, "parent_span_id", BYTES, rule=SPAN_ID),
+    ProtoField(16, "flags", FIXED32),
+    ProtoField(5, "name", TEXT),
+    ProtoField(6, "kind", VARINT32),
+    ProtoField(7, "start_time_unix_nano", FIXED64, rule=COUNT),
+    ProtoField(8, "end_time_unix_nano", FIXED64, rule=COUNT),
     _many(9, "attributes"),
-    Field(10, "dropped_attributes_count", VARINT32),
+    ProtoField(10, "dropped_attributes_count", VARINT32),
     _many(11, "events", "event"),
-    Field(12, "dropped_events_count", VARINT32),
+    ProtoField(12, "dropped_events_count", VARINT32),
     _many(13, "links", "link"),
-    Field(14, "dropped_links_count", VARINT32),
-    Field(
-        15, "", FLAT, fields=(Field(2, "status_message", TEXT), Field(3, "status_code", VARINT32))
+    ProtoField(14, "dropped_links_count", VARINT32),
+    ProtoField(
+        15,
+        "",
+        FLAT,
+        fields=(ProtoField(2, "status_message", TEXT), ProtoField(3, "status_code", VARINT32)),
     ),
 )
 EVENT = (
-    Field(1, "time_unix_nano", FIXED64, rule=COUNT),
-    Field(2, "name", TEXT),
+    ProtoField(1, "time_unix_nano", FIXED64, rule=COUNT),
+    ProtoField(2, "name", TEXT),
     _many(3, "attributes"),
-    Field(4, "dropped_attributes_count", VARINT32),
+    ProtoField(4, "dropped_attributes_count", VARINT32),
 )
 LINK = (
-    Field(1, "trace_id", BYTES, rule=TRACE_ID),
-    Field(2, "span_id", BYTES, rule=SPAN_ID),
-    Field(3, "trace_state", TEXT),
+    ProtoField(1, "trace_id", BYTES, rule=TRACE_ID),
+    ProtoField(2, "span_id", BYTES, rule=SPAN_ID),
+    ProtoField(3, "trace_state", TEXT),
     _many(4, "attributes"),
-    Field(5, "dropped_attributes_count", VARINT32),
-    Field(6, "flags", FIXED32),
+    ProtoField(5, "dropped_attributes_count", VARINT32),
+    ProtoField(6, "flags", FIXED32),
 )
 METRIC = (
-    Field(1, "name", TEXT),
-    Field(2, "description", TEXT),
-    Field(3, "unit", TEXT),
+    ProtoField(1, "name", TEXT),
+    ProtoField(2, "description", TEXT),
+    ProtoField(3, "unit", TEXT),
     _data(GAUGE, "number_point"),
     _data(SUM, "number_point"),
     _data(HISTOGRAM, "histogram_point"),
@@ -206,62 +209,62 @@ METRIC = (
     _many(12, "metadata"),
 )
 POINT = (
-    Field(2, "start_time_unix_nano", FIXED64, rule=COUNT),
-    Field(3, "time_unix_nano", FIXED64, rule=COUNT),
+    ProtoField(2, "start_time_unix_nano", FIXED64, rule=COUNT),
+    ProtoField(3, "time_unix_nano", FIXED64, rule=COUNT),
 )
 """What all data points have."""
 NUMBER_POINT = (
     *POINT,
     _many(7, "attributes"),
-    Field(8, "flags", VARINT32),
+    ProtoField(8, "flags", VARINT32),
     _many(5, "exemplars", "exemplar"),
-    Field(4, "value", FIXED64, mark=AS_DOUBLE),
-    Field(6, "value", FIXED64, mark=AS_INT),
+    ProtoField(4, "value", FIXED64, mark=AS_DOUBLE),
+    ProtoField(6, "value", FIXED64, mark=AS_INT),
 )
 HISTOGRAM_POINT = (
     *POINT,
     _many(9, "attributes"),
-    Field(10, "flags", VARINT32),
+    ProtoField(10, "flags", VARINT32),
     _many(8, "exemplars", "exemplar"),
-    Field(4, "count", FIXED64, rule=COUNT),
-    Field(5, "sum", FIXED64, mark=1),
-    Field(11, "min", FIXED64, mark=1),
-    Field(12, "max", FIXED64, mark=1),
-    Field(6, "bucket_counts", ONE_FIXED64, flags=COUNTS),
-    Field(7, "explicit_bounds", ONE_FIXED64),
+    ProtoField(4, "count", FIXED64, rule=COUNT),
+    ProtoField(5, "sum", FIXED64, mark=1),
+    ProtoField(11, "min", FIXED64, mark=1),
+    ProtoField(12, "max", FIXED64, mark=1),
+    ProtoField(6, "bucket_counts", ONE_FIXED64, flags=COUNTS),
+    ProtoField(7, "explicit_bounds", ONE_FIXED64),
 )
 EXPONENTIAL_POINT = (
     *POINT,
     _many(1, "attributes"),
-    Field(10, "flags", VARINT32),
+    ProtoField(10, "flags", VARINT32),
     _many(11, "exemplars", "exemplar"),
-    Field(4, "count", FIXED64, rule=COUNT),
-    Field(5, "sum", FIXED64, mark=1),
-    Field(12, "min", FIXED64, mark=1),
-    Field(13, "max", FIXED64, mark=1),
-    Field(6, "scale", ZIGZAG32),
-    Field(7, "zero_count", FIXED64, rule=COUNT),
-    Field(14, "zero_threshold", FIXED64),
-    Field(8, "positive", FLAT, mark=1, fields=_buckets("positive")),
-    Field(9, "negative", FLAT, mark=1, fields=_buckets("negative")),
+    ProtoField(4, "count", FIXED64, rule=COUNT),
+    ProtoField(5, "sum", FIXED64, mark=1),
+    ProtoField(12, "min", FIXED64, mark=1),
+    ProtoField(13, "max", FIXED64, mark=1),
+    ProtoField(6, "scale", ZIGZAG32),
+    ProtoField(7, "zero_count", FIXED64, rule=COUNT),
+    ProtoField(14, "zero_threshold", FIXED64),
+    ProtoField(8, "positive", FLAT, mark=1, fields=_buckets("positive")),
+    ProtoField(9, "negative", FLAT, mark=1, fields=_buckets("negative")),
 )
 SUMMARY_POINT = (
     *POINT,
     _many(7, "attributes"),
-    Field(8, "flags", VARINT32),
-    Field(4, "count", FIXED64, rule=COUNT),
-    Field(5, "sum", FIXED64, after=1),
+    ProtoField(8, "flags", VARINT32),
+    ProtoField(4, "count", FIXED64, rule=COUNT),
+    ProtoField(5, "sum", FIXED64, after=1),
     _many(6, "quantiles", "quantile"),
 )
 EXEMPLAR = (
     _many(7, "filtered_attributes"),
-    Field(2, "time_unix_nano", FIXED64, rule=COUNT),
-    Field(3, "value", FIXED64, mark=AS_DOUBLE),
-    Field(6, "value", FIXED64, mark=AS_INT),
-    Field(4, "span_id", BYTES, rule=SPAN_ID),
-    Field(5, "trace_id", BYTES, rule=TRACE_ID),
+    ProtoField(2, "time_unix_nano", FIXED64, rule=COUNT),
+    ProtoField(3, "value", FIXED64, mark=AS_DOUBLE),
+    ProtoField(6, "value", FIXED64, mark=AS_INT),
+    ProtoField(4, "span_id", BYTES, rule=SPAN_ID),
+    ProtoField(5, "trace_id", BYTES, rule=TRACE_ID),
 )
-QUANTILE = (Field(1, "quantile", FIXED64), Field(2, "value", FIXED64))
+QUANTILE = (ProtoField(1, "quantile", FIXED64), ProtoField(2, "value", FIXED64))
 
 NODES = {
     "logs": Node("ExportLogsServiceRequest", (_many(1, "", "resource_logs"),)),
@@ -286,7 +289,7 @@ NODES = {
     "quantile": Node("ValueAtQuantile", QUANTILE),
     "key_value": Node("KeyValue", _key_value(TEXTUAL)),
     "member": Node("KeyValue", _key_value(0)),
-    "element": Node("AnyValue", (Field(0, "key", TEXT), *_value("value"))),
+    "element": Node("AnyValue", (ProtoField(0, "key", TEXT), *_value("value"))),
 }
 """An attribute is a `key_value`; below it are only members of kvlists and elements of arrays. They
 have the same slots, an element an empty key."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from frazil.model.arrow.decoder.arrays import array_of, word_array
-from frazil.model.arrow.decoder.columns import Level
+from frazil.model.arrow.decoder.columns import NodeLevel
 from frazil.model.arrow.decoder.fields import EMPTY, IS_STRINDEX
 from frazil.model.arrow.schemas import LONG
 
@@ -13,7 +13,7 @@ BODY_TYPES = ("empty", "string", "bool", "int", "double", "array", "kvlist", "by
 """By what the choice says."""
 
 
-def log_columns(records: Level) -> dict[str, pa.Array]:
+def log_columns(records: NodeLevel) -> dict[str, pa.Array]:
     """Column -> array, for log records."""
     kinds = records.words("body")
     kinds[kinds == IS_STRINDEX] = EMPTY

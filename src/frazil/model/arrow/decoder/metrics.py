@@ -18,7 +18,7 @@ from frazil.model.arrow.decoder.arrays import (
     word_array,
 )
 from frazil.model.arrow.decoder.buffers import lay_lists, lay_numbers
-from frazil.model.arrow.decoder.columns import Level
+from frazil.model.arrow.decoder.columns import NodeLevel
 from frazil.model.arrow.decoder.dispatch import SLOTS
 from frazil.model.arrow.decoder.fields import (
     AS_DOUBLE,
@@ -47,7 +47,7 @@ for _code, _type in enumerate(TYPES):
 TEMPORALITIES = ("UNSPECIFIED", "DELTA", "CUMULATIVE")
 
 
-def metric_columns(points: Level, metrics: Level) -> dict[str, pa.Array]:
+def metric_columns(points: NodeLevel, metrics: NodeLevel) -> dict[str, pa.Array]:
     """Column -> array, for data points."""
     kinds = metrics.words("data")
     is_number = (kinds == GAUGE) | (kinds == SUM)
@@ -75,7 +75,7 @@ def metric_columns(points: Level, metrics: Level) -> dict[str, pa.Array]:
     }
 
 
-def _value_columns(level: Level, rows: Bools) -> dict[str, pa.Array]:
+def _value_columns(level: NodeLevel, rows: Bools) -> dict[str, pa.Array]:
     """The choice between a double and an int."""
     chosen, values = _at(level, "value", rows), _at(level, "value", rows, 1)
     return {
@@ -84,7 +84,7 @@ def _value_columns(level: Level, rows: Bools) -> dict[str, pa.Array]:
     }
 
 
-def _histogram_columns(points: Level, kinds: Words) -> dict[str, pa.Array]:
+def _histogram_columns(points: NodeLevel, kinds: Words) -> dict[str, pa.Array]:
     """What histograms of both sorts have, and what only those with bounds have."""
     is_histogram, is_summary = kinds == HISTOGRAM, kinds == SUMMARY
     is_either = is_histogram | (kinds == EXPONENTIAL)
@@ -101,7 +101,7 @@ def _histogram_columns(points: Level, kinds: Words) -> dict[str, pa.Array]:
     return columns
 
 
-def _exponential_columns(points: Level, rows: Bools) -> dict[str, pa.Array]:
+def _exponential_columns(points: NodeLevel, rows: Bools) -> dict[str, pa.Array]:
     columns = {
         "scale": array_of(INT, int32_of(_at(points, "scale", rows)), rows),
         "zero_count": array_of(LONG, _at(points, "zero_count", rows), rows),
@@ -117,7 +117,7 @@ def _exponential_columns(points: Level, rows: Bools) -> dict[str, pa.Array]:
     return columns
 
 
-def _at(level: Level, place: str, rows: Bools, after: int = 0) -> Words:
+def _at(level: NodeLevel, place: str, rows: Bools, after: int = 0) -> Words:
     """The words at a place, 0 in rows that are not meant."""
     words = np.zeros(len(rows), np.int64)
     words[rows] = level.heap.words[level.nodes[rows] + (level.slots[place] + after)]
@@ -125,7 +125,7 @@ def _at(level: Level, place: str, rows: Bools, after: int = 0) -> Words:
 
 
 def _numbers(
-    points: Level, column: str, kind: pa.DataType, rows: Bools, slot: int, *, is_varint: bool
+    points: NodeLevel, column: str, kind: pa.DataType, rows: Bools, slot: int, *, is_varint: bool
 ) -> pa.Array:
     # Node 0 has nothing, at any slot a node can have.
     nodes = np.where(rows, points.nodes, 0)
@@ -135,10 +135,10 @@ def _numbers(
     return list_array(METRICS.field(column).type, offsets, inner, rows)
 
 
-def _quantiles(points: Level, rows: Bools) -> pa.Array:
+def _quantiles(points: NodeLevel, rows: Bools) -> pa.Array:
     nodes = np.where(rows, points.nodes, 0)
     offsets, inner = lay_lists(points.heap.words, nodes, points.slots["quantiles"])
-    quantiles = Level(points.heap, SLOTS["quantile"], inner)
+    quantiles = NodeLevel(points.heap, SLOTS["quantile"], inner)
     columns = {
         "quantile": array_of(DOUBLE, quantiles.words("quantile")),
         "value": array_of(DOUBLE, quantiles.words("value")),
@@ -146,12 +146,12 @@ def _quantiles(points: Level, rows: Bools) -> pa.Array:
     return struct_list(QUANTILES, offsets, columns, rows)
 
 
-def _temporality(metrics: Level, kinds: Words) -> pa.Array:
+def _temporality(metrics: NodeLevel, kinds: Words) -> pa.Array:
     is_told = (kinds == SUM) | (kinds == HISTOGRAM) | (kinds == EXPONENTIAL)
     return word_array(metrics.words("data", 1), TEMPORALITIES, is_told)
 
 
-def _exemplars(points: Level) -> tuple[pa.Array, Values]:
+def _exemplars(points: NodeLevel) -> tuple[pa.Array, Values]:
     """The column, and the attributes of each point's exemplars."""
     offsets, exemplars = points.inner("exemplars", SLOTS["exemplar"])
     attributes = exemplars.maps("filtered_attributes")

@@ -29,7 +29,7 @@ from frazil.model.arrow.decoder.dispatch import STEERING, VALUE
 from frazil.model.arrow.decoder.fields import IS_STRING
 from frazil.model.arrow.decoder.walk import FRAME_WORDS, walk
 from frazil.model.arrow.schemas import SERVICE_UNKNOWN
-from frazil.model.arrow.types import DeadLetter, Request
+from frazil.model.arrow.types import DeadLetter, ExportRequest
 from frazil.model.protobuf.memory import SLACK_BYTES, Words
 from frazil.model.protobuf.reader import (
     DEPTH_MAX,
@@ -69,10 +69,10 @@ UNKNOWN_NAME = np.frombuffer(SERVICE_UNKNOWN.encode() + bytes(SLACK_BYTES), np.u
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Walked:
+class WalkedRequests:
     """Requests, and the heap that a walk made of them."""
 
-    requests: Sequence[Request]
+    requests: Sequence[ExportRequest]
     bodies: bytes
     """All of them, one after the other. The heap has addresses into this."""
     heap: Words
@@ -127,7 +127,7 @@ class Walked:
             )
 
 
-def dead_request(request: Request, reason: str) -> DeadLetter:
+def dead_request(request: ExportRequest, reason: str) -> DeadLetter:
     return DeadLetter(
         partition=request.partition,
         offset=request.offset,
@@ -137,7 +137,7 @@ def dead_request(request: Request, reason: str) -> DeadLetter:
     )
 
 
-def walk_requests(signal: str, requests: Sequence[Request]) -> Walked:
+def walk_requests(signal: str, requests: Sequence[ExportRequest]) -> WalkedRequests:
     """Walk them all. `TooLarge` when they are too much for one call."""
     lengths = np.array([len(request.body) for request in requests], np.int64)
     ends = np.cumsum(lengths)
@@ -161,7 +161,7 @@ def walk_requests(signal: str, requests: Sequence[Request]) -> Walked:
             address, ends, done, root, STEERING.table, STEERING.rules, heap, state, frames, found
         )
         if done == len(requests):
-            return Walked(requests, bodies, heap, state, found)
+            return WalkedRequests(requests, bodies, heap, state, found)
         heap = _grown(heap, int(state[USED]))
 
 

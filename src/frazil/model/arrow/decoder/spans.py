@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from frazil.model.arrow.decoder.arrays import array_of, struct_list, word_array
 from frazil.model.arrow.decoder.buffers import lay_codes
-from frazil.model.arrow.decoder.columns import Keys, Level
+from frazil.model.arrow.decoder.columns import Keys, NodeLevel
 from frazil.model.arrow.decoder.dispatch import SLOTS
 from frazil.model.arrow.decoder.values.value_types import Values
 from frazil.model.arrow.schemas import EVENTS, INT, LINKS, LONG, PROMOTED_SPAN
@@ -18,7 +18,7 @@ KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 STATUS_CODES = ("UNSET", "OK", "ERROR")
 
 
-def span_columns(spans: Level) -> dict[str, pa.Array]:
+def span_columns(spans: NodeLevel) -> dict[str, pa.Array]:
     """Column -> array, for spans."""
     begin, end = spans.words("start_time_unix_nano"), spans.words("end_time_unix_nano")
     attributes = spans.maps("attributes")
@@ -50,7 +50,7 @@ def span_columns(spans: Level) -> dict[str, pa.Array]:
     }
 
 
-def _events(spans: Level) -> tuple[pa.Array, Values]:
+def _events(spans: NodeLevel) -> tuple[pa.Array, Values]:
     """The column, and the attributes of each span's events."""
     offsets, events = spans.inner("events", SLOTS["event"])
     attributes = events.maps("attributes")
@@ -63,7 +63,7 @@ def _events(spans: Level) -> tuple[pa.Array, Values]:
     return struct_list(EVENTS, offsets, columns), attributes.within(offsets)
 
 
-def _links(spans: Level) -> tuple[pa.Array, Values]:
+def _links(spans: NodeLevel) -> tuple[pa.Array, Values]:
     """The column, and the attributes of each span's links."""
     offsets, links = spans.inner("links", SLOTS["link"])
     attributes = links.maps("attributes")

@@ -40,7 +40,7 @@ DEPTH_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ValueLocation:
     """Where values stand."""
 
     words: list[str]
@@ -51,7 +51,7 @@ class Place:
     """Whether what is no string is JSON, as in bodies. In maps doubles and bytes are not."""
 
 
-def key_values(field: int, maps: Cells, words: Words | None, place: Place) -> Message:
+def key_values(field: int, maps: Cells, words: Words | None, place: ValueLocation) -> Message:
     """Maps as a repeated field of KeyValues."""
     offsets, keys, values = maps.pairs()
     held = inside(2, any_values(values, words, place))
@@ -65,7 +65,7 @@ def map_sizes(maps: Cells) -> Words:
     return offsets[1:] - offsets[:-1]
 
 
-def any_values(values: Cells, words: Words | None, place: Place) -> Message:
+def any_values(values: Cells, words: Words | None, place: ValueLocation) -> Message:
     """What an AnyValue holds, for each text and its word."""
     if words is None or not words.any():
         return inside(1, of_column(values.array))
@@ -88,7 +88,7 @@ def any_values(values: Cells, words: Words | None, place: Place) -> Message:
     return together(varints(1, lengths, is_text, wire_type=LENGTH), held)
 
 
-def _values_of(kind: int, values: Cells, words: Words, place: Place) -> pa.Array:
+def _values_of(kind: int, values: Cells, words: Words, place: ValueLocation) -> pa.Array:
     """All of one kind, as a column of bytes."""
     everywhere = np.ones(len(values), np.bool_)
     if kind == NESTED or (place.is_json and kind in (DOUBLE, BYTES)):

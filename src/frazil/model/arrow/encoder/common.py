@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from frazil.model.arrow.encoder.attributes import Place, key_values, map_sizes
+from frazil.model.arrow.encoder.attributes import ValueLocation, key_values, map_sizes
 from frazil.model.arrow.encoder.fields import dropped, text
-from frazil.model.arrow.encoder.grouping import Level, changes
+from frazil.model.arrow.encoder.grouping import MessageLevel, changes
 from frazil.model.arrow.encoder.protobuf import Bools, Message, inside, joined, together
-from frazil.model.arrow.encoder.rows import Rows
-from frazil.model.arrow.encoder.value_types import Types
+from frazil.model.arrow.encoder.rows import EncoderRows
+from frazil.model.arrow.encoder.value_types import ValueTypes
 
 RESOURCE = ("resource_attributes", "resource_dropped_attributes_count", "resource_schema_url")
 SCOPE = (
@@ -24,7 +24,7 @@ RESOURCE_DEPTH, SCOPE_DEPTH = 4, 5
 """Messages inside each other, from the request to a value of an attribute."""
 
 
-def resource_level(rows: Rows, types: Types) -> Level:
+def resource_level(rows: EncoderRows, types: ValueTypes) -> MessageLevel:
     """Resources, with what stands beside them."""
     part = types.parts[0]
     first = np.zeros(len(part.numbers), np.bool_)
@@ -35,13 +35,13 @@ def resource_level(rows: Rows, types: Types) -> Level:
     attributes = own["resource_attributes"]
     (words,) = part.spread(map_sizes(attributes))
     resource = together(
-        key_values(1, attributes, words, Place(words=types.words, depth=RESOURCE_DEPTH)),
+        key_values(1, attributes, words, ValueLocation(words=types.words, depth=RESOURCE_DEPTH)),
         dropped(2, own["resource_dropped_attributes_count"]),
     )
     return level_of(is_new, 1, _inside(1, resource), text(3, own["resource_schema_url"]))
 
 
-def scope_level(rows: Rows, types: Types, above: Level) -> Level:
+def scope_level(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> MessageLevel:
     """Scopes, with what stands beside them."""
     part = types.parts[1]
     is_new = changes(rows, SCOPE, part, above.is_new)
@@ -52,16 +52,16 @@ def scope_level(rows: Rows, types: Types, above: Level) -> Level:
     scope = together(
         text(1, own["scope_name"]),
         text(2, own["scope_version"]),
-        key_values(3, attributes, words, Place(words=types.words, depth=SCOPE_DEPTH)),
+        key_values(3, attributes, words, ValueLocation(words=types.words, depth=SCOPE_DEPTH)),
         dropped(4, own["scope_dropped_attributes_count"]),
     )
     return level_of(is_new, 2, _inside(1, scope), text(3, own["scope_schema_url"]))
 
 
-def level_of(is_new: Bools, field: int, *heads: Message) -> Level:
+def level_of(is_new: Bools, field: int, *heads: Message) -> MessageLevel:
     """A level whose messages are all the same field."""
     column = joined(together(*heads))
-    return Level(is_new=is_new, heads=column, fields=np.full(len(column), field))
+    return MessageLevel(is_new=is_new, heads=column, fields=np.full(len(column), field))
 
 
 def _inside(field: int, message: Message) -> Message:

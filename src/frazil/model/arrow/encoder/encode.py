@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from frazil.errors import Malformed
 from frazil.model.arrow.encoder.common import RESOURCE, SCOPE, resource_level, scope_level
-from frazil.model.arrow.encoder.grouping import Level, requests
+from frazil.model.arrow.encoder.grouping import MessageLevel, requests
 from frazil.model.arrow.encoder.logs import LOG, log_records
 from frazil.model.arrow.encoder.metrics import METRIC, POINT, metric_levels, points
 from frazil.model.arrow.encoder.protobuf import inside, joined
-from frazil.model.arrow.encoder.rows import Rows, read_columns
+from frazil.model.arrow.encoder.rows import EncoderRows, read_columns
 from frazil.model.arrow.encoder.spans import SPAN, spans
 from frazil.model.arrow.encoder.value_types import PARTS, read_types
 from frazil.model.arrow.schemas import TABLES, VALUE_TYPES
@@ -82,11 +82,11 @@ def _encode(signal: str, table: pa.Table) -> Iterator[bytes]:
 def _requests(signal: str, piece: pa.Table, first_row: int) -> Iterator[bytes]:
     name = Signal(signal).table
     columns = read_columns(piece, TABLES[name], first_row)
-    rows = Rows(columns)
+    rows = EncoderRows(columns)
     types = read_types(columns.get(VALUE_TYPES.name), piece.num_rows, PARTS[name])
     resources = resource_level(rows, types)
     scopes = scope_level(rows, types, resources)
-    levels: list[Level] = [scopes, resources]
+    levels: list[MessageLevel] = [scopes, resources]
     if signal == "metrics":
         levels = metric_levels(rows, types, scopes) + levels
         records = inside(1, points(rows, types))

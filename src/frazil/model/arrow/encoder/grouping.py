@@ -24,8 +24,8 @@ from frazil.model.arrow.encoder.protobuf import (
     of_column,
     together,
 )
-from frazil.model.arrow.encoder.rows import Cells, Rows
-from frazil.model.arrow.encoder.value_types import Part
+from frazil.model.arrow.encoder.rows import Cells, EncoderRows
+from frazil.model.arrow.encoder.value_types import LevelTypes
 from frazil.model.protobuf.memory import Words
 
 WRAP_BYTES_MAX = 1 + 10
@@ -33,7 +33,7 @@ WRAP_BYTES_MAX = 1 + 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Level:
+class MessageLevel:
     """Messages of one level, one for each run."""
 
     is_new: Bools
@@ -44,7 +44,7 @@ class Level:
     """Of each run: which field of the message above it is."""
 
 
-def changes(rows: Rows, names: Sequence[str], part: Part, above: Bools) -> Bools:
+def changes(rows: EncoderRows, names: Sequence[str], part: LevelTypes, above: Bools) -> Bools:
     """Which rows are the first, or differ from the one before them, on this level or above."""
     is_new = above.copy()
     is_new[1:] |= part.numbers[1:] != part.numbers[:-1]
@@ -67,7 +67,7 @@ def _comparable(cells: Cells) -> Iterator[pa.Array]:
         yield gathered(column_of(lengths.view(np.uint8), np.full(len(lengths), 8)), offsets)
 
 
-def requests(records: pa.Array, levels: Sequence[Level], bytes_max: int) -> Iterator[bytes]:
+def requests(records: pa.Array, levels: Sequence[MessageLevel], bytes_max: int) -> Iterator[bytes]:
     """Requests of records, which are fields of the innermost level; it comes first of the levels.
     One has more than this many bytes only when it has a single row."""
     count = len(records)
@@ -85,7 +85,7 @@ def requests(records: pa.Array, levels: Sequence[Level], bytes_max: int) -> Iter
     yield from (request.as_py() for request in whole)
 
 
-def _cut(lengths: Words, levels: Sequence[Level], bytes_max: int) -> Bools:
+def _cut(lengths: Words, levels: Sequence[MessageLevel], bytes_max: int) -> Bools:
     """With which rows a request begins."""
     costs = lengths.copy()
     heads = np.zeros(len(lengths), np.int64)

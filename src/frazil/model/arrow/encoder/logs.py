@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from frazil.model.arrow.encoder.attributes import Place, any_values, key_values, map_sizes
+from frazil.model.arrow.encoder.attributes import ValueLocation, any_values, key_values, map_sizes
 from frazil.model.arrow.encoder.fields import (
     dropped,
     enum,
@@ -23,8 +23,8 @@ from frazil.model.arrow.encoder.protobuf import (
     of_column,
     together,
 )
-from frazil.model.arrow.encoder.rows import Cells, Rows
-from frazil.model.arrow.encoder.value_types import EMPTY, Part, Types
+from frazil.model.arrow.encoder.rows import Cells, EncoderRows
+from frazil.model.arrow.encoder.value_types import EMPTY, LevelTypes, ValueTypes
 from frazil.model.protobuf.memory import Words
 
 LOG = (
@@ -45,14 +45,14 @@ BODY_DEPTH, ATTRIBUTE_DEPTH = 4, 5
 """Messages inside each other, from the request to a value."""
 
 
-def log_records(rows: Rows, types: Types) -> Message:
+def log_records(rows: EncoderRows, types: ValueTypes) -> Message:
     """Log records."""
     part = types.parts[-1]
     attributes, body = rows["attributes"], rows["body"]
     sizes = map_sizes(attributes)
     has_body = _has_body(body, part, sizes)
     words, body_words = part.spread(sizes, has_body.astype(np.int64))
-    place = Place(words=types.words, depth=ATTRIBUTE_DEPTH)
+    place = ValueLocation(words=types.words, depth=ATTRIBUTE_DEPTH)
     return together(
         unsigned(1, rows["time_unix_nano"]),
         enum(2, rows["severity_number"]),
@@ -68,7 +68,7 @@ def log_records(rows: Rows, types: Types) -> Message:
     )
 
 
-def _has_body(body: Cells, part: Part, sizes: Words) -> Bools:
+def _has_body(body: Cells, part: LevelTypes, sizes: Words) -> Bools:
     """Where the words of a record go on behind those of its attributes, there was a body; where
     there are none, if it is not null."""
     is_there = body.present()
@@ -77,12 +77,12 @@ def _has_body(body: Cells, part: Part, sizes: Words) -> Bools:
     return has_body
 
 
-def _bodies(body: Cells, has_body: Bools, words: Words | None, types: Types) -> Message:
+def _bodies(body: Cells, has_body: Bools, words: Words | None, types: ValueTypes) -> Message:
     """Bodies, of those that have one. It may be one without a value."""
     sent = body.take(np.flatnonzero(has_body))
     is_there = sent.present()
     is_empty = np.zeros(len(sent), np.bool_) if words is None else words == EMPTY
     sent.check(is_there != is_empty, "is not what its word says")
-    place = Place(words=types.words, depth=BODY_DEPTH, is_json=True)
+    place = ValueLocation(words=types.words, depth=BODY_DEPTH, is_json=True)
     flat = joined(inside(5, any_values(sent.filled(), words, place)))
     return of_column(gathered(flat, np.append(0, np.cumsum(has_body))))

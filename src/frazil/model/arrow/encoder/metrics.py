@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.model.arrow.encoder.attributes import Place, key_values, map_sizes
+from frazil.model.arrow.encoder.attributes import ValueLocation, key_values, map_sizes
 from frazil.model.arrow.encoder.common import level_of
 from frazil.model.arrow.encoder.fields import (
     choice,
@@ -25,7 +25,7 @@ from frazil.model.arrow.encoder.fields import (
     unsigned,
     word_numbers,
 )
-from frazil.model.arrow.encoder.grouping import Level, changes
+from frazil.model.arrow.encoder.grouping import MessageLevel, changes
 from frazil.model.arrow.encoder.protobuf import (
     Message,
     inside,
@@ -34,9 +34,9 @@ from frazil.model.arrow.encoder.protobuf import (
     together,
     varints,
 )
-from frazil.model.arrow.encoder.rows import Cells, Rows
+from frazil.model.arrow.encoder.rows import Cells, EncoderRows
 from frazil.model.arrow.encoder.spans import repeated, sizes_within
-from frazil.model.arrow.encoder.value_types import Part, Types
+from frazil.model.arrow.encoder.value_types import LevelTypes, ValueTypes
 from frazil.model.protobuf.memory import Words
 
 METRIC = (
@@ -83,7 +83,7 @@ METADATA_DEPTH, ATTRIBUTE_DEPTH, EXEMPLAR_DEPTH = 5, 7, 8
 """Messages inside each other, from the request to a value."""
 
 
-def metric_levels(rows: Rows, types: Types, above: Level) -> list[Level]:
+def metric_levels(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> list[MessageLevel]:
     """Metrics, and inside each the gauge, sum, ... that has its points; the innermost first."""
     part = types.parts[2]
     is_new = changes(rows, METRIC, part, above.is_new)
@@ -104,12 +104,12 @@ def metric_levels(rows: Rows, types: Types, above: Level) -> list[Level]:
         text(1, own["metric_name"]),
         text(2, own["description"]),
         text(3, own["unit"]),
-        key_values(12, metadata, words, Place(words=types.words, depth=METADATA_DEPTH)),
+        key_values(12, metadata, words, ValueLocation(words=types.words, depth=METADATA_DEPTH)),
     )
-    return [Level(is_new=is_new, heads=joined(data), fields=FIELDS[kinds]), metric]
+    return [MessageLevel(is_new=is_new, heads=joined(data), fields=FIELDS[kinds]), metric]
 
 
-def points(rows: Rows, types: Types) -> Message:
+def points(rows: EncoderRows, types: ValueTypes) -> Message:
     """Data points of all types."""
     kinds = _kinds(rows)
     part = types.parts[-1]
@@ -125,7 +125,7 @@ def points(rows: Rows, types: Types) -> Message:
     return of_column(pa.concat_arrays(columns).take(pa.array(order)))
 
 
-def _kinds(rows: Rows) -> Words:
+def _kinds(rows: EncoderRows) -> Words:
     cells = rows["metric_type"]
     is_known = pc.is_in(cells.array, pa.array(TYPES))
     cells.check(np.asarray(is_known), f"is none of {', '.join(TYPES)}")
@@ -136,8 +136,8 @@ def _kinds(rows: Rows) -> Words:
 class _Points:
     """Data points of one type, and what all types have, whatever the number of its field is."""
 
-    rows: Rows
-    part: Part
+    rows: EncoderRows
+    part: LevelTypes
     vocabulary: list[str]
 
     def shared(self, attributes_field: int, flags_field: int, exemplars_field: int) -> Message:
@@ -146,8 +146,8 @@ class _Points:
         offsets, exemplars = self.rows["exemplars"].items()
         sizes = sizes_within(offsets, exemplars.member("filtered_attributes"))
         words, inner_words = self.part.spread(map_sizes(attributes), sizes)
-        place = Place(words=self.vocabulary, depth=ATTRIBUTE_DEPTH)
-        inner = Place(words=self.vocabulary, depth=EXEMPLAR_DEPTH)
+        place = ValueLocation(words=self.vocabulary, depth=ATTRIBUTE_DEPTH)
+        inner = ValueLocation(words=self.vocabulary, depth=EXEMPLAR_DEPTH)
         return together(
             unsigned(2, self.rows["start_time_unix_nano"]),
             unsigned(3, self.rows["time_unix_nano"]),
@@ -225,7 +225,7 @@ def _quantiles(field: int, cells: Cells) -> Message:
     return repeated(field, offsets, content)
 
 
-def _exemplars(exemplars: Cells, words: Words | None, place: Place) -> Message:
+def _exemplars(exemplars: Cells, words: Words | None, place: ValueLocation) -> Message:
     return together(
         unsigned(2, exemplars.member("time_unix_nano")),
         choice(3, exemplars.member("value_double"), 6, exemplars.member("value_int")),

@@ -94,7 +94,7 @@ class Cells:
         return offsets, keys, values
 
 
-class Rows:
+class EncoderRows:
     """Columns of some rows, looked up by name."""
 
     def __init__(self, columns: Mapping[str, Cells], indices: Words | None = None) -> None:
@@ -105,9 +105,11 @@ class Rows:
         cells = self._columns[name]
         return cells if self._indices is None else cells.take(self._indices)
 
-    def take(self, indices: Words) -> Rows:
+    def take(self, indices: Words) -> EncoderRows:
         """Some of the rows."""
-        return Rows(self._columns, indices if self._indices is None else self._indices[indices])
+        return EncoderRows(
+            self._columns, indices if self._indices is None else self._indices[indices]
+        )
 
 
 def read_columns(table: pa.Table, schema: pa.Schema, first_row: int) -> dict[str, Cells]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from frazil.model.arrow.encoder.attributes import Place, key_values, map_sizes
+from frazil.model.arrow.encoder.attributes import ValueLocation, key_values, map_sizes
 from frazil.model.arrow.encoder.fields import (
     dropped,
     flags_fixed,
@@ -22,8 +22,8 @@ from frazil.model.arrow.encoder.protobuf import (
     of_column,
     together,
 )
-from frazil.model.arrow.encoder.rows import Cells, Rows
-from frazil.model.arrow.encoder.value_types import Types
+from frazil.model.arrow.encoder.rows import Cells, EncoderRows
+from frazil.model.arrow.encoder.value_types import ValueTypes
 from frazil.model.protobuf.memory import Words
 
 SPAN = (
@@ -52,7 +52,7 @@ ATTRIBUTE_DEPTH, INNER_DEPTH = 5, 6
 """Messages inside each other, from the request to a value of a span, or of an event or link."""
 
 
-def spans(rows: Rows, types: Types) -> Message:
+def spans(rows: EncoderRows, types: ValueTypes) -> Message:
     """Spans."""
     attributes = rows["attributes"]
     event_offsets, events = rows["events"].items()
@@ -62,7 +62,7 @@ def spans(rows: Rows, types: Types) -> Message:
         sizes_within(event_offsets, events.member("attributes")),
         sizes_within(link_offsets, links.member("attributes")),
     )
-    inner = Place(words=types.words, depth=INNER_DEPTH)
+    inner = ValueLocation(words=types.words, depth=INNER_DEPTH)
     status = together(text(2, rows["status_message"]), word(3, rows["status_code"], STATUS_CODES))
     return together(
         trace_id(1, rows["trace_id"]),
@@ -73,7 +73,7 @@ def spans(rows: Rows, types: Types) -> Message:
         word(6, rows["kind"], KINDS),
         unsigned(7, rows["time_unix_nano"]),
         unsigned(8, rows["end_time_unix_nano"]),
-        key_values(9, attributes, words, Place(words=types.words, depth=ATTRIBUTE_DEPTH)),
+        key_values(9, attributes, words, ValueLocation(words=types.words, depth=ATTRIBUTE_DEPTH)),
         dropped(10, rows["dropped_attributes_count"]),
         repeated(11, event_offsets, _events(events, event_words, inner)),
         dropped(12, rows["dropped_events_count"]),
@@ -95,7 +95,7 @@ def repeated(field: int, offsets: Words, message: Message) -> Message:
     return of_column(gathered(joined(inside(field, message)), offsets))
 
 
-def _events(events: Cells, words: Words | None, place: Place) -> Message:
+def _events(events: Cells, words: Words | None, place: ValueLocation) -> Message:
     return together(
         unsigned(1, events.member("time_unix_nano")),
         text(2, events.member("name").given()),
@@ -104,7 +104,7 @@ def _events(events: Cells, words: Words | None, place: Place) -> Message:
     )
 
 
-def _links(links: Cells, words: Words | None, place: Place) -> Message:
+def _links(links: Cells, words: Words | None, place: ValueLocation) -> Message:
     return together(
         trace_id(1, links.member("trace_id").given()),
         span_id(2, links.member("span_id").given()),

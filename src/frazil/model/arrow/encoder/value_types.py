@@ -26,7 +26,7 @@ OPEN, CLOSE = "[{", "]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Part:
+class LevelTypes:
     """The words of one level, for some rows."""
 
     cells: Cells | None
@@ -40,9 +40,9 @@ class Part:
     words: Words
     """Of all texts. The first is that of a string."""
 
-    def take(self, indices: Words) -> Part:
+    def take(self, indices: Words) -> LevelTypes:
         """Those of some of the rows."""
-        return Part(
+        return LevelTypes(
             cells=None if self.cells is None else self.cells.take(indices),
             numbers=self.numbers[indices],
             begins=self.begins,
@@ -81,23 +81,23 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Types:
+class ValueTypes:
     """What values were, of each level, the outermost first."""
 
     words: list[str]
     """Every word that occurs."""
-    parts: Sequence[Part]
+    parts: Sequence[LevelTypes]
 
 
-def read_types(cells: Cells | None, row_count: int, part_count: int) -> Types:
+def read_types(cells: Cells | None, row_count: int, part_count: int) -> ValueTypes:
     """From the column, or the lack of one."""
     words = list(SCALARS)
     if cells is None:
         nothing = np.zeros(row_count, np.int64)
-        plain = Part(
+        plain = LevelTypes(
             cells=None, numbers=nothing, begins=nothing[:1], counts=nothing[:1], words=nothing[:1]
         )
-        return Types(words=words, parts=[plain] * part_count)
+        return ValueTypes(words=words, parts=[plain] * part_count)
     encoded = cells.array.fill_null("|" * (part_count - 1)).dictionary_encode()
     indices = np.asarray(encoded.indices, np.int64)
     lines = encoded.dictionary.to_pylist()
@@ -113,10 +113,12 @@ def read_types(cells: Cells | None, row_count: int, part_count: int) -> Types:
         _part(cells, indices, [parts[level] for parts in split], places)
         for level in range(part_count)
     ]
-    return Types(words=list(places), parts=found)
+    return ValueTypes(words=list(places), parts=found)
 
 
-def _part(cells: Cells, indices: Words, lines: list[list[str]], places: dict[str, int]) -> Part:
+def _part(
+    cells: Cells, indices: Words, lines: list[list[str]], places: dict[str, int]
+) -> LevelTypes:
     """One level: what the distinct texts say of it."""
     distinct: dict[tuple[str, ...], int] = {}
     numbers = np.array(
@@ -125,7 +127,7 @@ def _part(cells: Cells, indices: Words, lines: list[list[str]], places: dict[str
     counts = np.array([len(line) for line in distinct], np.int64)
     flat = [STRING]
     flat += [places.setdefault(word, len(places)) for line in distinct for word in line]
-    return Part(
+    return LevelTypes(
         cells=cells,
         numbers=numbers[indices],
         begins=np.cumsum(counts) - counts + 1,
