@@ -1,6 +1,6 @@
 /** How other engines read a table, with the settings of this node's catalog. */
 
-import type { CatalogShown } from "../../house/answers";
+import type { CatalogInfo } from "../../house/answers";
 
 export interface Snippet {
   readonly name: string;
@@ -19,7 +19,7 @@ const inSql = (text: string) => `'${text.replaceAll("'", "''")}'`;
 const EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions";
 
 export function snippetsOf(
-  catalog: CatalogShown,
+  catalog: CatalogInfo,
   table: string,
   metadataLocation: string,
 ): Snippet[] {
