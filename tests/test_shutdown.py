@@ -10,11 +10,11 @@ from tests.sim.clock import SimClock
 
 HANGING = """
 import logging, threading
-from frazil import stopping
+from frazil import shutdown
 from frazil.model import SystemClock
 logging.basicConfig()
-stopping.STOP_S = 0.2
-stop = stopping.Stop(SystemClock())
+shutdown.STOP_S = 0.2
+stop = shutdown.Shutdown(SystemClock())
 stop.begin()
 stop.note(requests_cut=1)
 threading.Event().wait()

@@ -42,7 +42,7 @@ VERBS = (
 )
 """In the order of the help; each is a module here."""
 
-MODULES = {"import": "importing"}
+MODULES = {"import": "import_"}
 """Verbs that no module can be called after."""
 
 
@@ -90,7 +90,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--version", action=Version)
     verbs = made.add_subparsers(required=True, metavar="VERB", dest="verb")
     for name in VERBS:
-        module = importlib.import_module(f"frazil.cli.{MODULES.get(name, name)}")
+        module = importlib.import_module(f"frazil.cli.commands.{MODULES.get(name, name)}")
         verb = verbs.add_parser(name, help=module.HELP, description=module.__doc__)
         module.add_arguments(verb)
         verb.set_defaults(run=module.run)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.hot import open_segment
+from frazil.hot.segment import open_segment
 from frazil.hot.segment.column_stats import SERVICES_MAX
 from frazil.hot.segment.open_segment import BATCH_ROWS, OpenSegment, OpenTable
 from tests.hot.build import batch_of, lines, places

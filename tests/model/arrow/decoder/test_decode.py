@@ -639,7 +639,7 @@ assert len(functions) > 10, functions
 print(*(name for name, each in functions.items() if len(each.signatures) != 1))
 from random import Random
 from frazil.model.arrow import decode, decode_numbered
-from tests.model.requests import Writer, numbered
+from tests.model.arrow.requests import Writer, numbered
 for signal in ("logs", "traces", "metrics"):
     writer = Writer(Random(2), wildness=0.5)
     requests = numbered(writer.request(signal) for _ in range(50))
