@@ -16,18 +16,15 @@ from typing import Any
 import pytest
 from numba.core.caching import _CacheLocator
 
-from frazil import query
 from frazil.doctor.checks.python import check_libraries, check_python, judge
 from frazil.doctor.checks.spark import check_jars
 from frazil.doctor.finding import Finding, Fix
-from frazil.ingest.otlp import scan_walk
 from frazil.lake.spark.jars import JARS, default_folder
-from frazil.model.arrow.decoder import walk
 from tests.doctor.patient import Patient, is_well, trouble
 
 ROOT = Path(__file__).parents[3]
 TORN = JARS[1].file_name
-COLD = "decode_types.lay_present-"
+COLD = "value_types.lay_present-"
 """Takes half a second to compile."""
 
 
@@ -162,16 +159,13 @@ def test_jars_in_a_folder_that_was_chosen(tmp_path: Path, content: bytes | None)
     assert is_well(patient.look(check_jars))
 
 
-def warm_cache(folder: Path) -> Path:
-    """A copy of the compiled code, as numba finds it in such a folder; the part of the columns."""
-    name_of: Callable[[str], str] = _CacheLocator.get_suitable_cache_subpath
-    for module in (scan_walk, query, walk):
-        source = Path(str(module.__file__))
-        place = folder / name_of(str(source))
-        place.mkdir()
-        for kept in source.parent.glob("__pycache__/*.nb?"):
-            shutil.copy2(kept, place)
-    return place
+def copy_compiled_code(folder: Path) -> None:
+    """Copy all compiled code to where numba looks for it below such a folder."""
+    subfolder_of: Callable[[str], str] = _CacheLocator.get_suitable_cache_subpath
+    for compiled in (ROOT / "src" / "frazil").rglob("__pycache__/*.nb?"):
+        target = folder / subfolder_of(str(compiled.parents[1] / "module.py"))
+        target.mkdir(exist_ok=True)
+        shutil.copy2(compiled, target)
 
 
 def doctor(patient: Patient) -> tuple[int, dict[str, dict[str, Any]]]:
@@ -195,7 +189,8 @@ def test_set_up_that_was_interrupted(tmp_path: Path) -> None:
     os.truncate(jar, 1000)
     cache = tmp_path / "compiled"
     cache.mkdir()
-    (cold,) = warm_cache(cache).glob(f"{COLD}*.nbi")
+    copy_compiled_code(cache)
+    (cold,) = cache.rglob(f"{COLD}*.nbi")
     cold.unlink()
     patient.environment |= {"HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(cache)}
     code, found = doctor(patient)
