@@ -1,6 +1,6 @@
 """The decoder against the reference: rows and dead letters, bit for bit.
 
-Most requests are written by `tests.model.arrow.requests`, with every field and every kind of value, in
+Most requests are written by `tests.model.arrow.requests`, with every field and kind of value, in
 the shapes that protobuf can read; some of them are then damaged, and some are those of the
 scanner's fuzzer, bent. Many requests are decoded per call, from memory that ends where reading is
 forbidden, with bytes behind them that must not matter.
