@@ -1,7 +1,7 @@
-# Everything a newcomer needs: `make up` and `make test` do all set-up by themselves.
+# `make up` and `make test` do all set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help up ui setup test check bench torture fuzz lock clean
+.PHONY: help up ui setup test check hooks bench torture fuzz lock clean
 
 VENV ?= .venv
 JOBS ?= 2
@@ -13,13 +13,12 @@ RUNLOCK := requirements/run.lock
 STAMP   := $(VENV)/.frazil-setup
 RUN     := $(VENV)/.frazil-run
 SLOW    := tests/live tests/crash tests/torture
-# All tests of a file run in one process: some share a Spark, or a server.
+# All tests of a file run in one process: some share a Spark session or a server.
 SPREAD   = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 TYPED   := src tests ui $(wildcard bench examples)
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 
-# Some machines are told to keep no bytecode: each of the many processes would compile all of ours
-# again, 0.4 s of each start.
+# Without bytecode on disk each of the many processes would compile all of our modules: 0.4 s each.
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE_OURS = @$(PY) -m compileall -q src
 
@@ -30,15 +29,15 @@ help: ## Show this list
 	@echo
 	@echo "  VENV=dir uses another environment than .venv; PYTHON=path names the interpreter."
 
-up: $(RUN) ## Run a node here; ARGS="--http-port 5000" passes flags on to `frazil up`
+up: $(RUN) ## Run a node; ARGS="--http-port 5000" passes flags to `frazil up`
 	$(COMPILE_OURS)
 	@$(PY) ui/build.py --if-possible
 	@exec $(VENV)/bin/frazil up $(ARGS)
 
-ui: $(PY) ## Build the web page, which `make up` does by itself; needs Node.js
+ui: $(PY) ## Build the web page (`make up` does it, too); needs Node.js
 	@$(PY) ui/build.py
 
-setup: $(STAMP) ## Make the environment in .venv from the lock (other targets do this by themselves)
+setup: $(STAMP) ## Set up .venv from the lock (other targets do it, too)
 
 $(PY):
 	@for candidate in $(PYTHONS); do \
@@ -47,14 +46,14 @@ $(PY):
 	        exec "$$candidate" -m venv "$(VENV)"; \
 	    fi; \
 	done; \
-	echo "Frazil needs Python 3.11 or newer, and none of these is one: $(PYTHONS)." \
-	     "Install one, or name it with PYTHON=/path/to/python3." >&2; \
+	echo "Frazil needs Python 3.11 or newer; none found among: $(PYTHONS)." \
+	     "Install one, or set PYTHON=/path/to/python3." >&2; \
 	exit 1
 
-# On a terminal pip shows how far it is; elsewhere it says nothing unless something is wrong.
+# pip shows progress on a terminal and is silent elsewhere.
 PIP = $(PY) -m pip --disable-pip-version-check install $$([ -t 2 ] || echo --quiet)
 
-# What runs a node: a part of what the tests need, in the same versions.
+# What a node needs; the tests need more, in the same versions.
 $(RUN): $(RUNLOCK) pyproject.toml | $(PY)
 	@$(PY) $(AT_LEAST_3_11) || { \
 	    echo "$(VENV) holds a Python older than 3.11: remove that folder and run make again." >&2; \
@@ -71,7 +70,7 @@ $(STAMP): $(LOCK) $(RUN)
 	@$(PY) -m tests.live.rest_jars
 	@touch $@
 
-test: $(STAMP) ## Run every test; ARGS="-k name" passes options on to pytest
+test: $(STAMP) ## Run every test; ARGS="-k name" passes options to pytest
 	$(COMPILE_OURS)
 	@$(PY) ui/build.py --if-possible
 	@$(PY) -m tests.ui.browser
@@ -83,29 +82,32 @@ check: $(STAMP) ## Before every commit: lint, format, types, fast tests
 	$(PY) -m mypy $(TYPED)
 	$(PY) -m pytest $(SPREAD) $(SLOW:%=--ignore=%) $(ARGS)
 
-bench: $(STAMP) ## Run every script in bench/; fails at the end when one missed its bar
+hooks: ## Run `make check` before each commit
+	git config core.hooksPath .githooks
+
+bench: $(STAMP) ## Run every script in bench/; fails if one missed its bar
 	@missed=""; \
 	for script in $(sort $(filter-out bench/__init__.py,$(wildcard bench/*.py))); do \
 	    echo "== $$script"; \
 	    PYTHONPATH=. $(PY) "$$script" || missed="$$missed $$script"; \
 	done; \
-	if [ -n "$$missed" ]; then echo "missed its bar, or failed:$$missed" >&2; exit 1; fi
+	if [ -n "$$missed" ]; then echo "missed a bar or failed:$$missed" >&2; exit 1; fi
 
-torture: $(STAMP) ## Break it on purpose; KIND=sim, CYCLES=n and SEED=n choose what and how long
+torture: $(STAMP) ## Run a torture; KIND=sim, CYCLES=n and SEED=n choose which and how long
 	$(PY) -m tests.torture --kind $(KIND) $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED))
 
-fuzz: $(STAMP) ## Compare mutated requests with protobuf; WHAT=wire|json|decode|encode|all, COUNT=n and SEED=n
+fuzz: $(STAMP) ## Compare with protobuf on mutated requests; WHAT=wire|json|decode|encode|all, COUNT=n, SEED=n
 	$(PY) -m tests.fuzz --kind $(or $(WHAT),all) --count $(or $(COUNT),200000) --jobs $(JOBS) \
 	    $(if $(SEED),--seed $(SEED))
 
 COMPILE = $(PY) -m uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
     --generate-hashes --no-annotate --custom-compile-command "make lock"
 
-lock: | $(PY) ## Remake the lock from pyproject.toml; UPGRADE=1 takes the newest versions
+lock: | $(PY) ## Update the lock from pyproject.toml; UPGRADE=1 takes the newest versions
 	@$(PY) -c 'import uv' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check uv
 	$(COMPILE) --extra dev --output-file $(LOCK) $(if $(UPGRADE),--upgrade)
 	$(COMPILE) --extra lake --extra otel --extra build --constraint $(LOCK) --output-file $(RUNLOCK)
 
-clean: ## Remove caches and build output; the environment stays
+clean: ## Remove caches and build output, but not .venv
 	rm -rf build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests $(wildcard bench) -type d -name __pycache__ -prune -exec rm -rf {} +
