@@ -1,10 +1,10 @@
-"""Questions about an hour of telemetry that lies in Iceberg: 10 million log records and 2 million
-spans, first as the appender has left them, then compacted by Spark.
+"""Queries over an hour of telemetry in Iceberg: 10 million log records and 2 million spans, as the
+appender wrote them and then compacted by Spark.
 
-The rows go the real way: requests in a log, tasks on Spark, commits. The questions are those of
-bench/query.py, asked of hot tier and lake together; nothing is hot here. The peer is DuckDB on the
-very files of the same snapshots, in a process of its own, with as many threads. Both are asked in
-turns, and both answers must be the same. Prints one JSON line last; exits 1 when a bar is missed.
+The rows take the real path: requests in a log, tasks on Spark, commits. The queries are those of
+bench/query.py, over hot tier and lake together; the hot tier is empty here. The peer is DuckDB on
+the files of the same snapshots, in its own process, with as many threads. Both run in turns and
+must return the same rows. Prints one JSON line last; exits 1 when a bar is missed.
 
 As in bench/query.py, the cases "with nothing kept from earlier" have no bar.
 """
@@ -55,7 +55,7 @@ from frazil.query import Engine, QueryConfig
 from frazil.query.plan.session import processors
 
 BAR_AFTER = 2.0
-"""Times what DuckDB takes, once the files are compacted."""
+"""Times DuckDB's time, after compaction."""
 FILES = "files.json"
 COMPACT = (
     "CALL frazil.system.rewrite_data_files(table => 'frazil.frazil.{}', strategy => 'sort', "
@@ -64,7 +64,7 @@ COMPACT = (
 
 
 def fill(log: Log, shop: Shop) -> None:
-    """All requests, durable in the log."""
+    """Append all requests to the log."""
     waiting: deque[Future[Any]] = deque()
     for topic, body in shop.requests():
         record = Record(offset=0, timestamp_ms=time.time_ns() // 1_000_000, key=None, value=body)
@@ -77,7 +77,7 @@ def fill(log: Log, shop: Shop) -> None:
 
 @contextmanager
 def filled(folder: Path, shop: Shop) -> Iterator[Lake]:
-    """A lake that holds all of it, as the appender has written it."""
+    """Fill a lake with all rows by the appender."""
     clock, rand = SystemClock(), SystemRandom()
     config = LogConfig(disk_bytes_max=1 << 40)
     with Log.open(RealDisk(folder), config, clock=clock, rand=rand, holder="the bench") as log:
@@ -136,7 +136,7 @@ def peer_over(view: LakeView, folder: Path) -> Iterator[Peer]:
 
 
 def serve_peer(folder: Path) -> None:
-    """DuckDB: reads a text a line, answers how long it took, and leaves the rows in a file."""
+    """DuckDB process: reads one query per line, prints its time, writes its rows to a file."""
     connection = duckdb.connect(config={"threads": processors()})
     connection.execute("SET TimeZone = 'UTC'")
     files = json.loads((folder / FILES).read_text(encoding="utf-8"))
@@ -155,7 +155,7 @@ def serve_peer(folder: Path) -> None:
 def measure(
     question: Question, engine: Engine, view: LakeView, peer: Peer, when: str, bar: float | None
 ) -> Case:
-    """Both in turns, once for what is not in memory yet, and then some rounds."""
+    """Run both in turns: once to load caches, then measured rounds."""
     chance = Random(question.name)
     forget_peak()
     ours, peers = [], []

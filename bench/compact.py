@@ -1,9 +1,9 @@
-"""Compaction: small sorted files of one day become one, by our tasks on Spark, and beside it in the
-same run by Iceberg's own procedure with its sort. Rows/s, bytes, memory of the tasks.
+"""Compaction: small sorted files of one day become one, by our tasks on Spark and, in the same run,
+by Iceberg's procedure with its sort. Rows/s, bytes, memory of the tasks.
 
     python bench/compact.py --rows 1000000
 
-The bar: our tasks are at least as quick as the procedure.
+The bar: our tasks are at least as fast as the procedure.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import GiB, SystemClock
 
 ROUNDS = 24
-"""Commits, and so files of each table, before they are joined."""
+"""Commits, and so files per table, before compaction."""
 BAR = 1.0
-"""Times as many rows as Iceberg's procedure."""
+"""Rows/s relative to Iceberg's procedure."""
 TABLE = "logs"
 HEAP_BYTES = 3 * GiB
-"""What the procedure needs for its sort. Our tasks are content with the usual."""
+"""Memory the procedure needs for its sort; our tasks use the default."""
 
 
 def fill(log: Log, lake: Lake, shop: Shop) -> None:
-    """Bring the rows into the tables, in many commits."""
+    """Append the rows in many commits."""
     requests = [(topic, body) for topic, body in shop.requests() if topic == "otlp_logs"]
     step = -(-len(requests) // ROUNDS)
     for begin in range(0, len(requests), step):
@@ -48,7 +48,7 @@ def fill(log: Log, lake: Lake, shop: Shop) -> None:
 
 
 def procedure(lake: Lake) -> dict[str, Any]:
-    """Iceberg's own, and then the table as it was before."""
+    """Run Iceberg's procedure, then restore the table."""
 
     def work() -> dict[str, Any]:
         table = lake.catalog.load_table(f"frazil.{TABLE}")
@@ -71,7 +71,7 @@ def procedure(lake: Lake) -> dict[str, Any]:
 
 
 def ours(lake: Lake) -> dict[str, Any]:
-    """What `frazil maintain` does, all of it."""
+    """Run everything `frazil maintain` runs."""
     begin = time.perf_counter()
     done = {each.table: each for each in lake.maintain()}
     took_s = time.perf_counter() - begin

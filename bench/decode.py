@@ -1,10 +1,9 @@
-"""Requests to rows: records a second on one core, beside protobuf's objects walked in Python.
+"""Decoding requests into rows: records per second on one core, beside protobuf objects in Python.
 
-The peer is the reference of the tests: protobuf's own parser, plain Python over its objects, and
-the same columns made by pyarrow. Both decode the same requests in turns; time is that of the
-processor, so that neighbours do not count. Also how long it takes until the first rows are there,
-in a process that has to compile and in one that finds everything on disk. Prints one JSON line
-last; exits 1 when a bar is missed.
+The peer is the tests' reference: protobuf's parser, plain Python over its objects, the same columns
+built by pyarrow. Both decode the same requests in turns; CPU time is measured, so other processes
+do not count. Also the time to the first rows, in a process that must compile and in one that loads
+compiled code from disk. Prints one JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ from tests.model.arrow.decoder.reference import reference
 SPAN_KIND_SERVER = Span.SpanKind.SPAN_KIND_SERVER
 ROUNDS = 7
 SIZES = (1000, 10)
-"""Records of a request."""
+"""Records per request."""
 RECORDS = 10_000
-"""Of one call."""
+"""Records per call."""
 PEER_RECORDS = 1_000
-"""The peer is not faster with more, and takes its time."""
+"""Records per call of the peer, which does not get faster with more."""
 BAR = 6.0
-"""Times as many records as the peer."""
+"""Records/s relative to the peer."""
 COLD_S_MAX = 30.0
 WARM_S_MAX = 3.0
-"""Until the first rows of each signal are there. `frazil warm` compiles when it is installed, so
-nobody waits for the former."""
+"""Seconds until the first rows of each signal. `frazil warm` compiles at installation, so users
+do not wait for the cold case."""
 
 Case = dict[str, object]
 
@@ -70,7 +69,7 @@ RESOURCE = {
 
 
 def span_request_of(records: int) -> bytes:
-    """Spans as a web shop sends them: 8 attributes each, an event in every fourth."""
+    """Spans of a web shop: 8 attributes each, an event in every fourth."""
     chance = random.Random(records)
     request = ExportTraceServiceRequest()
     resource_spans = request.resource_spans.add()
@@ -105,7 +104,7 @@ def span_request_of(records: int) -> bytes:
 
 
 def metric_request_of(records: int) -> bytes:
-    """Data points: half of them sums, a quarter gauges, a quarter histograms with 16 buckets."""
+    """Data points: half sums, a quarter gauges, a quarter histograms with 16 buckets."""
     chance = random.Random(records)
     request: Any = ExportMetricsServiceRequest()
     resource_metrics = request.resource_metrics.add()

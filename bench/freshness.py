@@ -1,9 +1,9 @@
-"""From the answer to a sender until SQL sees its records, while queries run.
+"""Time from acknowledgement to visibility in SQL, while queries run.
 
-A node as `frazil up` runs it, with a thread that asks for what is new, and one that asks what
-dashboards ask, over everything there is. Another process sends at a steady rate and notes when
-each request was answered. A request is visible when a query that found it has given its answer;
-so the wait for the query itself counts. Prints one JSON line last; exits 1 when a bar is missed.
+A node as `frazil up` runs it, with one thread polling for new records and one running dashboard
+queries over everything. Another process sends at a steady rate and notes when each request was
+acknowledged. A request is visible when a query that found it has returned, so query time counts.
+Prints one JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from frazil.model import SystemClock, SystemRand
 from frazil.node import NodeAddresses, run
 
 RATES = {10_000: 100, 100_000: 1_000}
-"""Records a second -> records of a request."""
+"""Records per second -> records per request."""
 WARM_S = 5.0
 RUN_S = 20.0
 SENDERS = 4
 BAR_MS = 250.0
 POLL_S = 0.025
-"""Between two looks for what is new."""
+"""Pause between two polls."""
 DASHBOARD_S = 0.25
-"""Between two queries of the dashboard."""
+"""Pause between two dashboard queries."""
 MARK = "mark"
-"""Event name of the record that names its request."""
+"""Event name of the record that carries its request number."""
 LINGER_S = 2.0
 GRACE_S = 30.0
 
@@ -59,7 +59,7 @@ Case = dict[str, object]
 
 
 class Marked:
-    """Requests whose first record carries their number, and all of which happen now."""
+    """Requests whose first record carries their number, with current timestamps."""
 
     def __init__(self, records: int) -> None:
         request = ExportLogsServiceRequest.FromString(request_of(records))
@@ -81,7 +81,7 @@ class Marked:
 
 
 def load_up(port: int, rate: int, seconds: float) -> None:
-    """Send `rate` records a second; print when each request was answered, by its number."""
+    """Send `rate` records per second; print the acknowledgement time of each request."""
     records = RATES[rate]
     interval = records / rate
     begin = time.monotonic() + 0.5
@@ -110,12 +110,12 @@ def load_up(port: int, rate: int, seconds: float) -> None:
 
 @dataclass(slots=True)
 class Seen:
-    """What the askers have seen, by the number of a request."""
+    """What the pollers have seen, by request number."""
 
     began_ns: dict[int, int]
-    """When the query began that found it first."""
+    """Start of the first query that found it."""
     ended_ns: dict[int, int]
-    """When that query had answered."""
+    """End of that query."""
     poll_ms: list[float]
     dashboard_ms: list[float]
 
@@ -141,7 +141,7 @@ def watch_dashboard(embedded: Embedded, seen: Seen, stop: threading.Event) -> No
 
 
 def serve(folder: str) -> None:
-    """Run a node until it is told to stop; then print what its askers saw."""
+    """Run a node until told to stop; then print what the pollers saw."""
     seen = Seen({}, {}, [], [])
     stop = threading.Event()
     askers: list[threading.Thread] = []

@@ -1,7 +1,7 @@
-"""Does waiting for company before a group is synced pay? Backs docs/decisions/0001.
+"""Does waiting before a group commit pay? Backs docs/decisions/0001.
 
-`ours` syncs what is there; `peer` is the same log, whose writer waits 5 ms first. Prints one JSON
-line last; exits 1 should the wait ever win by more than a tenth.
+`ours` syncs what is queued; `peer` is the same log with a writer that waits 5 ms first. Prints one
+JSON line last; exits 1 if waiting wins by more than a tenth.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from frazil.log.writer import Writer
 WAIT_S = 0.005
 ROUNDS = 3
 COUNTS = {1: 200, 8: 1_000, 64: 4_000}
-"""Writers -> appends in one round."""
+"""Writers -> appends per round."""
 BAR = 0.9
 
 

@@ -1,10 +1,9 @@
-"""OTLP to a durable answer: how fast, beside a bare server that checks nothing.
+"""OTLP to a durable acknowledgement, beside a bare server that checks nothing.
 
-The peer is a raw-bytes gRPC server, on asyncio as it comes, that writes bodies to one file, syncs
-each group once, and answers: no scan, no digest, no checksum, no index. Both get the same load
-from another process on the same machine, in turns. Ours only receives, as the peer does; the last
-case is a node as it comes, which makes rows of everything besides, on the same processors. Prints
-one JSON line last; exits 1 when a bar is missed.
+The peer is a raw-bytes asyncio gRPC server that writes bodies to one file, syncs each group once,
+and answers: no scan, digest, checksum or index. Both get the same load from another process, in
+turns. Ours only receives, like the peer; the last case is a default node, which also makes rows, on
+the same cores. Prints one JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from bench.log import scratch_folder
 METHOD = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 ROUNDS = 3
 ROUNDS_BARRED = 9
-"""The disk of a shared machine is half as fast from one second to the next; where there is a bar,
-the median is one of many."""
+"""Disk speed of a shared machine varies by a factor of two within seconds; cases with a bar take
+the median of many rounds."""
 ROUND_S = 3.0
 SENDERS = 8
 RECORDS = (10, 100, 1000)
 BAR = 0.7
-"""Of the bare server, with requests of 1,000 records: what the promise may cost."""
+"""Relative to the bare server, with requests of 1,000 records: the cost of the promise."""
 HALF = 0.5
 SETTINGS = """
 [log]
@@ -47,7 +46,7 @@ enabled = {has_rows}
 [lake]
 enabled = false
 """
-"""Without Spark, which would start in the middle of it. The peer freezes nothing either."""
+"""Without Spark, which would start during the run; the peer has no lake either."""
 GRACE_S = 10.0
 
 Case = dict[str, object]
@@ -55,7 +54,7 @@ Send = Callable[[bytes], None]
 
 
 def request_of(records: int) -> bytes:
-    """A request of log records as a web shop sends them: 323 bytes and 7 attributes each."""
+    """A request of log records of a web shop: 323 bytes and 7 attributes each."""
     chance = random.Random(records)
     request = ExportLogsServiceRequest()
     resource_logs = request.resource_logs.add()
@@ -89,7 +88,7 @@ def request_of(records: int) -> bytes:
 
 
 class Bodies:
-    """Endlessly many requests that differ in one trace id, so that none is a repetition."""
+    """An endless supply of requests that differ in one trace id, so that none is a duplicate."""
 
     def __init__(self, records: int, sender: int) -> None:
         self._body = bytearray(request_of(records))
@@ -142,7 +141,7 @@ SENDER = {"grpc": grpc_sender, "http": http_sender}
 
 
 def load(transport: str, port: int, records: int, seconds: float, rate: float) -> None:
-    """Send for some seconds, as fast as answers come, or `rate` a second. Prints what it saw."""
+    """Send for some seconds, as fast as acknowledged or `rate` per second. Print the results."""
     latencies: list[float] = []
     begin = time.perf_counter() + 0.3
     interval = SENDERS / rate if rate else 0.0
@@ -174,7 +173,7 @@ def load(transport: str, port: int, records: int, seconds: float, rate: float) -
 
 
 def measure(transport: str, port: int, records: int, rate: float = 0.0) -> dict[str, float]:
-    """One round of load, from a process of its own."""
+    """One round of load from another process."""
     words = ["load", transport, port, records, ROUND_S, rate]
     done = subprocess.run(
         [sys.executable, __file__, *map(str, words)], check=True, capture_output=True, text=True
@@ -226,7 +225,7 @@ async def serve_bare(path: str) -> None:
 
 @contextmanager
 def running(*command: str) -> Iterator[dict[str, int]]:
-    """A server as a process of its own; yields the ports it says it has."""
+    """A server in its own process; yields the ports it prints."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

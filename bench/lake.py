@@ -1,15 +1,13 @@
-"""From the log to Iceberg on Spark: rows and payload a second, beside the usual way and no Spark.
+"""From the log to Iceberg on Spark: rows and bytes per second, beside stock Spark and no Spark.
 
-An hour of a web shop lies in a log. Three ways bring all of it into a new table, in turns, on two
-cores: ours, on `local[2]`; the stock way, in which Spark reads the same requests from Parquet (as
-it would from Kafka), decodes them with the same decoder in `mapInArrow`, and Iceberg's own writer
-for Spark writes the rows; and ours in two plain processes, without Spark. All three tables have the
-same columns, order and properties, and must hold the same rows. Every way has run once before it
-is measured.
+A log holds an hour of a web shop. Three ways load all of it into a new table, in turns, on two
+cores: ours on `local[2]`; stock, where Spark reads the same requests from Parquet (as it would from
+Kafka), decodes them with the same decoder in `mapInArrow`, and Iceberg's Spark writer writes the
+rows; and our tasks in two plain processes. All tables have the same columns, order and properties
+and must hold the same rows. Each way runs once before it is measured.
 
-Also: what a commit takes once the files are there, how large a row is, and how much memory Spark's
-process and its Python processes took at most, beside their limits. Prints one JSON line last; exits
-1 when a bar is missed.
+Also: commit time once the files exist, bytes per row, and peak memory of the Spark process and its
+Python processes beside their limits. Prints one JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -50,13 +48,13 @@ from frazil.model.arrow import TABLES, ExportRequest, decode
 
 ROWS = {"logs": 1_600_000, "spans": 800_000}
 WARM_ROWS = 200_000
-"""Enough for a task on each core."""
+"""One task per core."""
 ROUNDS = 3
 CORES = 2
 BAR_STOCK = 4.5
-"""Times as many rows as the stock way."""
+"""Rows/s relative to stock."""
 BAR_PLAIN = 0.6
-"""Of what two processes do without Spark."""
+"""Rows/s relative to two processes without Spark."""
 STOCK_FILES = 8
 SAMPLE_S = 0.25
 WORKERS = b"-m\0frazil.lake.spark.fork_server"
@@ -68,7 +66,7 @@ Case = dict[str, object]
 
 @dataclass(slots=True)
 class Taken:
-    """What the rounds of one way took, in seconds."""
+    """Seconds per round of one way."""
 
     seconds: list[float] = field(default_factory=list)
     commits: list[float] = field(default_factory=list)
@@ -79,14 +77,14 @@ class Taken:
 
 @dataclass(slots=True)
 class Memory:
-    """The most that Spark's process, and any Python process of it, had in memory."""
+    """Peak memory of the Spark process and of any of its Python processes."""
 
     jvm_bytes: int = 0
     worker_bytes: int = 0
 
 
 def fill(log: Log, topic: str, rows: int) -> int:
-    """Requests of that topic, so many rows. Returns the bytes of their bodies."""
+    """Append requests with this many rows to the topic. Returns the bytes of their bodies."""
     shop = Shop(logs=rows, spans=rows)
     total, last = 0, None
     for name, body in shop.requests():
@@ -103,7 +101,7 @@ def fill(log: Log, topic: str, rows: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A log with one topic, and a catalog beside it."""
+    """A log with one topic, and a catalog."""
 
     folder: Path
     log: Log
@@ -115,7 +113,7 @@ class Place:
         return LakeConfig(namespace=namespace, slice_bytes=32 * MiB)
 
     def append(self, namespace: str, run: Run, taken: Taken) -> int:
-        """All of the log into a new table. Returns its rows."""
+        """Load the whole log into a new table. Returns its row count."""
         config = self.config(namespace)
         catalog = open_catalog(config, self.folder)
         ended: list[float] = []
@@ -143,7 +141,7 @@ class Place:
         return rows
 
     def write_raw(self, folder: Path) -> None:
-        """The requests as rows, as a source of Spark's would have them."""
+        """The requests as Parquet rows, as a Spark source would deliver them."""
         folder.mkdir()
         source = SourcePartition(
             table=self.table, signal=self.signal, topic=self.topic, partition=0
@@ -180,13 +178,13 @@ class Place:
 
 
 def decoder(signal: str, table: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
-    """What the stock way maps requests to rows with."""
+    """The function stock Spark maps requests to rows with."""
 
     def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             offsets, times = batch["offset"].to_pylist(), batch["time_ms"].to_pylist()
             bodies = batch["value"].to_pylist()
-            # As many at a time as our own tasks decode.
+            # The batch size of our own tasks.
             for begin in range(0, len(bodies), 16):
                 requests = [
                     ExportRequest(partition=0, offset=offset, ingest_time_ms=time_ms, body=body)
@@ -203,7 +201,7 @@ def decoder(signal: str, table: str) -> Callable[[Iterable[Any]], Iterable[Any]]
 
 
 def run_in(pool: Pool) -> Run:
-    """Tasks in plain processes."""
+    """Run tasks in plain processes."""
 
     def run(work: Sequence[Work]) -> list[WrittenSlice]:
         return pool.starmap(run_slice, work, chunksize=1)
@@ -213,7 +211,7 @@ def run_in(pool: Pool) -> Run:
 
 @contextmanager
 def watched(session: Session) -> Iterator[Memory]:
-    """Look at the memory of Spark and its children all the time."""
+    """Sample the memory of Spark and its children."""
     memory, stop = Memory(), threading.Event()
 
     def watch() -> None:
@@ -234,7 +232,7 @@ def watched(session: Session) -> Iterator[Memory]:
 
 
 def is_worker(pid: int) -> bool:
-    """Is it one of ours? A process that Java has just forked has Java's memory yet."""
+    """Is it one of ours? A process just forked by Java still shows Java's memory."""
     try:
         return WORKERS in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -291,7 +289,7 @@ def bench(folder: Path, table: str, rows: int, rounds: int) -> Iterator[Case]:
         counts = []
         raw = folder / f"{table}-raw"
         for number in range(rounds):
-            # What others have written is on disk before the next one begins.
+            # Sync what others wrote before the next measurement.
             os.sync()
             counts.append(place.append(f"ours{number}", run_on(session), ours))
             os.sync()

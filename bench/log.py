@@ -1,6 +1,6 @@
 """The log's promised numbers: group-committed appends, recovery, ids.
 
-Appends are measured beside a bare loop of `write` + `fdatasync` over the same bytes, on the same
+Appends are measured beside a bare loop of `write` + `fdatasync` over the same bytes on the same
 disk, in turns. Prints one JSON line last; exits 1 when a bar is missed.
 """
 
@@ -29,26 +29,26 @@ from frazil.model import SystemClock
 TOPIC = "bench"
 ROUNDS = 5
 SIZES = {300_000: 400, 300: 3_000}
-"""Bytes of a record -> how many are appended in one round."""
+"""Bytes per record -> appends per round."""
 WRITERS = (1, 8, 64)
 BAR_LARGE = 0.8
-"""Of the bare loop, for records of 300 KB: what framing, checksums and threads may cost."""
+"""Relative to the bare loop, for records of 300 KB: the cost of framing, checksums and threads."""
 RECOVERY_BYTES = 1 << 30
 RECOVERY_S_MAX = 5 + 1
-"""Serving again after a crash: 5 s and one more for each gigabyte that was never sealed. With
-segments of the default size there is never more than a sixteenth of that per partition."""
+"""Ready again after a crash: 5 s plus 1 s per gigabyte that was never sealed. With default
+segments there is at most a sixteenth of that per partition."""
 ID_NS_MAX = 1_000
 MAINTAIN_S = 0.05
 WARM_UP_BYTES = 200_000_000
-"""Written before measuring: three segments, so that the log has files to write over, as one that
-has been running for minutes has. Its first segments are about a quarter slower."""
+"""Written before measuring: three segments, so that the log reuses files as after minutes of
+running. Its first segments are about a quarter slower."""
 
 Case = dict[str, object]
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """On the disk of this folder, which /tmp may not be."""
+    """A folder on the disk of this repository; /tmp may be another disk."""
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir="."))
     try:
         yield folder
@@ -67,7 +67,7 @@ def open_log(folder: Path, config: LogConfig | None = None) -> Log:
 
 @contextmanager
 def maintained(log: Log) -> Iterator[None]:
-    """Have the log maintained in the background, as a node does."""
+    """Run maintenance in the background, as a node does."""
     stop = threading.Event()
 
     def maintain() -> None:
@@ -84,7 +84,7 @@ def maintained(log: Log) -> Iterator[None]:
 
 
 def append_ours(log: Log, value: bytes, count: int, writers: int) -> tuple[float, list[float]]:
-    """Appends per second, and how long each waited for its acknowledgement."""
+    """Appends per second, and the wait of each for its acknowledgement."""
     waits: list[float] = []
 
     def write() -> None:
@@ -104,7 +104,7 @@ def append_ours(log: Log, value: bytes, count: int, writers: int) -> tuple[float
 
 
 def append_bare(folder: Path, value: bytes, count: int) -> float:
-    """The same bytes, one `write` and one `fdatasync` each, and nothing else."""
+    """The same bytes: one `write` and one `fdatasync` each."""
     path = folder / "bare"
     descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND)
     begin = time.perf_counter()
@@ -148,7 +148,7 @@ def bench_appends() -> Iterator[Case]:
 
 
 def bench_recovery() -> Iterator[Case]:
-    """Opening a gigabyte that was never sealed, beside reading and checksumming the same file."""
+    """Open a gigabyte that was never sealed, beside reading and checksumming the same file."""
     for size in (300_000, 3_000):
         with scratch_folder() as folder:
             config = LogConfig(segment_bytes_max=4 * RECOVERY_BYTES, disk_bytes_max=1 << 40)
@@ -169,7 +169,7 @@ def bench_recovery() -> Iterator[Case]:
 
 
 def fill(folder: Path, config: LogConfig, size: int) -> None:
-    """Leave the log as kill -9 would: no clean close, everything in the open segment."""
+    """Leave the log as kill -9 would: not closed, everything in the open segment."""
     child = os.fork()
     if child == 0:
         log = open_log(folder, config)

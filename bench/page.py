@@ -1,9 +1,8 @@
-"""The web page: how much a browser has to load, and how soon something is seen.
+"""The web page: download size and time to first paint.
 
-All files of the page together, packed as they are sent, and the time to the first paint of each
-screen in Chromium, in a browser that has seen none of them, on a node that has seen the shop. The
-peer is the first paint of an empty page from the same node. Prints one JSON line last; exits 1
-when a bar is missed.
+All files of the page, compressed as sent, and the first paint of each screen in Chromium with an
+empty cache, on a node with demo data. The peer is the first paint of an empty page from the same
+node. Prints one JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def packed_bytes() -> int:
 
 
 def paint_ms(browser: Browser, url: str) -> float:
-    """The first paint of a page in a browser that has nothing of it."""
+    """First paint of a page with an empty cache."""
     times = []
     for _ in range(ROUNDS):
         context = browser.new_context(viewport={"width": 1280, "height": 800})

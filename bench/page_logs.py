@@ -1,9 +1,8 @@
-"""A million log records on the logs screen: is scrolling smooth, and how much is kept?
+"""One million log records on the logs screen: smooth scrolling and memory.
 
-The records go the real way, by OTLP into a node. Chromium then scrolls through the whole list as a
-person does: with the wheel, with the scrollbar to the middle, and by key to the end. A frame is the
-time between two chances to draw; the peer is the same page while nothing is scrolled. Prints one
-JSON line last; exits 1 when a bar is missed.
+The records are sent over OTLP. Chromium then scrolls through the whole list: by wheel, by scrollbar
+to the middle, by key to the end. A frame is the time between two animation frames; the peer is the
+same page at rest. Prints one JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ SEEN = """(list) => {
 
 
 def fill(port: int, url: str) -> None:
-    """A million records, sent as SDKs send them; returns once SQL sees all of them."""
+    """Send a million records as SDKs do; return once SQL sees all of them."""
 
     def send(body: bytes) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -102,14 +101,14 @@ def address(url: str) -> str:
 
 
 def turn(page: Page, turns: int, pixels: int) -> None:
-    """The wheel, a little with every frame."""
+    """Scroll by wheel, a little per frame."""
     for _ in range(turns):
         page.mouse.wheel(0, pixels)
         page.evaluate(NEXT_FRAME)
 
 
 def await_rows(page: Page) -> list[dict[str, Any]]:
-    """Until all rows that are seen have come."""
+    """Wait until all visible rows are loaded."""
     end = time.monotonic() + WAIT_S_MAX
     while True:
         seen: list[dict[str, Any]] = page.evaluate(SEEN, LIST)
@@ -126,7 +125,7 @@ def heap_mb(session: CDPSession) -> float:
 
 
 def scroll(page: Page, session: CDPSession) -> tuple[list[float], float]:
-    """Through all of it. Gives how long frames took, and the most that was kept."""
+    """Scroll through everything. Returns frame times and peak memory."""
     page.locator(LIST).hover()
     heaps = [heap_mb(session)]
     page.evaluate(RECORD)

@@ -1,13 +1,11 @@
-"""A trace of 50,000 spans in a browser: how soon it is seen, and how smoothly it moves.
+"""A trace of 50,000 spans in a browser: time to open and smoothness.
 
-A real node, one trace sent to it, and Chromium in front of it. `open` is from the begin of the
-navigation until the waterfall is drawn, with the page's files already in the cache. Frames are
-told by the browser, from one to the next, while a script scrolls, zooms, moves the window, closes
-and opens all and types a search, as somebody at the keyboard would. `cpu_ms` is what the page's
-own thread worked for a frame on average, which tells it from what else the machine does. The heap
-is that of the page after a collection. The peer is the same in a trace of 50 spans: what the
-machine, the browser and the shell of the page cost. Prints one JSON line last; exits 1 when a bar
-is missed.
+A real node, one trace, Chromium. `open` is from navigation start until the waterfall is drawn, with
+the page's files cached. Frame times come from the browser while a script scrolls, zooms, pans,
+collapses and expands everything, and types a search. `cpu_ms` is the page's main-thread time per
+frame, which excludes other load on the machine. The heap is measured after a collection. The peer
+is the same with 50 spans: the cost of machine, browser and page shell. Prints one JSON line last;
+exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ PEER_SPANS = 50
 MB = 2**20
 OPEN_S_MAX = 3.0
 FRAME_MS_MAX = 33.0
-"""Two frames of a screen with 60 a second."""
+"""Two frames at 60 Hz."""
 HEAP_MB_MAX = 250.0
 ANSWER_S_MAX = 2.0
 ROUNDS = 3
@@ -65,19 +63,19 @@ Work = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """Frames while something moved."""
+    """Frames during an interaction."""
 
     times_ms: list[float]
-    """From one to the next. A machine that is busy otherwise makes them longer."""
+    """Frame times; a busy machine makes them longer."""
     cpu_ms: float
-    """What the page itself worked for each of them, on average, whoever else was busy."""
+    """Main-thread time per frame, on average."""
 
     def quantile(self, share: float) -> float:
         return float(np.quantile(self.times_ms, share))
 
 
 class Traced(Running):
-    """A node with both traces in it."""
+    """A node with both traces."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, "--set", "lake.enabled=false")
@@ -101,7 +99,7 @@ class Traced(Running):
 
 
 def answer_of(url: str) -> tuple[float, int]:
-    """The quickest of some answers, in seconds, and its bytes."""
+    """The fastest of several responses, in seconds, and its size."""
     times = []
     for _ in range(ROUNDS):
         begin = time.perf_counter()
@@ -112,7 +110,7 @@ def answer_of(url: str) -> tuple[float, int]:
 
 
 def open_s(page: Page, url: str) -> float:
-    """Until something is drawn; the median of some, after one that fills the cache."""
+    """Time until the first drawing; median, after one run that fills the cache."""
     times = []
     for _ in range(ROUNDS + 1):
         page.goto("about:blank")
@@ -122,7 +120,7 @@ def open_s(page: Page, url: str) -> float:
 
 
 def moved(page: Page, work: Work) -> Frames:
-    """What it took while that went on."""
+    """Cost of one interaction."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 

@@ -1,14 +1,13 @@
-"""Questions about an hour of telemetry: 10 million log records and 2 million spans, all sealed.
+"""Queries over an hour of telemetry: 10 million log records and 2 million spans, all sealed.
 
-The rows go the real way: requests appended to a log, decoded by the hot tier, sealed into files,
-asked for by SQL. The peer is DuckDB over the same rows as Parquet, in a process of its own, with
-as many threads; both are asked in turns, and both answers must be the same. Memory is that of our
-process: all of it at its peak, and what is not mapped files. Prints one JSON line last; exits 1
-when a bar is missed.
+The rows take the real path: appended to a log, decoded by the hot tier, sealed, queried by SQL. The
+peer is DuckDB over the same rows as Parquet, in its own process, with as many threads; both run in
+turns and must return the same rows. Memory is that of our process: peak, and without mapped files.
+Prints one JSON line last; exits 1 when a bar is missed.
 
-An engine keeps what it found out about sealed rows when it counted them, so in all rounds but the
-first a count by one column reads little. The cases "with nothing kept from earlier" show what it
-takes without that, by an engine that has answered nothing yet; they have no bar.
+The engine caches counts of sealed rows, so after the first round a count by one column reads
+little. The cases "with nothing kept from earlier" use an engine with an empty cache; they have no
+bar.
 """
 
 from __future__ import annotations
@@ -48,19 +47,19 @@ ROWS = 10_000_000
 LOGS_PER_SPAN = 5
 ROUNDS = 3
 ROUNDS_BARRED = 9
-"""Where there is a bar. The peer is asked as often only where the bar is a ratio: it takes seconds
-for what has to be found within milliseconds."""
+"""Rounds where there is a bar. The peer runs as often only if the bar is a ratio: it takes seconds
+for what must be found within milliseconds."""
 IN_FLIGHT = 32
-"""Requests that wait for the log at a time."""
+"""Requests in flight."""
 FILE_ROWS = 1_000_000
-"""Of one Parquet file."""
+"""Rows per Parquet file."""
 GROUP_ROWS = 122_880
-"""Of one row group: what DuckDB itself writes."""
+"""Rows per row group: DuckDB's default."""
 PEER_TABLES = ("logs", "spans")
 ANSWER = "answer.arrow"
 
 BAR_GROUPS = 1.2
-"""Times what DuckDB takes."""
+"""Times DuckDB's time."""
 BAR_TRACE_MS = 25.0
 BAR_LAST_MS = 50.0
 
@@ -69,15 +68,15 @@ Case = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What both are asked; `{}` stands for something else in every round."""
+    """The query; `{}` is replaced by another value in every round."""
 
     name: str
     ours: str
     peer: str | None = None
-    """In DuckDB's words, where these are others."""
+    """DuckDB's dialect, if different."""
     values: Callable[[Random], str] = lambda _: ""
     is_fresh: bool = False
-    """Asked of an engine that has answered nothing yet, in every round."""
+    """Run by an engine with an empty cache in every round."""
     bar_ratio: float | None = None
     bar_ms: float | None = None
 
@@ -182,7 +181,7 @@ def questions(shop: Shop) -> list[Question]:
 
 
 def _moment(after_ns: int) -> str:
-    """A time of the hour, as SQL writes it."""
+    """A time within the hour, as SQL writes it."""
     seconds = (BEGIN_NS + after_ns) // 1_000_000_000
     return time.strftime("%Y-%m-%d %H:%M:%S+00:00", time.gmtime(seconds))
 
@@ -192,7 +191,7 @@ def _moment(after_ns: int) -> str:
 
 @contextmanager
 def filled(folder: Path, shop: Shop) -> Iterator[HotTier]:
-    """A hot tier that has taken all of it from a log, and has sealed it."""
+    """A hot tier that has read everything from a log and sealed it."""
     clock = SystemClock()
     config = LogConfig(disk_bytes_max=1 << 40)
     log = Log.open(RealDisk(folder), config, clock=clock, rand=SystemRandom(), holder="the bench")
@@ -270,7 +269,7 @@ def _by_file(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
 
 
 def serve_peer(folder: Path) -> None:
-    """DuckDB: reads a text a line, answers how long it took, and leaves the rows in a file."""
+    """DuckDB process: reads one query per line, prints its time, writes its rows to a file."""
     connection = duckdb.connect(config={"threads": processors()})
     connection.execute("SET TimeZone = 'UTC'")
     for table in PEER_TABLES:
@@ -286,7 +285,7 @@ def serve_peer(folder: Path) -> None:
 
 
 class Peer:
-    """The peer, as seen from here."""
+    """Handle of the DuckDB process."""
 
     def __init__(self, folder: Path, process: subprocess.Popen[str]) -> None:
         self._folder = folder
@@ -339,7 +338,7 @@ def ask_fresh(tier: HotTier, text: str) -> tuple[Took, pa.Table]:
 
 
 def measure(question: Question, engine: Engine, tier: HotTier, peer: Peer) -> Case:
-    """Both in turns, once for what is not in memory yet, and then some rounds."""
+    """Run both in turns: once to load caches, then measured rounds."""
     chance = Random(question.name)
     tier.relax()
     forget_peak()
@@ -385,7 +384,7 @@ def _median_ms(took: list[Took]) -> float:
 
 
 def check_same(question: Question, ours: pa.Table, peers: pa.Table) -> None:
-    """Value for value; names and kinds of columns may be spelled differently."""
+    """Compare value by value; names and types of columns may differ."""
     mine, theirs = ([list(row.values()) for row in rows.to_pylist()] for rows in (ours, peers))
     assert len(mine) == len(theirs), f"{question.name}: {len(mine)} rows, {len(theirs)} of DuckDB"
     for one, other in zip(mine, theirs, strict=True):
@@ -394,19 +393,19 @@ def check_same(question: Question, ours: pa.Table, peers: pa.Table) -> None:
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Percentiles between two values are worked out to a millionth of their distance."""
+    """Percentiles may differ by a millionth."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-6)
     return one == other
 
 
 def forget_peak() -> None:
-    """Let the kernel note the peak of our memory anew."""
+    """Reset the peak memory of our process."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def memory() -> dict[str, int]:
-    """Our process now: the peak since it was forgotten, and what is there, in megabytes."""
+    """Memory of our process: peak since the reset, and current, in megabytes."""
     text = Path("/proc/self/status").read_text(encoding="ascii")
     found = {name: int(size) // 1024 for name, size in re.findall(r"(\w+):\s+(\d+) kB", text)}
     return {"rss_peak_mb": found["VmHWM"], "rss_mb": found["VmRSS"], "own_mb": found["RssAnon"]}

@@ -1,9 +1,9 @@
-"""Starting again with 5 million rows: how long until all of them are visible, each once.
+"""Restart with 5 million rows: time until all of them are visible, each once.
 
-A process with a log and a hot tier is killed with -9 when 5 million rows are acknowledged: most of
-them sealed, some only in memory, one file half written. Then the folder is opened three times: as
-it was left, after a clean close, and with every sealed file gone, so that all rows come from the
-log. SQL counts them each time. Prints one JSON line last; exits 1 when a bar is missed, or a row.
+A process with a log and a hot tier is killed with -9 when 5 million rows are acknowledged: most
+sealed, some only in memory, one file half written. The folder is then opened three times: as left,
+after a clean close, and with every sealed file deleted, so that all rows come from the log. SQL
+counts them each time. Prints one JSON line last; exits 1 when a bar, or a row, is missed.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ REQUESTS = 5_000
 RECORDS = 1_000
 ROWS = REQUESTS * RECORDS
 AHEAD = 64
-"""Requests that wait for their answers at the same time."""
+"""Requests in flight."""
 LAG_MAX = 400
-"""Requests that the hot tier may be behind while rows are made, so that most are sealed."""
+"""Requests the hot tier may lag behind, so that most rows get sealed."""
 START_S_MAX = 10.0
-"""As it was left: what was sealed is mapped, only the rest is decoded again."""
+"""As left: sealed rows are mapped, only the rest is decoded again."""
 REBUILD_S_MAX = 60.0
 
 Case = dict[str, object]
 
 
 def fill(folder: str) -> None:
-    """Acknowledge all rows, say so, and go on sealing until the end comes."""
+    """Append all rows, report it, and keep sealing until killed."""
     clock = SystemClock()
     config = load(None, {"data": folder, "log": {"disk_bytes_max": 1 << 36}})
     disk = RealDisk(folder)
@@ -63,7 +63,7 @@ def fill(folder: str) -> None:
 
 
 def open_and_count(folder: str) -> None:
-    """Open a folder; print how long it took, and whether every row is there once."""
+    """Open a folder; print how long it took and whether every row is there once."""
     begin = time.perf_counter()
     with frazil.open(folder) as opened:
         took = time.perf_counter() - begin

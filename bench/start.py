@@ -1,10 +1,10 @@
-"""The first minute: how long a node takes to accept, and a record to be seen by `frazil sql`.
+"""The first minute: time until a node accepts requests, and until `frazil sql` sees a record.
 
-A node on an empty folder, with everything compiled, is started and stopped again; then the
-OpenTelemetry SDK sends records one by one, and after each acknowledgement SQL over HTTP is asked
-until the record is there, and once by the command as a human would. Spark is not up meanwhile. The
-peers are a bare interpreter, and one that imports the libraries a node is made of: what no start
-can be quicker than. Prints one JSON line last; exits 1 when a bar is missed.
+A node on an empty folder, with compiled code on disk, is started and stopped; then the
+OpenTelemetry SDK sends records one by one, and after each acknowledgement SQL over HTTP is polled
+until the record is visible, and once by the command. Spark is not started. The peers are a bare
+interpreter, and one that imports the libraries of a node: lower bounds of any start. Prints one
+JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Case = dict[str, object]
 
 
 class Running:
-    """A node as a process. `took` is how long it was until it accepted."""
+    """A node process. `took` is the time until it accepted requests."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0")
@@ -63,7 +63,7 @@ def took(work: Callable[[], object]) -> float:
 
 
 def runs(*arguments: str) -> float:
-    """Seconds that a program takes, the median of some."""
+    """Seconds a program takes; median."""
     return statistics.median(
         took(lambda: subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL))
         for _ in range(ROUNDS)
@@ -73,7 +73,7 @@ def runs(*arguments: str) -> float:
 def case_of(
     name: str, ours: float, peer: float | None, bar: float, unit: str = "s", **more: object
 ) -> Case:
-    """One line of a result; `ours` is well when it is at most `bar`."""
+    """One case of the result; `ours` is ok if at most `bar`."""
     case: Case = {
         "case": name,
         "ours": round(ours, 3),
@@ -89,7 +89,7 @@ def case_of(
 
 
 def start(scratch: Path) -> Case:
-    Running(scratch / "first").stop()  # whatever is compiled at the first start of all
+    Running(scratch / "first").stop()  # compiles on the very first start
     starts, stops = [], []
     for number in range(ROUNDS):
         node = Running(scratch / f"data{number}")
@@ -111,7 +111,7 @@ def visible(scratch: Path) -> list[Case]:
     tracer, remote = provider.get_tracer("bench"), frazil.connect(url)
     waits = []
     for number in range(RECORDS):
-        tracer.start_span(f"record {number}").end()  # returns when it is acknowledged
+        tracer.start_span(f"record {number}").end()  # returns once acknowledged
         begin = time.perf_counter()
         question = f"SELECT count(*) FROM spans WHERE name = 'record {number}'"
         while remote.sql(question).fetchall() != [(1,)]:
