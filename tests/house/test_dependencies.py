@@ -1,4 +1,4 @@
-"""A dependency has an owner: the rooms that know it, and nobody else."""
+"""Each third-party library is imported only by the rooms that own it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_every_dependency_stays_with_its_owner() -> None:
 
 
 def test_every_declared_dependency_has_an_owner() -> None:
-    """Nothing is installed for everybody that no room asked for."""
+    """Every declared dependency is used by a room."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in project["dependencies"]]
     modules = [name.replace("-", "_") for name in names]

@@ -1,4 +1,4 @@
-"""A room's `__init__.py` is its door: it says what is behind it and exports what others may use."""
+"""A room's `__init__` is its door: it lists the room's files and exports what others may use."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def door_findings(source: Source, tenants: list[str]) -> list[str]:
         return findings
     if exported is None:
         return [*findings, f"{source.module}: the door has no __all__ written as a list of names"]
-    if exported != sorted(set(exported), key=shelf):
-        order = sorted(set(exported), key=shelf)
+    if exported != sorted(set(exported), key=export_order):
+        order = sorted(set(exported), key=export_order)
         findings.append(f"{source.module}: __all__ is not sorted, or repeats a name; want {order}")
     findings += [
         f"{source.module}: __all__ names {name}, which the door does not have"
@@ -76,7 +76,7 @@ def bound_names(tree: ast.Module) -> set[str]:
     return names
 
 
-def shelf(name: str) -> tuple[int, list[tuple[int, str]]]:
+def export_order(name: str) -> tuple[int, list[tuple[int, str]]]:
     """The linter's order: constants, then classes, then the rest; numbers count as numbers."""
     kind = 0 if len(name) > 1 and name.isupper() else 1 if name[0].isupper() else 2
     parts = re.split(r"(\d+)", name)
@@ -109,7 +109,7 @@ __all__ = ["LIMIT", "Thing", "make"]
     ],
 )
 def test_the_rule_sees(text: str, wanted: list[str]) -> None:
-    """A door that says too little, or promises what is not there, is found."""
+    """A door that leaves out a file, or exports a missing name, is found."""
     findings = door_findings(Source(module="frazil.room", text=text), ["one.py", "two/"])
     assert len(findings) == len(wanted)
     assert all(want in finding for want, finding in zip(wanted, findings, strict=True))
@@ -122,8 +122,8 @@ def rooms() -> list[str]:
 
 
 @pytest.mark.parametrize("room", rooms())
-def test_the_door_says_what_is_behind_it(room: str) -> None:
-    """A stranger finds every file of a room in the docstring of its door."""
+def test_the_door_lists_the_files(room: str) -> None:
+    """Every file of a room is in the docstring of its door."""
     folder = PACKAGE.joinpath(*room.split("."))
     tenants = sorted(path.name for path in folder.glob("*.py") if path.name != "__init__.py")
     tenants += sorted(f"{path.parent.name}/" for path in folder.glob("*/__init__.py"))
@@ -140,7 +140,7 @@ def test_the_door_says_what_is_behind_it(room: str) -> None:
         ('"""one.py two/"""\nfrom frazil.room.one import Thing', 1),
     ],
 )
-def test_the_rule_sees_code_in_a_folder_that_is_no_door(text: str, count: int) -> None:
+def test_the_rule_sees_code_in_a_folder_without_a_door(text: str, count: int) -> None:
     """A folder inside a room has a docstring that names its files, and nothing else."""
     source = Source(module="frazil.room.folder", text=text)
     assert len(door_findings(source, ["one.py", "two/"])) == count

@@ -73,7 +73,7 @@ def direction_findings(source: Source, modules: frozenset[str]) -> list[str]:
 
 
 def entrance_findings(source: Source, modules: frozenset[str]) -> list[str]:
-    """Imports that climb in through a window instead of using the door of the room."""
+    """Imports from inside another room instead of from its door."""
     findings = []
     for found in imports_of(source):
         target = target_of(found, modules)
