@@ -1,4 +1,4 @@
-"""The architecture as tests. Each rule is a function from source text to findings, and is tried on a
+"""The architecture as tests. Each rule is a function from source text to findings, tried first on a
 snippet that breaks it before it judges the package.
 
     sources.py             what a rule reads: modules, rooms, imports, dotted references
