@@ -9,11 +9,11 @@ import msgspec
 
 from frazil.disk import read_checkpoint
 from frazil.lake.read.reader_progress import ReaderProgress
+from frazil.log.checkpoint import STATE
 from frazil.log.dedup.digests import decode_digests
 from frazil.log.dedup.producers import PastBatch, Producers
 from frazil.log.index import NO_TIME, SegmentInfo, decode_index
 from frazil.log.progress import OffsetRange, Progress
-from frazil.log.recovery import STATE
 from frazil.log.segment import (
     HEADER_BYTES,
     SegmentHeader,

@@ -59,7 +59,7 @@ def store(log: Log, *pairs: tuple[bytes, bytes | None], timestamp_ms: int = 1) -
 def seal(log: Log) -> None:
     """Begin a new segment, if there is anything in the open one."""
     partition = log.partition(TOPIC, 0)
-    if partition.view.segments[-1].facts.base_offset < partition.durable_watermark:
+    if partition.view.segments[-1].info.base_offset < partition.durable_watermark:
         log._on_writer(partition.roll)
 
 
@@ -433,7 +433,7 @@ def test_a_segment_that_is_dropped_meanwhile_is_left_out(when: str) -> None:
     log = open_log(disk, SMALL, clock=clock, topic=KEYED, fatal=fatal)
     expected = many_versions(log)
     partition = log.partition(TOPIC, 0)
-    first_end = partition.view.segments[0].facts.end_offset
+    first_end = partition.view.segments[0].info.end_offset
     errands = itertools.count()
 
     def drop_then(work: Callable[[], T]) -> T:

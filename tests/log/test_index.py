@@ -29,7 +29,7 @@ def index_of(
     index = SparseIndex(interval_bytes)
     offset, position, latest, offered = 0, 64, NO_TIME, []
     for count, size, timestamp_ms in batches:
-        index.note(offset, position, latest)
+        index.add(offset, position, latest)
         offered.append((offset, position, timestamp_ms))
         latest = max(latest, timestamp_ms)
         offset, position = offset + count, position + size
@@ -101,7 +101,7 @@ def test_round_trip(
 ) -> None:
     """The file says what the index in memory said."""
     index, _ = index_of(batches, 100)
-    facts = SegmentInfo(
+    info = SegmentInfo(
         base_offset=offset,
         end_offset=offset + 1,
         size_bytes=offset,
@@ -109,8 +109,8 @@ def test_round_trip(
         sealed_ms=time_ms,
         digest_count=count,
     )
-    found_salt, found_facts, found = decode_index(encode_index(salt, facts, index), 100)
-    assert (found_salt, found_facts) == (salt, facts)
+    found_salt, found_info, found = decode_index(encode_index(salt, info, index), 100)
+    assert (found_salt, found_info) == (salt, info)
     assert found.offsets == index.offsets
     assert found.positions == index.positions
     assert found.times_before == index.times_before

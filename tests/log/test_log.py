@@ -446,7 +446,7 @@ def test_a_full_disk_drops_no_more_than_the_oldest() -> None:
     log = open_log(disk, replaced(SMALL, when_full="drop_oldest"))
     log.subscribe("slow", TOPIC, "earliest")
     add_each(log, *numbers(0, 60))
-    second = log.partition(TOPIC, 0).view.segments[1].facts.base_offset
+    second = log.partition(TOPIC, 0).view.segments[1].info.base_offset
     disk.faults = Faults(capacity_bytes=sum(len(disk.data(path)) for path in disk.files()))
     (answer,) = submit(log, batch(b"no room"))
     log.writer.step()

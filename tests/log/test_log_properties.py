@@ -226,8 +226,8 @@ class LogMachine(RuleBasedStateMachine):
         """Remove sealed segments from the front."""
         segments = self.partition.view.segments
         at = data.draw(st.integers(1, len(segments) - 1))
-        self.partition.trim(segments[at].facts.base_offset)
-        self.start = segments[at].facts.base_offset
+        self.partition.trim(segments[at].info.base_offset)
+        self.start = segments[at].info.base_offset
         if self.tail.offset < self.start:
             self.tail, self.tail_seen = self.log.reader(TOPIC, self.start), self.start
 

@@ -198,7 +198,7 @@ def test_the_budget_gets_trimmed_bytes_back() -> None:
         bench.add(*numbers(number, number + 5))
         bench.roll()
     before = bench.budget.used_bytes
-    gone_bytes = sum(segment.facts.size_bytes for segment in bench.partition.view.segments[:2])
+    gone_bytes = sum(segment.info.size_bytes for segment in bench.partition.view.segments[:2])
     assert bench.partition.trim(10) == gone_bytes
     assert bench.budget.used_bytes == before == on_disk(bench), "kept to be written over"
     bench.partition.drop_spares()
@@ -224,7 +224,7 @@ def test_a_trimmed_file_is_written_over() -> None:
         bench.roll()
         assert paths(bench.disk, ".spare") == []
         sealed = bench.partition.view.segments[0]
-        assert sealed.facts.size_bytes == len(bench.disk.data(sealed.path))
+        assert sealed.info.size_bytes == len(bench.disk.data(sealed.path))
         assert bench.read() == numbers(begin, begin + count)
         begin += count
     bench.add(b"more")
@@ -306,15 +306,15 @@ def test_a_roll_seals_what_was_there() -> None:
     now_ms = bench.clock.wall_ms()
     bench.roll()
     sealed, active = bench.partition.view.segments
-    assert (sealed.facts.base_offset, sealed.facts.end_offset) == (0, 4)
-    assert sealed.facts.size_bytes == len(bench.disk.data(FIRST))
-    assert (sealed.facts.max_timestamp_ms, sealed.facts.sealed_ms) == (100, now_ms)
-    assert (active.facts.base_offset, active.facts.size_bytes) == (4, HEADER_BYTES)
+    assert (sealed.info.base_offset, sealed.info.end_offset) == (0, 4)
+    assert sealed.info.size_bytes == len(bench.disk.data(FIRST))
+    assert (sealed.info.max_timestamp_ms, sealed.info.sealed_ms) == (100, now_ms)
+    assert (active.info.base_offset, active.info.size_bytes) == (4, HEADER_BYTES)
     assert active.header.salt != sealed.header.salt
     assert ROLLED.value() == rolled_before + 1
     again = bench.reopened()
     assert again.partition.recovered_rebuilt == ()
-    assert again.partition.view.segments[0].facts == sealed.facts
+    assert again.partition.view.segments[0].info == sealed.info
     assert again.read() == [b"v0", b"v1", b"v2", b"v3"]
 
 

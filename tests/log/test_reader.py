@@ -347,7 +347,7 @@ def test_a_time_is_found_where_a_scan_finds_it(times: list[list[int]], segments_
         submit(log, append_of_records(records))
         log.writer.step()
     partition = log.partition(TOPIC, 0)
-    bases = [segment.facts.base_offset for segment in partition.view.segments]
+    bases = [segment.info.base_offset for segment in partition.view.segments]
     partition.trim(bases[min(segments_gone, len(bases) - 1)])
     found = [start_offset(partition, AtTime(timestamp_ms=t)) for t in LOOKED_UP]
     log = open_log(disk.process_kill(), SMALL)

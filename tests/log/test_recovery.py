@@ -153,7 +153,7 @@ def test_what_was_recovered_is_promised_from_then_on() -> None:
     assert values(log) == numbers(0, TOTAL)
     disk = killed(log, disk)
     put(disk, FIRST, disk.data(FIRST)[:-1])
-    with pytest.raises(Corrupt, match=f"all below {TOTAL} was acknowledged"):
+    with pytest.raises(Corrupt, match=f"everything below {TOTAL} was acknowledged"):
         open_log(disk)
 
 
@@ -441,7 +441,7 @@ def test_an_older_copy_of_the_open_segment_is_noticed() -> None:
     add_each(log, *numbers(3, 6))
     log.close()
     put(disk, FIRST, copy)
-    with pytest.raises(Corrupt, match="a batch at offset 3; all below 6 was acknowledged"):
+    with pytest.raises(Corrupt, match="a batch at offset 3; everything below 6 was acknowledged"):
         open_log(disk)
 
 
@@ -466,7 +466,7 @@ def filled(disk: SimDisk, clock: SimClock) -> list[bytes]:
         submit(log, batch(value, timestamp_ms=number, digest=digest), numbered(value, number))
         log.writer.step()
     partition = log.partition(TOPIC, 0)
-    partition.trim(partition.view.segments[2].facts.base_offset)
+    partition.trim(partition.view.segments[2].info.base_offset)
     kept = values(log)
     log.close()
     return [value for value in kept if value is not None]
@@ -554,7 +554,7 @@ def test_without_marks_and_checkpoint_nobody_knows_where_a_trimmed_log_begins() 
     filled(disk, SimClock())
     disk.unlink(MARKS)
     disk.unlink(STATE)
-    with pytest.raises(Corrupt, match="marks or a checkpoint that say where the log begins"):
+    with pytest.raises(Corrupt, match="a watermark file or checkpoint with the log's start offset"):
         open_log(disk, SMALL)
 
 
@@ -579,7 +579,7 @@ def test_an_interrupted_trim_is_finished(model: Model) -> None:
         log = open_log(disk, SMALL)
         add_each(log, *numbers(0, MANY))
         partition = log.partition(TOPIC, 0)
-        third = partition.view.segments[2].facts.base_offset
+        third = partition.view.segments[2].info.base_offset
         disk.faults = Faults(crash_at=disk.calls + call)
         try:
             partition.trim(third)
@@ -704,7 +704,7 @@ def test_a_subscriber_ahead_of_an_emptied_log_stops_the_start() -> None:
         put(disk, path, fresh.data(path))
     disk.unlink(STATE)
     put(disk, MARKS, fresh.data(MARKS))
-    with pytest.raises(Corrupt, match="all below 5 was acknowledged"):
+    with pytest.raises(Corrupt, match="everything below 5 was acknowledged"):
         open_log(disk)
     disk.unlink(FIRST)
     with pytest.raises(Corrupt, match="offsets 0 to 5"):

@@ -28,7 +28,7 @@ def view_of(*sealed: Segment, open_bytes: int = 100) -> PartitionView:
         SegmentView(
             path="",
             header=SegmentHeader(identity=0, salt=b"", base_offset=10 * number, created_ms=0),
-            facts=SegmentInfo(
+            info=SegmentInfo(
                 base_offset=10 * number,
                 end_offset=10 * number + 10,
                 size_bytes=size_bytes,
@@ -114,7 +114,7 @@ def test_nothing_goes_that_is_not_released(
     config = TopicConfig(retention_ms=50, retention_bytes_max=size_max)
     start = expired_offset(view, config, released, now_ms, is_tight=is_tight)
     assert start == 0 or start <= released
-    assert start in {segment.facts.base_offset for segment in view.segments}
+    assert start in {segment.info.base_offset for segment in view.segments}
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_released_segments_stay_for_their_time_whatever_the_date_does() -> None:
     assert start_of(log) == 0
     clock.advance(1)
     log.maintain()
-    assert start_of(log) == log.partition(TOPIC, 0).view.segments[-1].facts.base_offset > 30
+    assert start_of(log) == log.partition(TOPIC, 0).view.segments[-1].info.base_offset > 30
 
 
 @pytest.mark.parametrize("jump_ms", [10**10, -(10**10)])

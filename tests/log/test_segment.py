@@ -16,10 +16,10 @@ from frazil.log.segment import (
     SEARCH_BYTES,
     LogSegment,
     SegmentHeader,
+    acknowledged_after,
     base_offsets,
     decode_segment_header,
     identity_of,
-    promised_after,
     segment_name,
     side_name,
     walk_batches,
@@ -150,9 +150,9 @@ def test_a_promise_is_heard_behind_any_damage(distance: int) -> None:
     file.append([HEADER.encode(), frame(100, watermark=999)])
     begin = file.size()
     file.append([b"\xff" * distance, frame(102, watermark=101), frame(103, watermark=102)])
-    assert promised_after(file, HEADER, begin, file.size()) == 102
-    assert promised_after(file, HEADER, begin, begin + distance) == 0
-    assert promised_after(file, HEADER, file.size(), file.size()) == 0
+    assert acknowledged_after(file, HEADER, begin, file.size()) == 102
+    assert acknowledged_after(file, HEADER, begin, begin + distance) == 0
+    assert acknowledged_after(file, HEADER, file.size(), file.size()) == 0
 
 
 def test_a_promise_is_heard_across_the_reading_chunks() -> None:
@@ -162,7 +162,7 @@ def test_a_promise_is_heard_across_the_reading_chunks() -> None:
         disk = SimDisk()
         file = disk.open("segment", "create")
         file.append([bytes(before), promising])
-        assert promised_after(file, HEADER, 0, file.size()) == 101, before
+        assert acknowledged_after(file, HEADER, 0, file.size()) == 101, before
 
 
 def create(disk: SimDisk) -> LogSegment:

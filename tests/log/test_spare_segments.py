@@ -71,7 +71,7 @@ def test_sealed_segments_end_where_their_frames_end() -> None:
     log = with_spares(disk)
     add_each(log, *numbers(60, 90))
     for segment in log.partition(TOPIC, 0).view.segments[:-1]:
-        assert len(disk.data(segment.path)) == segment.facts.size_bytes
+        assert len(disk.data(segment.path)) == segment.info.size_bytes
     log.close()
     assert names(disk, ".spare") == []
     again = open_log(disk, SMALL)

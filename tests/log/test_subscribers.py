@@ -622,7 +622,7 @@ def test_retention_waits_for_the_saved_progress_of_the_slowest() -> None:
     slow.step()
     log.maintain()
     assert 0 < partition.view.start_offset <= 20
-    sealed = partition.view.segments[0].facts
+    sealed = partition.view.segments[0].info
     assert sealed.end_offset > 20
 
 

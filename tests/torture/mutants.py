@@ -14,8 +14,10 @@ from unittest import mock
 
 from google_crc32c import value as crc32c
 
-from frazil.disk import checkpoint, frames
+from frazil.disk import checkpoint as ckpt
+from frazil.disk import frames
 from frazil.log import (
+    checkpoint,
     compaction,
     partition,
     progress,
@@ -60,40 +62,35 @@ def _cut_at_corruption() -> Patches:
     """Takes damage in the middle for a torn tail, and cuts it away."""
     original = recovery.recover
 
-    def recover(place: Any, now_ms: int, *, floor: int, may_create: bool) -> Any:
-        return original(place, now_ms, floor=0, may_create=may_create)
+    def recover(files: Any, now_ms: int, *, floor: int, may_create: bool) -> Any:
+        return original(files, now_ms, floor=0, may_create=may_create)
 
-    def promise(disk: Any, folder: str) -> tuple[Any, Any]:
-        opened, said = original_marks(disk, folder)
-        return opened, type(said)(
-            is_known=True,
-            start_offset=said.start_offset,
-            dropped_count=said.dropped_count,
-            durable_watermark=0,
-        )
+    def open_watermarks(disk: Any, folder: str) -> tuple[Any, Any]:
+        opened, stored = original_open(disk, folder)
+        return opened, replace(stored, is_known=True, durable_watermark=0)
 
-    original_marks = watermarks.WatermarkFile.open
+    original_open = watermarks.WatermarkFile.open
     return [
-        mock.patch.object(recovery, "promised_after", lambda *_: 0),
+        mock.patch.object(recovery, "acknowledged_after", lambda *_: 0),
         mock.patch.object(partition, "recover", recover),
-        mock.patch.object(watermarks.WatermarkFile, "open", promise),
-        mock.patch.object(recovery, "STATE", _EndlessState()),
+        mock.patch.object(watermarks.WatermarkFile, "open", open_watermarks),
+        mock.patch.object(checkpoint, "STATE", _EndlessState()),
     ]
 
 
 class _EndlessState:
     """A checkpoint layout that forgets how far the log was durable."""
 
-    size = recovery.STATE.size
+    size = checkpoint.STATE.size
 
     def pack(self, start: int, end: int) -> bytes:
-        return recovery_state.pack(start, end)
+        return checkpoint_state.pack(start, end)
 
     def unpack_from(self, body: bytes) -> tuple[int, int]:
-        return recovery_state.unpack_from(body)[0], 0
+        return checkpoint_state.unpack_from(body)[0], 0
 
 
-recovery_state = recovery.STATE
+checkpoint_state = checkpoint.STATE
 
 
 def _forgotten_producers() -> Patches:
@@ -266,8 +263,8 @@ def _half_checkpoint() -> Patches:
     """Writes small state in place."""
 
     def write(disk: Any, path: str, kind: bytes, version: int, body: bytes) -> None:
-        whole = checkpoint.HEADER.pack(checkpoint.MAGIC, kind, version, 0, len(body)) + body
-        whole += checkpoint.TRAILER.pack(crc32c(whole))
+        whole = ckpt.HEADER.pack(ckpt.MAGIC, kind, version, 0, len(body)) + body
+        whole += ckpt.TRAILER.pack(crc32c(whole))
         folder, _, name = path.rpartition("/")
         file = disk.open(path, "edit" if name in disk.list(folder) else "create")
         file.truncate(0)
@@ -277,19 +274,19 @@ def _half_checkpoint() -> Patches:
         disk.sync_directory(folder)
 
     return [
-        mock.patch.object(recovery, "write_checkpoint", write),
+        mock.patch.object(checkpoint, "write_checkpoint", write),
         mock.patch.object(subscribers, "write_checkpoint", write),
     ]
 
 
 def _same_salt() -> Patches:
     """Gives every file the same salt, so that old frames in a file used again pass for new ones."""
-    original = recovery.PartitionFolder.new_header
+    original = checkpoint.PartitionFiles.new_header
 
-    def new_header(self: recovery.PartitionFolder, base_offset: int, now_ms: int) -> Any:
+    def new_header(self: checkpoint.PartitionFiles, base_offset: int, now_ms: int) -> Any:
         return replace(original(self, base_offset, now_ms), salt=bytes(8))
 
-    return [mock.patch.object(recovery.PartitionFolder, "new_header", new_header)]
+    return [mock.patch.object(checkpoint.PartitionFiles, "new_header", new_header)]
 
 
 def _all_of_a_key_gone() -> Patches:

@@ -190,7 +190,7 @@ def last_three_frames(world: World, *, is_promised: bool) -> tuple[str, int, lis
         actor.collect(world.verdict)
     if partition.needs_roll:
         partition.roll()
-    ends = [(partition.durable_watermark, partition.view.segments[-1].facts.size_bytes)]
+    ends = [(partition.durable_watermark, partition.view.segments[-1].info.size_bytes)]
     for _ in range(3):
         append = append_of_records(records_of(99, ends[-1][0], 1, 100))
         appended = partition.stage(append)

@@ -1,6 +1,7 @@
 """log: the durable truth. Ordered, replayable, the only write-ahead log there is.
 
     append.py       Append, AppendResult: what a producer asks for, and gets back
+    checkpoint.py   partition.ckpt, index and digest files
     compaction.py   latest record per key
     config.py       LogConfig, TopicConfig
     index.py        where in a segment an offset or a time begins

@@ -19,12 +19,12 @@ from typing import Protocol, TypeVar
 
 from frazil.disk import FRAME_HEADER_BYTES, HEAD_BYTES, SALT_BYTES, Buffer, frame_header, is_full
 from frazil.errors import Corrupt
+from frazil.log.checkpoint import PartitionFiles
 from frazil.log.config import TopicConfig
 from frazil.log.format.batch import BatchHeader, encode_batch
 from frazil.log.format.record import Record
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
 from frazil.log.partition import Partition
-from frazil.log.recovery import PartitionFolder
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
@@ -69,10 +69,10 @@ def is_due(view: PartitionView, config: TopicConfig, now_ms: int, limit: int) ->
     if not dirty:
         return False
     lag = config.compact_lag_ms_max
-    if lag is not None and now_ms - dirty[0].facts.sealed_ms >= lag:
+    if lag is not None and now_ms - dirty[0].info.sealed_ms >= lag:
         return True
-    dirty_bytes = sum(s.facts.size_bytes for s in dirty)
-    return dirty_bytes >= config.compact_dirty_ratio_min * sum(s.facts.size_bytes for s in eligible)
+    dirty_bytes = sum(s.info.size_bytes for s in dirty)
+    return dirty_bytes >= config.compact_dirty_ratio_min * sum(s.info.size_bytes for s in eligible)
 
 
 def compact(
@@ -82,29 +82,29 @@ def compact(
 
     A full disk, or retention that takes a segment meanwhile, ends the round early.
     """
-    place, view = partition.place, partition.view
+    files, view = partition.files, partition.view
     done = Compacted()
     try:
-        latest, covered = _latest_offsets(place, _eligible(view, config, now_ms, limit))
+        latest, covered = _latest_offsets(files, _eligible(view, config, now_ms, limit))
         remembered = run(partition.producers.remembered_offsets)
         survivors = (
-            _survivors(place, segment, latest, remembered, now_ms, config.tombstone_grace_ms)
+            _survivors(files, segment, latest, remembered, now_ms, config.tombstone_grace_ms)
             for segment in covered
         )
-        for group in _groups(survivors, place.config.segment_bytes_max):
+        for group in _groups(survivors, files.config.segment_bytes_max):
             if len(group) == 1 and group[0].is_clean:
                 continue
             old = [kept.segment for kept in group]
             batches = [batch for kept in group for batch in kept.batches]
-            new, scratch = rewrite(place, old, batches, view.durable_watermark)
+            new, scratch = rewrite(files, old, batches, view.durable_watermark)
             if run(partial(_replace, partition, old, new, scratch)):
                 removed_count = sum(kept.removed_count for kept in group)
                 REMOVED.add(removed_count)
-                old_bytes = sum(segment.facts.size_bytes for segment in old)
+                old_bytes = sum(segment.info.size_bytes for segment in old)
                 done = Compacted(
                     segments_count=done.segments_count + len(old),
                     removed_count=done.removed_count + removed_count,
-                    freed_bytes=done.freed_bytes + old_bytes - new.facts.size_bytes,
+                    freed_bytes=done.freed_bytes + old_bytes - new.info.size_bytes,
                 )
     except (FileNotFoundError, Corrupt):
         if partition.view.start_offset == view.start_offset:
@@ -124,14 +124,14 @@ def _eligible(
     come back if the tombstone in a newer one went."""
 
     def may_go(segment: SegmentView) -> bool:
-        age_ms = now_ms - segment.facts.sealed_ms
-        return segment.facts.end_offset <= limit and age_ms >= config.compact_age_ms_min
+        age_ms = now_ms - segment.info.sealed_ms
+        return segment.info.end_offset <= limit and age_ms >= config.compact_age_ms_min
 
     return list(takewhile(may_go, view.segments[:-1]))
 
 
 def _latest_offsets(
-    place: PartitionFolder, segments: list[SegmentView]
+    files: PartitionFiles, segments: list[SegmentView]
 ) -> tuple[dict[bytes, int], list[SegmentView]]:
     """Per key its last offset in the dirty ones of `segments`, and the segments to go through.
 
@@ -143,7 +143,7 @@ def _latest_offsets(
         if not segment.header.is_rewritten:
             if len(latest) >= KEYS_MAX:
                 break
-            for batch in batches_of(place.disk, segment):
+            for batch in batches_of(files.disk, segment):
                 if not batch.header.is_control:
                     for record in batch.records():
                         if record.key is not None:
@@ -176,7 +176,7 @@ class _Survivors:
 
 
 def _survivors(
-    place: PartitionFolder,
+    files: PartitionFiles,
     segment: SegmentView,
     latest: dict[bytes, int],
     remembered: set[int],
@@ -186,7 +186,7 @@ def _survivors(
     """The segment without what newer records replace and without tombstones past their date."""
     batches: Kept = []
     removed_count, is_changed = 0, False
-    for batch in batches_of(place.disk, segment):
+    for batch in batches_of(files.disk, segment):
         header = batch.header
         if header.is_control:
             batches.append((header, batch.payload, batch.flags))
@@ -235,7 +235,7 @@ def _groups(survivors: Iterable[_Survivors], bytes_max: int) -> Iterator[list[_S
 
 
 def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | None) -> bytes:
-    """The same batch with fewer records: same offsets, same producer, same place in its order."""
+    """The same batch with fewer records: same offsets, same producer, same files in its order."""
     return encode_batch(
         kept,
         base_offset=header.base_offset,
@@ -255,60 +255,60 @@ def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | N
 def _replace(partition: Partition, old: list[SegmentView], new: SegmentView, scratch: str) -> bool:
     """On the writer thread: take the new file, unless retention has taken an old one."""
     if not set(old) <= set(partition.view.segments):
-        partition.place.disk.unlink(scratch)
+        partition.files.disk.unlink(scratch)
         return False
     partition.replace_sealed(old, new, scratch)
     return True
 
 
 def rewrite(
-    place: PartitionFolder, old: Sequence[SegmentView], batches: Kept, durable_watermark: int
+    files: PartitionFiles, old: Sequence[SegmentView], batches: Kept, durable_watermark: int
 ) -> tuple[SegmentView, str]:
     """Write neighbouring segments anew as one, with only these batches, to a scratch file; synced,
     not yet named.
 
     Its header states end and size, so that a cut copy is noticed in spite of the gaps.
     """
-    segment, end_offset = old[0], old[-1].facts.end_offset
-    salt = place.rand.randbytes(SALT_BYTES)
-    index = SparseIndex(place.config.index_interval_bytes)
+    segment, end_offset = old[0], old[-1].info.end_offset
+    salt = files.rand.randbytes(SALT_BYTES)
+    index = SparseIndex(files.config.index_interval_bytes)
     buffers: list[Buffer] = []
     position, max_timestamp_ms = HEADER_BYTES, NO_TIME
     for header, payload, flags in batches:
         head = payload[:HEAD_BYTES]
         frame = frame_header(head, len(payload), header.base_offset, durable_watermark, flags, salt)
-        index.note(header.base_offset, position, max_timestamp_ms)
+        index.add(header.base_offset, position, max_timestamp_ms)
         max_timestamp_ms = max(max_timestamp_ms, header.max_timestamp_ms)
         buffers += [frame, payload]
         position += len(frame) + len(payload)
     header_bytes = SegmentHeader(
         identity=segment.header.identity,
         salt=salt,
-        base_offset=segment.facts.base_offset,
+        base_offset=segment.info.base_offset,
         created_ms=segment.header.created_ms,
         is_rewritten=True,
         sealed_end_offset=end_offset,
         sealed_bytes=position,
     )
     scratch = f"{segment.path}.cleaned"
-    if scratch.rpartition("/")[2] in place.disk.list(place.folder):  # left by a round that failed
-        place.disk.unlink(scratch)
-    file = place.disk.open(scratch, "create")
+    if scratch.rpartition("/")[2] in files.disk.list(files.folder):  # left by a round that failed
+        files.disk.unlink(scratch)
+    file = files.disk.open(scratch, "create")
     try:
         file.append([header_bytes.encode(), *buffers])
         file.sync()
     except OSError:
-        place.disk.unlink(scratch)
+        files.disk.unlink(scratch)
         raise
     finally:
         file.close()
-    facts = SegmentInfo(
-        base_offset=segment.facts.base_offset,
+    info = SegmentInfo(
+        base_offset=segment.info.base_offset,
         end_offset=end_offset,
         size_bytes=position,
         max_timestamp_ms=max_timestamp_ms,
-        sealed_ms=old[-1].facts.sealed_ms,
+        sealed_ms=old[-1].info.sealed_ms,
         digest_count=sum(flags & FLAG_DIGEST for _, _, flags in batches),
     )
-    view = SegmentView(path=segment.path, header=header_bytes, facts=facts, sparse=index)
+    view = SegmentView(path=segment.path, header=header_bytes, info=info, sparse=index)
     return view, scratch

@@ -35,7 +35,7 @@ class SparseIndex:
         self.positions = array("q")
         self.times_before = array("q")
 
-    def note(self, offset: int, position: int, time_before_ms: int) -> None:
+    def add(self, offset: int, position: int, time_before_ms: int) -> None:
         """Offer a batch; every `interval_bytes` one of them becomes an entry."""
         if self.positions and position - self.positions[-1] < self._interval_bytes:
             return
@@ -66,17 +66,17 @@ class SegmentInfo(NamedTuple):
     digest_count: int
 
 
-def encode_index(salt: bytes, facts: SegmentInfo, index: SparseIndex) -> bytes:
+def encode_index(salt: bytes, info: SegmentInfo, index: SparseIndex) -> bytes:
     """The body of a `.index` file. The salt ties it to the one segment file it was made from."""
     entries = zip(index.offsets, index.positions, index.times_before, strict=True)
-    return FACTS.pack(salt, *facts, len(index.offsets)) + b"".join(
+    return FACTS.pack(salt, *info, len(index.offsets)) + b"".join(
         struct.pack("<qqq", *entry) for entry in entries
     )
 
 
 def decode_index(data: bytes, interval_bytes: int) -> tuple[bytes, SegmentInfo, SparseIndex]:
     """Read what `encode_index` wrote. The bytes have passed their checksum."""
-    salt, *facts, count = FACTS.unpack_from(data)
+    salt, *info, count = FACTS.unpack_from(data)
     index = SparseIndex(interval_bytes)
     for offset, position, time_before in struct.iter_unpack(
         "<qqq", data[FACTS.size : FACTS.size + 24 * count]
@@ -84,4 +84,4 @@ def decode_index(data: bytes, interval_bytes: int) -> tuple[bytes, SegmentInfo, 
         index.positions.append(position)
         index.times_before.append(time_before)
         index.offsets.append(offset)
-    return salt, SegmentInfo(*facts), index
+    return salt, SegmentInfo(*info), index

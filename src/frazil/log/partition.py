@@ -20,19 +20,12 @@ from typing import NamedTuple
 
 from frazil.disk import HEAD_BYTES, Budget, Buffer, Disk, frame_header, is_full
 from frazil.log.append import Append, AppendResult
+from frazil.log.checkpoint import PartitionFiles, save_digests, save_index, save_state
 from frazil.log.config import LogConfig
 from frazil.log.dedup.digests import Digest
 from frazil.log.dedup.producers import Producer
 from frazil.log.index import SegmentInfo
-from frazil.log.recovery import (
-    PartitionFolder,
-    Recovered,
-    digests_in,
-    recover,
-    save_digests,
-    save_index,
-    save_state,
-)
+from frazil.log.recovery import Recovered, digests_in, recover
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
@@ -82,31 +75,31 @@ class Partition:
         self,
         topic: str,
         index: int,
-        place: PartitionFolder,
+        files: PartitionFiles,
         time: SteadyTime,
         budget: Budget,
-        found: Recovered,
+        recovered: Recovered,
     ) -> None:
         self.topic = topic
         self.index = index
-        self.place = place
-        self.recovered_cut_bytes = found.cut_bytes
-        self.recovered_rebuilt = tuple(found.rebuilt)
-        self.dropped_count = found.dropped_count
-        self.producers = found.producers
+        self.files = files
+        self.recovered_cut_bytes = recovered.cut_bytes
+        self.recovered_rebuilt = tuple(recovered.rebuilt)
+        self.dropped_count = recovered.dropped_count
+        self.producers = recovered.producers
         self._time = time
         self._budget = budget
-        self._start_offset = found.start_offset
-        self._saved_offset = found.saved_offset
-        self._durable_watermark = found.end_offset
-        self._next_offset = found.end_offset
-        self._sealed = tuple(found.sealed)
-        self._active = found.active
+        self._start_offset = recovered.start_offset
+        self._saved_offset = recovered.saved_offset
+        self._durable_watermark = recovered.end_offset
+        self._next_offset = recovered.end_offset
+        self._sealed = tuple(recovered.sealed)
+        self._active = recovered.active
         self._active_since_ms = time.now_ms()
-        self._active_digests = found.active_digests
-        self._digests = found.digests
-        self._digest_files = found.digest_files
-        self._marks = found.marks
+        self._active_digests = recovered.active_digests
+        self._digests = recovered.digests
+        self._digest_files = recovered.digest_files
+        self._watermarks = recovered.watermarks
         self._spares: list[tuple[str, int]] = []
         self._staged: list[_Staged] = []
         self._buffers: list[Buffer] = []
@@ -131,15 +124,15 @@ class Partition:
         may_create: bool = False,
     ) -> Partition:
         """Recover the partition in `folder`. Raises `Corrupt` rather than lose anything."""
-        place = PartitionFolder(
+        files = PartitionFiles(
             disk=disk,
             folder=folder,
             identity=identity_of(topic, index),
             config=config,
             rand=rand,
         )
-        found = recover(place, time.now_ms(), floor=floor, may_create=may_create)
-        return cls(topic, index, place, time, budget, found)
+        recovered = recover(files, time.now_ms(), floor=floor, may_create=may_create)
+        return cls(topic, index, files, time, budget, recovered)
 
     @property
     def durable_watermark(self) -> int:
@@ -234,9 +227,9 @@ class Partition:
     def publish(self) -> None:
         """The group is durable: mark it, index it, show it."""
         self._durable_watermark = self._next_offset
-        self._marks.durable(self._durable_watermark)
+        self._watermarks.durable(self._durable_watermark)
         for staged in self._staged:
-            self._active.note(staged.base_offset, staged.position, staged.max_timestamp_ms)
+            self._active.add_to_index(staged.base_offset, staged.position, staged.max_timestamp_ms)
             if staged.digest is not None:
                 self._active_digests.append((staged.digest, staged.base_offset))
         APPENDED.add(len(self._staged))
@@ -255,10 +248,10 @@ class Partition:
         """Is the open segment large or old enough to be sealed?"""
         if self._active.size_bytes == HEADER_BYTES:
             return False
-        if self._active.size_bytes >= self.place.config.segment_bytes_max:
+        if self._active.size_bytes >= self.files.config.segment_bytes_max:
             return True
         age_ms = self._time.now_ms() - self._active_since_ms
-        return age_ms >= self.place.config.segment_age_ms_max
+        return age_ms >= self.files.config.segment_age_ms_max
 
     def roll(self) -> None:
         """Seal the open segment and begin the next. Nothing changes when the disk is full.
@@ -270,14 +263,14 @@ class Partition:
         self._active.cut_stale_tail()
         following = self._create_segment(now_ms)
         sealed, digests = self._active, self._active_digests
-        facts = self._facts(sealed, now_ms, len(digests))
-        self._sealed += (SegmentView(sealed.path, sealed.header, facts, sealed.index),)
+        info = self._info(sealed, now_ms, len(digests))
+        self._sealed += (SegmentView(sealed.path, sealed.header, info, sealed.index),)
         self._active, self._active_digests = following, []
         self._active_since_ms = now_ms
         self._budget.take(HEADER_BYTES)
         self.view = self._current_view()
         sealed.close()
-        self._write_side_files(facts, sealed, digests)
+        self._write_side_files(info, sealed, digests)
         ROLLED.add()
 
     def _create_segment(self, now_ms: int) -> LogSegment:
@@ -285,21 +278,21 @@ class Partition:
         path, size_bytes = self._spares.pop() if self._spares else (None, 0)
         self._budget.take(-size_bytes)
         return LogSegment.create(
-            self.place.disk,
-            self.place.folder,
-            self.place.new_header(self._durable_watermark, now_ms),
-            self.place.config.index_interval_bytes,
+            self.files.disk,
+            self.files.folder,
+            self.files.new_header(self._durable_watermark, now_ms),
+            self.files.config.index_interval_bytes,
             path,
         )
 
     def _write_side_files(
-        self, facts: SegmentInfo, sealed: LogSegment, digests: list[Digest]
+        self, info: SegmentInfo, sealed: LogSegment, digests: list[Digest]
     ) -> None:
         """Index, digests and state shorten recovery; on a full disk it goes the long way."""
         try:
-            save_index(self.place, sealed.header.salt, facts, sealed.index)
+            save_index(self.files, sealed.header.salt, info, sealed.index)
             if digests:
-                save_digests(self.place, facts.base_offset, digests)
+                save_digests(self.files, info.base_offset, digests)
             self.checkpoint()
         except OSError as error:
             if not is_full(error):
@@ -309,8 +302,8 @@ class Partition:
 
     def checkpoint(self) -> None:
         """Save producer state and where the log stands."""
-        self.producers.expire(self._time.now_ms() - self.place.config.producer_expiry_ms)
-        save_state(self.place, self._start_offset, self._durable_watermark, self.producers)
+        self.producers.expire(self._time.now_ms() - self.files.config.producer_expiry_ms)
+        save_state(self.files, self._start_offset, self._durable_watermark, self.producers)
         self._saved_offset = self._durable_watermark
 
     def _try_checkpoint(self) -> None:
@@ -328,7 +321,7 @@ class Partition:
         What must outlive them is saved first, and the word that they are gone is durable before
         the first of them goes. Where a full disk does not let us save, they stay.
         """
-        gone = [s for s in self._sealed if s.facts.end_offset <= start_offset]
+        gone = [s for s in self._sealed if s.info.end_offset <= start_offset]
         try:
             self._save_outliving(gone)
         except OSError as error:
@@ -338,41 +331,41 @@ class Partition:
             return 0
         if not gone:
             return 0
-        self._start_offset = gone[-1].facts.end_offset
+        self._start_offset = gone[-1].info.end_offset
         self.dropped_count += dropped_count
-        self._marks.trim(self._start_offset, self.dropped_count)
+        self._watermarks.trim(self._start_offset, self.dropped_count)
         with self.swap:
             self._sealed = self._sealed[len(gone) :]
             self.view = self._current_view()
         freed = sum(self._remove(segment) for segment in gone)
-        self.place.disk.sync_directory(self.place.folder)
+        self.files.disk.sync_directory(self.files.folder)
         self._budget.take(-freed)
-        return sum(segment.facts.size_bytes for segment in gone)
+        return sum(segment.info.size_bytes for segment in gone)
 
     def _save_outliving(self, gone: list[SegmentView]) -> None:
         """Save producer state and digests that lie nowhere but in these segments."""
-        if gone and gone[-1].facts.end_offset > self._saved_offset:
+        if gone and gone[-1].info.end_offset > self._saved_offset:
             self.checkpoint()
-        names = set(self.place.disk.list(self.place.folder))
+        names = set(self.files.disk.list(self.files.folder))
         for segment in gone:
-            name = side_name(segment.facts.base_offset, ".digests")
-            if segment.facts.digest_count and name not in names:
-                save_digests(self.place, segment.facts.base_offset, digests_in(self.place, segment))
+            name = side_name(segment.info.base_offset, ".digests")
+            if segment.info.digest_count and name not in names:
+                save_digests(self.files, segment.info.base_offset, digests_in(self.files, segment))
 
     def _remove(self, segment: SegmentView) -> int:
         """Take a segment's files away; its digests stay until their window has passed.
 
         Returns the bytes freed: none when the file is kept to be written over.
         """
-        disk, folder = self.place.disk, self.place.folder
-        base, size_bytes = segment.facts.base_offset, segment.facts.size_bytes
+        disk, folder = self.files.disk, self.files.folder
+        base, size_bytes = segment.info.base_offset, segment.info.size_bytes
         names = disk.list(folder)
         if side_name(base, ".index") in names:
             disk.unlink(f"{folder}/{side_name(base, '.index')}")
         if side_name(base, ".digests") in names:
             digests_path = f"{folder}/{side_name(base, '.digests')}"
             self._digest_files[digests_path] = self._time.now_ms()
-        is_useful = 2 * size_bytes >= self.place.config.segment_bytes_max
+        is_useful = 2 * size_bytes >= self.files.config.segment_bytes_max
         if is_useful and len(self._spares) < SPARES_MAX and not self._budget.is_tight:
             spare = f"{folder}/{side_name(base, '.spare')}"
             disk.rename(segment.path, spare)
@@ -385,7 +378,7 @@ class Partition:
         """Give the room of spare files back."""
         while self._spares:
             path, size_bytes = self._spares.pop()
-            self.place.disk.unlink(path)
+            self.files.disk.unlink(path)
             self._budget.take(-size_bytes)
 
     def expire_digests(self) -> None:
@@ -393,8 +386,8 @@ class Partition:
         now_ms = self._time.now_ms()
         self._digests.expire(now_ms)
         for path, since_ms in list(self._digest_files.items()):
-            if since_ms + self.place.config.digest_window_ms < now_ms:
-                self.place.disk.unlink(path)
+            if since_ms + self.files.config.digest_window_ms < now_ms:
+                self.files.disk.unlink(path)
                 del self._digest_files[path]
 
     def replace_sealed(self, old: Sequence[SegmentView], new: SegmentView, scratch: str) -> None:
@@ -405,15 +398,15 @@ class Partition:
         """
         at = self._sealed.index(old[0])
         with self.swap:
-            self.place.disk.rename(scratch, old[0].path)
+            self.files.disk.rename(scratch, old[0].path)
             self._sealed = (*self._sealed[:at], new, *self._sealed[at + len(old) :])
             self.view = self._current_view()
-        self.place.disk.sync_directory(self.place.folder)
-        self._budget.take(new.facts.size_bytes - old[0].facts.size_bytes)
-        save_index(self.place, new.header.salt, new.facts, new.sparse)
+        self.files.disk.sync_directory(self.files.folder)
+        self._budget.take(new.info.size_bytes - old[0].info.size_bytes)
+        save_index(self.files, new.header.salt, new.info, new.sparse)
         if len(old) > 1:
             self._budget.take(-sum(self._remove(segment) for segment in old[1:]))
-            self.place.disk.sync_directory(self.place.folder)
+            self.files.disk.sync_directory(self.files.folder)
 
     def close(self) -> None:
         """Leave a clean mark behind: the next start knows where the log ended."""
@@ -426,9 +419,9 @@ class Partition:
     def release(self) -> None:
         """Give the files back without a word on disk, as a killed process would."""
         self._active.close()
-        self._marks.close()
+        self._watermarks.close()
 
-    def _facts(self, segment: LogSegment, sealed_ms: int, digest_count: int) -> SegmentInfo:
+    def _info(self, segment: LogSegment, sealed_ms: int, digest_count: int) -> SegmentInfo:
         return SegmentInfo(
             segment.base_offset,
             self._durable_watermark,
@@ -440,6 +433,6 @@ class Partition:
 
     def _current_view(self) -> PartitionView:
         active = self._active
-        facts = self._facts(active, 0, len(self._active_digests))
-        view = SegmentView(active.path, active.header, facts, active.index)
+        info = self._info(active, 0, len(self._active_digests))
+        view = SegmentView(active.path, active.header, info, active.index)
         return PartitionView(self._start_offset, self._durable_watermark, (*self._sealed, view))

@@ -95,17 +95,17 @@ class Reader:
             return self._file
         self.close()
         try:
-            self._file = self.partition.place.disk.open(segment.path)
+            self._file = self.partition.files.disk.open(segment.path)
         except FileNotFoundError:
             raise _damaged(segment, 0, "no file") from None
         self._salt = segment.header.salt
-        first = IndexEntry(segment.facts.base_offset, HEADER_BYTES)
+        first = IndexEntry(segment.info.base_offset, HEADER_BYTES)
         self._entry = segment.sparse.before_offset(self.offset) or first
         return self._file
 
     def _read_from(self, file: File, segment: SegmentView, bytes_max: int) -> list[StoredBatch]:
         """Batches of one segment. Empty only where compaction has left nothing up to its end."""
-        end = segment.facts.size_bytes
+        end = segment.info.size_bytes
         batches: list[StoredBatch] = []
         taken = 0
         position, offset = self._entry.position, self._entry.offset
@@ -118,9 +118,9 @@ class Reader:
             if taken >= bytes_max:
                 break
         if position == end:
-            if offset != segment.facts.end_offset and not segment.header.is_rewritten:
+            if offset != segment.info.end_offset and not segment.header.is_rewritten:
                 raise _damaged(segment, position, "the end of the file")
-            offset = segment.facts.end_offset
+            offset = segment.info.end_offset
         elif taken < bytes_max or not batches:
             raise _damaged(segment, position, "bytes that are no such batch")
         self._entry = IndexEntry(offset, position)
@@ -145,12 +145,12 @@ def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
 
 def _look_up(partition: Partition, view: PartitionView, timestamp_ms: int) -> int:
     for segment in view.segments:
-        if segment.facts.max_timestamp_ms < timestamp_ms:
+        if segment.info.max_timestamp_ms < timestamp_ms:
             continue
         entry = segment.sparse.before_time(timestamp_ms)
         reader = Reader(partition, max(entry.offset if entry else 0, view.start_offset))
         try:
-            while reader.offset < segment.facts.end_offset:
+            while reader.offset < segment.info.end_offset:
                 for batch in reader.read():
                     offset = _first_at(batch, timestamp_ms)
                     if offset is not None:
@@ -172,7 +172,7 @@ def _first_at(batch: StoredBatch, timestamp_ms: int) -> int | None:
 def _segment_of(view: PartitionView, offset: int) -> SegmentView | None:
     if offset < view.start_offset:
         return None
-    at = bisect_right(view.segments, offset, key=lambda s: s.facts.base_offset) - 1
+    at = bisect_right(view.segments, offset, key=lambda s: s.info.base_offset) - 1
     return view.segments[at] if at >= 0 else None
 
 

@@ -1,39 +1,37 @@
-"""Opening a partition after a crash: what is kept, what is cut, and when to stop.
+"""Recovery: open a partition after a crash, cut a torn tail, refuse damage.
 
-1. The marks and the checkpoint say where the log begins and how far it was durable.
-2. Segments must follow each other without a hole; sealed ones are taken by their index, or read
-   through where the index is missing or wrong.
-3. The open segment is read through. Bytes that are no frame are the torn end of the last write
-   when nothing behind or beside them was promised: cut. Otherwise they are damage: stop, say where.
-4. Producer state and digests are brought up to date from the log itself.
+1. The watermark file and the checkpoint give the log's start and how far it was durable.
+2. Segments must be contiguous. A sealed segment is opened by its index, or scanned if the index
+   is missing or does not match.
+3. The open segment is scanned. Bytes that are not a frame are the torn tail of the last write if
+   nothing from there on was acknowledged: they are cut. Otherwise they are damage.
+4. Producer state and digests are brought up to date from the log.
 
-Nothing that was acknowledged is ever cut: when in doubt this raises `Corrupt`.
+Acknowledged data is never cut: in doubt, recovery raises `Corrupt`.
 """
 
 from __future__ import annotations
 
 import logging
-import struct
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from frazil.disk import SALT_BYTES, Disk, File, read_checkpoint, write_checkpoint
+from frazil.disk import File, read_checkpoint
 from frazil.errors import Corrupt
 from frazil.log.append import digest_of
-from frazil.log.config import LogConfig
-from frazil.log.dedup.digests import Digest, DigestWindow, decode_digests, encode_digests
+from frazil.log.checkpoint import (
+    DIGESTS_KIND,
+    DIGESTS_VERSION,
+    STATE_NAME,
+    CheckpointState,
+    PartitionFiles,
+    load_index,
+)
+from frazil.log.dedup.digests import Digest, DigestWindow, decode_digests
 from frazil.log.dedup.producers import Producers
 from frazil.log.format.batch import BatchHeader
-from frazil.log.index import (
-    INDEX_KIND,
-    INDEX_VERSION,
-    NO_TIME,
-    SegmentInfo,
-    SparseIndex,
-    decode_index,
-    encode_index,
-)
+from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
@@ -41,9 +39,9 @@ from frazil.log.segment import (
     LogSegment,
     SegmentHeader,
     StoredBatch,
+    acknowledged_after,
     base_offsets,
     decode_segment_header,
-    promised_after,
     segment_name,
     side_name,
     walk_batches,
@@ -51,45 +49,18 @@ from frazil.log.segment import (
 from frazil.log.view import SegmentView, batches_of
 from frazil.log.watermarks import StoredWatermarks, WatermarkFile
 from frazil.metrics import Counter
-from frazil.model import Rand
 
 logger = logging.getLogger(__name__)
 
-STATE_NAME = "partition.ckpt"
-STATE_KIND = b"PART"
-STATE_VERSION = 1
-STATE = struct.Struct("<QQ")
-DIGESTS_KIND = b"DGST"
-DIGESTS_VERSION = 1
 SCRATCH_SUFFIXES = (".tmp", ".cleaned", ".spare")
-DERIVED_HINT = "It is rebuilt from the log."
 
-CUT = Counter("frazil.log.recovery.cut.bytes", "Bytes of torn, never acknowledged tails cut.")
+CUT = Counter("frazil.log.recovery.cut.bytes", "Bytes of torn, unacknowledged tails cut.")
 REBUILT = Counter("frazil.log.recovery.rebuilt.files", "Side files rebuilt from the log.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFolder:
-    """Which partition, where, and by which rules."""
-
-    disk: Disk
-    folder: str
-    identity: int
-    config: LogConfig
-    rand: Rand
-
-    def new_header(self, base_offset: int, now_ms: int) -> SegmentHeader:
-        return SegmentHeader(
-            identity=self.identity,
-            salt=self.rand.randbytes(SALT_BYTES),
-            base_offset=base_offset,
-            created_ms=now_ms,
-        )
 
 
 @dataclass(slots=True, kw_only=True)
 class Recovered:
-    """All a `Partition` starts from."""
+    """State from which a `Partition` starts."""
 
     start_offset: int
     end_offset: int
@@ -100,63 +71,63 @@ class Recovered:
     active_digests: list[Digest]
     producers: Producers
     digests: DigestWindow
-    marks: WatermarkFile
+    watermarks: WatermarkFile
     digest_files: dict[str, int]
     cut_bytes: int = 0
     rebuilt: list[str] = field(default_factory=list)
 
 
-def recover(place: PartitionFolder, now_ms: int, *, floor: int, may_create: bool) -> Recovered:
-    """Open the partition's files and prove them whole, or raise `Corrupt`.
+def recover(files: PartitionFiles, now_ms: int, *, floor: int, may_create: bool) -> Recovered:
+    """Open and verify the partition's files. Raises `Corrupt` if acknowledged data is damaged.
 
-    `floor` is the highest offset anyone outside is known to have been promised.
+    `floor` is the highest offset that subscribers or the lake have acknowledged.
     """
-    disk, folder = place.disk, place.folder
+    disk, folder = files.disk, files.folder
     try:
-        disk.sync_directory(folder)  # a killed process may have given names and not synced them
+        disk.sync_directory(folder)  # a killed process may not have synced its last file names
     except FileNotFoundError:
         raise _missing(folder, 0, max(floor, 1)) from None
     for name in disk.list(folder):
         if name.endswith(SCRATCH_SUFFIXES):
             disk.unlink(f"{folder}/{name}")
-    marks, promise = WatermarkFile.open(disk, folder)
+    watermarks, stored = WatermarkFile.open(disk, folder)
     with ExitStack() as undo:
-        undo.callback(marks.close)
-        found = _read_all(place, marks, promise, now_ms, floor, may_create=may_create)
+        undo.callback(watermarks.close)
+        recovered = _read_all(files, watermarks, stored, now_ms, floor, may_create=may_create)
         undo.pop_all()
-        return found
+        return recovered
 
 
 def _read_all(
-    place: PartitionFolder,
-    marks: WatermarkFile,
-    promise: StoredWatermarks,
+    files: PartitionFiles,
+    watermarks: WatermarkFile,
+    stored: StoredWatermarks,
     now_ms: int,
     floor: int,
     *,
     may_create: bool,
 ) -> Recovered:
-    """Everything but the marks, which say what must be there."""
-    state = CheckpointState.load(place, now_ms)
-    floor = max(floor, promise.durable_watermark, state.end_offset)
-    start_offset, bases = _surviving_segments(place, promise, state, floor, may_create)
+    """Read all files except the watermark file, which says what they must contain."""
+    state = CheckpointState.load(files, now_ms)
+    floor = max(floor, stored.durable_watermark, state.end_offset)
+    start_offset, bases = _surviving_segments(files, stored, state, floor, may_create)
 
     sealed: list[SegmentView] = []
-    rebuilt = [f"{place.folder}/{STATE_NAME}"] if state.is_damaged else []
-    for base, following in pairwise(bases):
-        view, was_rebuilt = _open_sealed(place, base, following, now_ms)
+    rebuilt = [f"{files.folder}/{STATE_NAME}"] if state.is_damaged else []
+    for base, next_base in pairwise(bases):
+        view, was_rebuilt = _open_sealed(files, base, next_base, now_ms)
         sealed.append(view)
         rebuilt += [view.path] if was_rebuilt else []
 
-    replay = _Replay(place, state, now_ms)
+    replay = _Replay(files, state, now_ms)
     replay.load_digests(sealed)
     replay.read_sealed(sealed)
     active, end_offset, cut_bytes = _open_active(
-        place, bases[-1], now_ms, floor, replay, is_promise_known=promise.is_known
+        files, bases[-1], now_ms, floor, replay, has_watermarks=stored.is_known
     )
-    marks.durable(end_offset)  # readers will see it: from now on it is promised
-    if not promise.is_known:
-        marks.trim(start_offset, promise.dropped_count)
+    watermarks.durable(end_offset)  # readers will see it, so it counts as acknowledged from now on
+    if not stored.is_known:
+        watermarks.trim(start_offset, stored.dropped_count)
     rebuilt += replay.rebuilt
     REBUILT.add(len(rebuilt))
     CUT.add(cut_bytes)
@@ -164,124 +135,80 @@ def _read_all(
         start_offset=start_offset,
         end_offset=end_offset,
         saved_offset=state.end_offset,
-        dropped_count=promise.dropped_count,
+        dropped_count=stored.dropped_count,
         sealed=sealed,
         active=active,
         active_digests=replay.active_digests,
         producers=state.producers,
         digests=replay.window,
-        marks=marks,
+        watermarks=watermarks,
         digest_files=replay.trimmed_files,
         cut_bytes=cut_bytes,
         rebuilt=rebuilt,
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class CheckpointState:
-    """What `partition.ckpt` says; all zero where it says nothing."""
-
-    start_offset: int = 0
-    end_offset: int = 0
-    producers: Producers
-    is_known: bool = False
-    is_damaged: bool = False
-
-    @classmethod
-    def load(cls, place: PartitionFolder, now_ms: int) -> CheckpointState:
-        path = f"{place.folder}/{STATE_NAME}"
-        try:
-            body = read_checkpoint(place.disk, path, STATE_KIND, STATE_VERSION, DERIVED_HINT)
-        except Corrupt as damage:
-            logger.warning("producer state is rebuilt", extra={"reason": str(damage)})
-            return cls(producers=Producers(), is_damaged=True)
-        if body is None:
-            return cls(producers=Producers())
-        start, end = STATE.unpack_from(body)
-        producers = Producers.decode(body[STATE.size :], now_ms)
-        return cls(start_offset=start, end_offset=end, producers=producers, is_known=True)
-
-
-def save_state(
-    place: PartitionFolder, start_offset: int, end_offset: int, producers: Producers
-) -> None:
-    """Write `partition.ckpt`: shortens the next recovery, and remembers trimmed producers."""
-    body = STATE.pack(start_offset, end_offset) + producers.encode()
-    path = f"{place.folder}/{STATE_NAME}"
-    write_checkpoint(place.disk, path, STATE_KIND, STATE_VERSION, body)
-
-
-def save_index(place: PartitionFolder, salt: bytes, facts: SegmentInfo, index: SparseIndex) -> None:
-    path = f"{place.folder}/{side_name(facts.base_offset, '.index')}"
-    body = encode_index(salt, facts, index)
-    write_checkpoint(place.disk, path, INDEX_KIND, INDEX_VERSION, body)
-
-
-def save_digests(place: PartitionFolder, base_offset: int, entries: list[Digest]) -> None:
-    path = f"{place.folder}/{side_name(base_offset, '.digests')}"
-    write_checkpoint(place.disk, path, DIGESTS_KIND, DIGESTS_VERSION, encode_digests(entries))
-
-
 def _surviving_segments(
-    place: PartitionFolder,
-    promise: StoredWatermarks,
+    files: PartitionFiles,
+    stored: StoredWatermarks,
     state: CheckpointState,
     floor: int,
     may_create: bool,
 ) -> tuple[int, list[int]]:
-    """Where the log begins and the base offsets of its segments; at least one is there after."""
-    disk, folder = place.disk, place.folder
+    """Return the log's start offset and the base offsets of its segments, at least one."""
+    disk, folder = files.disk, files.folder
     names = disk.list(folder)
     bases = base_offsets(names, ".log")
-    start_offset = max(promise.start_offset, state.start_offset)
+    start_offset = max(stored.start_offset, state.start_offset)
     if not bases:
         if floor > 0 or not may_create:
             raise _missing(folder, start_offset, max(floor, start_offset + 1))
         return start_offset, [start_offset]
-    if not promise.is_known and not state.is_known and bases[0] > 0:
+    if not stored.is_known and not state.is_known and bases[0] > 0:
         raise Corrupt(
             path=folder,
             position=0,
-            expected="marks or a checkpoint that say where the log begins",
+            expected="a watermark file or checkpoint with the log's start offset",
             found=f"neither, and a first segment at offset {bases[0]}",
             hint=REPAIR_HINT,
         )
-    for base in merged_away(place, bases):  # finish a merge that was cut short
+    for base in merged_segments(files, bases):  # finish an interrupted merge
         bases.remove(base)
         for name in (segment_name(base), side_name(base, ".index")):
             if name in names:
                 disk.unlink(f"{folder}/{name}")
-    while len(bases) > 1 and bases[1] <= start_offset:  # finish a trim that was cut short
+    while len(bases) > 1 and bases[1] <= start_offset:  # finish an interrupted trim
         disk.unlink(f"{folder}/{segment_name(bases.pop(0))}")
     if bases[0] > start_offset:
         raise _missing(folder, start_offset, bases[0])
     for base in base_offsets(disk.list(folder), ".index"):
         if base < bases[0]:
             disk.unlink(f"{folder}/{side_name(base, '.index')}")
-    if (sealed := _load_index(place, bases[-1])) is not None:  # then another one followed it
+    # Only sealed segments have an index: if the last one has, its successor is missing.
+    if (sealed := load_index(files, bases[-1])) is not None:
         end_offset = sealed[1].end_offset
         raise _missing(folder, end_offset, max(floor, end_offset + 1))
     return start_offset, bases
 
 
-def merged_away(place: PartitionFolder, bases: list[int]) -> list[int]:
-    """Segments that a rewritten one before them reaches over: what was left of them is in it."""
-    reach, found = 0, []
+def merged_segments(files: PartitionFiles, bases: list[int]) -> list[int]:
+    """Return the segments whose batches were merged into a rewritten segment before them."""
+    merged_end, merged = 0, []
     for base in bases:
-        if base < reach:
-            found.append(base)
+        if base < merged_end:
+            merged.append(base)
             continue
-        path = f"{place.folder}/{segment_name(base)}"
-        file = place.disk.open(path)
+        path = f"{files.folder}/{segment_name(base)}"
+        file = files.disk.open(path)
         try:
-            header = _own_header(place, file.read(0, HEADER_BYTES), path, base)
+            header = _own_header(files, file.read(0, HEADER_BYTES), path, base)
         except Corrupt:
-            continue  # said by whoever opens it
+            continue  # raised again when the segment is opened
         finally:
             file.close()
         if header.is_rewritten:
-            reach = header.sealed_end_offset
-    return found
+            merged_end = header.sealed_end_offset
+    return merged
 
 
 def _missing(folder: str, begin: int, end: int) -> Corrupt:
@@ -295,56 +222,59 @@ def _missing(folder: str, begin: int, end: int) -> Corrupt:
 
 
 def _open_sealed(
-    place: PartitionFolder, base: int, following: int, now_ms: int
+    files: PartitionFiles, base: int, next_base: int, now_ms: int
 ) -> tuple[SegmentView, bool]:
-    """One sealed segment by its index, or read through; it must reach to the following one."""
-    path = f"{place.folder}/{segment_name(base)}"
-    file = place.disk.open(path)
+    """Open a sealed segment by its index, or scan it. Returns the view and whether it was scanned.
+
+    Raises `Corrupt` unless it ends at `next_base`.
+    """
+    path = f"{files.folder}/{segment_name(base)}"
+    file = files.disk.open(path)
     try:
         size = file.size()
-        header = _own_header(place, file.read(0, HEADER_BYTES), path, base)
-        known = _load_index(place, base)
-        if known is not None:
-            salt, facts, index = known
-            about = (salt, facts.base_offset, facts.end_offset, facts.size_bytes)
-            if about == (header.salt, base, following, size):
-                if facts.sealed_ms > now_ms:  # the clock was wrong then, or is now
-                    facts = facts._replace(sealed_ms=now_ms)
-                return SegmentView(path=path, header=header, facts=facts, sparse=index), False
-        index = SparseIndex(place.config.index_interval_bytes)
+        header = _own_header(files, file.read(0, HEADER_BYTES), path, base)
+        stored = load_index(files, base)
+        if stored is not None:
+            salt, info, index = stored
+            indexed = (salt, info.base_offset, info.end_offset, info.size_bytes)
+            if indexed == (header.salt, base, next_base, size):
+                if info.sealed_ms > now_ms:  # the wall clock was wrong then, or is now
+                    info = info._replace(sealed_ms=now_ms)
+                return SegmentView(path=path, header=header, info=info, sparse=index), False
+        index = SparseIndex(files.config.index_interval_bytes)
         offset, position, max_timestamp, digest_count = base, HEADER_BYTES, NO_TIME, 0
         for batch in walk_batches(file, header, HEADER_BYTES, size, base):
-            index.note(batch.base_offset, batch.position, max_timestamp)
+            index.add(batch.base_offset, batch.position, max_timestamp)
             max_timestamp = max(max_timestamp, batch.header.max_timestamp_ms)
             offset, position = batch.end_offset, batch.end
             digest_count += batch.flags & FLAG_DIGEST
     finally:
         file.close()
-    if header.is_rewritten and (header.sealed_bytes, header.sealed_end_offset) == (size, following):
-        offset = following if position == size else offset
-    if offset != following:
+    if header.is_rewritten and (header.sealed_bytes, header.sealed_end_offset) == (size, next_base):
+        offset = next_base if position == size else offset
+    if offset != next_base:
         raise Corrupt(
             path=path,
             position=position,
-            expected=f"a batch at offset {offset}, before the next segment at {following}",
+            expected=f"a batch at offset {offset}, before the next segment at {next_base}",
             found="bytes that are no such batch" if position < size else "the end of the file",
             hint=REPAIR_HINT,
         )
-    facts = SegmentInfo(
+    info = SegmentInfo(
         base_offset=base,
-        end_offset=following,
+        end_offset=next_base,
         size_bytes=position,
         max_timestamp_ms=max_timestamp,
         sealed_ms=now_ms,
         digest_count=digest_count,
     )
-    return SegmentView(path=path, header=header, facts=facts, sparse=index), True
+    return SegmentView(path=path, header=header, info=info, sparse=index), True
 
 
-def _own_header(place: PartitionFolder, data: bytes, path: str, base: int) -> SegmentHeader:
-    """The header of a segment that must be this partition's, at this offset."""
+def _own_header(files: PartitionFiles, data: bytes, path: str, base: int) -> SegmentHeader:
+    """Decode a header. Raises `Corrupt` unless it belongs to this partition and offset."""
     header = decode_segment_header(data, path)
-    if (header.identity, header.base_offset) != (place.identity, base):
+    if (header.identity, header.base_offset) != (files.identity, base):
         raise Corrupt(
             path=path,
             position=0,
@@ -355,84 +285,74 @@ def _own_header(place: PartitionFolder, data: bytes, path: str, base: int) -> Se
     return header
 
 
-def _load_index(place: PartitionFolder, base: int) -> tuple[bytes, SegmentInfo, SparseIndex] | None:
-    path = f"{place.folder}/{side_name(base, '.index')}"
-    try:
-        body = read_checkpoint(place.disk, path, INDEX_KIND, INDEX_VERSION, DERIVED_HINT)
-    except Corrupt as damage:
-        logger.warning("log index is rebuilt", extra={"reason": str(damage)})
-        return None
-    return decode_index(body, place.config.index_interval_bytes) if body is not None else None
-
-
 def _open_active(
-    place: PartitionFolder,
+    files: PartitionFiles,
     base: int,
     now_ms: int,
     floor: int,
     replay: _Replay,
     *,
-    is_promise_known: bool,
+    has_watermarks: bool,
 ) -> tuple[LogSegment, int, int]:
-    """The open segment, read through: (segment, end offset, bytes cut from a torn tail)."""
-    opened = _open_whole_header(place, base, floor)
+    """Open and scan the last segment. Returns it, the end offset and the bytes cut."""
+    opened = _open_whole_header(files, base, floor)
     if opened is None:
         if floor > base:
-            raise _missing(place.folder, base, floor)
-        new = place.new_header(base, now_ms)
-        interval_bytes = place.config.index_interval_bytes
-        return LogSegment.create(place.disk, place.folder, new, interval_bytes), base, 0
+            raise _missing(files.folder, base, floor)
+        new = files.new_header(base, now_ms)
+        interval_bytes = files.config.index_interval_bytes
+        return LogSegment.create(files.disk, files.folder, new, interval_bytes), base, 0
     file, header = opened
-    index = SparseIndex(place.config.index_interval_bytes)
-    path = f"{place.folder}/{segment_name(base)}"
+    index = SparseIndex(files.config.index_interval_bytes)
+    path = f"{files.folder}/{segment_name(base)}"
     segment = LogSegment(file, path, header, index, HEADER_BYTES)
     with ExitStack() as undo:
         undo.callback(file.close)
-        offset, cut_bytes = _read_active(segment, floor, replay, is_promise_known)
+        offset, cut_bytes = _read_active(segment, floor, replay, has_watermarks)
         undo.pop_all()
         return segment, offset, cut_bytes
 
 
 def _open_whole_header(
-    place: PartitionFolder, base: int, floor: int
+    files: PartitionFiles, base: int, floor: int
 ) -> tuple[File, SegmentHeader] | None:
-    """The open segment's file; None where it was never made, or torn while it was made."""
-    path = f"{place.folder}/{segment_name(base)}"
+    """Open the last segment's file; None if it was never created or its creation was torn."""
+    path = f"{files.folder}/{segment_name(base)}"
     try:
-        file = place.disk.open(path, "edit")
+        file = files.disk.open(path, "edit")
     except FileNotFoundError:
         return None
     try:
-        return file, _own_header(place, file.read(0, HEADER_BYTES), path, base)
+        return file, _own_header(files, file.read(0, HEADER_BYTES), path, base)
     except Corrupt:
         size = file.size()
         file.close()
         if size > HEADER_BYTES or floor > base:
             raise
-        place.disk.unlink(path)  # nothing was ever acknowledged in it
+        files.disk.unlink(path)  # nothing in it was acknowledged
         return None
 
 
 def _read_active(
-    segment: LogSegment, floor: int, replay: _Replay, is_promise_known: bool
+    segment: LogSegment, floor: int, replay: _Replay, has_watermarks: bool
 ) -> tuple[int, int]:
-    """Read the open segment through and cut a torn tail: (end offset, bytes cut)."""
+    """Scan the last segment and cut a torn tail. Returns the end offset and the bytes cut."""
     file, header, offset = segment.file, segment.header, segment.base_offset
-    file.settle()  # what kill -9 left in the cache becomes durable before it is served
+    file.settle()  # page cache left by kill -9 must be durable before it is served
     size = file.size()
     for batch in walk_batches(file, header, HEADER_BYTES, size, offset):
         batch_header = batch.header
-        segment.note(batch.base_offset, batch.position, batch_header.max_timestamp_ms)
+        segment.add_to_index(batch.base_offset, batch.position, batch_header.max_timestamp_ms)
         replay.take(batch, batch_header, is_active=True)
         offset, segment.size_bytes = batch.end_offset, batch.end
     cut_bytes = size - segment.size_bytes
-    promised = max(floor, promised_after(file, header, segment.size_bytes, size))
-    if promised > offset or (cut_bytes and not is_promise_known):
-        limit = str(promised) if promised > offset else "the lost marks"
+    acknowledged = max(floor, acknowledged_after(file, header, segment.size_bytes, size))
+    if acknowledged > offset or (cut_bytes and not has_watermarks):
+        limit = str(acknowledged) if acknowledged > offset else "the lost watermark"
         raise Corrupt(
             path=segment.path,
             position=segment.size_bytes,
-            expected=f"a batch at offset {offset}; all below {limit} was acknowledged",
+            expected=f"a batch at offset {offset}; everything below {limit} was acknowledged",
             found="bytes that are no such batch" if cut_bytes else "the end of the file",
             hint=REPAIR_HINT,
         )
@@ -445,13 +365,13 @@ def _read_active(
 class _Replay:
     """Brings producer state and digests up to date while segments are read."""
 
-    def __init__(self, place: PartitionFolder, state: CheckpointState, now_ms: int) -> None:
-        self._place = place
+    def __init__(self, files: PartitionFiles, state: CheckpointState, now_ms: int) -> None:
+        self._files = files
         self._now_ms = now_ms
         self._producers = state.producers
         self._from_offset = state.end_offset
         self.window = DigestWindow(
-            window_ms=place.config.digest_window_ms, count_max=place.config.digest_count_max
+            window_ms=files.config.digest_window_ms, count_max=files.config.digest_count_max
         )
         self.active_digests: list[Digest] = []
         self.trimmed_files: dict[str, int] = {}
@@ -467,15 +387,15 @@ class _Replay:
                 self.active_digests.append((digest, batch.base_offset))
 
     def load_digests(self, sealed: list[SegmentView]) -> None:
-        """Remembered digests of sealed segments, also of ones already trimmed away.
+        """Load the digests of sealed segments, including trimmed ones.
 
-        All count as seen now: a clock that was set between two lives forgets nothing early.
+        All count as seen now, so that a clock change between two runs expires none early.
         """
-        disk, folder = self._place.disk, self._place.folder
-        views = {view.facts.base_offset: view for view in sealed}
+        disk, folder = self._files.disk, self._files.folder
+        views = {view.info.base_offset: view for view in sealed}
         stored = base_offsets(disk.list(folder), ".digests")
-        wanted = [base for base, view in views.items() if view.facts.digest_count]
-        for base in sorted({*stored, *wanted}):
+        expected = [base for base, view in views.items() if view.info.digest_count]
+        for base in sorted({*stored, *expected}):
             path = f"{folder}/{side_name(base, '.digests')}"
             view = views.get(base)
             if view is None:
@@ -484,30 +404,30 @@ class _Replay:
                 self.window.add(digest, offset, self._now_ms)
 
     def _digests_of(self, path: str, view: SegmentView | None) -> list[Digest]:
-        hint = "It is read anew from the log where the log still has it."
+        hint = "It is rebuilt from the log if its segment still exists."
         try:
-            body = read_checkpoint(self._place.disk, path, DIGESTS_KIND, DIGESTS_VERSION, hint)
+            body = read_checkpoint(self._files.disk, path, DIGESTS_KIND, DIGESTS_VERSION, hint)
             if body is not None:
                 return decode_digests(body)
         except Corrupt as damage:
             logger.warning("request digests are damaged", extra={"reason": str(damage)})
         self.rebuilt.append(path)
         if view is None:
-            return []  # its segment is gone: these requests are forgotten before their time
-        return digests_in(self._place, view)
+            return []  # the segment is trimmed: these digests are lost before their window ends
+        return digests_in(self._files, view)
 
     def read_sealed(self, sealed: list[SegmentView]) -> None:
-        """Producers of sealed segments the checkpoint does not cover."""
+        """Replay producers of sealed segments that the checkpoint does not cover."""
         for view in sealed:
-            if view.facts.end_offset > self._from_offset:
-                for batch in batches_of(self._place.disk, view):
+            if view.info.end_offset > self._from_offset:
+                for batch in batches_of(self._files.disk, view):
                     self.take(batch, batch.header, is_active=False)
 
 
-def digests_in(place: PartitionFolder, view: SegmentView) -> list[Digest]:
-    """The digests a sealed segment carries, read from its batches."""
+def digests_in(files: PartitionFiles, view: SegmentView) -> list[Digest]:
+    """Read the digests of a sealed segment from its batches."""
     return [
         (digest, batch.base_offset)
-        for batch in batches_of(place.disk, view)
+        for batch in batches_of(files.disk, view)
         if batch.flags & FLAG_DIGEST and (digest := digest_of(batch.records()))
     ]

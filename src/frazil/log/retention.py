@@ -48,22 +48,22 @@ def expired_offset(
     start = view.start_offset
     size_bytes = view.size_bytes
     for segment in view.segments[:-1]:
-        if segment.facts.end_offset > released:
+        if segment.info.end_offset > released:
             break
-        is_old = now_ms - segment.facts.sealed_ms >= config.retention_ms
+        is_old = now_ms - segment.info.sealed_ms >= config.retention_ms
         size_max = config.retention_bytes_max
         is_large = size_max is not None and size_bytes > size_max
         if not (is_old or is_large or is_tight):
             break
-        start = segment.facts.end_offset
-        size_bytes -= segment.facts.size_bytes
+        start = segment.info.end_offset
+        size_bytes -= segment.info.size_bytes
     return start
 
 
 def oldest_sealed(views: Iterable[tuple[int, PartitionView]]) -> int | None:
     """Which of the numbered views holds the segment sealed longest ago."""
     sealed = [
-        (view.segments[0].facts.sealed_ms, number)
+        (view.segments[0].info.sealed_ms, number)
         for number, view in views
         if len(view.segments) > 1
     ]
@@ -153,7 +153,7 @@ class Retention:
         if number is None:
             return None
         topic, partition = places[number]
-        oldest = partition.view.segments[0].facts
+        oldest = partition.view.segments[0].info
         unread = max(
             0, oldest.end_offset - max(self._released(topic, partition), oldest.base_offset)
         )

@@ -207,9 +207,9 @@ class LogSegment:
         if self.has_stale_tail:
             self.truncate(self.size_bytes)
 
-    def note(self, base_offset: int, position: int, timestamp_ms: int) -> None:
+    def add_to_index(self, base_offset: int, position: int, timestamp_ms: int) -> None:
         """Index a durable batch."""
-        self.index.note(base_offset, position, self.max_timestamp_ms)
+        self.index.add(base_offset, position, self.max_timestamp_ms)
         self.max_timestamp_ms = max(self.max_timestamp_ms, timestamp_ms)
 
     def close(self) -> None:
@@ -262,7 +262,7 @@ def _checked(frame: Frame) -> StoredBatch | None:
     )
 
 
-def promised_after(file: File, header: SegmentHeader, position: int, end: int) -> int:
+def acknowledged_after(file: File, header: SegmentHeader, position: int, end: int) -> int:
     """The highest durable watermark that any frame behind `position` speaks of; 0 without one.
 
     A frame says what was durable when it was written. When that lies above the damaged bytes in

@@ -15,11 +15,11 @@ from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, SegmentHeader, StoredB
 
 
 class SegmentView(NamedTuple):
-    """The readable part of one segment. The facts of the open one grow with every commit."""
+    """The readable part of one segment. The info of the open one grow with every commit."""
 
     path: str
     header: SegmentHeader
-    facts: SegmentInfo
+    info: SegmentInfo
     sparse: SparseIndex
 
 
@@ -36,7 +36,7 @@ class PartitionView(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.facts.size_bytes for segment in self.segments)
+        return sum(segment.info.size_bytes for segment in self.segments)
 
 
 def batches_of(disk: Disk, segment: SegmentView) -> Iterator[StoredBatch]:
@@ -44,7 +44,7 @@ def batches_of(disk: Disk, segment: SegmentView) -> Iterator[StoredBatch]:
     file = disk.open(segment.path)
     try:
         position = HEADER_BYTES
-        size, base = segment.facts.size_bytes, segment.facts.base_offset
+        size, base = segment.info.size_bytes, segment.info.base_offset
         for batch in walk_batches(file, segment.header, HEADER_BYTES, size, base):
             position = batch.end
             yield batch

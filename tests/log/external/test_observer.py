@@ -85,7 +85,7 @@ def test_it_shows_what_the_owner_shows(steps: list[str]) -> None:
             count += 20
         elif step == "trim":
             log.maintain()
-        elif step == "roll" and log.partition(TOPIC, 0).view.segments[-1].facts.size_bytes > 64:
+        elif step == "roll" and log.partition(TOPIC, 0).view.segments[-1].info.size_bytes > 64:
             log.partition(TOPIC, 0).roll()
         elif step == "kill":
             disk = disk.process_kill()

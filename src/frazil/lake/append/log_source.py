@@ -147,7 +147,7 @@ def bytes_behind(view: PartitionView, begin: int) -> int:
     """About how much a partition has from an offset on."""
     total = 0
     for segment in view.segments:
-        facts = segment.facts
+        facts = segment.info
         count = facts.end_offset - facts.base_offset
         wanted = facts.end_offset - max(begin, facts.base_offset)
         if wanted > 0:

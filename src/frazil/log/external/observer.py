@@ -106,10 +106,10 @@ class PartitionObserver:
             if base > reach:
                 raise self._hole(reach, base)
             segments.append(self._segment(base, following))
-            reach = segments[-1].facts.end_offset
+            reach = segments[-1].info.end_offset
         if reach < end:
             raise self._hole(reach, end)
-        self._known = {segment.facts.base_offset: segment for segment in segments}
+        self._known = {segment.info.base_offset: segment for segment in segments}
         return PartitionView(start, end, tuple(segments))
 
     def _segment(self, base: int, following: int) -> SegmentView:
@@ -122,7 +122,7 @@ class PartitionObserver:
             known = self._known.get(base)
             if known is None or known.header.salt != header.salt:
                 known = self._indexed(path, header, end) or _unread(path, header)
-            if known.facts.end_offset == end:
+            if known.info.end_offset == end:
                 return known
             return _walk(file, known, end)
 
@@ -135,10 +135,10 @@ class PartitionObserver:
             return None  # derived: its owner rebuilds it
         if body is None:
             return None
-        salt, facts, sparse = decode_index(body, INTERVAL_BYTES)
-        if (salt, facts.base_offset, facts.end_offset) != (header.salt, header.base_offset, end):
+        salt, info, sparse = decode_index(body, INTERVAL_BYTES)
+        if (salt, info.base_offset, info.end_offset) != (header.salt, header.base_offset, end):
             return None
-        return SegmentView(path, header, facts, sparse)
+        return SegmentView(path, header, info, sparse)
 
     def _hole(self, begin: int, end: int) -> Corrupt:
         return Corrupt(
@@ -159,18 +159,18 @@ def _is_old(view: PartitionView, promise: StoredWatermarks) -> bool:
 def _unread(path: str, header: SegmentHeader) -> SegmentView:
     """A segment of which nothing is known yet."""
     base = header.base_offset
-    facts = SegmentInfo(base, base, HEADER_BYTES, NO_TIME, 0, 0)
-    return SegmentView(path, header, facts, SparseIndex(INTERVAL_BYTES))
+    info = SegmentInfo(base, base, HEADER_BYTES, NO_TIME, 0, 0)
+    return SegmentView(path, header, info, SparseIndex(INTERVAL_BYTES))
 
 
 def _walk(file: File, known: SegmentView, end: int) -> SegmentView:
     """The segment up to `end`, from where it is known on. Its index grows with it."""
-    facts, header, sparse = known.facts, known.header, known.sparse
-    offset, position, time = facts.end_offset, facts.size_bytes, facts.max_timestamp_ms
+    info, header, sparse = known.info, known.header, known.sparse
+    offset, position, time = info.end_offset, info.size_bytes, info.max_timestamp_ms
     for batch in walk_batches(file, header, position, file.size(), offset):
         if batch.end_offset > end:
             break
-        sparse.note(batch.base_offset, batch.position, time)
+        sparse.add(batch.base_offset, batch.position, time)
         time = max(time, batch.header.max_timestamp_ms)
         offset, position = batch.end_offset, batch.end
         if offset == end:
@@ -185,5 +185,5 @@ def _walk(file: File, known: SegmentView, end: int) -> SegmentView:
             found=f"bytes that are no such batch behind offset {offset}",
             hint=REPAIR_HINT,
         )
-    found = facts._replace(end_offset=end, size_bytes=position, max_timestamp_ms=time)
-    return known._replace(facts=found)
+    found = info._replace(end_offset=end, size_bytes=position, max_timestamp_ms=time)
+    return known._replace(info=found)

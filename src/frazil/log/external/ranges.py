@@ -97,8 +97,8 @@ def reach(view: PartitionView, begin: int, bytes_max: int) -> int:
 def _steps(view: PartitionView, begin: int, end: int) -> Iterator[ByteRange]:
     """The wanted bytes, cut wherever an index has an entry."""
     for segment in view.segments:
-        facts = segment.facts
-        if facts.end_offset <= begin or facts.base_offset >= end:
+        info = segment.info
+        if info.end_offset <= begin or info.base_offset >= end:
             continue
         for first, last in pairwise(_entries(segment, begin, end)):
             yield ByteRange(
@@ -113,15 +113,15 @@ def _steps(view: PartitionView, begin: int, end: int) -> Iterator[ByteRange]:
 
 def _entries(segment: SegmentView, begin: int, end: int) -> list[IndexEntry]:
     """Where batches begin: one at or before `begin`, those between, one at or behind `end`."""
-    sparse, facts = segment.sparse, segment.facts
-    entries = [sparse.before_offset(begin) or IndexEntry(facts.base_offset, HEADER_BYTES)]
+    sparse, info = segment.sparse, segment.info
+    entries = [sparse.before_offset(begin) or IndexEntry(info.base_offset, HEADER_BYTES)]
     # The index of the open segment grows under us, beyond what this view shows.
-    beyond = bisect_left(sparse.offsets, facts.end_offset)
+    beyond = bisect_left(sparse.offsets, info.end_offset)
     for at in range(bisect_right(sparse.offsets, entries[0].offset), beyond):
         entries.append(IndexEntry(sparse.offsets[at], sparse.positions[at]))
         if entries[-1].offset >= end:
             return entries
-    return [*entries, IndexEntry(facts.end_offset, facts.size_bytes)]
+    return [*entries, IndexEntry(info.end_offset, info.size_bytes)]
 
 
 def _extend(extents: list[ByteRange], step: ByteRange) -> None:

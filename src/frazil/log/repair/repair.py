@@ -21,33 +21,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from frazil.disk import (
-    Disk,
-    File,
-    make_directories,
-    read_checkpoint,
-)
-from frazil.errors import Corrupt, Unknown
-from frazil.log.compaction import rewrite
-from frazil.log.config import LogConfig
-from frazil.log.index import (
-    INDEX_KIND,
-    INDEX_VERSION,
-    NO_TIME,
-    SegmentInfo,
-    SparseIndex,
-    decode_index,
-)
-from frazil.log.log import LOCK_NAME
-from frazil.log.recovery import (
-    DERIVED_HINT,
+from frazil.disk import Disk, File, make_directories
+from frazil.errors import Unknown
+from frazil.log.checkpoint import (
     STATE_NAME,
     CheckpointState,
-    PartitionFolder,
-    merged_away,
+    PartitionFiles,
+    load_index,
     save_index,
     save_state,
 )
+from frazil.log.compaction import rewrite
+from frazil.log.config import LogConfig
+from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
+from frazil.log.log import LOCK_NAME
+from frazil.log.recovery import merged_segments
 from frazil.log.repair.salvage import (
     Range,
     gaps,
@@ -63,9 +51,9 @@ from frazil.log.segment import (
     LogSegment,
     SegmentHeader,
     StoredBatch,
+    acknowledged_after,
     base_offsets,
     identity_of,
-    promised_after,
     segment_name,
     side_name,
     walk_batches,
@@ -127,7 +115,7 @@ def repair_partition(
         count = load_config(disk, topic).partitions
         if not 0 <= partition < count:
             raise Unknown(f"topic {topic} has {count} partitions, not number {partition}")
-        place = PartitionFolder(
+        files = PartitionFiles(
             disk=disk,
             folder=partition_folder(topic, partition),
             identity=identity_of(topic, partition),
@@ -136,8 +124,8 @@ def repair_partition(
         )
         floor = max([floor, *_reached_by_subscribers(disk, topic, partition)])
         if is_dry_run:
-            return _looked_at(place, _settled_promise(place), floor, now_ms).would_do()
-        repaired = _repair(place, floor, now_ms)
+            return _looked_at(files, _settled_promise(files), floor, now_ms).would_do()
+        repaired = _repair(files, floor, now_ms)
         LOST.add(sum(end - begin for begin, end in repaired.lost), reason="repair", topic=topic)
         return repaired
     finally:
@@ -151,16 +139,16 @@ def _reached_by_subscribers(disk: Disk, topic: str, partition: int) -> Iterator[
             yield partitions[partition].reach
 
 
-def _repair(place: PartitionFolder, floor: int, now_ms: int) -> RepairReport:
+def _repair(files: PartitionFiles, floor: int, now_ms: int) -> RepairReport:
     """Look at everything, then do the four steps."""
-    disk, folder = place.disk, place.folder
+    disk, folder = files.disk, files.folder
     make_directories(disk, folder)
     disk.sync_directory(folder)  # names that a killed process gave and did not sync
     had_marks = MARKS_NAME in disk.list(folder)
     marks, promise = WatermarkFile.open(disk, folder)
     try:
-        looked = _looked_at(place, promise, floor, now_ms)
-        work = _Work(place, now_ms)
+        looked = _looked_at(files, promise, floor, now_ms)
+        work = _Work(files, now_ms)
         for finding in looked.findings:
             work.set_aside(segment_name(finding.base), finding.damaged)
         if looked.state.is_damaged:
@@ -178,7 +166,7 @@ def _repair(place: PartitionFolder, floor: int, now_ms: int) -> RepairReport:
         marks.close()
     for finding in looked.findings:
         logger.warning(
-            "log segment repaired", extra={"path": finding.path(place), "lost": finding.lost}
+            "log segment repaired", extra={"path": finding.path(files), "lost": finding.lost}
         )
     return RepairReport(
         kept_count=looked.kept_count,
@@ -199,8 +187,8 @@ class _Finding:
     damaged: tuple[Range, ...] = ()
     lost: tuple[Range, ...] = ()
 
-    def path(self, place: PartitionFolder) -> str:
-        return f"{place.folder}/{segment_name(self.base)}"
+    def path(self, files: PartitionFiles) -> str:
+        return f"{files.folder}/{segment_name(self.base)}"
 
 
 # Looking. Nothing is changed here.
@@ -210,7 +198,7 @@ class _Finding:
 class _Looked:
     """What is damaged in a partition, and what is whole."""
 
-    place: PartitionFolder
+    files: PartitionFiles
     promise: StoredWatermarks
     state: CheckpointState
     start: int
@@ -225,14 +213,14 @@ class _Looked:
 
     def would_do(self) -> RepairReport:
         """What a repair would find and do."""
-        folder = self.place.folder
+        folder = self.files.folder
         whole_files = [STATE_NAME] if self.state.is_damaged else []
-        if not self.promise.is_known and MARKS_NAME in self.place.disk.list(folder):
+        if not self.promise.is_known and MARKS_NAME in self.files.disk.list(folder):
             whole_files.append(MARKS_NAME)
         damaged = sum(end - begin for each in self.findings for begin, end in each.damaged)
-        files = [finding.path(self.place) for finding in self.findings]
+        files = [finding.path(self.files) for finding in self.findings]
         for name in whole_files:
-            file = self.place.disk.open(f"{folder}/{name}")
+            file = self.files.disk.open(f"{folder}/{name}")
             damaged += max(file.size(), MARKS_BYTES if name == MARKS_NAME else 0)
             file.close()
             files.append(f"{folder}/{name}")
@@ -241,25 +229,25 @@ class _Looked:
         )
 
 
-def _settled_promise(place: PartitionFolder) -> StoredWatermarks:
+def _settled_promise(files: PartitionFiles) -> StoredWatermarks:
     """What the marks say, by what the disk really has."""
-    if MARKS_NAME in place.disk.list(place.folder):
-        file = place.disk.open(f"{place.folder}/{MARKS_NAME}", "edit")
+    if MARKS_NAME in files.disk.list(files.folder):
+        file = files.disk.open(f"{files.folder}/{MARKS_NAME}", "edit")
         file.settle()
         file.close()
-    return read_marks(place.disk, place.folder)
+    return read_marks(files.disk, files.folder)
 
 
 def _looked_at(
-    place: PartitionFolder, promise: StoredWatermarks, floor: int, now_ms: int
+    files: PartitionFiles, promise: StoredWatermarks, floor: int, now_ms: int
 ) -> _Looked:
     """Look through all files."""
-    disk, folder = place.disk, place.folder
-    state = CheckpointState.load(place, now_ms)
-    sealed_ends = _sealed_ends(place)
+    disk, folder = files.disk, files.folder
+    state = CheckpointState.load(files, now_ms)
+    sealed_ends = _sealed_ends(files)
     floor = max(floor, promise.durable_watermark, state.end_offset, *sealed_ends.values())
     bases = base_offsets(disk.list(folder), ".log")
-    for base in merged_away(place, bases):
+    for base in merged_segments(files, bases):
         bases.remove(base)  # recovery finishes this merge
     start = max(promise.start_offset, state.start_offset)
     if not promise.is_known and not state.is_known:
@@ -269,7 +257,7 @@ def _looked_at(
     kept_count, new_base = 0, max(start, floor) if not bases else None
     if bases:
         kept_count, new_base = _inspect_last(
-            place,
+            files,
             bases[-1],
             floor,
             is_sealed=bases[-1] in sealed_ends,
@@ -278,11 +266,11 @@ def _looked_at(
     ends = bases if new_base is None else [*bases, new_base]
     findings = [_hole(start, ends[0])] if ends[0] > start else []
     for base, end in pairwise(ends):
-        count, found = _inspect_sealed(place, base, end)
+        count, found = _inspect_sealed(files, base, end)
         kept_count += count
         findings += found
     return _Looked(
-        place=place,
+        files=files,
         promise=promise,
         state=state,
         start=start,
@@ -307,19 +295,11 @@ def _walk(file: File, header: SegmentHeader, size: int) -> _Walked:
     return walked
 
 
-def _sealed_ends(place: PartitionFolder) -> dict[int, int]:
+def _sealed_ends(files: PartitionFiles) -> dict[int, int]:
     """Where segments end by what their index says; it is written once the next one is there."""
-    ends: dict[int, int] = {}
-    for base in base_offsets(place.disk.list(place.folder), ".index"):
-        path = f"{place.folder}/{side_name(base, '.index')}"
-        try:
-            body = read_checkpoint(place.disk, path, INDEX_KIND, INDEX_VERSION, DERIVED_HINT)
-        except Corrupt:
-            continue
-        if body is not None:
-            _, facts, _ = decode_index(body, place.config.index_interval_bytes)
-            ends[base] = facts.end_offset
-    return ends
+    bases = base_offsets(files.disk.list(files.folder), ".index")
+    loaded = [(base, load_index(files, base)) for base in bases]
+    return {base: index[1].end_offset for base, index in loaded if index is not None}
 
 
 def _hole(begin: int, end: int) -> _Finding:
@@ -327,20 +307,20 @@ def _hole(begin: int, end: int) -> _Finding:
 
 
 def _inspect_last(
-    place: PartitionFolder, base: int, floor: int, *, is_sealed: bool, is_promise_known: bool
+    files: PartitionFiles, base: int, floor: int, *, is_sealed: bool, is_promise_known: bool
 ) -> tuple[int, int | None]:
     """How many batches the last segment holds, when it is whole and open; or where a new one must
     begin, when it is not. By the rules of recovery, which cuts a torn or stale end itself."""
-    file = place.disk.open(f"{place.folder}/{segment_name(base)}", "edit")
+    file = files.disk.open(f"{files.folder}/{segment_name(base)}", "edit")
     try:
         file.settle()
         size = file.size()
-        header, foreign_salt = header_of(place, file, base)
+        header, foreign_salt = header_of(files, file, base)
         if header is None and size <= HEADER_BYTES and floor <= base:
             return 0, None
         if header is not None and not header.is_rewritten and not is_sealed:
             walked = _walk(file, header, size)
-            promised = max(floor, promised_after(file, header, walked.position, size))
+            promised = max(floor, acknowledged_after(file, header, walked.position, size))
             if promised <= walked.offset and (walked.position == size or is_promise_known):
                 return walked.batch_count, None
         data = file.read(0, size)
@@ -354,12 +334,12 @@ def _inspect_last(
     return 0, max(ends)
 
 
-def _inspect_sealed(place: PartitionFolder, base: int, end: int) -> tuple[int, list[_Finding]]:
+def _inspect_sealed(files: PartitionFiles, base: int, end: int) -> tuple[int, list[_Finding]]:
     """How many batches of a sealed segment are whole, and what is to be written in its place."""
-    file = place.disk.open(f"{place.folder}/{segment_name(base)}")
+    file = files.disk.open(f"{files.folder}/{segment_name(base)}")
     try:
         size = file.size()
-        header, _ = header_of(place, file, base)
+        header, _ = header_of(files, file, base)
         if header is not None:
             walked = _walk(file, header, size)
             offset, is_whole = walked.offset, walked.position == size
@@ -370,7 +350,7 @@ def _inspect_sealed(place: PartitionFolder, base: int, end: int) -> tuple[int, l
                 return walked.batch_count, []
             if is_whole and base < offset < end:
                 return walked.batch_count, [_hole(offset, end)]
-        batches = whole_batches(place, file, base, end)
+        batches = whole_batches(files, file, base, end)
     finally:
         file.close()
     finding = _Finding(
@@ -388,8 +368,8 @@ def _inspect_sealed(place: PartitionFolder, base: int, end: int) -> tuple[int, l
 class _Work:
     """The changes of one repair, and a list of them."""
 
-    def __init__(self, place: PartitionFolder, now_ms: int) -> None:
-        self._place = place
+    def __init__(self, files: PartitionFiles, now_ms: int) -> None:
+        self._files = files
         self._now_ms = now_ms
         self.damaged_bytes = 0
         self.files: list[str] = []
@@ -399,7 +379,7 @@ class _Work:
 
         Each copy begins with a line that says where the bytes come from.
         """
-        disk, folder = self._place.disk, self._place.folder
+        disk, folder = self._files.disk, self._files.folder
         if damaged == ():
             return
         source = disk.open(f"{folder}/{name}")
@@ -430,7 +410,7 @@ class _Work:
         A damaged checkpoint and the digests of damaged segments go: recovery makes them anew
         from the batches that are left.
         """
-        disk, folder = self._place.disk, self._place.folder
+        disk, folder = self._files.disk, self._files.folder
         gone = [STATE_NAME] if state.is_damaged else []
         gone += [
             side_name(base, ".digests")
@@ -444,32 +424,32 @@ class _Work:
             disk.sync_directory(folder)
         lost = [gap for finding in findings for gap in finding.lost]
         if state.is_known and state.producers.forget(lost):
-            save_state(self._place, state.start_offset, state.end_offset, state.producers)
+            save_state(self._files, state.start_offset, state.end_offset, state.producers)
             self.files.append(f"{folder}/{STATE_NAME}")
 
     def begin_segment(self, base: int) -> None:
         """A new, empty last segment."""
-        place = self._place
-        header = place.new_header(base, self._now_ms)
-        interval_bytes = place.config.index_interval_bytes
-        segment = LogSegment.create(place.disk, place.folder, header, interval_bytes)
+        files = self._files
+        header = files.new_header(base, self._now_ms)
+        interval_bytes = files.config.index_interval_bytes
+        segment = LogSegment.create(files.disk, files.folder, header, interval_bytes)
         segment.close()
         self.files.append(segment.path)
 
     def rewrite(self, finding: _Finding) -> None:
         """Put the whole batches, or a gap, in the place of what is there: one rename."""
-        place, path = self._place, finding.path(self._place)
+        files, path = self._files, finding.path(self._files)
         batches: list[StoredBatch] = []
         if not finding.is_missing:
-            file = place.disk.open(path)
+            file = files.disk.open(path)
             try:
-                batches = whole_batches(place, file, finding.base, finding.end)
+                batches = whole_batches(files, file, finding.base, finding.end)
             finally:
                 file.close()
         old = SegmentView(
             path=path,
-            header=place.new_header(finding.base, self._now_ms),
-            facts=SegmentInfo(
+            header=files.new_header(finding.base, self._now_ms),
+            info=SegmentInfo(
                 base_offset=finding.base,
                 end_offset=finding.end,
                 size_bytes=0,
@@ -477,11 +457,11 @@ class _Work:
                 sealed_ms=self._now_ms,
                 digest_count=0,
             ),
-            sparse=SparseIndex(place.config.index_interval_bytes),
+            sparse=SparseIndex(files.config.index_interval_bytes),
         )
         kept = [(batch.header, batch.payload, batch.flags) for batch in batches]
-        new, scratch = rewrite(place, [old], kept, finding.end)
-        place.disk.rename(scratch, path)
-        place.disk.sync_directory(place.folder)
-        save_index(place, new.header.salt, new.facts, new.sparse)
+        new, scratch = rewrite(files, [old], kept, finding.end)
+        files.disk.rename(scratch, path)
+        files.disk.sync_directory(files.folder)
+        save_index(files, new.header.salt, new.info, new.sparse)
         self.files.append(path)

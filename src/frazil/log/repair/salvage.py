@@ -21,9 +21,9 @@ from frazil.disk import (
     frame_header,
 )
 from frazil.errors import Corrupt, Malformed
+from frazil.log.checkpoint import PartitionFiles
 from frazil.log.format.batch import check_batch, parse_header
 from frazil.log.partition import LEADER_EPOCH
-from frazil.log.recovery import PartitionFolder
 from frazil.log.segment import (
     HEADER_BYTES,
     SegmentHeader,
@@ -41,22 +41,22 @@ class Range(NamedTuple):
 
 
 def header_of(
-    place: PartitionFolder, file: File, base: int
+    files: PartitionFiles, file: File, base: int
 ) -> tuple[SegmentHeader | None, bytes | None]:
     """The segment's header, if it is whole; or the salt of another file, if it is that one's."""
     try:
         header = decode_segment_header(file.read(0, HEADER_BYTES), "")
     except Corrupt:
         return None, None
-    if (header.identity, header.base_offset) == (place.identity, base):
+    if (header.identity, header.base_offset) == (files.identity, base):
         return header, None
     return None, header.salt
 
 
-def whole_batches(place: PartitionFolder, file: File, base: int, end: int) -> list[StoredBatch]:
+def whole_batches(files: PartitionFiles, file: File, base: int, end: int) -> list[StoredBatch]:
     """Every whole batch of the segment at `base`, wherever in its file it lies, by offset."""
     data = file.read(0, file.size())
-    header, foreign_salt = header_of(place, file, base)
+    header, foreign_salt = header_of(files, file, base)
     if header is None:
         found = unsalted_batches(data, base, end, foreign_salt)
     else:

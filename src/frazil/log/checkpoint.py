@@ -1,0 +1,113 @@
+"""Files beside the segments that shorten recovery: `partition.ckpt`, `.index` and `.digests`.
+
+Apart from producers and digests of trimmed segments, all of it can be rebuilt from the log.
+The byte layouts are in `docs/formats/checkpoint.md`.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from dataclasses import dataclass
+
+from frazil.disk import SALT_BYTES, Disk, read_checkpoint, write_checkpoint
+from frazil.errors import Corrupt
+from frazil.log.config import LogConfig
+from frazil.log.dedup.digests import Digest, encode_digests
+from frazil.log.dedup.producers import Producers
+from frazil.log.index import (
+    INDEX_KIND,
+    INDEX_VERSION,
+    SegmentInfo,
+    SparseIndex,
+    decode_index,
+    encode_index,
+)
+from frazil.log.segment import SegmentHeader, side_name
+from frazil.model import Rand
+
+logger = logging.getLogger(__name__)
+
+STATE_NAME = "partition.ckpt"
+STATE_KIND = b"PART"
+STATE_VERSION = 1
+STATE = struct.Struct("<QQ")
+DIGESTS_KIND = b"DGST"
+DIGESTS_VERSION = 1
+DERIVED_HINT = "It is rebuilt from the log."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFiles:
+    """Where the files of a partition are, and the settings they are written with."""
+
+    disk: Disk
+    folder: str
+    identity: int
+    config: LogConfig
+    rand: Rand
+
+    def new_header(self, base_offset: int, now_ms: int) -> SegmentHeader:
+        """Return a segment header with a fresh salt."""
+        return SegmentHeader(
+            identity=self.identity,
+            salt=self.rand.randbytes(SALT_BYTES),
+            base_offset=base_offset,
+            created_ms=now_ms,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class CheckpointState:
+    """Contents of `partition.ckpt`; zeros if it is missing or damaged."""
+
+    start_offset: int = 0
+    end_offset: int = 0
+    producers: Producers
+    is_known: bool = False
+    is_damaged: bool = False
+
+    @classmethod
+    def load(cls, files: PartitionFiles, now_ms: int) -> CheckpointState:
+        path = f"{files.folder}/{STATE_NAME}"
+        try:
+            body = read_checkpoint(files.disk, path, STATE_KIND, STATE_VERSION, DERIVED_HINT)
+        except Corrupt as damage:
+            logger.warning("producer state is rebuilt", extra={"reason": str(damage)})
+            return cls(producers=Producers(), is_damaged=True)
+        if body is None:
+            return cls(producers=Producers())
+        start, end = STATE.unpack_from(body)
+        producers = Producers.decode(body[STATE.size :], now_ms)
+        return cls(start_offset=start, end_offset=end, producers=producers, is_known=True)
+
+
+def save_state(
+    files: PartitionFiles, start_offset: int, end_offset: int, producers: Producers
+) -> None:
+    """Write `partition.ckpt`. It shortens recovery and keeps producers of trimmed segments."""
+    body = STATE.pack(start_offset, end_offset) + producers.encode()
+    path = f"{files.folder}/{STATE_NAME}"
+    write_checkpoint(files.disk, path, STATE_KIND, STATE_VERSION, body)
+
+
+def save_index(files: PartitionFiles, salt: bytes, info: SegmentInfo, index: SparseIndex) -> None:
+    path = f"{files.folder}/{side_name(info.base_offset, '.index')}"
+    body = encode_index(salt, info, index)
+    write_checkpoint(files.disk, path, INDEX_KIND, INDEX_VERSION, body)
+
+
+def load_index(files: PartitionFiles, base: int) -> tuple[bytes, SegmentInfo, SparseIndex] | None:
+    """Return salt, info and index of a sealed segment; None if the file is missing or damaged."""
+    path = f"{files.folder}/{side_name(base, '.index')}"
+    try:
+        body = read_checkpoint(files.disk, path, INDEX_KIND, INDEX_VERSION, DERIVED_HINT)
+    except Corrupt as damage:
+        logger.warning("log index is rebuilt", extra={"reason": str(damage)})
+        return None
+    return decode_index(body, files.config.index_interval_bytes) if body is not None else None
+
+
+def save_digests(files: PartitionFiles, base_offset: int, entries: list[Digest]) -> None:
+    path = f"{files.folder}/{side_name(base_offset, '.digests')}"
+    write_checkpoint(files.disk, path, DIGESTS_KIND, DIGESTS_VERSION, encode_digests(entries))
