@@ -377,8 +377,8 @@ def test_a_server_that_says_nothing_from_the_first(
 @pytest.mark.parametrize(
     ("asked", "said", "words"),
     [
-        ("GET /v1/config", answer(401), r"says no: Unauth.*401 on purpose.*token"),
-        ("GET /v1/config", answer(403), r"says no: Forbidden.*403 on purpose.*token"),
+        ("GET /v1/config", answer(401), r"rejected the request: Unauth.*401 on purpose.*token"),
+        ("GET /v1/config", answer(403), r"rejected the request: Forbidden.*403 on purpose.*token"),
         ("GET /v1/config?warehouse=none", answer(404), r"status 404 on purpose.*lake\.warehouse"),
         ("GET /v1/config", answer(200, b"<html>Welcome</html>"), r"ValidationError: .*lake\.cat"),
         ("GET /v1/config", answer(404, b"<html>Nothing</html>"), r"RESTError 404: .*lake\.catalog"),

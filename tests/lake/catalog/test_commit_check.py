@@ -1,4 +1,4 @@
-"""A commit that was done, and is called refused: nothing that the table names is removed."""
+"""Rejected commits are checked against the table before files are deleted."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
 from frazil.lake.catalog.catalog import open_catalog
+from frazil.lake.catalog.commit_check import LANDED
 from frazil.lake.config import LakeConfig
 
 NAME = "frazil.numbers"
@@ -24,38 +25,39 @@ commit_table = SqlCatalog.commit_table
 
 
 def opened(folder: Path) -> Catalog:
-    """As we open it, but for who writes: these rows are written by PyIceberg itself."""
+    """Open the catalog with PyIceberg's own FileIO, which can write rows."""
     uri, writer = f"sqlite:///{folder}/catalog.db", "pyiceberg.io.pyarrow.PyArrowFileIO"
     return open_catalog(LakeConfig(catalog={"uri": uri, "py-io-impl": writer}), folder)
 
 
-def made(catalog: Catalog) -> Table:
+def create_table(catalog: Catalog) -> Table:
     catalog.create_namespace("frazil")
     schema = Schema(NestedField(1, "number", LongType(), required=False))
     return catalog.create_table(NAME, schema, properties={"commit.retry.num-retries": "0"})
 
 
-def asked_twice(self: SqlCatalog, *given: Any) -> Any:
-    """Somebody on the way has lost the first answer."""
-    commit_table(self, *given)
-    return commit_table(self, *given)
+def commit_twice(self: SqlCatalog, *arguments: Any) -> Any:
+    """Commit as a gateway does that resends the request after it lost the first response."""
+    commit_table(self, *arguments)
+    return commit_table(self, *arguments)
 
 
-def test_what_was_done_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resent_commit_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(opened(tmp_path)) as catalog:
-        table = made(catalog)
+        table = create_table(catalog)
+        landed = LANDED.total()
         with monkeypatch.context() as patch:
-            patch.setattr(SqlCatalog, "commit_table", asked_twice)
+            patch.setattr(SqlCatalog, "commit_table", commit_twice)
             table.append(ROWS)
+        assert LANDED.total() == landed + 1
         assert catalog.load_table(NAME).scan().to_arrow() == ROWS
         table.append(ROWS)
         assert catalog.load_table(NAME).scan().to_arrow().num_rows == 2 * len(ROWS)
 
 
-def test_what_was_refused_is_refused(tmp_path: Path) -> None:
-    """And its manifests go, as nobody needs them."""
+def test_a_real_conflict_fails_and_deletes_its_manifests(tmp_path: Path) -> None:
     with closing(opened(tmp_path)) as catalog:
-        old = made(catalog)
+        old = create_table(catalog)
         catalog.load_table(NAME).append(ROWS)
         before = set(tmp_path.rglob("*.avro"))
         with pytest.raises(CommitFailedException):
@@ -64,22 +66,23 @@ def test_what_was_refused_is_refused(tmp_path: Path) -> None:
         assert catalog.load_table(NAME).scan().to_arrow() == ROWS
 
 
-def test_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was refused, and then nobody could be asked: it may have been done, so nothing goes."""
+def test_nothing_is_deleted_if_the_table_cannot_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with closing(opened(tmp_path)) as catalog:
-        table = made(catalog)
+        table = create_table(catalog)
 
         with monkeypatch.context() as patch:
 
             def gone(self: SqlCatalog, *_: Any) -> Any:
                 raise ConnectionError("gone")
 
-            def refused_and_gone(self: SqlCatalog, *given: Any) -> Any:
-                commit_table(self, *given)
+            def commit_and_disconnect(self: SqlCatalog, *arguments: Any) -> Any:
+                commit_table(self, *arguments)
                 patch.setattr(SqlCatalog, "load_table", gone)
-                raise CommitFailedException("as if it were not done")
+                raise CommitFailedException("conflict")
 
-            patch.setattr(SqlCatalog, "commit_table", refused_and_gone)
+            patch.setattr(SqlCatalog, "commit_table", commit_and_disconnect)
             with pytest.raises(ConnectionError, match="gone"):
                 table.append(ROWS)
         assert catalog.load_table(NAME).scan().to_arrow() == ROWS

@@ -32,7 +32,7 @@ from frazil.lake.append.log_source import RecordSource
 from frazil.lake.append.progress import LakeActivity
 from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
-from frazil.lake.catalog.catalog import reached
+from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.config import LakeConfig
 from frazil.metrics import Counter
 from frazil.model import Clock, Rand, Signal
@@ -329,7 +329,7 @@ class Appender:
             self._held[source.place] = held
 
     def _load(self, name: str) -> Table:
-        with reached(self._config):
+        with catalog_calls(self._config):
             return self._catalog.load_table(self._full_name(name))
 
     def _unique(self) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from frazil.disk import is_full
 from frazil.errors import Conflict, Fenced, OutOfRange, Overloaded, Unavailable, Unresolved
-from frazil.lake.catalog.catalog import no_answer, says_no
+from frazil.lake.catalog.catalog import rejection_errors, unavailable_errors
 from frazil.metrics import Counter
 from frazil.model import Clock
 
@@ -190,9 +190,9 @@ def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], clock
             return attempt(catalog.load_table(name))
         except CommitFailedException as error:  # somebody was quicker; nothing was done
             outcome, reason = "raced", str(error)
-        except says_no() as error:
+        except rejection_errors() as error:
             raise Unavailable(f"the catalog refuses to commit to {name}: {error}") from error
-        except no_answer() as error:  # nobody knows
+        except unavailable_errors() as error:  # nobody knows
             if isinstance(error, OSError) and is_full(error):
                 # Only files are written so, and all of them before the catalog is asked.
                 raise Overloaded(

@@ -1,11 +1,12 @@
-"""The catalog that names the tables: opened for PyIceberg, and described to Spark as the same one.
+"""The Iceberg catalog: opened with PyIceberg, and the same catalog as settings for Spark.
 
-Without settings it is an SQLite file beside the data. Any that both know will do: what stands in
-`lake.catalog` are PyIceberg's properties, and those of Spark are made of them.
+The default is an SQLite file in the data folder. `lake.catalog` holds PyIceberg's properties of any
+catalog that Spark supports too; Spark's properties are derived from them.
 """
 
 from __future__ import annotations
 
+import importlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from frazil.disk import RealDisk
 from frazil.errors import Malformed, Unavailable
-from frazil.lake.catalog.commit_check import look_when_refused
+from frazil.lake.catalog.commit_check import with_commit_check
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
     from frazil.lake.config import LakeConfig
 
 BUSY_TIMEOUT_S = 30
-"""How long SQLite waits for another process. A commit takes some milliseconds."""
-SWITCHES_MAX = 50
-"""Each fails because of another process that opens a new catalog at the same moment."""
+"""How long SQLite waits for a lock of another process. A commit takes a few milliseconds."""
+WAL_ATTEMPTS_MAX = 50
+"""Attempts to enable WAL. One fails only while another process creates the same catalog."""
 REASON_CHARACTERS_MAX = 500
-"""Of what a library or a server says."""
+"""Limit for an error text of a library or a server: some servers send a whole page."""
 SQLITE = "sqlite:///"
 LOCAL = "file://"
 LOCAL_IO = "frazil.lake.catalog.file_io.DurableFileIO"
-"""Who writes metadata to a local warehouse: PyIceberg's own does not sync."""
+"""Writes metadata to a local warehouse with fsync, which PyIceberg's own FileIO omits."""
 PATH_FORBIDDEN = "?#%"
-"""URIs give these a meaning, and the libraries do not agree on how to hide it."""
+"""Characters with a meaning in URIs, which the libraries escape differently."""
 
 SQLITE_TABLES = """
 CREATE TABLE IF NOT EXISTS iceberg_tables (
@@ -53,62 +54,71 @@ CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (
     PRIMARY KEY (catalog_name, namespace, property_key)
 );
 """
-"""Iceberg's schema V1. PyIceberg makes the same, but fails when another process does so, too."""
+"""Iceberg's schema V1. PyIceberg creates the same, but fails if two processes do so at once."""
 
 SPARK_NAMES = {"s3.region": "client.region", "glue.region": "client.region"}
-"""Properties that Spark has under another name. All others have one, or mean nothing there."""
+"""PyIceberg properties with another name in Spark. The rest have the same name or no effect."""
 PYTHON_ONLY = frozenset(
     {"echo", "init_catalog_tables", "pool_pre_ping", "py-io-impl", "schema_version"}
 )
 
+CATALOG_CLASSES = {
+    "glue": ("pyiceberg.catalog.glue", "GlueCatalog", "glue"),
+    "hive": ("pyiceberg.catalog.hive", "HiveCatalog", "hive"),
+    "rest": ("frazil.lake.catalog.rest", "BoundedRestCatalog", "pyarrow"),
+    "sql": ("pyiceberg.catalog.sql", "SqlCatalog", "sql-postgres"),
+}
+"""Module, class and PyIceberg extra of each catalog type."""
+
 
 def open_catalog(config: LakeConfig, data_folder: Path) -> Catalog:
-    """The catalog, made if it is an SQLite file. `Unavailable` if it cannot be reached."""
-    # Not `load_catalog`: it adds what it finds in the environment, of which Spark knows nothing.
-    from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
-
+    """Open the catalog; create it if it is an SQLite file. Raise `Unavailable` if that fails."""
     properties = catalog_properties(config, data_folder)
-    with reached(config):
+    with catalog_calls(config):
         if properties.get("uri", "").startswith(SQLITE):
             _prepare_sqlite(sqlite_path(properties["uri"]))
-        if properties["type"] == "rest":
-            from frazil.lake.catalog.rest import BoundedRestCatalog
+        return _construct(config.catalog_name, properties)
 
-            made: Catalog = BoundedRestCatalog(config.catalog_name, **properties)
-        else:
-            kind = CatalogType(properties["type"])
-            made = AVAILABLE_CATALOGS[kind](config.catalog_name, properties)
-    look_when_refused(made)
-    return made
+
+def _construct(name: str, properties: dict[str, str]) -> Catalog:
+    # Not `load_catalog`: it adds properties from the environment, which Spark does not see.
+    from pyiceberg.exceptions import NotInstalledError
+
+    module, class_name, extra = CATALOG_CLASSES[properties["type"]]
+    try:
+        catalog_class = getattr(importlib.import_module(module), class_name)
+        return with_commit_check(catalog_class)(name, **properties)
+    except ImportError as error:
+        raise NotInstalledError(f"{error}: pip install 'pyiceberg[{extra}]'") from error
 
 
 def catalog_properties(config: LakeConfig, data_folder: Path) -> dict[str, str]:
-    """PyIceberg's properties of the catalog, with what was not set."""
+    """Return PyIceberg's properties of the catalog, with defaults filled in."""
     folder = data_folder.absolute() / "lake"
-    properties = dict(config.catalog) or {"uri": f"{SQLITE}{_plain(folder / 'catalog.db')}"}
+    properties = dict(config.catalog) or {"uri": f"{SQLITE}{_uri_path(folder / 'catalog.db')}"}
     properties["type"] = _type_of(properties)
     if properties["type"] == "sql":
-        properties.setdefault("warehouse", f"{LOCAL}{_plain(folder / 'warehouse')}")
+        properties.setdefault("warehouse", f"{LOCAL}{_uri_path(folder / 'warehouse')}")
     if config.warehouse:
-        # To a REST catalog it is a name, of which the server knows what it means.
+        # For a REST catalog it is a name that the server resolves.
         is_name = properties["type"] == "rest"
         properties["warehouse"] = config.warehouse if is_name else _warehouse(config.warehouse)
     if properties.get("warehouse", "").startswith(LOCAL):
         properties.setdefault("py-io-impl", LOCAL_IO)
     if properties.get("uri", "").startswith(SQLITE):
         path = sqlite_path(properties["uri"])
-        properties["uri"] = f"{SQLITE}{_plain(path)}?timeout={BUSY_TIMEOUT_S}"
+        properties["uri"] = f"{SQLITE}{_uri_path(path)}?timeout={BUSY_TIMEOUT_S}"
     return properties
 
 
 def catalog_path(config: LakeConfig, data_folder: Path) -> Path | None:
-    """The file that the catalog is, or will be; None when it is no file."""
+    """Return the path of an SQLite catalog, or None for any other catalog."""
     uri = catalog_properties(config, data_folder).get("uri", "")
     return sqlite_path(uri) if uri.startswith(SQLITE) else None
 
 
 def spark_settings(config: LakeConfig, data_folder: Path) -> dict[str, str]:
-    """Settings of a SparkSession that give it the same catalog under the same name."""
+    """Return the SparkSession settings for the same catalog under the same name."""
     properties = catalog_properties(config, data_folder)
     settings = {
         SPARK_NAMES.get(name, name): value
@@ -120,11 +130,11 @@ def spark_settings(config: LakeConfig, data_folder: Path) -> dict[str, str]:
     is_bucket = properties.get("warehouse", "").startswith(("s3://", "s3a://"))
     if is_bucket:
         settings.setdefault("io-impl", "org.apache.iceberg.aws.s3.S3FileIO")
-    # What the warehouse of a REST catalog is, only the server knows.
+    # A REST catalog may keep its warehouse in S3 without saying so in `warehouse`.
     if is_bucket or "s3.endpoint" in settings:
         virtual = settings.pop("s3.force-virtual-addressing", "false").lower() == "true"
         settings.setdefault("s3.path-style-access", str(not virtual).lower())
-    # Otherwise Spark would not see for half a minute what PyIceberg has committed.
+    # With a cache, Spark would see commits of PyIceberg up to 30 seconds late.
     settings["cache-enabled"] = "false"
     prefix = f"spark.sql.catalog.{config.catalog_name}"
     return {
@@ -134,7 +144,7 @@ def spark_settings(config: LakeConfig, data_folder: Path) -> dict[str, str]:
 
 
 def ensure_namespace(catalog: Catalog, config: LakeConfig) -> None:
-    """Make the namespace of our tables. That somebody else makes it now is as good."""
+    """Create the namespace of our tables unless it exists. Safe when two processes race."""
     from pyiceberg.exceptions import NamespaceAlreadyExistsError
     from sqlalchemy.exc import IntegrityError
 
@@ -147,29 +157,29 @@ def ensure_namespace(catalog: Catalog, config: LakeConfig) -> None:
 
 
 @contextmanager
-def reached(config: LakeConfig) -> Iterator[None]:
-    """Whatever a catalog's library raises when it gets no answer, or none it can use, becomes
-    `Unavailable`. Not for commits of rows: whether those were done must be looked up."""
+def catalog_calls(config: LakeConfig) -> Iterator[None]:
+    """Raise `Unavailable` for errors of the catalog's library. Not for commits of rows: after an
+    error, the caller must check whether they succeeded."""
     from pyiceberg.exceptions import NotInstalledError
 
-    unanswered: tuple[type[Exception], ...] = (*no_answer(), sqlite3.Error, NotInstalledError)
+    errors: tuple[type[Exception], ...] = (*unavailable_errors(), sqlite3.Error, NotInstalledError)
     try:
         yield
-    except says_no() as error:
+    except rejection_errors() as error:
         raise Unavailable(
-            f"the catalog {config.catalog_name} says no: {_reason(error)}. Check the token or "
-            "credential in lake.catalog, and what lake.warehouse says"
+            f"the catalog {config.catalog_name} rejected the request: {_reason(error)}. "
+            "Check the token or credential in lake.catalog, and lake.warehouse"
         ) from error
-    except unanswered as error:
+    except errors as error:
         raise Unavailable(
             f"the catalog {config.catalog_name} does not answer: {_reason(error)}. "
-            "Check that it runs, and what lake.catalog and lake.warehouse say"
+            "Check that it runs, lake.catalog and lake.warehouse"
         ) from error
 
 
-def no_answer() -> tuple[type[Exception], ...]:
-    """What the libraries of catalogs raise when they get no answer, or one that they cannot read,
-    such as the page of a gateway; or one that says no, or not now."""
+def unavailable_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of catalog libraries for no response, an unreadable one (such as the page
+    of a gateway), or a rejection."""
     from pydantic import ValidationError
     from pyiceberg.exceptions import RESTError
     from sqlalchemy.exc import SQLAlchemyError
@@ -177,8 +187,8 @@ def no_answer() -> tuple[type[Exception], ...]:
     return (SQLAlchemyError, RESTError, ValidationError, NotImplementedError, OSError)
 
 
-def says_no() -> tuple[type[Exception], ...]:
-    """What they raise, of that, when asking again is of no use."""
+def rejection_errors() -> tuple[type[Exception], ...]:
+    """Return those of `unavailable_errors` that no retry will cure."""
     from pyiceberg.exceptions import (
         BadRequestError,
         ForbiddenError,
@@ -190,13 +200,13 @@ def says_no() -> tuple[type[Exception], ...]:
 
 
 def _reason(error: Exception) -> str:
-    """In one line, also when the answer was a whole page."""
+    """Return the error as one line of limited length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:REASON_CHARACTERS_MAX]}"
 
 
 def _type_of(properties: dict[str, str]) -> str:
     known = ("glue", "hive", "rest", "sql")
-    name = properties.get("type") or _guessed(properties)
+    name = properties.get("type") or _inferred_type(properties)
     if name not in known or (name != "glue" and not properties.get("uri")):
         raise Malformed(
             f"lake.catalog has type {properties.get('type')!r} and uri {_host(properties)}; it "
@@ -205,47 +215,47 @@ def _type_of(properties: dict[str, str]) -> str:
     return name
 
 
-def _guessed(properties: dict[str, str]) -> str | None:
-    """The type that goes with the URI. No start waits for PyIceberg where it is our own file."""
+def _inferred_type(properties: dict[str, str]) -> str | None:
+    """Return the catalog type for the URI, without importing PyIceberg (slow) for SQLite."""
     if properties.get("uri", "").startswith(SQLITE):
         return "sql"
     from pyiceberg.catalog import infer_catalog_type
 
     try:
-        found = infer_catalog_type("", dict(properties))
+        inferred = infer_catalog_type("", dict(properties))
     except ValueError:
         return None
-    return None if found is None else found.value
+    return None if inferred is None else inferred.value
 
 
 def _host(properties: dict[str, str]) -> str:
-    """The URI without its password."""
+    """Return scheme and host of the URI, without user and password."""
     parts = urlsplit(properties.get("uri", ""))
     return repr(f"{parts.scheme}://{parts.hostname or ''}") if parts.scheme else "none"
 
 
 def _warehouse(text: str) -> str:
-    """A URI as it is, and a folder as one."""
-    return text if "://" in text else f"{LOCAL}{_plain(Path(text).absolute())}"
+    """Return a URI unchanged, and a folder as a URI."""
+    return text if "://" in text else f"{LOCAL}{_uri_path(Path(text).absolute())}"
 
 
-def _plain(path: Path) -> str:
+def _uri_path(path: Path) -> str:
     text = str(path)
     if any(character in text for character in PATH_FORBIDDEN):
         raise Malformed(
-            f"{text!r} cannot hold the catalog or the warehouse: its name has one of "
-            f"{' '.join(PATH_FORBIDDEN)}, which mean something else in a URI; choose another folder"
+            f"{text!r} cannot hold the catalog or the warehouse: its name contains one of "
+            f"{' '.join(PATH_FORBIDDEN)}, which have a meaning in URIs; choose another folder"
         )
     return text
 
 
 def sqlite_path(uri: str) -> Path:
-    """The file that such a URI names."""
+    """Return the path of the file in an SQLite URI."""
     return Path(uri.removeprefix(SQLITE).partition("?")[0]).absolute()
 
 
 def _prepare_sqlite(path: Path) -> None:
-    """Make the file with its tables, durably. Readers and one writer do not wait for each other."""
+    """Create the file and its tables durably, in WAL mode: readers do not block the writer."""
     disk = RealDisk(path.parent)
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as database:
         _switch_to_wal(database)
@@ -254,13 +264,13 @@ def _prepare_sqlite(path: Path) -> None:
 
 
 def _switch_to_wal(database: sqlite3.Connection) -> None:
-    """For good. SQLite does not wait for this when the file is busy, as it does for all else; so
-    wait for something else, and try again."""
-    for attempt in range(SWITCHES_MAX):
+    """Enable WAL, permanently. The busy timeout does not apply to this statement, so wait with an
+    exclusive transaction and try again."""
+    for attempt in range(WAL_ATTEMPTS_MAX):
         try:
             database.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError:
-            if attempt == SWITCHES_MAX - 1:
+            if attempt == WAL_ATTEMPTS_MAX - 1:
                 raise
             database.execute("BEGIN EXCLUSIVE")
             database.execute("ROLLBACK")
@@ -269,7 +279,7 @@ def _switch_to_wal(database: sqlite3.Connection) -> None:
 
 
 def _jdbc(uri: str) -> dict[str, str]:
-    """The URI of SQLAlchemy as that of Java, with the same promises of SQLite."""
+    """Return Spark's JDBC properties for an SQLAlchemy URI, with the same SQLite durability."""
     settings = {"type": "jdbc", "jdbc.schema-version": "V1"}
     if uri.startswith(SQLITE):
         busy_ms = BUSY_TIMEOUT_S * 1000

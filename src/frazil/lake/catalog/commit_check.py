@@ -1,9 +1,8 @@
-"""A commit that was done, and is called refused all the same.
+"""Check rejected commits against the table before PyIceberg cleans up after them.
 
-A catalog does a commit, and its answer is lost. Somebody on the way asks again by himself: a
-gateway, a library. Now the table is not any more as the commit wants it, by that very commit, and
-the answer is "conflict". PyIceberg takes that for "not done", and removes the manifests which the
-table has just got: none of its rows could be read any more. So whoever is refused looks first.
+A gateway or a client library may resend a commit whose response was lost. The first request has
+already changed the table, so the second one fails with a conflict. PyIceberg would take this for a
+failed commit and delete manifests that the table now uses, which makes its rows unreadable.
 """
 
 from __future__ import annotations
@@ -17,44 +16,59 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import CommitTableResponse, Table
     from pyiceberg.table.update import TableRequirement, TableUpdate
+else:
+    Catalog = object  # the door of lake opens without PyIceberg
 
 logger = logging.getLogger(__name__)
 
-LANDED = Counter("frazil.lake.commits.landed", "Commits that were done, though called refused.")
+LANDED = Counter(
+    "frazil.lake.commits.landed", "Commits that succeeded although the catalog reported a conflict."
+)
 
 
-def look_when_refused(catalog: Catalog) -> None:
-    """Have a catalog call a commit refused only when the table does not have its snapshot. When
-    that cannot be looked up, the error says so, and no file is removed."""
-    from pyiceberg.exceptions import CommitFailedException
+def with_commit_check(catalog_class: type[Catalog]) -> type[Catalog]:
+    """Return a subclass of a catalog class that checks rejected commits."""
+    return type(f"Checked{catalog_class.__name__}", (CommitCheck, catalog_class), {})
+
+
+class CommitCheck(Catalog):
+    """Base class placed before a catalog class: a commit fails with a conflict only if the table
+    does not have its snapshots. If the table cannot be loaded, that error is raised instead, and
+    PyIceberg deletes no file."""
 
     def commit_table(
-        table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+        self,
+        table: Table,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
     ) -> CommitTableResponse:
+        from pyiceberg.exceptions import CommitFailedException
+
         try:
-            return type(catalog).commit_table(catalog, table, requirements, updates)
+            return super().commit_table(table, requirements, updates)  # type: ignore[safe-super]
         except CommitFailedException:
-            landed = _landed(catalog, table, updates)
-            if landed is None:
+            response = _response_if_committed(self, table, updates)
+            if response is None:
                 raise
-        LANDED.add(table=".".join(table.name()))
-        logger.warning("a commit was called refused, and is done", extra={"table": table.name()})
-        return landed
+        name = table.name()
+        LANDED.add(table=".".join(name))
+        logger.warning("commit succeeded despite a reported conflict", extra={"table": name})
+        return response
 
-    catalog.commit_table = commit_table  # type: ignore[method-assign]
 
-
-def _landed(
+def _response_if_committed(
     catalog: Catalog, table: Table, updates: tuple[TableUpdate, ...]
 ) -> CommitTableResponse | None:
     from pyiceberg.table import CommitTableResponse
     from pyiceberg.table.update import AddSnapshotUpdate
 
-    added = [each.snapshot.snapshot_id for each in updates if isinstance(each, AddSnapshotUpdate)]
+    added = [
+        update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)
+    ]
     if not added:
         return None
-    now = catalog.load_table(table.name())
-    if any(now.metadata.snapshot_by_id(snapshot_id) is None for snapshot_id in added):
+    current = catalog.load_table(table.name())
+    if any(current.metadata.snapshot_by_id(snapshot_id) is None for snapshot_id in added):
         return None
-    found = {"metadata": now.metadata, "metadata-location": now.metadata_location}
-    return CommitTableResponse.model_validate(found)
+    fields = {"metadata": current.metadata, "metadata-location": current.metadata_location}
+    return CommitTableResponse.model_validate(fields)

@@ -1,7 +1,7 @@
-"""DurableFileIO: files of a table on a local disk are on that disk before the catalog names them.
+"""DurableFileIO: sync table files on a local disk before the catalog names them.
 
-PyIceberg writes manifests and metadata without a sync. The catalog's own commit is synced, so after
-a power cut it could name a file that is empty. Object stores promise this by themselves.
+PyIceberg writes manifests and metadata without fsync, but the catalog's commit is synced: after a
+power cut the catalog could name an empty file. Object stores are durable without this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOCAL = frozenset({"", "file"})
 
 
 class DurableFileIO(PyArrowFileIO):
-    """As PyIceberg's own, but for what is written to a local disk."""
+    """PyIceberg's FileIO, with fsync for files on a local disk."""
 
     def new_output(self, location: str) -> OutputFile:  # type: ignore[override]
         scheme, _, path = self.parse_location(location, self.properties)
@@ -30,7 +30,7 @@ class DurableFileIO(PyArrowFileIO):
 
 
 class _LocalOutput(OutputFile):
-    """A file to be written once."""
+    """A local file that is written once."""
 
     def __init__(self, location: str, path: Path, io: DurableFileIO) -> None:
         super().__init__(location)
@@ -49,16 +49,16 @@ class _LocalOutput(OutputFile):
     def create(self, overwrite: bool = False) -> OutputStream:
         if self._path.exists():
             if not overwrite:
-                raise FileExistsError(f"{self.location} is there already")
+                raise FileExistsError(f"{self.location} exists already")
             self._path.unlink()
         return _SyncedStream(self._path)
 
 
 class _SyncedStream:
-    """Synced when it is closed: the file, and its name. Left by an error it is taken away."""
+    """Syncs the file and its directory on close. Deletes the file if the `with` block fails."""
 
     def __init__(self, path: Path) -> None:
-        self._disk = RealDisk(path.parent)  # which makes the folder, durably
+        self._disk = RealDisk(path.parent)  # creates the folder durably
         self._name = path.name
         self._file = self._disk.open(path.name, "create")
         self._position = 0
@@ -75,10 +75,10 @@ class _SyncedStream:
     def close(self) -> None:
         if not self._is_closed:
             self._file.sync()
-            self._give_back()
+            self._close_file()
             self._disk.sync_directory("")
 
-    def _give_back(self) -> None:
+    def _close_file(self) -> None:
         self._is_closed = True
         self._file.close()
 
@@ -94,7 +94,7 @@ class _SyncedStream:
         if kind is None:
             self.close()
             return
-        self._give_back()
-        # Nobody was told of it. What cannot be removed is an orphan, and is removed as such.
+        self._close_file()
+        # No table refers to it yet. If this fails, orphan file removal deletes it later.
         with suppress(OSError):
             self._disk.unlink(self._name)

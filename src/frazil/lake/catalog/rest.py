@@ -1,5 +1,5 @@
-"""A REST catalog as PyIceberg has it, but for two things that it does not care for: a server that
-never answers is not waited for, and files on a local disk are synced.
+"""PyIceberg's REST catalog with two additions: requests time out, and files written to a local disk
+are synced.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from frazil.lake.catalog.file_io import LOCAL, DurableFileIO
 
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
-"""Between two pieces of an answer. Whether something was done is then looked up."""
+"""Longest pause within a response. After a timeout the caller checks whether a commit succeeded."""
 
 
 class BoundedRestCatalog(RestCatalog):
-    """Belongs to one thread."""
+    """Owned by one thread."""
 
     def _config_headers(self, session: Session) -> None:
-        # Nobody sees a new session before this, also not who fetches a token with it.
+        # The first hook of a new session: it runs before a token is fetched with it.
         for scheme in ("http://", "https://"):
-            session.mount(scheme, _Bounded())
+            session.mount(scheme, _TimeoutAdapter())
         super()._config_headers(session)
 
     def _load_file_io(
         self, properties: Properties = EMPTY_DICT, location: str | None = None
     ) -> FileIO:
-        made = super()._load_file_io(properties, location)
-        is_chosen = "py-io-impl" in {**self.properties, **properties}
-        if is_chosen or location is None or urlsplit(location).scheme not in LOCAL:
-            return made
-        return DurableFileIO(made.properties)
+        file_io = super()._load_file_io(properties, location)
+        is_configured = "py-io-impl" in {**self.properties, **properties}
+        if is_configured or location is None or urlsplit(location).scheme not in LOCAL:
+            return file_io
+        return DurableFileIO(file_io.properties)
 
 
-class _Bounded(HTTPAdapter):
-    """Waits so long and no longer, whoever asks."""
+class _TimeoutAdapter(HTTPAdapter):
+    """Sets the same timeouts for every request, whatever the caller passed."""
 
     def send(  # type: ignore[override]
         self, request: PreparedRequest, *, timeout: object = None, **options: Any
     ) -> Response:
-        limits = (CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S)
-        return super().send(request, timeout=limits, **options)
+        timeouts = (CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S)
+        return super().send(request, timeout=timeouts, **options)

@@ -19,7 +19,7 @@ from frazil.errors import Conflict, Corrupt, FrazilError
 from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import APPENDER
 from frazil.lake.append.progress import LakeActivity
-from frazil.lake.catalog.catalog import reached
+from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.compaction import CompactionGroup, groups_of
 from frazil.metrics import Counter
@@ -112,7 +112,7 @@ class Maintenance:
     def tables(self) -> list[str]:
         """Ours: those that an appender has taken over."""
         catalog, namespace = self._catalog(), self._config.namespace
-        with reached(self._config):
+        with catalog_calls(self._config):
             if not catalog.namespace_exists(namespace):
                 return []
             names = sorted(name for _, name in catalog.list_tables(namespace))
@@ -279,7 +279,7 @@ class Maintenance:
         self._left.update(paths)
 
     def _load(self, name: str) -> Table:
-        with reached(self._config):
+        with catalog_calls(self._config):
             return self._catalog().load_table(self._full_name(name))
 
     def _full_name(self, name: str) -> str:

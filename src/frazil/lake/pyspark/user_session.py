@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import Unavailable, Unknown
-from frazil.lake.catalog.catalog import ensure_namespace, open_catalog, reached, spark_settings
+from frazil.lake.catalog.catalog import (
+    catalog_calls,
+    ensure_namespace,
+    open_catalog,
+    spark_settings,
+)
 from frazil.lake.config import LakeConfig
 from frazil.lake.spark.process import SparkProcess
 from frazil.lake.spark.session import settings_of
@@ -66,7 +71,7 @@ def session(
 def user_settings(data: Path, config: LakeConfig) -> dict[str, str]:
     """The settings of such a session: also for `spark-submit --properties-file`."""
     folder = _checked(data)
-    with closing(open_catalog(config, folder)) as made, reached(config):
+    with closing(open_catalog(config, folder)) as made, catalog_calls(config):
         ensure_namespace(made, config)
     catalog = spark_settings(config, folder)
     catalog[f"spark.sql.catalog.{config.catalog_name}.default-namespace"] = config.namespace

@@ -20,7 +20,7 @@ from frazil.lake.append.commit import Place, next_offsets
 from frazil.lake.append.log_source import slices_of
 from frazil.lake.append.slice import Slice, SourcePartition, requests_of
 from frazil.lake.append.task import decode_all
-from frazil.lake.catalog.catalog import catalog_path, open_catalog, reached
+from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.lake_range import LakeRangeRows, cold_files, cold_rows, reach_cold
 from frazil.log import PartitionObserver, PartitionView, partition_count, reach
@@ -196,7 +196,7 @@ class ReadOnlyLake:
         if self._catalog is None:
             return None
         try:
-            with reached(self._config):
+            with catalog_calls(self._config):
                 return self._catalog.load_table((self._config.namespace, name))
         except NoSuchTableError:
             return None

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from frazil.errors import Conflict, Corrupt, OutOfRange, Unavailable
 from frazil.lake.append.commit import next_offsets
-from frazil.lake.catalog.catalog import reached
+from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.offset_files import added_files, arrival_of, arrived_ms_max, files_now
 from frazil.lake.read.offset_windows import Window, windows_of
@@ -69,7 +69,7 @@ class TableReader:
         """See what has been committed since. `Unavailable` when the catalog does not answer."""
         from pyiceberg.exceptions import NoSuchTableError
 
-        with reached(self._config):
+        with catalog_calls(self._config):
             try:
                 self._table = self._catalog.load_table((self._config.namespace, self.name))
             except NoSuchTableError:

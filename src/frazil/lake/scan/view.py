@@ -41,7 +41,7 @@ import pyarrow as pa
 
 from frazil.errors import Unavailable, Unknown
 from frazil.lake.append.task import DEAD_LETTERS
-from frazil.lake.catalog.catalog import catalog_path, open_catalog, reached
+from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
 from frazil.lake.scan.snapshot_info import facts_of
@@ -123,7 +123,7 @@ class LakeView:
         now = self.pin().tables[name]
         if snapshot_id == now.snapshot_id:
             return now
-        with self._lock, reached(self._config):
+        with self._lock, catalog_calls(self._config):
             table = self._tables.get(name)
             found = None if table is None else table.metadata.snapshot_by_id(snapshot_id)
             if table is None or found is None:
@@ -161,7 +161,7 @@ class LakeView:
         with self._lock:
             if self._is_closed:
                 raise Unavailable("the lake is closed")
-            with reached(self._config):
+            with catalog_calls(self._config):
                 path = catalog_path(self._config, self._data_folder)
                 # Opening would make it.
                 if self._catalog is None and (path is None or path.exists()):

@@ -45,7 +45,7 @@ from pyiceberg.table.update import (
 )
 
 from frazil.errors import Conflict, Unavailable
-from frazil.lake.catalog.catalog import ensure_namespace, reached
+from frazil.lake.catalog.catalog import catalog_calls, ensure_namespace
 from frazil.lake.tables.evolution import MergedSchema, merge
 from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import (
@@ -75,7 +75,7 @@ def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
     """
     identifier = (config.namespace, name)
     full_name = f"{config.catalog_name}.{config.namespace}.{name}"
-    with reached(config):
+    with catalog_calls(config):
         ensure_namespace(catalog, config)
         for _ in range(ATTEMPTS_MAX):
             try:
