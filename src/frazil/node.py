@@ -99,7 +99,7 @@ async def run(
         await asyncio.wait({asking, *workers}, return_when=asyncio.FIRST_COMPLETED)
         asking.cancel()
         rooms.life.state = "stopping"
-        logger.info("stopping", extra={"requests_in_hand": rooms.otlp.gate.request_count})
+        logger.info("stopping", extra={"requests_in_hand": rooms.otlp.admission().request_count})
         stop.begin()
         await asyncio.to_thread(tracing.flush, TRACES_S)  # also where they come back to us
         stop.note(**_hot_rows(rooms))
@@ -237,7 +237,8 @@ async def _close_api(api: ApiServer, stop: Shutdown) -> None:
 
 async def _close_otlp(otlp: OtlpPorts, stop: Shutdown) -> None:
     await otlp.close(stop.left_s(DRAIN_S))
-    stop.note(requests_answered=otlp.gate.answered_count, requests_cut=otlp.gate.cut_count)
+    drained = otlp.admission()
+    stop.note(requests_answered=drained.answered_count, requests_cut=drained.cut_count)
 
 
 def _close_lake(lake: Lake, stop: Shutdown) -> None:

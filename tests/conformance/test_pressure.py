@@ -94,7 +94,7 @@ def test_partial_success_is_told_again(served: Serving) -> None:
 @pytest.mark.parametrize("send", [post, post_json, call])
 def test_a_closed_gate_is_polite(send: Send, served: Serving) -> None:
     """Refused before the body is read, with a hint, and nothing is stored; then all is well."""
-    gate, before = served.otlp.gate, served.end_offset(LOGS)
+    gate, before = served.otlp._gate, served.end_offset(LOGS)
     served.on_loop(lambda: gate.note_full(Overloaded("no room", retry_after_ms=600)))
     body = logs(log(next(NUMBERS))) if send is not post_json else b'{"resourceLogs": []}'
     answer = send(served, body)
@@ -110,7 +110,7 @@ def test_more_than_may_be_in_hand_is_refused(tmp_path: Path) -> None:
     """With everything in hand that may be, the next body is told to come back."""
     config = IngestConfig(grpc_port=0, http_port=0, body_bytes_max=MiB, in_flight_bytes_max=2 * MiB)
     with serving(tmp_path, config) as both:
-        passage = both.on_loop(both.otlp.gate.enter)
+        passage = both.on_loop(both.otlp._gate.enter)
         both.on_loop(lambda: passage.take(2 * MiB - 10))
         for send in (post, call):
             answer = send(both, logs(log(next(NUMBERS))))
@@ -143,7 +143,7 @@ def test_a_full_log_is_polite(tmp_path: Path) -> None:
 def test_a_stopping_node_says_so(tmp_path: Path) -> None:
     """Draining: those outside are told to come back, on both ports."""
     with serving(tmp_path) as both:
-        both.on_loop(both.otlp.gate.drain)
+        both.on_loop(both.otlp._gate.drain)
         http_answer = post(both, logs(log(next(NUMBERS))))
         grpc_answer = call(both, logs(log(next(NUMBERS))))
         assert (http_answer.status, http_answer.has_retry_hint) == (503, True)

@@ -142,7 +142,7 @@ class Edge:
     def await_idle(self) -> None:
         """Wait until no call is served any more, and nothing is held of the gate."""
         self.await_tasks(IDLE_TASKS)
-        assert self.gate.request_count == 0
+        assert self.gate.status().request_count == 0
         assert IN_FLIGHT.value() == 0
 
     def await_tasks(self, count: int) -> None:

@@ -83,7 +83,7 @@ def serving(
 
 def inside(served: Serving) -> int:
     """Requests that hold a place."""
-    return served.on_loop(lambda: served.otlp.gate.request_count)
+    return served.on_loop(lambda: served.otlp.admission().request_count)
 
 
 def soon(is_true: Callable[[], bool]) -> bool:

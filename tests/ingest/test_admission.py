@@ -34,15 +34,15 @@ class Situation:
 def test_bytes_in_hand_are_counted_and_given_back() -> None:
     """Whatever a request holds is free again once it is answered, also after an error."""
     gate = Situation().gate
-    with gate.enter() as passage:
-        passage.take(300)
-        passage.take(200)
+    with gate.enter() as reservation:
+        reservation.take(300)
+        reservation.take(200)
         assert IN_FLIGHT.value() == 500
-    with pytest.raises(ZeroDivisionError), gate.enter() as passage:
-        passage.take(400)
+    with pytest.raises(ZeroDivisionError), gate.enter() as reservation:
+        reservation.take(400)
         raise ZeroDivisionError
     assert IN_FLIGHT.value() == 0
-    assert gate.request_count == 0
+    assert gate.status().request_count == 0
 
 
 def test_the_gate_closes_at_the_limit_and_opens_at_half() -> None:
@@ -50,9 +50,9 @@ def test_the_gate_closes_at_the_limit_and_opens_at_half() -> None:
     situation = Situation()
     gate, closings = situation.gate, CLOSINGS.value(reason="in_flight")
     held = [gate.enter() for _ in range(3)]
-    for passage in held[:2]:
-        passage.take(480)
-    with pytest.raises(Overloaded, match="960 bytes are in hand of 1000"):
+    for reservation in held[:2]:
+        reservation.take(480)
+    with pytest.raises(Overloaded, match="960 of 1000 bytes are in flight"):
         held[2].take(41)
     assert IN_FLIGHT.value() == 960
     assert situation.is_refused()
@@ -67,8 +67,8 @@ def test_the_gate_closes_at_the_limit_and_opens_at_half() -> None:
 
 def test_what_could_never_fit_is_too_large() -> None:
     """A body above the limit is not told to come back."""
-    with Situation().gate.enter() as passage, pytest.raises(TooLarge):
-        passage.take(1001)
+    with Situation().gate.enter() as reservation, pytest.raises(TooLarge):
+        reservation.take(1001)
 
 
 def test_requests_are_bounded() -> None:
@@ -107,8 +107,8 @@ def test_two_reasons_must_both_be_over() -> None:
     """Bytes that are given back do not open a gate that the log keeps closed."""
     situation = Situation()
     situation.budget.take(290)
-    with situation.gate.enter() as passage, situation.gate.enter() as other:
-        passage.take(900)
+    with situation.gate.enter() as reservation, situation.gate.enter() as other:
+        reservation.take(900)
         situation.gate.note_full(Overloaded("full", retry_after_ms=1))
         with pytest.raises(Overloaded):
             other.take(200)
@@ -125,7 +125,7 @@ def test_refusals_say_when_to_come_back_and_not_all_the_same() -> None:
     situation.gate.note_full(Overloaded("full"))
     hints = set()
     for _ in range(20):
-        with pytest.raises(Overloaded, match="takes nothing in at the moment: full") as refused:
+        with pytest.raises(Overloaded, match="accepts no requests at the moment: full") as refused:
             situation.gate.enter()
         hints.add(refused.value.retry_after_ms)
     assert len(hints) > 10

@@ -229,7 +229,7 @@ def test_a_full_log_closes_the_gate(tmp_path: Path) -> None:
                 made.accept(logs(log_record(number)) + body)
                 accepted += 1
         assert accepted > 2
-        with pytest.raises(Overloaded, match="takes nothing in"):
+        with pytest.raises(Overloaded, match="accepts no requests"):
             made.gate.enter()
         assert len(made.stored()) == accepted
 

@@ -305,7 +305,7 @@ def slow_bodies(port: int) -> None:
             for stream in streams:
                 connection.call(stream, head(), b"\x00", ends=False)
         for connection in connections:
-            assert b"did not come within" in connection.await_end(streams[-1])
+            assert b"did not arrive within" in connection.await_end(streams[-1])
 
 
 def claimed_lengths(port: int) -> None:
@@ -424,7 +424,7 @@ def test_slow_callers_do_not_lock_others_out(tmp_path: Path) -> None:
             connection.greet()
             for stream in range(1, 161, 2):
                 connection.call(stream, head(), b"\x00", ends=False)
-            assert b"comes slowly" in connection.await_end(1)
+            assert b"arrives slowly" in connection.await_end(1)
             count = len(client.acknowledged)
             for _ in range(int(WAIT_S / PAUSE_S)):
                 if len(client.acknowledged) > count + 5:

@@ -307,7 +307,7 @@ def test_a_refused_connection_is_not_kept_for_ever(impatient: Serving) -> None:
 
 def test_slow_bodies_make_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When many bodies come slowly, the slowest goes, and others find a place."""
-    monkeypatch.setattr("frazil.ingest.http.deadlines.PATIENCE_S", 0.0)
+    monkeypatch.setattr("frazil.ingest.admission.SLOW_S", 0.0)
     config = IngestConfig(grpc_port=0, http_port=0, requests_max=5)
     slow = head(headers={"Content-Length": "9999", "Expect": "100-continue"})
     with serving(tmp_path, config) as both, contextlib.ExitStack() as stack:

@@ -6,6 +6,7 @@
     head.py        limits on a request's head
     responses.py   Response, HttpError: what goes back to the client
     auth.py        Auth: tokens and certificates
+    threads.py     WorkerThreads: the one way off the event loop
 
 Everything here belongs to the event loop.
 """
@@ -25,6 +26,7 @@ from frazil.httpd.responses import (
     cors_headers,
     reason_of,
 )
+from frazil.httpd.threads import WorkerThreads
 
 __all__ = [
     "CUT",
@@ -41,6 +43,7 @@ __all__ = [
     "Response",
     "Scope",
     "Send",
+    "WorkerThreads",
     "cors_headers",
     "reason_of",
 ]

@@ -7,7 +7,7 @@ import hmac
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from frazil.errors import Malformed, Overloaded, Unauthenticated
 from frazil.metrics import Counter
@@ -76,8 +76,8 @@ class Auth:
         matches = [hmac.compare_digest(given, token) for token in self.tokens]
         return any(matches)
 
-    async def deny(self) -> None:
-        """Raise what a caller with a wrong token is told, after a pause."""
+    async def deny(self) -> NoReturn:
+        """Refuse a request with a wrong token, after a pause."""
         DENIED.add()
         if self._paused_count >= PAUSED_MAX:
             raise Overloaded("too many requests with wrong tokens; wait a little")

@@ -1,16 +1,21 @@
-"""Gate: who may enter now. Full means a polite no, before anything is read or stored.
+"""Admission: which requests may enter, and which must leave, on both ports together.
 
-The gate closes when too many bytes are in hand, or when the log has no room. It opens again only
-when things are well below that, so that it does not flutter: at half the bytes, or when the log
-is back under the mark at which it begins to make room.
+`Gate` refuses a request before its body is read. It closes when too many bytes are in flight or
+the log is full, and opens again only well below that, so that it does not flap: at half the bytes,
+or when the log is back under its soft limit.
+
+`PendingReads` ends requests whose body is still arriving: after ingest.body_timeout_ms, and sooner
+when so many are arriving that slow clients would keep others out.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn, Protocol
 
 from frazil.disk import Budget
 from frazil.errors import FrazilError, Overloaded, TooLarge, Unavailable
@@ -21,14 +26,37 @@ from frazil.model import NS_PER_MS, Clock, Rand
 logger = logging.getLogger(__name__)
 
 LOW_SHARE = 0.5
-"""Bytes in hand fall to this share of the limit before the gate opens again."""
+"""The gate opens again when the bytes in flight fall to this share of the limit."""
 RETRY_AFTER_MS = 1000
-"""When to come back, at least; up to twice that, so that not all come at the same moment."""
+"""Shortest retry hint. A random share of up to the same again spreads the retries."""
+
+CROWDED_SHARE = 0.4
+"""Reads are crowded when pending ones take more than this share of ingest.requests_max."""
+SLOW_S = 1.0
+"""When reads are crowded, those pending for longer than this are evicted."""
+SWEEP_S = 1.0
+SWEEPS_PER_TIMEOUT = 4
+"""Pending reads are checked this often, and at least so many times per body timeout."""
 
 IN_FLIGHT = Gauge("frazil.ingest.in_flight.bytes", "Bytes of requests that are not answered yet.")
 SERVED = Gauge("frazil.ingest.in_flight.requests", "Requests that are not answered yet.")
-IS_OPEN = Gauge("frazil.ingest.gate.open", "1 while requests may enter, 0 while they may not.")
+IS_OPEN = Gauge("frazil.ingest.gate.open", "1 while requests are admitted, 0 while refused.")
 CLOSINGS = Counter("frazil.ingest.gate.closings", "Times the gate closed, by reason.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionStatus:
+    """What the node's status and its shutdown report about admission."""
+
+    why_closed: str | None
+    """Why requests are refused; None while they are admitted."""
+    is_draining: bool
+    request_count: int
+    in_flight_bytes: int
+    answered_count: int
+    """Requests answered since the gate began to drain."""
+    cut_count: int
+    """Requests that ended without an answer since then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +68,10 @@ class _Closure:
 
 
 class Gate:
-    """Counts what is in hand on both ports. Belongs to the event loop."""
+    """Counts the requests and bytes in flight on both ports. Owned by the event loop."""
 
     def __init__(self, config: IngestConfig, budget: Budget, clock: Clock, rand: Rand) -> None:
+        self.reads = PendingReads(config)
         self._bytes_max = config.in_flight_bytes_max
         self._bytes_low = int(config.in_flight_bytes_max * LOW_SHARE)
         self._requests_max = config.requests_max
@@ -52,76 +81,52 @@ class Gate:
         self._in_flight_bytes = 0
         self._request_count = 0
         self._is_draining = False
-        self.answered_count = 0
-        """Requests that were inside when the gate was drained, and got their answer."""
-        self.cut_count = 0
-        """Those that got none: they were cut off, or gone."""
+        self._answered_count = 0
+        self._cut_count = 0
         self._closures: dict[str, _Closure] = {}
         IS_OPEN.set(1)
 
-    @property
-    def is_open(self) -> bool:
-        """May somebody enter? Opens the gate when what closed it is over."""
-        if self._closures and all(closure.is_over() for closure in self._closures.values()):
-            logger.info("gate opened", extra={"after": ", ".join(self._closures)})
-            self._closures.clear()
-            IS_OPEN.set(0 if self._is_draining else 1)
-        return not self._closures and not self._is_draining
-
-    @property
-    def why_closed(self) -> str | None:
-        """Why nobody may enter, in words; None when somebody may. Looks, and changes nothing."""
-        if self._is_draining:
-            return "this node is stopping"
+    def status(self) -> AdmissionStatus:
+        """Return the state of the gate without changing it."""
         reasons = [c.reason for c in self._closures.values() if not c.is_over()]
-        return "; ".join(reasons) or None
-
-    @property
-    def is_draining(self) -> bool:
-        return self._is_draining
-
-    @property
-    def request_count(self) -> int:
-        return self._request_count
-
-    @property
-    def in_flight_bytes(self) -> int:
-        return self._in_flight_bytes
+        return AdmissionStatus(
+            why_closed="this node is stopping" if self._is_draining else "; ".join(reasons) or None,
+            is_draining=self._is_draining,
+            request_count=self._request_count,
+            in_flight_bytes=self._in_flight_bytes,
+            answered_count=self._answered_count,
+            cut_count=self._cut_count,
+        )
 
     def enter(self) -> Reservation:
-        """Let one request in, before its body is read. `Overloaded` or `Unavailable` if not."""
-        if not self.is_open:
-            self.refuse()
+        """Admit one request before its body is read. Raises `Overloaded` or `Unavailable`."""
+        self.reads.evict_slowest()
+        if not self._reopen():
+            self._refuse()
         if self._request_count >= self._requests_max:
             raise self._overloaded(
-                f"{self._request_count} requests are being served, which is ingest.requests_max"
+                f"{self._request_count} requests are being served, the limit of ingest.requests_max"
             )
         self._request_count += 1
         SERVED.set(self._request_count)
         return Reservation(self)
 
-    def refuse(self) -> None:
-        """Raise what whoever stands before the closed gate is told."""
-        if self._is_draining:
-            raise Unavailable("this node is stopping; send to another, or wait until it is back")
-        reasons = "; ".join(closure.reason for closure in self._closures.values())
-        raise self._overloaded(f"this node takes nothing in at the moment: {reasons}")
-
     def take(self, length: int) -> None:
-        """Count bytes in hand. Those that would go over the limit are refused."""
+        """Count bytes in flight. Raises `Overloaded` when they would exceed the limit."""
         if length > self._bytes_max:
             raise TooLarge(f"{length} bytes are above ingest.in_flight_bytes_max")
         if self._in_flight_bytes + length > self._bytes_max:
-            reason = f"{self._in_flight_bytes} bytes are in hand of {self._bytes_max}"
+            reason = f"{self._in_flight_bytes} of {self._bytes_max} bytes are in flight"
             self._close("in_flight", reason, self._is_below_low)
             raise self._overloaded(reason)
         self._in_flight_bytes += length
         IN_FLIGHT.set(self._in_flight_bytes)
 
     def leave(self, length: int, *, is_answered: bool = True) -> None:
+        """Release one request and the bytes it holds."""
         if self._is_draining:
-            self.answered_count += is_answered
-            self.cut_count += not is_answered
+            self._answered_count += is_answered
+            self._cut_count += not is_answered
         self._in_flight_bytes -= length
         self._request_count -= 1
         assert self._in_flight_bytes >= 0
@@ -130,21 +135,35 @@ class Gate:
         SERVED.set(self._request_count)
 
     def note_full(self, error: Overloaded) -> None:
-        """The log has refused: nobody enters until it has made room."""
-        again_ns = self._clock.monotonic_ns() + error.retry_after_ms * NS_PER_MS
+        """Close the gate because the log refused an append, until the log has room again."""
+        retry_ns = self._clock.monotonic_ns() + error.retry_after_ms * NS_PER_MS
         self._close(
             "log",
             str(error),
             lambda: (
-                self._clock.monotonic_ns() >= again_ns
+                self._clock.monotonic_ns() >= retry_ns
                 and self._budget.used_bytes <= self._budget.soft_bytes_max
             ),
         )
 
     def drain(self) -> None:
-        """Let nobody in any more; those inside are still answered."""
+        """Refuse new requests for good; admitted ones are still answered."""
         self._is_draining = True
         IS_OPEN.set(0)
+
+    def _reopen(self) -> bool:
+        """Open the gate if all that closed it is over. Returns whether it is open."""
+        if self._closures and all(closure.is_over() for closure in self._closures.values()):
+            logger.info("gate opened", extra={"after": ", ".join(self._closures)})
+            self._closures.clear()
+            IS_OPEN.set(0 if self._is_draining else 1)
+        return not self._closures and not self._is_draining
+
+    def _refuse(self) -> NoReturn:
+        if self._is_draining:
+            raise Unavailable("this node is stopping; send to another node, or retry later")
+        reasons = "; ".join(closure.reason for closure in self._closures.values())
+        raise self._overloaded(f"this node accepts no requests at the moment: {reasons}")
 
     def _close(self, kind: str, reason: str, is_over: Callable[[], bool]) -> None:
         if kind not in self._closures:
@@ -158,11 +177,11 @@ class Gate:
 
     def _overloaded(self, message: str) -> Overloaded:
         wait_ms = math.ceil(RETRY_AFTER_MS * (1 + self._rand.random()))
-        return Overloaded(f"{message}; send again later", retry_after_ms=wait_ms)
+        return Overloaded(f"{message}; retry later", retry_after_ms=wait_ms)
 
 
 class Reservation:
-    """What one request holds of the gate's bytes. Given back when it is answered."""
+    """The bytes one request holds. A context manager that releases them."""
 
     __slots__ = ("_gate", "_held_bytes")
 
@@ -171,7 +190,7 @@ class Reservation:
         self._held_bytes = 0
 
     def take(self, length: int) -> None:
-        """Count more bytes of this request. `Overloaded` when there are too many in all."""
+        """Count more bytes of this request. Raises `Overloaded` when too many are in flight."""
         self._gate.take(length)
         self._held_bytes += length
 
@@ -179,6 +198,60 @@ class Reservation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
-        """A refusal is an answer, too."""
-        is_answered = kind is None or issubclass(kind, FrazilError)
+        is_answered = kind is None or issubclass(kind, FrazilError)  # a refusal is an answer
         self._gate.leave(self._held_bytes, is_answered=is_answered)
+
+
+class PendingRead(Protocol):
+    """A request whose body is still arriving. Either method ends it; only one is called."""
+
+    def time_out(self) -> None: ...
+    def evict(self, reason: str) -> None: ...
+
+
+class PendingReads:
+    """The bodies still arriving on both ports, oldest first. Owned by the event loop."""
+
+    def __init__(self, config: IngestConfig) -> None:
+        self.timeout_ms = config.body_timeout_ms
+        self._crowded_count = max(1, int(config.requests_max * CROWDED_SHARE))
+        self._sweep_s = min(SWEEP_S, config.body_timeout_ms / 1000 / SWEEPS_PER_TIMEOUT)
+        self._since_s: dict[PendingRead, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, read: PendingRead) -> None:
+        loop = asyncio.get_running_loop()
+        self._since_s[read] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(self._sweep_s, self._sweep)
+
+    def remove(self, read: PendingRead) -> None:
+        self._since_s.pop(read, None)
+
+    def evict_slowest(self) -> None:
+        """Make room for one more read when reads are crowded and the oldest is slow."""
+        if len(self._since_s) >= self._crowded_count:
+            read, since_s = next(iter(self._since_s.items()))
+            if asyncio.get_running_loop().time() - since_s >= SLOW_S:
+                self._evict(read)
+
+    def _sweep(self) -> None:
+        """End reads that timed out and, when reads are crowded, slow ones."""
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
+        for read, since_s in list(self._since_s.items()):
+            waited_s = now_s - since_s
+            if waited_s * 1000 >= self.timeout_ms:
+                del self._since_s[read]
+                read.time_out()
+            elif waited_s >= SLOW_S and len(self._since_s) > self._crowded_count:
+                self._evict(read)
+            else:
+                break
+        self._timer = loop.call_later(self._sweep_s, self._sweep) if self._since_s else None
+
+    def _evict(self, read: PendingRead) -> None:
+        del self._since_s[read]
+        read.evict(
+            f"the body arrives slowly while {len(self._since_s)} others are arriving; retry later"
+        )

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from frazil.httpd import Auth
-from frazil.ingest.admission import Gate
+from frazil.ingest.admission import AdmissionStatus, Gate
 from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.server import OtlpGrpc
 from frazil.ingest.http.server import OtlpHttp
@@ -31,7 +31,7 @@ class OtlpPorts:
         http: OtlpHttp,
         receiver: Receiver,
     ) -> None:
-        self.gate = gate
+        self._gate = gate
         self.needs_token = bool(access.tokens)
         self.is_tls = access.tls is not None
         self._host = host
@@ -73,8 +73,11 @@ class OtlpPorts:
         scheme = "https" if self.is_tls else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.http_port}"
 
+    def admission(self) -> AdmissionStatus:
+        return self._gate.status()
+
     async def close(self, grace_s: float) -> None:
         """Take nothing more in, answer those inside, for at most `grace_s`."""
-        self.gate.drain()
+        self._gate.drain()
         await asyncio.gather(self._grpc.close(grace_s), self._http.close(grace_s))
         self._receiver.close()

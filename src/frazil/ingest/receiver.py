@@ -10,33 +10,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 from blake3 import blake3
 
 from frazil import tracing
 from frazil.errors import FrazilError, Overloaded, TooLarge, reason_of
+from frazil.httpd import WorkerThreads
 from frazil.ingest.admission import Gate
 from frazil.ingest.config import IngestConfig
+from frazil.ingest.otlp.decompress import decompress
 from frazil.ingest.otlp.json import protobuf_of_json
 from frazil.ingest.otlp.scan import ScanResult, prune, scan
 from frazil.log import DIGEST_BYTES, Log, Record, TopicConfig, append_of_records
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock, Signal
 
-T = TypeVar("T")
 Transport = Literal["grpc", "http"]
 TRANSPORTS: tuple[Transport, ...] = ("grpc", "http")
 
 INLINE_BYTES_MAX = 1024 * 1024
-"""Larger bodies are checked on another thread, so that nobody waits behind them; for smaller
-ones changing threads would cost more than the check."""
+"""Larger bodies are scanned in a worker thread, so that they do not block the event loop. For
+smaller ones the change of threads costs more than the scan."""
 JSON_INLINE_BYTES_MAX = 32 * 1024
-"""The same for JSON, which takes some twenty times as long."""
-WORKERS = 2
+"""The same for JSON, which takes about twenty times as long."""
+COMPRESSED_INLINE_BYTES_MAX = 128 * 1024
+"""The same for compressed bodies, if they also decompress to at most INLINE_BYTES_MAX."""
+WORKER_COUNT = 4
+"""Large bodies worked on at a time, which also bounds decompressed bytes not yet counted by the
+gate: to this many times ingest.body_bytes_max."""
 
 TRACED_EVERY_MS = 100
 """Of requests, one in so long has a span: enough to see how long they take, and bounded."""
@@ -75,7 +79,7 @@ class Receiver:
         self._config = config
         self._clock = clock
         self._traced_ns = 0
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="frazil-ingest")
+        self._threads = WorkerThreads("frazil-ingest", WORKER_COUNT)
         for signal in Signal:
             log.create_topic(signal.topic, TOPIC_CONFIG)
 
@@ -107,13 +111,21 @@ class Receiver:
             REFUSED_RECORDS.add(
                 scanned.rejected_count, signal=signal.value, transport=transport, reason="rejected"
             )
-            body = await self._run(prune, signal, body)
+            body = await self._threads.run(prune, signal, body)
         if not scanned.record_count:
             return _receipt(scanned, is_duplicate=False)  # there is nothing to store
         is_duplicate = await self._append(signal, body)
         _count(signal, transport, scanned.record_count, len(body), is_duplicate=is_duplicate)
         ACK_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
         return _receipt(scanned, is_duplicate=is_duplicate)
+
+    async def decompress(self, encoding: str, body: bytes) -> bytes:
+        """Return the decompressed body. Raises `TooLarge` above ingest.body_bytes_max."""
+        bytes_max = self._config.body_bytes_max
+        if len(body) <= COMPRESSED_INLINE_BYTES_MAX:
+            with suppress(TooLarge):  # for the event loop; a worker thread has the real limit
+                return decompress(encoding, body, min(bytes_max, INLINE_BYTES_MAX))
+        return await self._threads.run(decompress, encoding, body, bytes_max)
 
     async def protobuf_of_json(self, signal: Signal, body: bytes) -> bytes:
         """A request in JSON as one in protobuf, which may be longer: numbers are."""
@@ -125,7 +137,7 @@ class Receiver:
         if len(body) <= JSON_INLINE_BYTES_MAX:
             converted = protobuf_of_json(signal, body)
         else:
-            converted = await self._run(protobuf_of_json, signal, body)
+            converted = await self._threads.run(protobuf_of_json, signal, body)
         if len(converted) > self._config.body_bytes_max:
             raise TooLarge(
                 f"the body is {len(converted)} bytes in protobuf, which is above "
@@ -136,7 +148,7 @@ class Receiver:
     async def _scan(self, signal: Signal, body: bytes) -> ScanResult:
         if len(body) <= INLINE_BYTES_MAX:
             return scan(signal, body)
-        return await self._run(scan, signal, body)
+        return await self._threads.run(scan, signal, body)
 
     async def _append(self, signal: Signal, body: bytes) -> bool:
         """Have the log store a body. Returns whether it was there already."""
@@ -151,12 +163,8 @@ class Receiver:
             raise
         return appended.is_duplicate
 
-    async def _run(self, work: Callable[[Signal, bytes], T], signal: Signal, body: bytes) -> T:
-        """Do something long on another thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._workers, work, signal, body)
-
     def close(self) -> None:
-        self._workers.shutdown()
+        self._threads.close()
 
 
 def _receipt(scanned: ScanResult, *, is_duplicate: bool) -> Receipt:

@@ -460,7 +460,7 @@ def test_a_server_that_stops_waits_no_longer_than_it_may(private: Serving) -> No
 
 def test_a_draining_server_says_when_to_come_back(private: Serving) -> None:
     """503 with a hint, before the body is read."""
-    private.on_loop(private.otlp.gate.drain)
+    private.on_loop(private.otlp._gate.drain)
     with connected(private.otlp.http_port) as client:
         client.send(head(headers={"Content-Length": "10"}))
         reply = client.reply()

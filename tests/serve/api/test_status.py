@@ -113,7 +113,7 @@ def test_a_closed_gate_says_why(tmp_path: Path) -> None:
     """Nobody has to guess why nothing comes in."""
     with open_rooms(tmp_path) as rooms:
         assert status_of(rooms).ingest.is_open
-        rooms.otlp.gate.drain()
+        rooms.otlp._gate.drain()
         ingest = status_of(rooms).ingest
         assert not ingest.is_open
         assert ingest.why_closed == "this node is stopping"

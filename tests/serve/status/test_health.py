@@ -121,5 +121,5 @@ def test_the_thread_of_a_lake_that_dies_is_told(
 
 def test_a_gate_that_drains_is_not_ready(tmp_path: Path) -> None:
     with open_rooms(tmp_path) as rooms:
-        rooms.otlp.gate.drain()
+        rooms.otlp._gate.drain()
         assert check(rooms, "ingest").state == "failed"

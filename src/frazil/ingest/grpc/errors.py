@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import grpc
 
@@ -18,11 +18,12 @@ DETAILS_KEY = "grpc-status-details-bin"
 """Where gRPC looks for the `google.rpc.Status` of a refusal."""
 
 
-async def refuse(context: Context, error: FrazilError) -> None:
-    """Answer a call with an error. Raises, as a sign to the server that the call is over."""
+async def refuse(context: Context, error: FrazilError) -> NoReturn:
+    """Answer a call with an error. Raises gRPC's `AbortError`, which ends the call."""
     _, code = codes_of(error)
     details = ((DETAILS_KEY, status_of(error).SerializeToString()),)
     await context.abort(code, str(error), details)
+    raise AssertionError("unreachable")
 
 
 def refusal_of(error: Exception) -> FrazilError:

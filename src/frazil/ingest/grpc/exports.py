@@ -14,7 +14,6 @@ import grpc
 
 from frazil.errors import FrazilError, Unavailable
 from frazil.httpd import Auth
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.compression import unpack
 from frazil.ingest.grpc.deadlines import MessageReader
 from frazil.ingest.grpc.errors import Context, refusal_of, refuse
@@ -31,17 +30,14 @@ class GrpcExports:
 
     def __init__(
         self,
-        config: IngestConfig,
         access: Auth,
         receiver: Receiver,
-        arrivals: MessageReader,
+        messages: MessageReader,
         services: HealthAndReflection,
     ) -> None:
-        self._body_bytes_max = config.body_bytes_max
         self._access = access
         self._receiver = receiver
-        self._gate = receiver.gate
-        self._arrivals = arrivals
+        self._messages = messages
         serve = grpc.stream_unary_rpc_method_handler
         self._open = services.health()
         self._guarded: dict[str, Handler] = services.reflection()
@@ -70,12 +66,12 @@ class GrpcExports:
         """Take one request in. Returns the answer once it is durable, or why it is not."""
         message = b""
         try:
-            with self._gate.enter() as passage:
-                message = await self._arrivals.read_only(context)
-                passage.take(len(message))
-                body = await unpack(message, self._body_bytes_max)
+            with self._receiver.gate.enter() as reservation:
+                message = await self._messages.read_only(context)
+                reservation.take(len(message))
+                body = await unpack(message, self._receiver.decompress)
                 if body is not message:
-                    passage.take(len(body))
+                    reservation.take(len(body))
                 receipt = await self._receiver.accept(signal, "grpc", body)
             if not receipt.rejected_count:
                 return b""

@@ -18,6 +18,7 @@ from frazil.errors import Malformed, Overloaded, TooLarge, Unavailable
 from frazil.ingest.grpc.compression import unpack
 from frazil.ingest.grpc.deadlines import MessageReader
 from frazil.ingest.grpc.errors import Context, refusal_of, refuse
+from frazil.ingest.otlp.decompress import decompress
 from frazil.model import KiB, Signal
 
 M = TypeVar("M", bound=Message)
@@ -45,8 +46,8 @@ class HealthAndReflection:
     load to the others would fill them too.
     """
 
-    def __init__(self, arrivals: MessageReader) -> None:
-        self._arrivals = arrivals
+    def __init__(self, messages: MessageReader) -> None:
+        self._messages = messages
         self._stopping = asyncio.Event()
         self._names = {"", *SERVICES}
         self._reflection = reflection.aio.ReflectionServicer(
@@ -88,13 +89,13 @@ class HealthAndReflection:
         return answer
 
     async def _check(self, context: Context) -> bytes:
-        request = await _parse(HealthCheckRequest, await self._arrivals.read_only(context))
+        request = await _parse(HealthCheckRequest, await self._messages.read_only(context))
         if request.service not in self._names:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service!r} here")
         return self._health_of(request.service)
 
     async def _watch(self, context: Context) -> None:
-        request = await _parse(HealthCheckRequest, await self._arrivals.read_only(context))
+        request = await _parse(HealthCheckRequest, await self._messages.read_only(context))
         if not self._stopping.is_set():
             with self._counted():
                 await context.write(self._health_of(request.service))
@@ -119,7 +120,7 @@ class HealthAndReflection:
                 await context.write(answer.SerializeToString())
 
     async def _questions(self, context: Context) -> AsyncIterator[ServerReflectionRequest]:
-        while (message := await self._arrivals.read_next(context)) is not None:
+        while (message := await self._messages.read_next(context)) is not None:
             yield await _parse(ServerReflectionRequest, message)
 
     @contextmanager
@@ -134,10 +135,14 @@ class HealthAndReflection:
 
 
 async def _parse(kind: type[M], message: bytes) -> M:
-    message = await unpack(message, MESSAGE_BYTES_MAX)
     if len(message) > MESSAGE_BYTES_MAX:
         raise TooLarge(f"the message has {len(message)} bytes, above {MESSAGE_BYTES_MAX}")
+    message = await unpack(message, _decompress)
     try:
         return kind.FromString(message)
     except DecodeError:
         raise Malformed(f"the message is no {kind.DESCRIPTOR.full_name}") from None
+
+
+async def _decompress(encoding: str, message: bytes) -> bytes:
+    return decompress(encoding, message, MESSAGE_BYTES_MAX)

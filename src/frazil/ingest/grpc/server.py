@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
 
 import grpc
 
@@ -44,34 +43,28 @@ class OtlpGrpc:
         self,
         server: grpc.aio.Server,
         port: int,
-        arrivals: MessageReader,
         services: HealthAndReflection,
     ) -> None:
         self.port = port
         self._server = server
-        self._arrivals = arrivals
         self._services = services
 
     @classmethod
     async def open(cls, config: IngestConfig, access: Auth, receiver: Receiver) -> OtlpGrpc:
         """Listen. `Unavailable` when the port cannot be had."""
         logging.getLogger(GRPC_LOGGER).addFilter(_is_worth_knowing)
-        arrivals = MessageReader(config)
-        services = HealthAndReflection(arrivals)
-        exports = GrpcExports(config, access, receiver, arrivals, services)
+        messages = MessageReader(receiver.gate.reads)
+        services = HealthAndReflection(messages)
+        exports = GrpcExports(access, receiver, messages, services)
         server = grpc.aio.server(handlers=[exports], options=_options(config))
-        with ExitStack() as undo:
-            undo.callback(arrivals.close)
-            port = _bind(server, config, access)
-            await server.start()
-            undo.pop_all()
-        return cls(server, port, arrivals, services)
+        port = _bind(server, config, access)
+        await server.start()
+        return cls(server, port, services)
 
     async def close(self, grace_s: float) -> None:
         """Let nobody in any more, answer those inside for at most `grace_s`, then cut them off."""
         self._services.stop()
         await self._server.stop(grace_s)
-        self._arrivals.close()
 
 
 def _is_worth_knowing(record: logging.LogRecord) -> bool:

@@ -7,13 +7,11 @@ the type or the length is wrong, or when there is no room.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
 from frazil import tracing
-from frazil.errors import FrazilError, TooLarge, Unavailable
+from frazil.errors import FrazilError, Unavailable
 from frazil.httpd import (
     Auth,
     ClientGone,
@@ -39,7 +37,6 @@ from frazil.ingest.http.responses import (
     answer_of_message,
     answer_to_preflight,
 )
-from frazil.ingest.otlp.decompress import decompress
 from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
 from frazil.ingest.status_codes import response_of
 from frazil.model import Signal
@@ -47,25 +44,16 @@ from frazil.model import Signal
 logger = logging.getLogger(__name__)
 
 OWN_HEADER = tracing.OWN_HEADER.encode()
-INLINE_BYTES_MAX = 1024 * 1024
-"""Bodies that become larger are decompressed on another thread, so that nobody waits for them."""
-WORKERS = 2
-"""So many bodies are decompressed at a time before their memory is counted."""
 
 
 class HttpExports:
     """Serves requests, many at a time. Belongs to the event loop."""
 
     def __init__(self, config: IngestConfig, access: Auth, receiver: Receiver) -> None:
-        self._bytes_max = config.body_bytes_max
         self._cors_origins = config.cors_origins
         self._access = access
         self._receiver = receiver
-        self._arrivals = BodyReader(config)
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="frazil-decompress")
-
-    def close(self) -> None:
-        self._workers.shutdown()
+        self._bodies = BodyReader(config, receiver.gate.reads)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whatever it is."""
@@ -115,28 +103,18 @@ class HttpExports:
     async def _export(self, signal: Signal, request: HttpRequest) -> Response:
         """Take in one export. Returns once it is durable."""
         content_type, encoding = known_type(request), known_encoding(request)
-        self._arrivals.check_length(request.content_length)
-        self._arrivals.make_way()
-        with self._receiver.gate.enter() as passage:
-            body = await self._arrivals.read(request, passage)
+        self._bodies.check_length(request.content_length)
+        with self._receiver.gate.enter() as reservation:
+            body = await self._bodies.read(request, reservation)
             if encoding != "identity":
-                body = await self._decompress(encoding, body)
-                passage.take(len(body))
+                body = await self._receiver.decompress(encoding, body)
+                reservation.take(len(body))
             if content_type == JSON:
                 body = await self._receiver.protobuf_of_json(signal, body)
             is_own = OWN_HEADER in request.headers
             receipt = await self._receiver.accept(signal, "http", body, is_own=is_own)
         response = response_of(signal, receipt.rejected_count, receipt.message)
         return answer_of_message(response, content_type)
-
-    async def _decompress(self, encoding: str, body: bytes) -> bytes:
-        if len(body) <= INLINE_BYTES_MAX:
-            with contextlib.suppress(TooLarge):  # for this thread
-                return decompress(encoding, body, min(self._bytes_max, INLINE_BYTES_MAX))
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._workers, decompress, encoding, body, self._bytes_max
-        )
 
 
 def _refused(request: HttpRequest, error: FrazilError | HttpError) -> Response:

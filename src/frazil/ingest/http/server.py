@@ -22,9 +22,8 @@ FETCH_TIMEOUT_S = 5.0
 class OtlpHttp:
     """An open port for OTLP/HTTP. Belongs to the event loop."""
 
-    def __init__(self, exports: HttpExports, port: HttpPort) -> None:
+    def __init__(self, port: HttpPort) -> None:
         self.port = port.port
-        self._exports = exports
         self._port = port
 
     @classmethod
@@ -45,9 +44,8 @@ class OtlpHttp:
             fetch_timeout_s=FETCH_TIMEOUT_S,
             answer_of=lambda error: answer_of_error(error, None),
         )
-        return cls(exports, await HttpPort.open(exports.serve, address, access, manners))
+        return cls(await HttpPort.open(exports.serve, address, access, manners))
 
     async def close(self, grace_s: float) -> None:
         """Accept no connections any more, let requests finish for `grace_s`, then cut them off."""
         await self._port.close(grace_s)
-        self._exports.close()

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import pyarrow as pa
 
 from frazil.errors import Overloaded, Unavailable
-from frazil.httpd import ClientGone, Response
+from frazil.httpd import ClientGone, Response, WorkerThreads
 from frazil.query import Ask
 from frazil.results import CancelToken, Limits, Result, json_of
 from frazil.serve.config import ServeConfig
@@ -39,7 +37,7 @@ class Handler:
         self.config = config
         self.demo = DemoShop(rooms.otlp, rooms.clock)
         self.dashboards = DashboardFiles(rooms.disk)
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="frazil-serve")
+        self._threads = WorkerThreads("frazil-serve", THREADS)
         self._request_count = 0
         self._tail_count = 0
         self.is_stopping = asyncio.Event()
@@ -53,9 +51,7 @@ class Handler:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do something in a thread, which belongs to the span that we are in."""
-        inside = contextvars.copy_context()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: inside.run(work))
+        return await self._threads.run(work)
 
     async def ask(self, request: ApiRequest, question: Callable[[Ask], T]) -> T:
         """Run a question, as many queries as it takes. `ClientGone` when the client left."""
@@ -106,7 +102,7 @@ class Handler:
     def close(self) -> None:
         """Wait for what is under way; nothing new is begun."""
         self.demo.close()
-        self._threads.shutdown(cancel_futures=True)
+        self._threads.close()
 
 
 class Asking:

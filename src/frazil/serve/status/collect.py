@@ -75,16 +75,15 @@ def status_of(rooms: NodeContext) -> Status:
 
 
 def _ingest_status(rooms: NodeContext) -> IngestStatus:
-    gate = rooms.otlp.gate
-    why = gate.why_closed
+    admission = rooms.otlp.admission()
     totals = {signal.value: totals_of(signal) for signal in Signal}
     return IngestStatus(
         grpc_port=rooms.otlp.grpc_port,
         http_port=rooms.otlp.http_port,
-        is_open=why is None,
-        why_closed=why,
-        in_flight_requests=gate.request_count,
-        in_flight_bytes=gate.in_flight_bytes,
+        is_open=admission.why_closed is None,
+        why_closed=admission.why_closed,
+        in_flight_requests=admission.request_count,
+        in_flight_bytes=admission.in_flight_bytes,
         needs_token=rooms.otlp.needs_token,
         is_tls=rooms.otlp.is_tls,
         acknowledging=rooms.life.rates.latency(ACKNOWLEDGED),

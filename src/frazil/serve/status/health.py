@@ -114,11 +114,11 @@ def _slowest(rooms: NodeContext) -> str:
 
 
 def _ingest(rooms: NodeContext) -> Check:
-    gate = rooms.otlp.gate
-    why = gate.why_closed
+    admission = rooms.otlp.admission()
+    why = admission.why_closed
     if why is None:
         return Check(room="ingest", state="ok")
-    if gate.is_draining:
+    if admission.is_draining:
         return Check(room="ingest", state="failed", why=why)
     return Check(
         room="ingest",
