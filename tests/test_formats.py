@@ -13,7 +13,7 @@ from frazil.log.checkpoint import STATE
 from frazil.log.dedup.digests import decode_digests
 from frazil.log.dedup.producers import PastBatch, Producers
 from frazil.log.index import NO_TIME, SegmentInfo, decode_index
-from frazil.log.progress import OffsetRange, Progress
+from frazil.log.progress import Progress
 from frazil.log.segment import (
     HEADER_BYTES,
     SegmentHeader,
@@ -22,6 +22,7 @@ from frazil.log.segment import (
     walk_batches,
 )
 from frazil.log.watermarks import NAME, SLOT_BYTES, StoredWatermarks, WatermarkFile
+from frazil.model import OffsetRange
 from tests.sim.disk import SimDisk
 
 PAGES = Path(__file__).parent.parent / "docs" / "formats"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.log.progress import OffsetRange, Progress
+from frazil.log.progress import Progress
+from frazil.model import OffsetRange
 
 OFFSETS = st.integers(0, 40)
 STEPS = st.lists(

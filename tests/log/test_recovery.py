@@ -12,7 +12,7 @@ from frazil.errors import Corrupt
 from frazil.log import Log, TopicConfig
 from frazil.log.recovery import CUT, REBUILT
 from frazil.log.segment import HEADER_BYTES
-from frazil.model import Rand
+from frazil.model import Rand, TopicPartition
 from tests.log.build import (
     FIRST,
     FOLDER,
@@ -82,12 +82,12 @@ def test_a_torn_tail_is_cut_to_whole_frames_at_every_byte(in_one_group: bool) ->
         assert values(log) == [*numbers(0, len(whole)), b"next"], f"cut to {size} bytes"
 
 
-def by_marks(disk: SimDisk, marks: bytes) -> dict[tuple[str, int], int]:
+def by_marks(disk: SimDisk, marks: bytes) -> dict[TopicPartition, int]:
     """Kill -9 leaves exact marks."""
     return {}
 
 
-def by_checkpoint(disk: SimDisk, marks: bytes) -> dict[tuple[str, int], int]:
+def by_checkpoint(disk: SimDisk, marks: bytes) -> dict[TopicPartition, int]:
     """A clean stop, then marks from before."""
     log = open_log(disk)
     log.close()
@@ -95,7 +95,7 @@ def by_checkpoint(disk: SimDisk, marks: bytes) -> dict[tuple[str, int], int]:
     return {}
 
 
-def by_subscriber(disk: SimDisk, marks: bytes) -> dict[tuple[str, int], int]:
+def by_subscriber(disk: SimDisk, marks: bytes) -> dict[TopicPartition, int]:
     """A subscriber has finished the last batch, though not the ones before it."""
     log = open_log(disk)
     subscriber = log.subscribe("reader", TOPIC, "earliest")
@@ -105,15 +105,15 @@ def by_subscriber(disk: SimDisk, marks: bytes) -> dict[tuple[str, int], int]:
     return {}
 
 
-def by_floor(disk: SimDisk, marks: bytes) -> dict[tuple[str, int], int]:
+def by_floor(disk: SimDisk, marks: bytes) -> dict[TopicPartition, int]:
     """Somebody outside, such as the lake, knows better."""
     put(disk, MARKS, marks)
-    return {(TOPIC, 0): TOTAL}
+    return {TopicPartition(TOPIC, 0): TOTAL}
 
 
 @pytest.mark.parametrize("promise", [by_marks, by_checkpoint, by_subscriber, by_floor])
 def test_a_promised_tail_is_never_cut(
-    promise: Callable[[SimDisk, bytes], dict[tuple[str, int], int]],
+    promise: Callable[[SimDisk, bytes], dict[TopicPartition, int]],
 ) -> None:
     """The same cuts when anything at all says that the batches were promised: refuse to open,
     name the file and the byte, change nothing."""
@@ -714,8 +714,8 @@ def test_a_subscriber_ahead_of_an_emptied_log_stops_the_start() -> None:
 def test_a_topic_that_somebody_was_promised_must_be_there() -> None:
     """A subscriber's or an outsider's topic that has vanished as a whole is damage, not news."""
     with pytest.raises(Corrupt, match=r"log/gone/0 is damaged.*below 7"):
-        open_log(SimDisk(), floors={("gone", 0): 7})
-    open_log(SimDisk(), floors={("never", 0): 0})
+        open_log(SimDisk(), floors={TopicPartition("gone", 0): 7})
+    open_log(SimDisk(), floors={TopicPartition("never", 0): 0})
     disk = SimDisk()
     log = open_log(disk)
     log.subscribe("reader", TOPIC, "earliest")

@@ -45,14 +45,14 @@ from frazil.log.topic import (
     topic_names,
 )
 from frazil.log.writer import Writer, exit_process
-from frazil.model import Clock, Rand, SteadyTime
+from frazil.model import Clock, Rand, SteadyTime, TopicPartition
 
 T = TypeVar("T")
 
 LOCK_NAME = "frazil.lock"
 
-Floors = Mapping[tuple[str, int], int]
-"""Per (topic, partition) the highest offset that somebody outside the log has been promised."""
+Floors = Mapping[TopicPartition, int]
+"""The highest offset acknowledged outside the log, such as by the lake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,20 +119,21 @@ class Log:
         with ExitStack() as undo:
             undo.callback(lock.close)
             undo.callback(log._release)
-            log._open_all({place: f for place, f in (floors or {}).items() if f > 0})
+            log._open_all({key: floor for key, floor in (floors or {}).items() if floor > 0})
             undo.pop_all()
         if threaded:
             log.writer.start()
         return log
 
-    def _open_all(self, floors: dict[tuple[str, int], int]) -> None:
+    def _open_all(self, floors: dict[TopicPartition, int]) -> None:
         """Subscribers first: what they have been promised is a floor for every partition."""
         make_directories(self._disk, SUBSCRIBERS_FOLDER)
         self._disk.sync_directory(SUBSCRIBERS_FOLDER)
         saved = {name: load_progress(self._disk, name) for name in subscriber_names(self._disk)}
         for topic, partitions in saved.values():
             for index, progress in enumerate(partitions):
-                floors[topic, index] = max(floors.get((topic, index), 0), progress.reach)
+                key = TopicPartition(topic, index)
+                floors[key] = max(floors.get(key, 0), progress.reach)
         for name in topic_names(self._disk):
             config = load_config(self._disk, name)
             self._topics[name] = self._open_topic(name, config, floors, may_create=False)
@@ -168,7 +169,7 @@ class Log:
                 time=self._time,
                 rand=self._rand,
                 budget=self.budget,
-                floor=floors.get((name, index), 0),
+                floor=floors.get(TopicPartition(name, index), 0),
                 may_create=may_create,
             )
             self._opened.append(partition)

@@ -10,12 +10,7 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-
-class OffsetRange(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """Finished offsets from `begin` up to, not including, `end`."""
-
-    begin: int
-    end: int
+from frazil.model import OffsetRange
 
 
 class Progress(msgspec.Struct, kw_only=True):

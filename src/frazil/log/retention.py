@@ -17,7 +17,7 @@ from frazil.log.subscribers import Subscriber
 from frazil.log.topic import Topic
 from frazil.log.view import PartitionView
 from frazil.metrics import Counter
-from frazil.model import SteadyTime
+from frazil.model import SteadyTime, TopicPartition
 
 EXPIRED = Counter("frazil.log.expired.bytes", "Bytes of released segments removed.")
 LOST = Counter(
@@ -87,18 +87,19 @@ class Retention:
         self._time = time
         self._topics = topics
         self._subscribers = subscribers
-        self._published: dict[tuple[str, int], int] = {}
+        self._published: dict[TopicPartition, int] = {}
 
     def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
         """The lake holds everything below."""
-        self._published[topic, partition] = max(self.published(topic, partition), lake_watermark)
+        key = TopicPartition(topic, partition)
+        self._published[key] = max(self._published.get(key, 0), lake_watermark)
 
     def published(self, topic: str, partition: int) -> int:
-        return self._published.get((topic, partition), 0)
+        return self._published.get(TopicPartition(topic, partition), 0)
 
     def known(self, topic: str, partition: int) -> int | None:
         """As `published`, and None when the lake has not said a word."""
-        return self._published.get((topic, partition))
+        return self._published.get(TopicPartition(topic, partition))
 
     def step(self) -> tuple[int, int]:
         """Remove what may go; drop the oldest when told to. (Bytes expired, offsets dropped)"""

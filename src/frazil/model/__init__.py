@@ -1,15 +1,15 @@
-"""model: what telemetry is, and the time it happens in. No I/O.
+"""model: the terms all rooms share. No I/O; imports nothing of Frazil but `errors`.
 
-    signal.py  Signal: logs, traces, metrics, and their topic and table
-    units.py   KiB, MiB, GiB
-    time.py    Clock (protocol), SystemClock, SteadyTime, Rand, SystemRand
+signal.py   Signal: logs, traces, metrics, and their topic and table
+offsets.py  TopicPartition, OffsetRange
+time.py     Clock (protocol), SystemClock, SteadyTime, Rand, SystemRand
+units.py    KiB, MiB, GiB
 
-    arrow/     telemetry as Arrow: schemas, decoders, encoders
-    protobuf/  the compiled protobuf reader
-
-Lowest floor of the house: imports nothing of ours but the errors.
+protobuf/   compiled protobuf reader
+arrow/      telemetry as Arrow: schemas, decoder, encoder
 """
 
+from frazil.model.offsets import OffsetRange, TopicPartition
 from frazil.model.signal import Signal
 from frazil.model.time import NS_PER_MS, Clock, Rand, SteadyTime, SystemClock, SystemRand
 from frazil.model.units import GiB, KiB, MiB
@@ -20,9 +20,11 @@ __all__ = [
     "GiB",
     "KiB",
     "MiB",
+    "OffsetRange",
     "Rand",
     "Signal",
     "SteadyTime",
     "SystemClock",
     "SystemRand",
+    "TopicPartition",
 ]

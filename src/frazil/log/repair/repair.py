@@ -37,7 +37,7 @@ from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
 from frazil.log.log import LOCK_NAME
 from frazil.log.recovery import merged_segments
 from frazil.log.repair.salvage import (
-    Range,
+    DamagedBytes,
     gaps,
     header_of,
     reach,
@@ -69,7 +69,7 @@ from frazil.log.view import SegmentView
 from frazil.log.watermarks import FILE_BYTES as MARKS_BYTES
 from frazil.log.watermarks import NAME as MARKS_NAME
 from frazil.log.watermarks import StoredWatermarks, WatermarkFile, read_marks
-from frazil.model import Rand
+from frazil.model import OffsetRange, Rand
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class RepairReport:
 
     kept_count: int
     """Batches that are whole, in the partition as it is now."""
-    lost: tuple[Range, ...] = ()
+    lost: tuple[OffsetRange, ...] = ()
     """Offsets that are gone. Where compaction had left gaps, not all of them were in use."""
     damaged_bytes: int = 0
     """Bytes set aside in `.damaged` files."""
@@ -184,8 +184,8 @@ class _Finding:
     base: int
     end: int
     is_missing: bool = False
-    damaged: tuple[Range, ...] = ()
-    lost: tuple[Range, ...] = ()
+    damaged: tuple[DamagedBytes, ...] = ()
+    lost: tuple[OffsetRange, ...] = ()
 
     def path(self, files: PartitionFiles) -> str:
         return f"{files.folder}/{segment_name(self.base)}"
@@ -208,7 +208,7 @@ class _Looked:
     findings: list[_Finding]
 
     @property
-    def lost(self) -> tuple[Range, ...]:
+    def lost(self) -> tuple[OffsetRange, ...]:
         return tuple(gap for finding in self.findings for gap in finding.lost)
 
     def would_do(self) -> RepairReport:
@@ -303,7 +303,7 @@ def _sealed_ends(files: PartitionFiles) -> dict[int, int]:
 
 
 def _hole(begin: int, end: int) -> _Finding:
-    return _Finding(base=begin, end=end, is_missing=True, lost=(Range(begin, end),))
+    return _Finding(base=begin, end=end, is_missing=True, lost=(OffsetRange(begin, end),))
 
 
 def _inspect_last(
@@ -357,7 +357,7 @@ def _inspect_sealed(files: PartitionFiles, base: int, end: int) -> tuple[int, li
         base=base,
         end=end,
         damaged=tuple(uncovered(batches, 0 if header is None else HEADER_BYTES, size)),
-        lost=tuple(gaps(batches, Range(base, end), header, size)),
+        lost=tuple(gaps(batches, OffsetRange(base, end), header, size)),
     )
     return len(batches), [finding]
 
@@ -374,7 +374,7 @@ class _Work:
         self.damaged_bytes = 0
         self.files: list[str] = []
 
-    def set_aside(self, name: str, damaged: tuple[Range, ...] | None = None) -> None:
+    def set_aside(self, name: str, damaged: tuple[DamagedBytes, ...] | None = None) -> None:
         """Copy bytes of a file, all of them unless told, to the end of `<name>.damaged`.
 
         Each copy begins with a line that says where the bytes come from.
@@ -386,7 +386,7 @@ class _Work:
         try:
             parts = [
                 (begin, end, source.read(begin, end - begin))
-                for begin, end in damaged or [Range(0, source.size())]
+                for begin, end in damaged or [DamagedBytes(0, source.size())]
             ]
         finally:
             source.close()

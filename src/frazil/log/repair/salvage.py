@@ -31,10 +31,11 @@ from frazil.log.segment import (
     decode_segment_header,
     walk_batches,
 )
+from frazil.model import OffsetRange
 
 
-class Range(NamedTuple):
-    """From `begin` up to, not including, `end`: offsets, or positions in a file."""
+class DamagedBytes(NamedTuple):
+    """Positions in a file from `begin` up to, not including, `end`."""
 
     begin: int
     end: int
@@ -148,31 +149,31 @@ def _effect(check: int, unsalted: int, rest_bytes: int) -> int:
     return effect
 
 
-def uncovered(batches: list[StoredBatch], position: int, size: int) -> Iterator[Range]:
+def uncovered(batches: list[StoredBatch], position: int, size: int) -> Iterator[DamagedBytes]:
     """The bytes of a file that belong to none of the batches."""
     for batch in sorted(batches, key=lambda b: b.position):
         if batch.position > position:
-            yield Range(position, batch.position)
+            yield DamagedBytes(position, batch.position)
         position = batch.end
     if position < size:
-        yield Range(position, size)
+        yield DamagedBytes(position, size)
 
 
 def gaps(
-    batches: list[StoredBatch], offsets: Range, header: SegmentHeader | None, size: int
-) -> Iterator[Range]:
+    batches: list[StoredBatch], offsets: OffsetRange, header: SegmentHeader | None, size: int
+) -> Iterator[OffsetRange]:
     """The offsets that are lost. A gap between batches that lie side by side in a rewritten
     segment is none: compaction has left it."""
     offset, position = offsets.begin, HEADER_BYTES
     is_rewritten = header is not None and header.is_rewritten
     for batch in batches:
         if batch.base_offset > offset and not (is_rewritten and batch.position == position):
-            yield Range(offset, batch.base_offset)
+            yield OffsetRange(offset, batch.base_offset)
         offset, position = batch.end_offset, batch.end
     if header is not None and is_rewritten and position == size == header.sealed_bytes:
         offset = max(offset, header.sealed_end_offset)
     if offset < offsets.end:
-        yield Range(offset, offsets.end)
+        yield OffsetRange(offset, offsets.end)
 
 
 def reach(data: bytes, header: SegmentHeader) -> Iterator[int]:
