@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ui import answers
+from ui import generate_types
 
 UI = Path(__file__).parents[2] / "ui"
 
@@ -29,5 +29,5 @@ def test_npm_is_content(script: str) -> None:
 
 
 def test_the_page_knows_the_answers_of_this_api() -> None:
-    """`python ui/answers.py` was run after the last change of an endpoint."""
-    assert answers.TARGET.read_text(encoding="utf-8") == answers.typescript()
+    """`python ui/generate_types.py` was run after the last change of an endpoint."""
+    assert generate_types.TARGET.read_text(encoding="utf-8") == generate_types.typescript()

@@ -1,7 +1,7 @@
 /** What the node is asked, to know how often values occur. */
 
-import type { FacetsAnswer } from "../house/answers";
-import type { Asked } from "../house/api";
+import type { FacetsAnswer } from "../lib/api/types.gen";
+import type { Asked } from "../lib/api/client";
 import {
   type Chosen,
   type FacetValues,

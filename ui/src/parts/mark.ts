@@ -1,4 +1,4 @@
-import type { Check, HealthAnswer } from "../house/answers";
+import type { Check, HealthAnswer } from "../lib/api/types.gen";
 
 /** How a room does; `off` is one that nobody has switched on. */
 export type HealthState = "ok" | "degraded" | "failed" | "off";

@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { Codec, Shape } from "../house/codec";
-import { rangeCodec } from "../house/range";
+import type { Codec, Shape } from "../lib/router/codec";
+import { rangeCodec } from "../lib/time/range";
 
 const modules = import.meta.glob<Record<string, unknown>>("./*/fields.ts", { eager: true });
 const codecs: [string, Codec<Shape>][] = [["the time", rangeCodec]];

@@ -2,7 +2,7 @@
 
 import type { Component } from "svelte";
 
-import type { ScreenName } from "../house/address";
+import type { ScreenName } from "../lib/router/address";
 
 export interface Screen {
   readonly title: string;

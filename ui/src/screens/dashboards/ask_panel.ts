@@ -1,11 +1,11 @@
 /** What a panel asks, and what comes back. */
 
-import type { LogsAnswer, SqlAnswer } from "../../house/answers";
-import { get, send } from "../../house/api";
-import { askMetric, STEPS } from "../../house/ask_metric";
-import { type Drawn, unitOf } from "../../house/metric";
-import { asked, type Stretch, stepOf } from "../../house/range";
-import { Turns } from "../../house/turns";
+import type { LogsAnswer, SqlAnswer } from "../../lib/api/types.gen";
+import { get, send } from "../../lib/api/client";
+import { askMetric, STEPS } from "../../lib/metrics/fetch_metric";
+import { type Drawn, unitOf } from "../../lib/metrics/metric";
+import { asked, type Stretch, stepOf } from "../../lib/time/range";
+import { Turns } from "../../lib/api/semaphore";
 import type { DashPanel } from "./model";
 import { hasTime, linesOf, type Named, namedOf } from "./rows";
 import { type Chosen, inLogs, inMetric, inSql } from "./variables";

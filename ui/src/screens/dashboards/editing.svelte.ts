@@ -1,7 +1,7 @@
 /** One dashboard as it is edited: what is stored, what was changed, and what went wrong. */
 
-import type { StoredDashboard } from "../../house/answers";
-import { ApiError, messageOf } from "../../house/api";
+import type { StoredDashboard } from "../../lib/api/types.gen";
+import { ApiError, messageOf } from "../../lib/api/client";
 import { appended, inOrder, packed } from "./grid";
 import { type Dash, dashOf, type DashPanel, freeId, textOf } from "./model";
 import { createDashboard, keepDraft, keptDraft, storeDashboard } from "./stored";

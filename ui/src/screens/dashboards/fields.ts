@@ -1,6 +1,6 @@
 /** What the screens of dashboards show, as their address has it. */
 
-import { codec, flag, text, texts } from "../../house/codec";
+import { codec, flag, text, texts } from "../../lib/router/codec";
 
 export const fields = codec({
   /** What is chosen of variables: `name=value`, several by repetition; `name=` is all of them. */

@@ -1,8 +1,8 @@
 /** The values of variables, asked for all of them at once. */
 
-import type { LabelsAnswer, SqlAnswer } from "../../house/answers";
-import { get, send } from "../../house/api";
-import { asked, type Stretch, stepOf } from "../../house/range";
+import type { LabelsAnswer, SqlAnswer } from "../../lib/api/types.gen";
+import { get, send } from "../../lib/api/client";
+import { asked, type Stretch, stepOf } from "../../lib/time/range";
 import type { DashVariable } from "./model";
 import { textOf } from "./rows";
 import { type Chosen, inSql } from "./variables";

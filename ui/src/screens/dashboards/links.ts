@@ -1,8 +1,8 @@
 /** Where else one can look at what a panel shows. */
 
-import { STEPS } from "../../house/ask_metric";
-import { linkTo } from "../../house/place.svelte";
-import { stepOf } from "../../house/range";
+import { STEPS } from "../../lib/metrics/fetch_metric";
+import { linkTo } from "../../lib/router/router.svelte";
+import { stepOf } from "../../lib/time/range";
 import type { Surroundings } from "./ask_panel";
 import type { DashPanel } from "./model";
 import { inLogs, inMetric, inSql } from "./variables";

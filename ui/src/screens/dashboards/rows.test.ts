@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { hasTime, linesOf, namedOf, reduced, topOf } from "./rows";
 import { sparkOf } from "./spark";
 
-vi.mock("../../house/prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 const OVER_TIME = {
   columns: ["at", "service", "n", "bad"],

@@ -1,7 +1,7 @@
 /** Dashboards of the node: read, stored, deleted. */
 
-import type { DashboardsAnswer, DashboardSummary, StoredDashboard } from "../../house/answers";
-import { ApiError, get, queryOf, send } from "../../house/api";
+import type { DashboardsAnswer, DashboardSummary, StoredDashboard } from "../../lib/api/types.gen";
+import { ApiError, get, queryOf, send } from "../../lib/api/client";
 import { type Dash, dashOf, fileOf, freeName } from "./model";
 
 const PATH = "api/v1/dashboards";

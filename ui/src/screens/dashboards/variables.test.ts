@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { variableOf } from "./model";
 import { chosenOf, inPairs, inSql, inWords, pairsWith } from "./variables";
 
-vi.mock("../../house/prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 const HOUR = { sinceMs: 0, untilMs: 3_600_000 };
 const SERVICE = { ...variableOf("service"), chosen: ["cart"] };

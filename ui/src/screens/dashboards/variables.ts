@@ -1,7 +1,7 @@
 /** Variables: what is chosen of them, and what panels ask with it in place of `$name`. */
 
-import type { MetricAsked } from "../../house/metric";
-import type { Stretch } from "../../house/range";
+import type { MetricAsked } from "../../lib/metrics/metric";
+import type { Stretch } from "../../lib/time/range";
 import type { DashPanel, DashVariable, LogsAsked } from "./model";
 
 /** What is chosen, by name. No value is all of them. */

@@ -1,11 +1,11 @@
 /** Exemplars: single values with their spans, and the same as dots of a chart. */
 
-import type { SqlAnswer } from "../../house/answers";
-import { send } from "../../house/api";
-import type { MetricAsked } from "../../house/metric";
-import { linkTo } from "../../house/place.svelte";
-import type { Stretch } from "../../house/range";
-import { shownIn } from "../../house/units";
+import type { SqlAnswer } from "../../lib/api/types.gen";
+import { send } from "../../lib/api/client";
+import type { MetricAsked } from "../../lib/metrics/metric";
+import { linkTo } from "../../lib/router/router.svelte";
+import type { Stretch } from "../../lib/time/range";
+import { shownIn } from "../../lib/format/units";
 import type { Dot } from "../../parts/chart";
 import { exemplarsSqlOf } from "./sql";
 

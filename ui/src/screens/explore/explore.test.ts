@@ -1,14 +1,14 @@
 import { describe, expect, it, vi } from "vitest";
 
-import type { Metric } from "../../house/answers";
-import type { MetricAsked } from "../../house/metric";
+import type { Metric } from "../../lib/api/types.gen";
+import type { MetricAsked } from "../../lib/metrics/metric";
 import { sqlOf } from "./sql";
 import { found, grouped, kindName, prefixOf } from "./list";
 
 // There is no page here.
-vi.mock("../../house/place.svelte", () => ({ ROOT: new URL("http://node/") }));
-vi.mock("../../house/prefs.svelte", () => ({ prefs: { isUtc: true } }));
-vi.mock("../../house/token.svelte", () => ({ token: {} }));
+vi.mock("../../lib/router/router.svelte", () => ({ ROOT: new URL("http://node/") }));
+vi.mock("../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../../lib/api/token.svelte", () => ({ token: {} }));
 
 const metric = (name: string, description = ""): Metric => ({
   name,

@@ -1,6 +1,6 @@
 /** What the explorer of metrics shows, as its address has it. */
 
-import { choice, codec, flag, text, texts } from "../../house/codec";
+import { choice, codec, flag, text, texts } from "../../lib/router/codec";
 
 export const LOOKS = ["lines", "stacked", "bars"] as const;
 

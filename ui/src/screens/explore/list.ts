@@ -1,6 +1,6 @@
 /** The list of metrics: what is found, and what stands under which heading. */
 
-import type { Metric } from "../../house/answers";
+import type { Metric } from "../../lib/api/types.gen";
 
 /** A line of the list: a heading, or a metric below it. */
 export type Entry =

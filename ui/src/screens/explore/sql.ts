@@ -1,7 +1,7 @@
 /** The same question for others to ask: as SQL, and as a command of the shell. */
 
-import { queryOf } from "../../house/api";
-import { STEPS } from "../../house/ask_metric";
+import { queryOf } from "../../lib/api/client";
+import { STEPS } from "../../lib/metrics/fetch_metric";
 import {
   isDistribution,
   isQuantile,
@@ -9,8 +9,8 @@ import {
   type MetricAsked,
   parametersOf,
   secondsOf,
-} from "../../house/metric";
-import { type Stretch, stepOf } from "../../house/range";
+} from "../../lib/metrics/metric";
+import { type Stretch, stepOf } from "../../lib/time/range";
 
 const VIEWS: Readonly<Record<string, string>> = {
   gauge: "gauges",

@@ -1,6 +1,6 @@
 /** What the lake screen shows, as its address names it. */
 
-import { choice, codec, text } from "../../house/codec";
+import { choice, codec, text } from "../../lib/router/codec";
 
 export const TABS = ["snapshots", "partitions", "files", "schema", "properties", "read"] as const;
 export const ORDERS = ["newest", "largest", "smallest"] as const;

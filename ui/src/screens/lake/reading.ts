@@ -1,6 +1,6 @@
 /** How other engines read a table, with the settings of this node's catalog. */
 
-import type { CatalogInfo } from "../../house/answers";
+import type { CatalogInfo } from "../../lib/api/types.gen";
 
 export interface Snippet {
   readonly name: string;

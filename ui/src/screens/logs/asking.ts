@@ -1,7 +1,7 @@
 /** What the node is asked for what the screen looks for. */
 
-import type { Asked } from "../../house/api";
-import { asked, type Stretch } from "../../house/range";
+import type { Asked } from "../../lib/api/client";
+import { asked, type Stretch } from "../../lib/time/range";
 import type { LogsState } from "./fields";
 
 export type Looked = Pick<LogsState, "q" | "is" | "not">;

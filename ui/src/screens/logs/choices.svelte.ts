@@ -2,7 +2,7 @@
 
 import { createContext } from "svelte";
 
-import { stateOf } from "../../house/place.svelte";
+import { stateOf } from "../../lib/router/router.svelte";
 import { toggled, type Way } from "../../parts/facets";
 import { toggled as toggledColumn } from "./columns";
 import { fields, type LogsState } from "./fields";

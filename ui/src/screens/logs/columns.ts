@@ -1,6 +1,6 @@
 /** The columns of the list. Each has a name, as filters have them, and a width. */
 
-import type { Field } from "../../house/codec";
+import type { Field } from "../../lib/router/codec";
 import type { LogRecord } from "./rows";
 
 export interface Column {

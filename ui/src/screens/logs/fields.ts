@@ -1,6 +1,6 @@
 /** What the logs screen shows, as its address has it. */
 
-import { choice, codec, distinct, flag, type StateOf, text } from "../../house/codec";
+import { choice, codec, distinct, flag, type StateOf, text } from "../../lib/router/codec";
 import { columnsField } from "./columns";
 
 /** Which values are counted when nobody says, and how people call them. */

@@ -4,7 +4,7 @@
  * Where pages begin is asked once, with the count; so whatever comes meanwhile moves nothing.
  */
 
-import { ApiError, ask, type Asked, isAborted, messageOf, queryOf } from "../../house/api";
+import { ApiError, ask, type Asked, isAborted, messageOf, queryOf } from "../../lib/api/client";
 import { type Order, pageOf } from "./cursor";
 import { type LogRecord, parsed } from "./rows";
 

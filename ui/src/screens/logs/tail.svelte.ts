@@ -1,8 +1,8 @@
 /** Records as they come, in a buffer that does not grow for ever. */
 
-import { messageOf, queryOf } from "../../house/api";
-import { hear } from "../../house/events";
-import type { ServerEvent } from "../../house/event_parser";
+import { messageOf, queryOf } from "../../lib/api/client";
+import { hear } from "../../lib/api/event_stream";
+import type { ServerEvent } from "../../lib/api/event_parser";
 import type { Looked } from "./asking";
 import { type LogRecord, parsed } from "./rows";
 

@@ -1,4 +1,4 @@
-import { choice, codec } from "../../house/codec";
+import { choice, codec } from "../../lib/router/codec";
 
 export const DETAILS = ["partitions", "subscribers", "tables", "commits", "refusals"] as const;
 

@@ -1,8 +1,8 @@
 /** The river as boxes and flows: what each says, from how the node does. */
 
-import type { Check, HealthAnswer, LakeStatus, Status, Timing } from "../../house/answers";
-import * as format from "../../house/format";
-import { riseOf, type Sample } from "../../house/samples";
+import type { Check, HealthAnswer, LakeStatus, Status, Timing } from "../../lib/api/types.gen";
+import * as format from "../../lib/format/format";
+import { riseOf, type Sample } from "../../lib/state/samples";
 import type { HealthState } from "../../parts/mark";
 
 export type BoxName = "ingest" | "log" | "hot" | "query" | "spark" | "tables" | "subscribers";

@@ -1,4 +1,4 @@
-import type { TopicStatus } from "../../house/answers";
+import type { TopicStatus } from "../../lib/api/types.gen";
 
 export interface Stages {
   /** Offsets that are durable, of all partitions. */

@@ -1,5 +1,5 @@
-import type { Flushed, Tidied } from "../../house/answers";
-import * as format from "../../house/format";
+import type { Flushed, Tidied } from "../../lib/api/types.gen";
+import * as format from "../../lib/format/format";
 
 /** What a flush or maintenance has done, in a sentence. */
 export function outcomeOf(done: Flushed | Tidied): string {

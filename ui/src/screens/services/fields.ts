@@ -1,6 +1,6 @@
 /** What the services screen shows, as its address has it. */
 
-import { choice, codec, flag, type StateOf, text } from "../../house/codec";
+import { choice, codec, flag, type StateOf, text } from "../../lib/router/codec";
 
 export const SORTS = ["errors", "name", "rate", "p50", "p95", "p99", "logs"] as const;
 export type Sort = (typeof SORTS)[number];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { Dependency } from "../../house/answers";
+import type { Dependency } from "../../lib/api/types.gen";
 import { fitted, graphOf, tracesOf, widthOf, zoomed } from "./graph";
 import { curveOf, layout, NODE } from "./layout";
 

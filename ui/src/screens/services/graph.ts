@@ -1,6 +1,6 @@
 /** Services and their calls as a drawing: what is in it, and how wide its lines are. */
 
-import type { Dependency, Service } from "../../house/answers";
+import type { Dependency, Service } from "../../lib/api/types.gen";
 
 export interface Graph {
   readonly services: readonly GraphService[];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { Failure, Service, ServiceStep } from "../../house/answers";
+import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
 import { SORTS } from "./fields";
 import { fromTheCause, linesOf, named, overTime, rateOf, reasonOf, sorted } from "./red";
 

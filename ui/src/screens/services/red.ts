@@ -1,7 +1,7 @@
 /** Rate, errors and durations of services, as lines of a table. */
 
-import type { Failure, Service, ServiceStep } from "../../house/answers";
-import type { Stretch } from "../../house/range";
+import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
+import type { Stretch } from "../../lib/time/range";
 import type { Values } from "../../parts/sparkline";
 import type { Sort } from "./fields";
 

@@ -2,8 +2,8 @@
 
 import { type Table, tableFromIPC } from "@uwdata/flechette";
 
-import type { Part } from "../../house/answers";
-import { ApiError } from "../../house/api";
+import type { TableScan } from "../../lib/api/types.gen";
+import { ApiError } from "../../lib/api/client";
 import { saidIn } from "./stream";
 
 export interface Received {
@@ -11,7 +11,7 @@ export interface Received {
   /** Were there more rows? */
   readonly isCut: boolean;
   /** What was read of each table. */
-  readonly parts: readonly Part[];
+  readonly parts: readonly TableScan[];
   readonly bytes: number;
 }
 
@@ -81,6 +81,6 @@ function failureOf(text: string): ApiError {
   return new ApiError(kind, message);
 }
 
-function partsOf(text: string | undefined): Part[] {
-  return text ? (JSON.parse(text) as Part[]) : [];
+function partsOf(text: string | undefined): TableScan[] {
+  return text ? (JSON.parse(text) as TableScan[]) : [];
 }

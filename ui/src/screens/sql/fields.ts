@@ -1,6 +1,6 @@
 /** What the SQL screen shows, as its address names it. */
 
-import { choice, codec, text, texts } from "../../house/codec";
+import { choice, codec, text, texts } from "../../lib/router/codec";
 
 export const ENGINES = ["own", "spark"] as const;
 export const VIEWS = ["table", "chart", "plan"] as const;

@@ -1,6 +1,6 @@
 /** A query that runs, and the last answer to one. */
 
-import { ApiError, ask, isAborted, messageOf } from "../../house/api";
+import { ApiError, ask, isAborted, messageOf } from "../../lib/api/client";
 import { type Received, receive } from "./arrow";
 
 export interface Query {

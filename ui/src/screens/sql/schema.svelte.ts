@@ -1,6 +1,6 @@
 /** Tables, columns and functions, as the node lists them. */
 
-import { send } from "../../house/api";
+import { send } from "../../lib/api/client";
 import { shortType } from "./columns";
 
 export interface Column {

@@ -1,4 +1,4 @@
-import type { Status, Volume } from "../../house/answers";
+import type { Status, Volume } from "../../lib/api/types.gen";
 
 /** Has anything ever come, also before this start of the node? */
 export function hasArrived({ ingest, log, hot, lake }: Status): boolean {

@@ -1,4 +1,4 @@
-import { choice, codec, flag } from "../../house/codec";
+import { choice, codec, flag } from "../../lib/router/codec";
 
 export const LANGUAGES = ["python", "node", "java", "go", "collector", "shell"] as const;
 export type Language = (typeof LANGUAGES)[number];

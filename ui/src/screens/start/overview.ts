@@ -1,6 +1,6 @@
 /** What the overview shows, from what the API says. */
 
-import type { Failure, Service } from "../../house/answers";
+import type { Failure, Service } from "../../lib/api/types.gen";
 
 /** Those that say why come first: they are nearer to the cause than those that only pass it on. */
 export function told(failures: readonly Failure[], count: number): Failure[] {

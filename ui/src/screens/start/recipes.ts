@@ -1,6 +1,6 @@
 /** What to tell applications, so that their telemetry comes here. */
 
-import type { IngestStatus } from "../../house/answers";
+import type { IngestStatus } from "../../lib/api/types.gen";
 import type { Language, Transport } from "./fields";
 
 export const NAMES: Record<Language, string> = {

@@ -1,6 +1,6 @@
 /** One span with everything that is known of it. */
 
-import { ask } from "../../house/api";
+import { ask } from "../../lib/api/client";
 import { exact } from "./moments";
 
 export interface SpanEvent {

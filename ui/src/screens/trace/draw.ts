@@ -1,7 +1,7 @@
 /** The waterfall: rows with a tree on the left and bars over time on the right. */
 
-import type { LogRow } from "../../house/answers";
-import { duration } from "../../house/format";
+import type { LogRow } from "../../lib/api/types.gen";
+import { duration } from "../../lib/format/format";
 import { type Dots, firstDot } from "./logs";
 import type { Paint, Texts } from "./paint";
 import { nameOf, serviceOf, type Spans } from "./spans";

@@ -1,6 +1,6 @@
 /** What is looked at of a trace, as an address has it. */
 
-import { choice, codec, flag, number, text, texts } from "../../house/codec";
+import { choice, codec, flag, number, text, texts } from "../../lib/router/codec";
 
 export const TABS = ["waterfall", "flame", "statistics", "logs"] as const;
 export type Tab = (typeof TABS)[number];

@@ -3,7 +3,7 @@
  * second, and nobody wants them in the history.
  */
 
-import type { StateOf } from "../../house/codec";
+import type { StateOf } from "../../lib/router/codec";
 import type { fields } from "./fields";
 
 type Change = Partial<StateOf<(typeof fields)["shape"]>>;

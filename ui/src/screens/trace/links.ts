@@ -1,7 +1,7 @@
 /** From a trace to other screens. */
 
-import { linkTo } from "../../house/place.svelte";
-import { fixed } from "../../house/range";
+import { linkTo } from "../../lib/router/router.svelte";
+import { fixed } from "../../lib/time/range";
 import type { Spans } from "./spans";
 
 const MARGIN_MS = 60_000;

@@ -1,7 +1,7 @@
 /** What was logged in a trace: where it stands in the waterfall. */
 
-import type { LogRow, LogsAnswer } from "../../house/answers";
-import { get } from "../../house/api";
+import type { LogRow, LogsAnswer } from "../../lib/api/types.gen";
+import { get } from "../../lib/api/client";
 import { nanosAfter } from "./moments";
 import { rowOf } from "./rows";
 import type { Spans } from "./spans";

@@ -1,6 +1,6 @@
 /** All spans in little. */
 
-import { duration } from "../../house/format";
+import { duration } from "../../lib/format/format";
 import type { Paint } from "./paint";
 import type { Spans } from "./spans";
 import { ticks, whole } from "./window";

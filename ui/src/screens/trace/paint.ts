@@ -1,7 +1,7 @@
 /** Colours and texts for a canvas. */
 
-import { serviceColor, severityColor } from "../../house/colors";
-import { visible } from "../../house/visible";
+import { serviceColor, severityColor } from "../../lib/format/colors";
+import { visible } from "../../lib/format/escape";
 
 const TOKENS = [
   "panel",

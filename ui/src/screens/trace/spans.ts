@@ -4,7 +4,7 @@
  * questions one loop.
  */
 
-import type { Outline } from "../../house/answers";
+import type { Outline } from "../../lib/api/types.gen";
 
 export interface Spans {
   readonly traceId: string;

@@ -4,7 +4,7 @@ import type { Detail, FullLine } from "./detail";
 import { exact, nanosAfter } from "./moments";
 import { jsonOf, subtreeMarkdown } from "./telling";
 
-vi.mock("../../house/prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 const span: Detail = {
   time: "2026-01-02T03:04:05.000006Z",

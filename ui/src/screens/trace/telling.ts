@@ -1,6 +1,6 @@
 /** Spans as text, for messages, issues and language models. */
 
-import { duration } from "../../house/format";
+import { duration } from "../../lib/format/format";
 import type { FullLine } from "./detail";
 import { kindOf, nameOf, serviceOf, type Spans } from "./spans";
 

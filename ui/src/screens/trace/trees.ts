@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 
-import type { Outline } from "../../house/answers";
+import type { Outline } from "../../lib/api/types.gen";
 import { type Spans, spansOf } from "./spans";
 
 const SERVICES = ["shop", "bank", "mail"];

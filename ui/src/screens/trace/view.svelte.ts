@@ -1,9 +1,9 @@
 /** What is looked at of one trace: everything that the parts of the screen share. */
 
-import type { FindAnswer, LogRow } from "../../house/answers";
-import { get } from "../../house/api";
-import { stateOf } from "../../house/place.svelte";
-import { Question } from "../../house/question.svelte";
+import type { FindAnswer, LogRow } from "../../lib/api/types.gen";
+import { get } from "../../lib/api/client";
+import { stateOf } from "../../lib/router/router.svelte";
+import { Question } from "../../lib/api/resource.svelte";
 import { fields } from "./fields";
 import { countOf, filtersOf, foundHere, isNothing, joined, needsNode, wantedOf } from "./find";
 import { Later } from "./later";

@@ -1,6 +1,6 @@
 /** What is odd about a trace, in words. */
 
-import { count } from "../../house/format";
+import { count } from "../../lib/format/format";
 import type { Spans } from "./spans";
 
 export interface Warning {

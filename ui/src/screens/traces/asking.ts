@@ -1,7 +1,7 @@
 /** From what the screen shows to what the API is asked. */
 
-import type { Asked } from "../../house/api";
-import { asked, type Stretch } from "../../house/range";
+import type { Asked } from "../../lib/api/client";
+import { asked, type Stretch } from "../../lib/time/range";
 import type { TracesState } from "./fields";
 
 type Fitting = Pick<

@@ -1,7 +1,7 @@
 /** What the traces screen shows, as its address has it. */
 
-import { choice, codec, distinct, flag, number, type StateOf, text } from "../../house/codec";
-import { rangeFields } from "../../house/range";
+import { choice, codec, distinct, flag, number, type StateOf, text } from "../../lib/router/codec";
+import { rangeFields } from "../../lib/time/range";
 
 /** Which values are counted when nobody says, and how people call them. */
 export const FACETS = new Map([

@@ -1,7 +1,7 @@
 /** Traces page by page, as far as somebody has scrolled. */
 
-import type { TracesAnswer, TraceSummary } from "../../house/answers";
-import { type Asked, get, isAborted, messageOf } from "../../house/api";
+import type { TracesAnswer, TraceSummary } from "../../lib/api/types.gen";
+import { type Asked, get, isAborted, messageOf } from "../../lib/api/client";
 
 const PAGE = 50;
 

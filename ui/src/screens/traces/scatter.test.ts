@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { TraceDot } from "../../house/answers";
+import type { TraceDot } from "../../lib/api/types.gen";
 import {
   dragged,
   durationTicks,

@@ -1,7 +1,7 @@
 /** Durations over time as dots: where they are drawn, and which of them is meant. */
 
-import type { TraceDot } from "../../house/answers";
-import type { Stretch } from "../../house/range";
+import type { TraceDot } from "../../lib/api/types.gen";
+import type { Stretch } from "../../lib/time/range";
 
 export interface Area {
   readonly left: number;

@@ -1,8 +1,8 @@
 /** How many different things each service sends, at least: questions about a part of the rows. */
 
-import type { SqlAnswer } from "../../house/answers";
-import { send } from "../../house/api";
-import { asked, type Stretch } from "../../house/range";
+import type { SqlAnswer } from "../../lib/api/types.gen";
+import { send } from "../../lib/api/client";
+import { asked, type Stretch } from "../../lib/time/range";
 
 const SERVICES_MAX = 10_000;
 /** Of each table, that are looked at: enough to find what there is, and quick. */

@@ -1,4 +1,4 @@
-import { choice, codec, number } from "../../house/codec";
+import { choice, codec, number } from "../../lib/router/codec";
 
 export const SPLITS = ["service", "signal"] as const;
 export const SIGNALS = ["all", "logs", "spans", "metrics"] as const;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { Volume } from "../../house/answers";
+import type { Volume } from "../../lib/api/types.gen";
 import {
   bytesOf,
   colorsOf,

@@ -1,6 +1,6 @@
 /** How much each service sends: summed up, compared, projected. Pure, so that it can be tested. */
 
-import type { Status, Volume } from "../../house/answers";
+import type { Status, Volume } from "../../lib/api/types.gen";
 
 export const SIGNALS = ["logs", "spans", "metrics"] as const;
 export type Signal = (typeof SIGNALS)[number];

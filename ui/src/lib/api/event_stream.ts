@@ -1,6 +1,6 @@
 /** Server-sent events over fetch: as EventSource, but with a token, and with errors that say why. */
 
-import { ApiError, ask, isAborted } from "./api";
+import { ApiError, ask, isAborted } from "./client";
 import { EventParser, type ServerEvent } from "./event_parser";
 
 const RETRY_MS = 2000;

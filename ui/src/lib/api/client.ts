@@ -1,7 +1,7 @@
 /** Questions to the node. Every one can be given up, and says in a sentence why it failed. */
 
 import { busy } from "./busy.svelte";
-import { ROOT } from "./place.svelte";
+import { ROOT } from "../router/router.svelte";
 import { token } from "./token.svelte";
 
 /** What a question takes: lists are repeated, what is null or empty is left out. */

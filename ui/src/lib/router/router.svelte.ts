@@ -2,7 +2,7 @@
 
 import { type Address, addressOf, type ScreenName, written } from "./address";
 import type { Codec, Shape, StateOf } from "./codec";
-import { rangeFields } from "./range";
+import { rangeFields } from "../time/range";
 
 /** The root of the page. The document's base is fixed when it is loaded, the path below may change. */
 export const ROOT = new URL(".", document.baseURI);

@@ -1,6 +1,6 @@
 /** What a node did in the last minutes, as far as the page has watched it. */
 
-import type { Status } from "./answers";
+import type { Status } from "../api/types.gen";
 
 const KEPT_MS = 5 * 60_000;
 

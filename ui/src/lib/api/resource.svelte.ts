@@ -1,6 +1,6 @@
 /** A question that a part of a screen asks, and the last answer to it. */
 
-import { isAborted, messageOf } from "./api";
+import { isAborted, messageOf } from "./client";
 
 /**
  *     const found = new Question<Logs>();

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { perSecond, shownIn, unitName } from "./units";
 
 // What somebody likes is the browser's.
-vi.mock("./prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 describe("units", () => {
   it.each([

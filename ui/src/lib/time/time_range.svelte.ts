@@ -5,7 +5,7 @@
  * plays, so that a chart and the list below it are about the same records.
  */
 
-import { stateOf } from "./place.svelte";
+import { stateOf } from "../router/router.svelte";
 import { fixed, isRelative, rangeCodec, type RangeState, type Stretch, stretchOf } from "./range";
 
 const PLAY_MS = 5000;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { ServicePlaces } from "./service_places";
+import { ServicePlaces } from "./service_colors";
 
 const COUNT = 12;
 

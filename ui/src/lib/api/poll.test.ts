@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { repeat } from "./repeat";
+import { repeat } from "./poll";
 
 class Page extends EventTarget {
   hidden = false;

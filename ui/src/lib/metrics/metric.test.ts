@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 
-import type { SeriesAnswer } from "./answers";
+import type { SeriesAnswer } from "../api/types.gen";
 import {
   aggregatesOf,
   drawn,
@@ -19,7 +19,7 @@ import {
 } from "./metric";
 
 // What somebody likes is the browser's.
-vi.mock("./prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 const KINDS = [
   { type: "gauge" },

@@ -1,6 +1,6 @@
 /** Colours that mean something: a severity, a service. Only errors are red. */
 
-import { ServicePlaces } from "./service_places";
+import { ServicePlaces } from "./service_colors";
 
 const SERVICES = {
   light: [

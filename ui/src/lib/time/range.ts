@@ -1,6 +1,6 @@
 /** A stretch of time that is looked at: the last hour, or from then to then. */
 
-import { codec, flag, type StateOf, text } from "./codec";
+import { codec, flag, type StateOf, text } from "../router/codec";
 
 /** How an address names it. `to` is empty for now; `play` moves on by itself. */
 export const rangeFields = { from: text("1h"), to: text(), play: flag() };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { Turns } from "./turns";
+import { Turns } from "./semaphore";
 
 describe("turns", () => {
   it("lets only so many ask at once, and all of them in the end", async () => {

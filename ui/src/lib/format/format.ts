@@ -1,6 +1,6 @@
 /** Numbers, sizes, durations and times, short enough to read at a glance. */
 
-import { prefs } from "./prefs.svelte";
+import { prefs } from "../state/prefs.svelte";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });

@@ -1,7 +1,7 @@
 /** Asking for one metric over time. */
 
-import type { SeriesAnswer } from "./answers";
-import { get } from "./api";
+import type { SeriesAnswer } from "../api/types.gen";
+import { get } from "../api/client";
 import {
   type Drawn,
   drawn,
@@ -10,7 +10,7 @@ import {
   secondsOf,
   typicalDistanceS,
 } from "./metric";
-import { type Stretch, stepOf } from "./range";
+import { type Stretch, stepOf } from "../time/range";
 
 /** About so many steps fill the time. */
 export const STEPS = 120;

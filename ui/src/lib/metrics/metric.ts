@@ -1,8 +1,8 @@
 /** One metric over time: what can be asked of it, and the answer as lines of a chart. */
 
-import type { Series, SeriesAnswer } from "./answers";
-import { asked as within, type Stretch } from "./range";
-import { perSecond } from "./units";
+import type { Series, SeriesAnswer } from "../api/types.gen";
+import { asked as within, type Stretch } from "../time/range";
+import { perSecond } from "../format/units";
 
 export const QUANTILES = ["p50", "p75", "p90", "p95", "p99", "p99.9"] as const;
 const NUMBERS = ["avg", "min", "max", "sum", "last", "count"] as const;

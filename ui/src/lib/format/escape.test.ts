@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { cut, visible, visibleLines, withoutAnsi } from "./visible";
+import { cut, visible, visibleLines, withoutAnsi } from "./escape";
 
 const dangerous = fc.constantFrom(
   ..."\0\x07\x08\x1b\x7f\x85\x9b\u00ad\u061c\u200b\u200e\u202a\u202e\u2028\u2066\u2069\ufeff",

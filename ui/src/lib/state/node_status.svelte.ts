@@ -1,8 +1,8 @@
 /** How the node does now, and how it did in the last minutes: for every screen that shows it. */
 
-import type { HealthAnswer, Status } from "./answers";
-import { get, isAborted, messageOf } from "./api";
-import { repeat } from "./repeat";
+import type { HealthAnswer, Status } from "../api/types.gen";
+import { get, isAborted, messageOf } from "../api/client";
+import { repeat } from "../api/poll";
 import { remembered, type Sample, sampleOf } from "./samples";
 
 const EVERY_MS = 2000;
