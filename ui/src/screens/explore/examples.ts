@@ -6,7 +6,7 @@ import type { MetricAsked } from "../../lib/metrics/metric";
 import { linkTo } from "../../lib/router/router.svelte";
 import type { Stretch } from "../../lib/time/range";
 import { shownIn } from "../../lib/format/units";
-import type { Dot } from "../../parts/chart";
+import type { Dot } from "../../components/charts/uplot_options";
 import { exemplarsSqlOf } from "./sql";
 
 export interface Example {

@@ -3,7 +3,7 @@
 import { createContext } from "svelte";
 
 import { stateOf } from "../../lib/router/router.svelte";
-import { toggled, type Way } from "../../parts/facets";
+import { toggled, type Way } from "../../components/facets/selection";
 import { toggled as toggledColumn } from "./columns";
 import { fields, type LogsState } from "./fields";
 

@@ -3,7 +3,7 @@
 import type { Check, HealthAnswer, LakeStatus, Status, Timing } from "../../lib/api/types.gen";
 import * as format from "../../lib/format/format";
 import { riseOf, type Sample } from "../../lib/state/samples";
-import type { HealthState } from "../../parts/mark";
+import type { HealthState } from "../../components/health";
 
 export type BoxName = "ingest" | "log" | "hot" | "query" | "spark" | "tables" | "subscribers";
 

@@ -2,7 +2,7 @@
 
 import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
 import type { Stretch } from "../../lib/time/range";
-import type { Values } from "../../parts/sparkline";
+import type { Values } from "../../components/charts/sparkline";
 import type { Sort } from "./fields";
 
 export interface Line {

@@ -11,7 +11,7 @@ import {
   toggled,
   type Way,
   withoutName,
-} from "./facets";
+} from "./selection";
 
 const nothing: Chosen = { q: "", is: [], not: [] };
 const pairs = fc.constantFrom("service=a", "service=b", "route=/", "route=/x=y", "odd=");

@@ -1,7 +1,7 @@
 /** What the search box offers: names that records have, and values that they occur with. */
 
-import { get } from "../lib/api/client";
-import { asked, type Stretch } from "../lib/time/range";
+import { get } from "../../lib/api/client";
+import { asked, type Stretch } from "../../lib/time/range";
 import type { Begun } from "./completion";
 
 export interface Offer {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { columnOf, shortName } from "./names";
+import { columnOf, shortName } from "./field_names";
 
 test("what the box calls otherwise is that column, of the table that has it", () => {
   expect(columnOf("logs", "level")).toBe("severity");

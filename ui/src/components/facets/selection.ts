@@ -1,6 +1,6 @@
 /** Facets: the most frequent values of fields, and what somebody has chosen among them. */
 
-import { hasTerm, termOf, withoutTerm, withTerm } from "./terms";
+import { hasTerm, termOf, withoutTerm, withTerm } from "../search/terms";
 
 export interface FacetValues {
   readonly name: string;

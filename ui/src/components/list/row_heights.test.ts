@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { Heights } from "./heights";
+import { Heights } from "./row_heights";
 
 const COUNT = 60;
 const measured = fc.array(fc.tuple(fc.nat(COUNT - 1), fc.integer({ min: 1, max: 300 })));

@@ -1,7 +1,7 @@
 /** What the node is asked, to know how often values occur. */
 
-import type { FacetsAnswer } from "../lib/api/types.gen";
-import type { Asked } from "../lib/api/client";
+import type { FacetsAnswer } from "../../lib/api/types.gen";
+import type { Asked } from "../../lib/api/client";
 import {
   type Chosen,
   type FacetValues,
@@ -9,7 +9,7 @@ import {
   partsOf,
   shownValues,
   withoutName,
-} from "./facets";
+} from "./selection";
 
 export type Table = "logs" | "spans";
 export type Counted = ReadonlyMap<string, FacetValues>;

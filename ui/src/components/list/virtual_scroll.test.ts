@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { isStuck, nearHeight, PIXELS_MAX, scrolled, settled, type Sizes } from "./far_scroll";
+import { isStuck, nearHeight, PIXELS_MAX, scrolled, settled, type Sizes } from "./virtual_scroll";
 
 const far: Sizes = { whole: 22_000_000, view: 600 };
 const sizes = fc.record({

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { type Counted, type Limit, questionsOf, valuesOf } from "./facet_questions";
+import { type Counted, type Limit, questionsOf, valuesOf } from "./facet_requests";
 
 const few = (): Limit => 8;
 const nothing = { query: "", filter: [], exclude: [] };

@@ -2,7 +2,7 @@
 
 import type uPlot from "uplot";
 
-import type { Stretch } from "../lib/time/range";
+import type { Stretch } from "../../lib/time/range";
 
 export interface ChartLine {
   readonly name: string;
