@@ -37,7 +37,7 @@ export const screens: Record<ScreenName, Screen> = {
   },
   dashboards: {
     title: "Dashboards",
-    load: () => import("./dashboards/Dashboards.svelte"),
+    load: () => import("./dashboards/DashboardList.svelte"),
     hasTime: false,
     key: "d",
   },

@@ -1,8 +1,12 @@
 /** Dashboards of the node: read, stored, deleted. */
 
-import type { DashboardsAnswer, DashboardSummary, StoredDashboard } from "../../lib/api/types.gen";
-import { ApiError, get, queryOf, send } from "../../lib/api/client";
-import { type Dash, dashOf, fileOf, freeName } from "./model";
+import type {
+  DashboardsAnswer,
+  DashboardSummary,
+  StoredDashboard,
+} from "../../../lib/api/types.gen";
+import { ApiError, get, queryOf, send } from "../../../lib/api/client";
+import { type Dash, dashOf, fileOf, freeName } from "./dashboard";
 
 const PATH = "api/v1/dashboards";
 const TRIES = 3;

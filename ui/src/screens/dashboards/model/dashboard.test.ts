@@ -14,8 +14,8 @@ import {
   REDUCES,
   SOURCES,
   textOf,
-} from "./model";
-import { STARTERS } from "./starters";
+} from "./dashboard";
+import { STARTERS } from "./templates";
 
 const words = fc.string({ maxLength: 12, unit: "binary" });
 const list = fc.array(words, { maxLength: 3 });

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 
-import { hasTime, linesOf, namedOf, reduced, topOf } from "./rows";
-import { sparkOf } from "./spark";
+import { hasTime, linesOf, namedOf, reduced, topOf } from "./row_series";
+import { sparkOf } from "./spark_path";
 
-vi.mock("../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 const OVER_TIME = {
   columns: ["at", "service", "n", "bad"],

@@ -1,6 +1,13 @@
 /** Dashboards to begin with. */
 
-import { type Dash, type DashPanel, type DashVariable, EMPTY, panelOf, variableOf } from "./model";
+import {
+  type Dash,
+  type DashPanel,
+  type DashVariable,
+  EMPTY,
+  panelOf,
+  variableOf,
+} from "./dashboard";
 
 export interface Starter {
   readonly title: string;

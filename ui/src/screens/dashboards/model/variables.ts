@@ -1,8 +1,8 @@
 /** Variables: what is chosen of them, and what panels ask with it in place of `$name`. */
 
-import type { MetricAsked } from "../../lib/metrics/metric";
-import type { Stretch } from "../../lib/time/range";
-import type { DashPanel, DashVariable, LogsAsked } from "./model";
+import type { MetricAsked } from "../../../lib/metrics/metric";
+import type { Stretch } from "../../../lib/time/range";
+import type { DashPanel, DashVariable, LogsAsked } from "./dashboard";
 
 /** What is chosen, by name. No value is all of them. */
 export type Chosen = Readonly<Record<string, readonly string[]>>;

@@ -1,10 +1,10 @@
 /** One dashboard as it is edited: what is stored, what was changed, and what went wrong. */
 
-import type { StoredDashboard } from "../../lib/api/types.gen";
-import { ApiError, messageOf } from "../../lib/api/client";
-import { appended, inOrder, packed } from "./grid";
-import { type Dash, dashOf, type DashPanel, freeId, textOf } from "./model";
-import { createDashboard, keepDraft, keptDraft, storeDashboard } from "./stored";
+import type { StoredDashboard } from "../../../lib/api/types.gen";
+import { ApiError, messageOf } from "../../../lib/api/client";
+import { appended, inOrder, packed } from "../model/grid";
+import { type Dash, dashOf, type DashPanel, freeId, textOf } from "../model/dashboard";
+import { createDashboard, keepDraft, keptDraft, storeDashboard } from "../model/store";
 
 export class Editing {
   private stored = $state.raw<{ readonly etag: string; readonly dash: Dash } | null>(null);

@@ -1,7 +1,13 @@
 /** A dashboard: as the page has it, with all its fields, and as a file has it. */
 
-import type { Dashboard, Panel, PanelLogs, PanelMetric, Variable } from "../../lib/api/types.gen";
-import type { MetricAsked } from "../../lib/metrics/metric";
+import type {
+  Dashboard,
+  Panel,
+  PanelLogs,
+  PanelMetric,
+  Variable,
+} from "../../../lib/api/types.gen";
+import type { MetricAsked } from "../../../lib/metrics/metric";
 import { COLUMNS } from "./grid";
 
 export const KINDS = ["series", "stat", "table", "logs", "top"] as const;

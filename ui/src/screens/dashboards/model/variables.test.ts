@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 
-import { variableOf } from "./model";
+import { variableOf } from "./dashboard";
 import { chosenOf, inPairs, inSql, inWords, pairsWith } from "./variables";
 
-vi.mock("../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
+vi.mock("../../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 const HOUR = { sinceMs: 0, untilMs: 3_600_000 };
 const SERVICE = { ...variableOf("service"), chosen: ["cart"] };

@@ -1,8 +1,8 @@
 /** Rows of SQL as what a panel draws: lines over time, or named numbers. */
 
-import type { SqlAnswer } from "../../lib/api/types.gen";
-import type { Drawn, Line } from "../../lib/metrics/metric";
-import { summed } from "../../lib/metrics/metric";
+import type { SqlAnswer } from "../../../lib/api/types.gen";
+import type { Drawn, Line } from "../../../lib/metrics/metric";
+import { summed } from "../../../lib/metrics/metric";
 
 const TIMES = /^(timestamp|date)/;
 const NUMBERS = /^(u?int|float|double|half|decimal)/;

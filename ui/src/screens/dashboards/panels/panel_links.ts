@@ -1,11 +1,11 @@
 /** Where else one can look at what a panel shows. */
 
-import { STEPS } from "../../lib/metrics/fetch_metric";
-import { linkTo } from "../../lib/router/router.svelte";
-import { stepOf } from "../../lib/time/range";
-import type { Surroundings } from "./ask_panel";
-import type { DashPanel } from "./model";
-import { inLogs, inMetric, inSql } from "./variables";
+import { STEPS } from "../../../lib/metrics/fetch_metric";
+import { linkTo } from "../../../lib/router/router.svelte";
+import { stepOf } from "../../../lib/time/range";
+import type { Surroundings } from "./panel_data";
+import type { DashPanel } from "../model/dashboard";
+import { inLogs, inMetric, inSql } from "../model/variables";
 
 export function linksOf(
   panel: DashPanel,

@@ -1,14 +1,14 @@
 /** What a panel asks, and what comes back. */
 
-import type { LogsAnswer, SqlAnswer } from "../../lib/api/types.gen";
-import { get, send } from "../../lib/api/client";
-import { askMetric, STEPS } from "../../lib/metrics/fetch_metric";
-import { type Drawn, unitOf } from "../../lib/metrics/metric";
-import { asked, type Stretch, stepOf } from "../../lib/time/range";
-import { Turns } from "../../lib/api/semaphore";
-import type { DashPanel } from "./model";
-import { hasTime, linesOf, type Named, namedOf } from "./rows";
-import { type Chosen, inLogs, inMetric, inSql } from "./variables";
+import type { LogsAnswer, SqlAnswer } from "../../../lib/api/types.gen";
+import { get, send } from "../../../lib/api/client";
+import { askMetric, STEPS } from "../../../lib/metrics/fetch_metric";
+import { type Drawn, unitOf } from "../../../lib/metrics/metric";
+import { asked, type Stretch, stepOf } from "../../../lib/time/range";
+import { Turns } from "../../../lib/api/semaphore";
+import type { DashPanel } from "../model/dashboard";
+import { hasTime, linesOf, type Named, namedOf } from "./row_series";
+import { type Chosen, inLogs, inMetric, inSql } from "../model/variables";
 
 const AT_ONCE = 4;
 const ROWS_MAX = 10_000;

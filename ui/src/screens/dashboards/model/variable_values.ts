@@ -1,10 +1,10 @@
 /** The values of variables, asked for all of them at once. */
 
-import type { LabelsAnswer, SqlAnswer } from "../../lib/api/types.gen";
-import { get, send } from "../../lib/api/client";
-import { asked, type Stretch, stepOf } from "../../lib/time/range";
-import type { DashVariable } from "./model";
-import { textOf } from "./rows";
+import type { LabelsAnswer, SqlAnswer } from "../../../lib/api/types.gen";
+import { get, send } from "../../../lib/api/client";
+import { asked, type Stretch, stepOf } from "../../../lib/time/range";
+import type { DashVariable } from "./dashboard";
+import { textOf } from "../panels/row_series";
 import { type Chosen, inSql } from "./variables";
 
 const VALUES_MAX = 500;
