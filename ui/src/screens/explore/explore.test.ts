@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from "vitest";
 
 import type { Metric } from "../../lib/api/types.gen";
 import type { MetricAsked } from "../../lib/metrics/metric";
-import { sqlOf } from "./sql";
-import { found, grouped, kindName, prefixOf } from "./list";
+import { sqlOf } from "./metric_sql";
+import { found, grouped, kindName, prefixOf } from "./metric_list";
 
 // There is no page here.
 vi.mock("../../lib/router/router.svelte", () => ({ ROOT: new URL("http://node/") }));

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { stagesOf } from "./stages";
+import { stagesOf } from "./stage_offsets";
 import { pathOf } from "./trend";
 
 test("whatever the values are, the line stays inside", () => {

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import type { Dependency } from "../../lib/api/types.gen";
 import { fitted, graphOf, tracesOf, widthOf, zoomed } from "./graph";
-import { curveOf, layout, NODE } from "./layout";
+import { curveOf, layout, NODE } from "./map_layout";
 
 function call(caller: string, callee: string, call_count = 1, is_linked = false): Dependency {
   return { caller, callee, is_linked, call_count, error_count: 0, p95_nano: 1, p99_nano: 1 };

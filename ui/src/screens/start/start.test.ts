@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 
-import { amountOf, firstOf } from "./arrived";
-import { LANGUAGES, TRANSPORTS } from "./fields";
+import { amountOf, firstOf } from "./first_data";
+import { LANGUAGES, TRANSPORTS } from "./params";
 import { told, worst } from "./overview";
-import { endpointOf, stepsOf, type Target } from "./recipes";
+import { endpointOf, stepsOf, type Target } from "./setup_steps";
 
 const target: Target = {
   host: "box.example",

@@ -7,7 +7,7 @@ import { linkTo } from "../../lib/router/router.svelte";
 import type { Stretch } from "../../lib/time/range";
 import { shownIn } from "../../lib/format/units";
 import type { Dot } from "../../components/charts/uplot_options";
-import { exemplarsSqlOf } from "./sql";
+import { exemplarsSqlOf } from "./metric_sql";
 
 export interface Example {
   readonly value: number;

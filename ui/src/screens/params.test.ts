@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import type { Codec, Shape } from "../lib/router/codec";
 import { rangeCodec } from "../lib/time/range";
 
-const modules = import.meta.glob<Record<string, unknown>>("./*/fields.ts", { eager: true });
+const modules = import.meta.glob<Record<string, unknown>>("./*/params.ts", { eager: true });
 const codecs: [string, Codec<Shape>][] = [["the time", rangeCodec]];
 for (const [path, exported] of Object.entries(modules)) {
   for (const [name, value] of Object.entries(exported)) {

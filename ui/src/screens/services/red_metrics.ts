@@ -3,7 +3,7 @@
 import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
 import type { Stretch } from "../../lib/time/range";
 import type { Values } from "../../components/charts/sparkline";
-import type { Sort } from "./fields";
+import type { Sort } from "./params";
 
 export interface Line {
   readonly service: Service;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { snippetsOf } from "./reading";
+import { snippetsOf } from "./engine_snippets";
 
 const CATALOG = {
   name: "frazil",

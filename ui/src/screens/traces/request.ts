@@ -2,7 +2,7 @@
 
 import type { Asked } from "../../lib/api/client";
 import { asked, type Stretch } from "../../lib/time/range";
-import type { TracesState } from "./fields";
+import type { TracesState } from "./params";
 
 type Fitting = Pick<
   TracesState,

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 
 import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
-import { SORTS } from "./fields";
-import { fromTheCause, linesOf, named, overTime, rateOf, reasonOf, sorted } from "./red";
+import { SORTS } from "./params";
+import { fromTheCause, linesOf, named, overTime, rateOf, reasonOf, sorted } from "./red_metrics";
 
 const STRETCH = { sinceMs: 0, untilMs: 60_000 };
 

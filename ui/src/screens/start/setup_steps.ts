@@ -1,7 +1,7 @@
 /** What to tell applications, so that their telemetry comes here. */
 
 import type { IngestStatus } from "../../lib/api/types.gen";
-import type { Language, Transport } from "./fields";
+import type { Language, Transport } from "./params";
 
 export const NAMES: Record<Language, string> = {
   python: "Python",

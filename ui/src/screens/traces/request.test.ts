@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { carried, countedSpans, fitting, millisOf, typedMillis } from "./asking";
-import { fields } from "./fields";
+import { carried, countedSpans, fitting, millisOf, typedMillis } from "./request";
+import { fields } from "./params";
 
 test("a duration is typed with its unit", () => {
   expect(["250", "250 ms", "1.5s", "2m", "30us", "30 µs", "1h"].map(millisOf)).toEqual([
