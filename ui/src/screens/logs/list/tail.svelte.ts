@@ -1,10 +1,10 @@
 /** Records as they come, in a buffer that does not grow for ever. */
 
-import { messageOf, queryOf } from "../../lib/api/client";
-import { hear } from "../../lib/api/event_stream";
-import type { ServerEvent } from "../../lib/api/event_parser";
-import type { Looked } from "./asking";
-import { type LogRecord, parsed } from "./rows";
+import { messageOf, queryOf } from "../../../lib/api/client";
+import { hear } from "../../../lib/api/event_stream";
+import type { ServerEvent } from "../../../lib/api/event_parser";
+import type { Looked } from "../request";
+import { type LogRecord, parsed } from "./records";
 
 /** So many stay; the oldest go first. As many may wait while somebody reads. */
 export const ROWS_MAX = 5000;

@@ -1,7 +1,7 @@
 /** The columns of the list. Each has a name, as filters have them, and a width. */
 
-import type { Field } from "../../lib/router/codec";
-import type { LogRecord } from "./rows";
+import type { Field } from "../../../lib/router/codec";
+import type { LogRecord } from "./records";
 
 export interface Column {
   readonly name: string;

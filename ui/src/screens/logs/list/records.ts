@@ -1,6 +1,6 @@
 /** Log records, made of the text of an answer. */
 
-import type { LogRow } from "../../lib/api/types.gen";
+import type { LogRow } from "../../../lib/api/types.gen";
 
 /** Nanoseconds are more than a number can hold exactly; here they are texts. */
 export type LogRecord = Omit<LogRow, Nanos> & Record<Nanos, string>;

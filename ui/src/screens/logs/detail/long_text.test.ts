@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { CHARACTERS_SHOWN, folded, LINES_SHOWN, prettyJson } from "./pretty";
+import { CHARACTERS_SHOWN, folded, LINES_SHOWN, prettyJson } from "./long_text";
 
 describe("prettyJson", () => {
   test("it looks as JSON.stringify makes it", () => {

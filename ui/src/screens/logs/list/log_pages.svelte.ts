@@ -4,9 +4,9 @@
  * Where pages begin is asked once, with the count; so whatever comes meanwhile moves nothing.
  */
 
-import { ApiError, ask, type Asked, isAborted, messageOf, queryOf } from "../../lib/api/client";
+import { ApiError, ask, type Asked, isAborted, messageOf, queryOf } from "../../../lib/api/client";
 import { type Order, pageOf } from "./cursor";
-import { type LogRecord, parsed } from "./rows";
+import { type LogRecord, parsed } from "./records";
 
 export const EVERY = 500;
 /** So many pages stay, and so much text: what was looked at longest ago goes first. */

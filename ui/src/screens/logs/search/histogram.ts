@@ -1,7 +1,7 @@
 /** Bars of a histogram: one for every step, also where nothing was. */
 
-import type { Bar } from "../../lib/api/types.gen";
-import type { Stretch } from "../../lib/time/range";
+import type { Bar } from "../../../lib/api/types.gen";
+import type { Stretch } from "../../../lib/time/range";
 
 export interface Bars {
   readonly timesMs: readonly number[];

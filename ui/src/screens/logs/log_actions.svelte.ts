@@ -4,8 +4,8 @@ import { createContext } from "svelte";
 
 import { stateOf } from "../../lib/router/router.svelte";
 import { toggled, type Way } from "../../components/facets/selection";
-import { toggled as toggledColumn } from "./columns";
-import { fields, type LogsState } from "./fields";
+import { toggled as toggledColumn } from "./list/columns";
+import { fields, type LogsState } from "./params";
 
 export class Choices {
   private readonly at = stateOf(fields);

@@ -1,7 +1,7 @@
 /** What the logs screen shows, as its address has it. */
 
 import { choice, codec, distinct, flag, type StateOf, text } from "../../lib/router/codec";
-import { columnsField } from "./columns";
+import { columnsField } from "./list/columns";
 
 /** Which values are counted when nobody says, and how people call them. */
 export const FACETS = new Map([

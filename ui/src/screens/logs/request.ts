@@ -2,7 +2,7 @@
 
 import type { Asked } from "../../lib/api/client";
 import { asked, type Stretch } from "../../lib/time/range";
-import type { LogsState } from "./fields";
+import type { LogsState } from "./params";
 
 export type Looked = Pick<LogsState, "q" | "is" | "not">;
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { jsonOf, type LogRecord, parsed } from "./rows";
+import { jsonOf, type LogRecord, parsed } from "./records";
 
 const NANO = "1794839317894571223";
 

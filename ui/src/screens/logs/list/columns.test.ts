@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { bounded, COLUMNS, columnsField, moved, resized, toggled, valueOf } from "./columns";
-import type { LogRecord } from "./rows";
+import type { LogRecord } from "./records";
 
 const columns = fc.uniqueArray(
   fc.record({ name: fc.string({ minLength: 1 }), width: fc.integer({ min: 40, max: 800 }) }),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { barsOf } from "./bars";
+import { barsOf } from "./histogram";
 
 test("every step has a bar, and every count is in one", () => {
   const bars = barsOf(
