@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { beginsOf, columnsBetween, shortType } from "./columns";
+import { beginsOf, columnsBetween, shortType } from "./result/columns";
 import {
   type Asked,
   HISTORY_MAX,
@@ -12,11 +12,11 @@ import {
   remembered,
   savedOf,
   withSaved,
-} from "./history";
-import { mistakeIn } from "./mistake";
-import { sectionsOf, stepsOf } from "./plan";
-import { chosen, drawn, LINES_MAX } from "./plot";
-import { saidIn } from "./stream";
+} from "./history/history";
+import { mistakeIn } from "./editor/error_position";
+import { sectionsOf, stepsOf } from "./result/plan";
+import { chosen, drawn, LINES_MAX } from "./result/plot";
+import { saidIn } from "./run/stream_metadata";
 
 const asked = (text: string, error = ""): Asked => ({
   text,

@@ -1,6 +1,6 @@
 /** A query in pieces, each with the colour it has. All of them together are the query. */
 
-import { KEYWORDS } from "./offers";
+import { KEYWORDS } from "./completions";
 
 export interface Piece {
   readonly text: string;

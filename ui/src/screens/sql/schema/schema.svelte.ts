@@ -1,7 +1,7 @@
 /** Tables, columns and functions, as the node lists them. */
 
-import { send } from "../../lib/api/client";
-import { shortType } from "./columns";
+import { send } from "../../../lib/api/client";
+import { shortType } from "../result/columns";
 
 export interface Column {
   readonly name: string;

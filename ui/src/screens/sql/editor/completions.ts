@@ -1,7 +1,7 @@
 /** What is offered while somebody writes a query. */
 
-import type { Schema } from "./schema.svelte";
-import { tableUses } from "./words";
+import type { Schema } from "../schema/schema.svelte";
+import { tableUses } from "./tokens";
 
 export interface Offer {
   /** What is shown, and looked for. */

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { asOf, clauseOf, tablesIn } from "./other_times";
-import { tableUses, wordsOf } from "./words";
+import { asOf, clauseOf, tablesIn } from "./time_travel";
+import { tableUses, wordsOf } from "./tokens";
 
 const SNAPSHOT = { snapshotId: "4360909388787711101" };
 const CLAUSE = "FOR SYSTEM_VERSION AS OF 4360909388787711101";

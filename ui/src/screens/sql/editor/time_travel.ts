@@ -1,6 +1,6 @@
 /** A query about other times: tables of it, as they were. */
 
-import { tableUses } from "./words";
+import { tableUses } from "./tokens";
 
 /** A snapshot by its id, which is a text as it has too many digits; or a moment. */
 export type OtherTime = { readonly snapshotId: string } | { readonly momentMs: number };

@@ -1,7 +1,7 @@
 /** A query that runs, and the last answer to one. */
 
-import { ApiError, ask, isAborted, messageOf } from "../../lib/api/client";
-import { type Received, receive } from "./arrow";
+import { ApiError, ask, isAborted, messageOf } from "../../../lib/api/client";
+import { type Received, receive } from "./arrow_stream";
 
 export interface Query {
   readonly text: string;

@@ -2,8 +2,8 @@
 
 import { type DataType, Type } from "@uwdata/flechette";
 
-import * as format from "../../lib/format/format";
-import { cut, visible } from "../../lib/format/escape";
+import * as format from "../../../lib/format/format";
+import { cut, visible } from "../../../lib/format/escape";
 import { exactText, type Kind } from "./cells";
 
 const LETTERS_MAX = 400;

@@ -2,9 +2,9 @@
 
 import { type Table, tableFromIPC } from "@uwdata/flechette";
 
-import type { TableScan } from "../../lib/api/types.gen";
-import { ApiError } from "../../lib/api/client";
-import { saidIn } from "./stream";
+import type { TableScan } from "../../../lib/api/types.gen";
+import { ApiError } from "../../../lib/api/client";
+import { saidIn } from "./stream_metadata";
 
 export interface Received {
   readonly table: Table;

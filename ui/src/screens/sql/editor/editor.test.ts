@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { linesOf } from "./highlight";
-import { matching, offersAt } from "./offers";
-import type { Schema } from "./schema.svelte";
+import { matching, offersAt } from "./completions";
+import type { Schema } from "../schema/schema.svelte";
 
 const schema: Schema = {
   tables: [
