@@ -2,7 +2,7 @@
 
 import { linkTo } from "../../lib/router/router.svelte";
 import { fixed } from "../../lib/time/range";
-import type { Spans } from "./spans";
+import type { Spans } from "./model/spans";
 
 const MARGIN_MS = 60_000;
 

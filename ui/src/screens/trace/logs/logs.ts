@@ -1,0 +1,64 @@
+/** What was logged in a trace: where it stands in the waterfall. */
+
+import type { LogRow, LogsAnswer } from "../../../lib/api/types.gen";
+import { get } from "../../../lib/api/client";
+import { nanosAfter } from "../model/nanoseconds";
+import { rowOf } from "../model/rows";
+import type { Spans } from "../model/spans";
+
+const PAGE = 1000;
+/** A list that is longer is read with the logs screen. */
+export const LINES_MAX = 10_000;
+
+/** All of them, oldest first, page by page. */
+export async function logsOf(traceId: string, signal: AbortSignal): Promise<LogRow[]> {
+  const found: LogRow[] = [];
+  let after: string | null = null;
+  do {
+    const asked = { trace_id: traceId, order: "oldest", limit: PAGE, after };
+    const page: LogsAnswer = await get<LogsAnswer>("api/v1/logs", asked, signal);
+    found.push(...page.logs);
+    after = page.cursor;
+  } while (after !== null && found.length < LINES_MAX);
+  return found;
+}
+
+/** Dots, sorted by row. A line of a span that is hidden stands at the closed one above it. */
+export interface Dots {
+  readonly row: Int32Array;
+  /** In nanoseconds after the begin of the trace. */
+  readonly at: Float64Array;
+  /** Which of the lines it is. */
+  readonly line: Int32Array;
+}
+
+export function logDots(spans: Spans, rows: Int32Array, lines: readonly LogRow[]): Dots {
+  const dots: { row: number; at: number; line: number }[] = [];
+  lines.forEach((log, line) => {
+    const place = spans.placeOf.get(log.span_id ?? "");
+    const row = place === undefined ? -1 : rowOf(rows, place);
+    if (place === undefined || row < 0) return;
+    // With only matches shown, the row before it may be of another branch.
+    const shown = rows[row]!;
+    if (spans.behind[shown]! <= place) return;
+    dots.push({ row, at: nanosAfter(log.time, spans.begin), line });
+  });
+  dots.sort((one, other) => one.row - other.row || one.at - other.at);
+  return {
+    row: Int32Array.from(dots, (dot) => dot.row),
+    at: Float64Array.from(dots, (dot) => dot.at),
+    line: Int32Array.from(dots, (dot) => dot.line),
+  };
+}
+
+/** The first dot of a row, or of a later one. */
+export function firstDot(dots: Dots, row: number): number {
+  let low = 0;
+  let high = dots.row.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (dots.row[middle]! < row) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

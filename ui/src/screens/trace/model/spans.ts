@@ -1,0 +1,169 @@
+/**
+ * A trace as arrays. A span is a place in each of them, in the order of a waterfall: what is below
+ * a span comes right behind it, up to `behind`. So fifty thousand are a few megabytes, and most
+ * questions one loop.
+ */
+
+import type { Outline } from "../../../lib/api/types.gen";
+
+export interface Spans {
+  readonly traceId: string;
+  readonly count: number;
+  readonly isCut: boolean;
+  /** When the first one began, and how long it is from there to the last end; in nanoseconds. */
+  readonly begin: string;
+  readonly total: number;
+  readonly services: readonly string[];
+  readonly names: readonly string[];
+  readonly kinds: readonly string[];
+  readonly ids: readonly string[];
+  readonly placeOf: ReadonlyMap<string, number>;
+  readonly parent: Int32Array;
+  readonly depth: Int32Array;
+  readonly deepest: number;
+  /** The place behind the last one below it. */
+  readonly behind: Int32Array;
+  readonly children: Int32Array;
+  readonly service: Int32Array;
+  readonly name: Int32Array;
+  readonly kind: Int32Array;
+  readonly offset: Float64Array;
+  readonly length: Float64Array;
+  readonly self: Float64Array;
+  readonly isFailed: Uint8Array;
+  readonly failedCount: number;
+  /** How many of those below it failed. */
+  readonly failedBelow: Int32Array;
+  readonly isOrphan: Uint8Array;
+  /** It began before the span that called it: their clocks differ. */
+  readonly isSkewed: Uint8Array;
+  /** The critical path: from when to when, two by two; those of a span lie together. */
+  readonly parts: Float64Array;
+  /** Where in `parts` those of a span begin; those of the next one follow. */
+  readonly partsAt: Int32Array;
+}
+
+export function spansOf(outline: Outline): Spans {
+  const count = outline.span_id.length;
+  const parent = Int32Array.from(outline.parent);
+  const offset = Float64Array.from(outline.offset_nano);
+  const isFailed = marked(count, outline.failed);
+  const [depth, deepest] = depths(parent);
+  const { behind, children, failedBelow } = below(parent, isFailed);
+  return {
+    traceId: outline.trace_id,
+    count,
+    isCut: outline.is_cut,
+    begin: outline.begin,
+    total: Math.max(outline.duration_nano, 1),
+    services: outline.services,
+    names: outline.names,
+    kinds: outline.kinds,
+    ids: outline.span_id,
+    placeOf: places(outline.span_id),
+    parent,
+    depth,
+    deepest,
+    behind,
+    children,
+    service: Int32Array.from(outline.service),
+    name: Int32Array.from(outline.name),
+    kind: Int32Array.from(outline.kind),
+    offset,
+    length: Float64Array.from(outline.length_nano),
+    self: Float64Array.from(outline.self_nano),
+    isFailed,
+    failedCount: outline.failed.length,
+    failedBelow,
+    isOrphan: marked(count, outline.orphans),
+    isSkewed: Uint8Array.from(parent, (above, i) =>
+      Number(above >= 0 && offset[i]! < offset[above]!),
+    ),
+    ...criticalParts(count, outline.critical),
+  };
+}
+
+export function serviceOf(spans: Spans, place: number): string {
+  return spans.services[spans.service[place]!] ?? "";
+}
+
+export function nameOf(spans: Spans, place: number): string {
+  return spans.names[spans.name[place]!] ?? "";
+}
+
+export function kindOf(spans: Spans, place: number): string {
+  return spans.kinds[spans.kind[place]!] ?? "";
+}
+
+/** All above a span, the nearest first. */
+export function above(spans: Spans, place: number): number[] {
+  const found: number[] = [];
+  for (let i = spans.parent[place] ?? -1; i >= 0; i = spans.parent[i]!) found.push(i);
+  return found;
+}
+
+/** How long a span is on the critical path itself. */
+export function criticalOf(spans: Spans, place: number): number {
+  let sum = 0;
+  for (let i = spans.partsAt[place]!; i < spans.partsAt[place + 1]!; i += 2) {
+    sum += spans.parts[i + 1]! - spans.parts[i]!;
+  }
+  return sum;
+}
+
+function marked(count: number, places: readonly number[]): Uint8Array {
+  const marks = new Uint8Array(count);
+  for (const place of places) marks[place] = 1;
+  return marks;
+}
+
+/** Of several spans with the same id, which no SDK makes, the first one has it. */
+function places(ids: readonly string[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (let i = ids.length - 1; i >= 0; i--) found.set(ids[i]!, i);
+  return found;
+}
+
+function depths(parent: Int32Array): [Int32Array, number] {
+  const depth = new Int32Array(parent.length);
+  let deepest = 0;
+  for (let i = 0; i < parent.length; i++) {
+    const above = parent[i]!;
+    if (above < 0) continue;
+    depth[i] = depth[above]! + 1;
+    deepest = Math.max(deepest, depth[i]!);
+  }
+  return [depth, deepest];
+}
+
+function below(parent: Int32Array, isFailed: Uint8Array) {
+  const count = parent.length;
+  const behind = new Int32Array(count);
+  const children = new Int32Array(count);
+  const failedBelow = new Int32Array(count);
+  for (let i = count - 1; i >= 0; i--) {
+    behind[i] = Math.max(behind[i]!, i + 1);
+    const above = parent[i]!;
+    if (above < 0) continue;
+    behind[above] = Math.max(behind[above]!, behind[i]!);
+    children[above]! += 1;
+    failedBelow[above]! += failedBelow[i]! + isFailed[i]!;
+  }
+  return { behind, children, failedBelow };
+}
+
+/** From threes in any order to pairs in the order of the spans. */
+function criticalParts(count: number, threes: readonly number[]) {
+  const partsAt = new Int32Array(count + 1);
+  for (let i = 0; i < threes.length; i += 3) partsAt[threes[i]! + 1]! += 2;
+  for (let i = 0; i < count; i++) partsAt[i + 1]! += partsAt[i]!;
+  const next = partsAt.slice();
+  const parts = new Float64Array((threes.length / 3) * 2);
+  for (let i = 0; i < threes.length; i += 3) {
+    const at = next[threes[i]!]!;
+    parts[at] = threes[i + 1]!;
+    parts[at + 1] = threes[i + 2]!;
+    next[threes[i]!] = at + 2;
+  }
+  return { parts, partsAt };
+}

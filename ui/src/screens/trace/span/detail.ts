@@ -1,0 +1,62 @@
+/** One span with everything that is known of it. */
+
+import { ask } from "../../../lib/api/client";
+import { exact } from "../model/nanoseconds";
+
+export interface SpanEvent {
+  readonly name: string;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+export interface SpanLink {
+  readonly trace_id: string;
+  readonly span_id: string;
+  readonly trace_state: string;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** Of the columns, those that the panel names. */
+export interface Detail extends Readonly<Record<string, unknown>> {
+  readonly time: string;
+  readonly status_code: string;
+  readonly status_message: string | null;
+  readonly scope_name: string | null;
+  readonly scope_version: string | null;
+  readonly trace_state: string | null;
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly resource_attributes: Readonly<Record<string, string>>;
+  readonly scope_attributes: Readonly<Record<string, string>>;
+  readonly events: readonly SpanEvent[];
+  readonly links: readonly SpanLink[];
+  readonly dropped_attributes_count: number;
+  readonly dropped_events_count: number;
+  readonly dropped_links_count: number;
+}
+
+export interface SpanAnswer {
+  readonly span: Detail;
+  readonly event_offset_nano: readonly number[];
+}
+
+export async function detailOf(
+  traceId: string,
+  spanId: string,
+  signal: AbortSignal,
+): Promise<SpanAnswer> {
+  const path = `api/v1/traces/${traceId}/spans/${encodeURIComponent(spanId)}`;
+  return exact(await (await ask(path, { signal })).text()) as SpanAnswer;
+}
+
+/** Lines of a trace from one span on, with all that is known of them. */
+export async function linesBelow(traceId: string, spanId: string): Promise<readonly FullLine[]> {
+  const path = `api/v1/traces/${traceId}?below=${encodeURIComponent(spanId)}`;
+  return (exact(await (await ask(path)).text()) as { lines: FullLine[] }).lines;
+}
+
+export interface FullLine {
+  readonly span: Detail;
+  readonly depth: number;
+  readonly offset_nano: number;
+  readonly duration_nano: number;
+  readonly self_nano: number;
+}

@@ -1,0 +1,62 @@
+/** How often and how long, by service or by operation. */
+
+import { nameOf, serviceOf, type Spans } from "../model/spans";
+
+export interface Group {
+  readonly service: string;
+  /** Null for all of a service. */
+  readonly operation: string | null;
+  readonly count: number;
+  readonly failed: number;
+  readonly total: number;
+  readonly self: number;
+  readonly p50: number;
+  readonly p95: number;
+  readonly max: number;
+}
+
+export type Measure = Exclude<keyof Group, "service" | "operation">;
+export const MEASURES: readonly Measure[] = [
+  "count",
+  "failed",
+  "self",
+  "total",
+  "p50",
+  "p95",
+  "max",
+];
+
+export function groupsOf(spans: Spans, by: "service" | "operation"): Group[] {
+  const members = new Map<number, number[]>();
+  for (let i = 0; i < spans.count; i++) {
+    const key = spans.service[i]! * (by === "operation" ? spans.names.length : 1);
+    const full = by === "operation" ? key + spans.name[i]! : key;
+    const those = members.get(full);
+    if (those) those.push(i);
+    else members.set(full, [i]);
+  }
+  return [...members.values()].map((those) => groupOf(spans, those, by));
+}
+
+function groupOf(spans: Spans, places: readonly number[], by: "service" | "operation"): Group {
+  const lengths = Float64Array.from(places, (place) => spans.length[place]!).sort();
+  const sum = (values: ArrayLike<number>) =>
+    places.reduce((total, place) => total + values[place]!, 0);
+  const first = places[0]!;
+  return {
+    service: serviceOf(spans, first),
+    operation: by === "operation" ? nameOf(spans, first) : null,
+    count: places.length,
+    failed: sum(spans.isFailed),
+    total: sum(spans.length),
+    self: sum(spans.self),
+    p50: quantile(lengths, 0.5),
+    p95: quantile(lengths, 0.95),
+    max: lengths.at(-1)!,
+  };
+}
+
+/** The least value that this share of them does not exceed. */
+export function quantile(sorted: ArrayLike<number>, share: number): number {
+  return sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;
+}
