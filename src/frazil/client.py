@@ -236,7 +236,7 @@ class _Coming:
         self.is_cut = metadata is not None and CUT_KEY in metadata
         return batch
 
-    def stop(self, error: FrazilError) -> None:
+    def cancel(self, error: FrazilError) -> None:
         self._error = error
         sock = self._connection.sock
         if sock is not None:

@@ -154,30 +154,30 @@ class Embedded:
         *,
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
-        leash: CancelToken | None = None,
+        cancel_token: CancelToken | None = None,
     ) -> Result:
         """Run one query over the rows of this moment; they are worked out while they are read.
 
         With `engine="spark"` it runs on Spark, in its dialect: for questions that are too large
         for this process. Spark is started if need be, and the answer is there when this returns.
-        A `leash` that is pulled stops the query, also before there is a result to cancel.
+        A `cancel_token` cancels the query, also before this returns.
         """
         if engine == "spark":
             return self._ask_spark(text, limits or Limits())
         if self._error is not None:
             raise Unavailable(f"recent rows are not read any more: {self._error}")
         if not self.tier.has_caught_up:
-            self._see_what_was(leash)
-        return self.engine.sql(text, limits=limits, leash=leash)
+            self._see_what_was(cancel_token)
+        return self.engine.sql(text, limits=limits, cancel_token=cancel_token)
 
-    def _see_what_was(self, leash: CancelToken | None) -> None:
+    def _see_what_was(self, cancel_token: CancelToken | None) -> None:
         """Wait until all rows are visible that were there before the start: whoever has seen one
         then finds it again. `Unavailable` when that takes too long. What cannot be read at all is
         not waited for; the node's health says so."""
         begin_ns = self._clock.monotonic_ns()
         while not self.tier.has_caught_up and self.tier.trouble is None:
-            if leash is not None:
-                leash.check()
+            if cancel_token is not None:
+                cancel_token.check()
             if self._error is not None:
                 raise Unavailable(f"recent rows are not read any more: {self._error}")
             if self._clock.monotonic_ns() - begin_ns > STARTING_MS * NS_PER_MS:

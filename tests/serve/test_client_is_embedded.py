@@ -38,7 +38,7 @@ def test_methods_take_the_same(name: str) -> None:
     inside = inspect.signature(getattr(Embedded, name)).parameters
     outside = inspect.signature(getattr(Client, name)).parameters
     assert set(outside) <= set(inside)
-    assert set(inside) - set(outside) <= {"leash"}
+    assert set(inside) - set(outside) <= {"cancel_token"}
 
 
 def test_rows(asked: Asked) -> None:

@@ -65,7 +65,7 @@ class _Job:
 
     query: LocalQuery
     config: QueryConfig
-    leash: CancelToken
+    cancel_token: CancelToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Engine:
         self._counts = Counts()
         self._workers = WorkerPool(schemas, config, self._loop)
         self._turns = threading.BoundedSemaphore(config.concurrency_max)
-        self._leashes: weakref.WeakSet[CancelToken] = weakref.WeakSet()
+        self._cancel_tokens: weakref.WeakSet[CancelToken] = weakref.WeakSet()
         self._is_closed = False
 
     @classmethod
@@ -125,10 +125,10 @@ class Engine:
         return cls(snapshot, schemas, config, clock, lake, topics)
 
     def sql(
-        self, text: str, *, limits: Limits | None = None, leash: CancelToken | None = None
+        self, text: str, *, limits: Limits | None = None, cancel_token: CancelToken | None = None
     ) -> Result:
         """Run one query. Returns once it is planned; rows are worked out while they are read.
-        Whoever may want to stop it before that gives a `leash` of his own.
+        Pass a `cancel_token` to be able to cancel it before this returns.
 
         `Malformed` and `Unknown` say what is wrong with the text and where, `TooLarge` which limit
         it went over, `Overloaded` that too many run already.
@@ -140,7 +140,7 @@ class Engine:
             stack.callback(self._turns.release)
             span = tracing.span("query.sql", text=text[:SHOWN_CHARACTERS])
             stack.callback(span.end)
-            job = self._job(text, config, leash or CancelToken(), stack)
+            job = self._job(text, config, cancel_token or CancelToken(), stack)
             try:
                 begun = self._begin(job)
             except FrazilError as error:
@@ -151,7 +151,7 @@ class Engine:
             closing = stack.pop_all()
         return Result(
             begun.run,
-            job.leash,
+            job.cancel_token,
             rows_max=config.rows_max,
             preface=preface_of(begun.plan, begun.kept, begun.place, begun.run.schema),
             on_close=lambda outcome: self._finish(closing, span, outcome),
@@ -180,13 +180,15 @@ class Engine:
                 retry_after_ms=RETRY_AFTER_MS,
             )
 
-    def _job(self, text: str, config: QueryConfig, leash: CancelToken, stack: ExitStack) -> _Job:
-        self._leashes.add(leash)
+    def _job(
+        self, text: str, config: QueryConfig, cancel_token: CancelToken, stack: ExitStack
+    ) -> _Job:
+        self._cancel_tokens.add(cancel_token)
         late = TooLarge(
             f"the query took longer than query.timeout_ms ({config.timeout_ms} ms); narrow the "
             "time, name a service, or read less"
         )
-        deadline = self._loop.later(config.timeout_ms / 1000, lambda: leash.pull(late))
+        deadline = self._loop.later(config.timeout_ms / 1000, lambda: cancel_token.cancel(late))
         stack.callback(deadline.call_off)
         stack.callback(self._note_duration, self._clock.monotonic_ns())
         query = LocalQuery(
@@ -194,7 +196,7 @@ class Engine:
             moment_us=self._clock.wall_ms() * US_PER_MS,
             memory_bytes_max=config.memory_bytes_max,
         )
-        return _Job(query=query, config=config, leash=leash)
+        return _Job(query=query, config=config, cancel_token=cancel_token)
 
     def _spell(self, text: str) -> EngineText:
         """The text for the engine, with the tables of topics that it names."""
@@ -228,9 +230,9 @@ class Engine:
 
     def _begin_here(self, job: _Job, plan: QueryPlan) -> _Begun:
         kept = self._prune(job, plan)
-        job.leash.hold(None)
+        job.cancel_token.attach(None)
         run = self._run_here(job, plan, kept)
-        job.leash.hold(run)
+        job.cancel_token.attach(run)
         PLACES.add(place="here")
         return _Begun(run=run, plan=plan, kept=kept, place="in this process")
 
@@ -271,7 +273,7 @@ class Engine:
         schemas = tables_of(self._schemas, job.query.spelled)
         if not found.parts or not found.is_plain or not tally.suits(schemas[tally.table]):
             return None
-        rows = self._counts.of(found.lots[0], tally.columns, job.leash.check)
+        rows = self._counts.of(found.lots[0], tally.columns, job.cancel_token.check)
         if rows is None:
             return None
         return self._here.start_tally(job.query, tally, {tally.table: TableRows(batches=rows)})
@@ -280,7 +282,7 @@ class Engine:
         with ExitStack() as stack:
             worker = self._workers.take()
             stack.callback(self._workers.give_back, worker)
-            job.leash.hold(worker)
+            job.cancel_token.attach(worker)
             worker.begin(job.config.memory_bytes_max)
             planned = worker.plan(job.query)
             reason = planned.plan.apart_reason
@@ -289,7 +291,7 @@ class Engine:
             begun = self._run_apart(job, planned.plan, worker, reason or "it takes long to plan")
             stack.pop_all()  # the process now belongs to the run
             stack.callback(begun.run.close)
-            job.leash.hold(begun.run)
+            job.cancel_token.attach(begun.run)
             stack.pop_all()
         PLACES.add(place="apart")
         return begun
@@ -307,7 +309,7 @@ class Engine:
         return _Begun(run=run, plan=plan, kept=kept, place=f"in a process apart, as {reason}")
 
     def _prune(self, job: _Job, plan: QueryPlan) -> dict[str, PrunedScan]:
-        lots = self._tiers.lots(plan.scans, job.query.spelled, job.leash.check)
+        lots = self._tiers.lots(plan.scans, job.query.spelled, job.cancel_token.check)
         kept = {table: prune(lots[table], scans.conditions) for table, scans in plan.scans.items()}
         read = sum(len(found.parts) for found in kept.values())
         all_of = sum(found.piece_count + found.file_count for found in kept.values())
@@ -326,8 +328,8 @@ class Engine:
     def close(self) -> None:
         """Take no more queries, stop those that run, end the engine's thread and processes."""
         self._is_closed = True
-        for leash in list(self._leashes):
-            leash.pull(Unavailable("the query engine is closed"))
+        for cancel_token in list(self._cancel_tokens):
+            cancel_token.cancel(Unavailable("the query engine is closed"))
         self._workers.close()
         self._loop.close()
 

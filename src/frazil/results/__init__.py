@@ -13,7 +13,7 @@
     table_scan.py    TableScan: what a query reads of one table
     tokens.py        the words of SQL
 
-A result belongs to one reader; a leash may be pulled by anybody.
+A result belongs to one reader; a cancel_token may be pulled by anybody.
 """
 
 from frazil.results.arrow_result import result_of, result_of_run

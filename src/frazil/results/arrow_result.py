@@ -17,9 +17,9 @@ def result_of(table: pa.Table, rows_max: int) -> Result:
 
 def result_of_run(run: RunningQuery, rows_max: int) -> Result:
     """A result of a query that runs somewhere else."""
-    leash = CancelToken()
-    leash.hold(run)
-    return Result(run, leash, rows_max=rows_max, preface=None, on_close=lambda _: None)
+    cancel_token = CancelToken()
+    cancel_token.attach(run)
+    return Result(run, cancel_token, rows_max=rows_max, preface=None, on_close=lambda _: None)
 
 
 class ArrowRun:
@@ -37,7 +37,7 @@ class ArrowRun:
             raise self._error
         return next(self._batches, None)
 
-    def stop(self, error: FrazilError) -> None:
+    def cancel(self, error: FrazilError) -> None:
         self._error = error
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""CancelToken: what a cancel and a time limit pull at, whatever the query is doing just now."""
+"""CancelToken: cancels whatever a query is doing, for a client's cancel or a timeout."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from typing import Protocol
 from frazil.errors import FrazilError
 
 
-class Stoppable(Protocol):
-    """Something that can be ended from another thread."""
+class Cancellable(Protocol):
+    """Work that can be cancelled from another thread. A `CancelToken` is one, too."""
 
-    def stop(self, error: FrazilError) -> None: ...
+    def cancel(self, error: FrazilError) -> None: ...
 
 
 class CancelToken:
-    """Holds one thing at a time. Pulled once, it stops that thing and all that come after."""
+    """Cancels the attached work, and any work attached later. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: Stoppable | None = None
+        self._work: Cancellable | None = None
         self._error: FrazilError | None = None
 
-    def hold(self, thing: Stoppable | None) -> None:
-        """From now on a pull stops this. Raises the error if it was pulled already."""
+    def attach(self, work: Cancellable | None) -> None:
+        """Make `work` what `cancel` cancels. Cancels it and raises if the token is cancelled."""
         with self._lock:
-            self._held = thing
+            self._work = work
             error = self._error
         if error is not None:
-            if thing is not None:
-                thing.stop(error)
+            if work is not None:
+                work.cancel(error)
             raise error
 
     def check(self) -> None:
-        """Raises the error if it was pulled already."""
+        """Raise the error the token was cancelled with, if it was."""
         if self._error is not None:
             raise self._error
 
-    def pull(self, error: FrazilError) -> None:
+    def cancel(self, error: FrazilError) -> None:
+        """Cancel the attached work with `error`. Only the first call counts."""
         with self._lock:
             if self._error is not None:
                 return
             self._error = error
-            held = self._held
-        if held is not None:
-            held.stop(error)
+            work = self._work
+        if work is not None:
+            work.cancel(error)
 
-    def let_go(self) -> None:
-        """It is over: nothing is left to stop."""
+    def detach(self) -> None:
+        """Forget the attached work, which has ended."""
         with self._lock:
-            self._held = None
+            self._work = None

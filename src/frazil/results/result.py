@@ -35,7 +35,7 @@ class Result:
     def __init__(
         self,
         run: RunningQuery,
-        leash: CancelToken,
+        cancel_token: CancelToken,
         *,
         rows_max: int,
         preface: pa.RecordBatch | None,
@@ -48,7 +48,7 @@ class Result:
         known, as of a query on Spark."""
         self.is_cut = False
         self._run = run
-        self._leash = leash
+        self._cancel_token = cancel_token
         self.rows_max = rows_max
         self._row_count = 0
         self._ahead: deque[pa.RecordBatch] = deque([preface] if preface is not None else [])
@@ -144,7 +144,7 @@ class Result:
 
     def cancel(self) -> None:
         """Stop the query. Whoever reads it gets `Unavailable`; what was read stays read."""
-        self._leash.pull(Unavailable("the query was cancelled"))
+        self._cancel_token.cancel(Unavailable("the query was cancelled"))
 
     def close(self) -> None:
         """Stop the query, if it still runs, and let go of what it holds."""
@@ -153,7 +153,7 @@ class Result:
     def _close(self, outcome: str) -> None:
         if not self._is_closed:
             self._is_closed = True
-            self._leash.let_go()
+            self._cancel_token.detach()
             self._run.close()
             self._on_close(outcome)
 

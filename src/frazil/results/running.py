@@ -1,4 +1,4 @@
-"""RunningQuery: a query that is running, wherever that is."""
+"""RunningQuery: a query that is running, in this process or elsewhere."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from frazil.errors import FrazilError
 
 
 class RunningQuery(Protocol):
-    """A query that is running, wherever that is. Read by one thread, stopped by any."""
+    """A query in progress. Read by one thread, cancelled from any."""
 
     schema: pa.Schema
     is_cut: bool
-    """Were there more rows than it has given?"""
+    """Whether rows beyond the limit were left out."""
 
     def next(self) -> pa.RecordBatch | None:
-        """The next rows; None at the end. Raises what the run was stopped with."""
+        """Return the next batch, None at the end. Raises the error it was cancelled with."""
 
-    def stop(self, error: FrazilError) -> None:
-        """End it now: whoever waits in `next` gets this error, and so does who comes later."""
+    def cancel(self, error: FrazilError) -> None:
+        """Stop it now. A `next` that waits, and every later one, raises `error`."""
 
     def close(self) -> None:
-        """Let go of everything it holds."""
+        """Release everything it holds."""

@@ -24,7 +24,7 @@ class Sql(Protocol):
         *,
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
-        leash: CancelToken | None = None,
+        cancel_token: CancelToken | None = None,
     ) -> Result: ...
 
 

@@ -121,22 +121,22 @@ def test_after_all_that_the_engine_answers(engine: Engine) -> None:
     assert engine.sql("SELECT count(*) FROM (VALUES (1), (2)) x").fetchall() == [(2,)]
 
 
-def test_a_leash_that_was_pulled_stops_what_comes() -> None:
+def test_a_cancelled_token_cancels_work_attached_later() -> None:
     """A cancel between planning and running is not lost."""
-    stopped = []
+    cancelled = []
 
-    class Thing:
-        def stop(self, error: FrazilError) -> None:
-            stopped.append(error)
+    class Work:
+        def cancel(self, error: FrazilError) -> None:
+            cancelled.append(error)
 
-    leash = CancelToken()
-    leash.hold(Thing())
+    cancel_token = CancelToken()
+    cancel_token.attach(Work())
     error, other = Unavailable("one"), Unavailable("two")
-    leash.pull(error)
-    leash.pull(other)
+    cancel_token.cancel(error)
+    cancel_token.cancel(other)
     with pytest.raises(Unavailable, match="one"):
-        leash.hold(Thing())
-    assert stopped == [error, error]
+        cancel_token.attach(Work())
+    assert cancelled == [error, error]
 
 
 def test_functions_stop_with_their_query() -> None:

@@ -158,7 +158,7 @@ class LocalRun:
         else:
             answer.set_exception(error)
 
-    def stop(self, error: FrazilError) -> None:
+    def cancel(self, error: FrazilError) -> None:
         self._error = self._scene.error = self._error or error
         self._here.loop.run(self._end)
 

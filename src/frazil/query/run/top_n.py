@@ -83,7 +83,7 @@ class TopNRun:
             self._run.close()
             self._run = self._start(self._rows(needed))
             if self._error is not None:
-                self._run.stop(self._error)
+                self._run.cancel(self._error)
 
     def _read(self) -> list[pa.RecordBatch]:
         found = []
@@ -124,9 +124,9 @@ class TopNRun:
         )
         return {**self._others, self._newest.table: rows_of([lot])}
 
-    def stop(self, error: FrazilError) -> None:
+    def cancel(self, error: FrazilError) -> None:
         self._error = self._error or error
-        self._run.stop(error)
+        self._run.cancel(error)
 
     def close(self) -> None:
         self._pieces = []

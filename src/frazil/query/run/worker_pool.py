@@ -266,7 +266,7 @@ class Worker:
             return 0
         return (int(resident) - int(shared)) * PAGE_BYTES
 
-    def stop(self, error: FrazilError) -> None:
+    def cancel(self, error: FrazilError) -> None:
         self.kill(error, reason="stopped")
 
     def kill(self, error: FrazilError, *, reason: str) -> None:
@@ -348,7 +348,7 @@ class WorkerRun:
         assert isinstance(found, pa.RecordBatch)
         return found
 
-    def stop(self, error: FrazilError) -> None:
+    def cancel(self, error: FrazilError) -> None:
         self._error = self._error or error
         worker = self._worker
         if worker is not None:

@@ -111,19 +111,21 @@ class Asking:
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
         self._lock = threading.Lock()
-        self._leash = CancelToken()
+        self._cancel_token = CancelToken()
         self._error: Unavailable | None = None
 
     def begin(
         self, text: str, *, limits: Limits | None = None, is_on_spark: bool = False
     ) -> Result:
         """Run a query; its rows are worked out while they are read."""
-        leash = CancelToken()
+        cancel_token = CancelToken()
         with self._lock:
             if self._error is not None:
                 raise self._error
-            self._leash = leash
-        return self._sql(text, limits=limits, engine="spark" if is_on_spark else None, leash=leash)
+            self._cancel_token = cancel_token
+        return self._sql(
+            text, limits=limits, engine="spark" if is_on_spark else None, cancel_token=cancel_token
+        )
 
     def ask(self, text: str) -> pa.Table:
         """All rows of a query."""
@@ -134,8 +136,8 @@ class Asking:
         """End the query that runs, and let no other begin."""
         with self._lock:
             self._error = Unavailable("whoever has asked is gone")
-            leash = self._leash
-        leash.pull(self._error)
+            cancel_token = self._cancel_token
+        cancel_token.cancel(self._error)
 
 
 @contextlib.asynccontextmanager
