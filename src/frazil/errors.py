@@ -3,6 +3,7 @@
     FrazilError
     ├── Rejected       the request is wrong: fix it, then send it again
     │   ├── Malformed      bytes that do not parse, a value outside its range
+    │   │   └── InvalidSetting  a setting, or several that contradict each other
     │   ├── TooLarge       over a named limit
     │   ├── Unauthenticated  no token, or one that is not ours
     │   ├── Unknown        no such topic, partition, subscriber, producer
@@ -41,6 +42,14 @@ class Malformed(Rejected):
         super().__init__(message)
         self.begin = begin
         self.end = end
+
+
+class InvalidSetting(Malformed):
+    """A setting cannot work, or several contradict each other; `names` says which."""
+
+    def __init__(self, message: str, *names: str) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class TooLarge(Rejected):

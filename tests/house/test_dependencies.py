@@ -14,6 +14,7 @@ OWNERS: dict[str, set[str] | None] = {
     "google_crc32c": {"disk", "log", "hot"},
     "cramjam": {"log"},
     "msgspec": {
+        "model",
         "results",
         "log",
         "ingest",

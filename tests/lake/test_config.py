@@ -21,7 +21,7 @@ from frazil.lake.config import LakeConfig
         ({"worker_memory_bytes": 1024}, "lake.worker_memory_bytes is 1024"),
         ({"spark": {"spark.master": "local[4]"}}, "set lake.master instead"),
         ({"spark": {"spark.driver.memory": "4g"}}, "set lake.driver_memory_bytes instead"),
-        ({"spark": {"spark.jars.packages": "a:b:1"}}, "no start may wait for the network"),
+        ({"spark": {"spark.jars.packages": "a:b:1"}}, "makes every start wait for the network"),
         ({"spark": {"sql.shuffle.partitions": "8"}}, "begin with 'spark.'"),
     ],
 )

@@ -25,7 +25,7 @@ def test_topics_are_those_of_the_collector_unless_named() -> None:
 @pytest.mark.parametrize("name", OWN_SETTINGS)
 def test_what_the_promise_hangs_on_cannot_be_set(name: str) -> None:
     """The reason is in the message."""
-    with pytest.raises(Malformed, match=rf"lake\.kafka\.client has {name}; .{{20}}"):
+    with pytest.raises(Malformed, match=rf"lake\.kafka\.client contains {name}; .{{20}}"):
         KafkaConfig(brokers="b:1", client={name: "x"})
 
 
@@ -38,9 +38,9 @@ def test_what_the_promise_hangs_on_cannot_be_set(name: str) -> None:
         ('brokers = "b:1"\ntopics = {logs = "otlp_spans"}', "two tables the same topic"),
         (
             'brokers = "b:1"\nbroker = "c:1"',
-            "line 3: lake.kafka.broker is not a setting; did you mean lake.kafka.brokers",
+            "toml: lake.kafka.broker is not a setting; did you mean lake.kafka.brokers",
         ),
-        ("skip_lost = true", "lake.kafka is set, and it needs lake.kafka.brokers"),
+        ("skip_lost = true", "lake.kafka is set, but lake.kafka.brokers is missing"),
     ],
 )
 def test_what_cannot_work_is_refused(tmp_path: Path, text: str, wanted: str) -> None:

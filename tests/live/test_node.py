@@ -120,7 +120,7 @@ def test_a_port_that_is_taken_is_named(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        (("--host", "0.0.0.0"), "there is no TLS"),
+        (("--host", "0.0.0.0"), "TLS is off"),
         (("--tls-key", "absent"), "need each other"),
         (("--token-file", "absent"), "cannot be read"),
         (("--config", "absent"), "cannot be read"),

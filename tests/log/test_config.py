@@ -65,7 +65,7 @@ def test_sizes_and_times_are_positive(name: str, value: int) -> None:
     [
         (
             {"batch_bytes_max": PAYLOAD_BYTES_MAX // 2 + 1, "queue_bytes_max": PAYLOAD_BYTES_MAX},
-            r"log\.batch_bytes_max \(67108865\) is above 67108864",
+            r"log\.batch_bytes_max \(67108865\) is above the maximum of 67108864",
         ),
         (
             {"batch_bytes_max": 2 * MiB, "queue_bytes_max": 1 * MiB},
@@ -113,7 +113,7 @@ def test_log_settings_at_their_limits(settings: dict[str, int]) -> None:
         ({"compact_age_ms_min": -1}, "compact_age_ms_min is -1"),
         ({"tombstone_grace_ms": -1}, "tombstone_grace_ms is -1"),
         ({"compact_lag_ms_max": -1}, "compact_lag_ms_max"),
-        ({"compact_age_ms_min": 2, "compact_lag_ms_max": 1}, "before it may be"),
+        ({"compact_age_ms_min": 2, "compact_lag_ms_max": 1}, "before it is allowed"),
     ],
 )
 def test_topic_settings_out_of_range(settings: dict[str, object], sentence: str) -> None:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
-from frazil.errors import Malformed
+from frazil.errors import InvalidSetting
 from frazil.hot import HotConfig
 from frazil.ingest import IngestConfig
 from frazil.lake import LakeConfig
 from frazil.log import LogConfig
+from frazil.model import doc
 from frazil.query import QueryConfig
 from frazil.serve import ServeConfig
 
 BATCH_OVERHEAD_BYTES = 1024
-"""What the log adds to a request: a batch header, a record's fields and its digest."""
+"""What the log adds to a request: a batch header, record fields and a digest."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of a node."""
 
-    data: str = "data"
-    """The folder in which everything is kept."""
+    data: Annotated[str, doc("Data folder. All files of a node are in it.")] = "data"
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
     hot: HotConfig = msgspec.field(default_factory=HotConfig)
@@ -30,13 +32,20 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         if not self.data:
-            raise Malformed("data is empty; it must name a folder")
+            raise InvalidSetting("data is empty; it must be a folder", "data")
         if self.ingest.body_bytes_max + BATCH_OVERHEAD_BYTES > self.log.batch_bytes_max:
-            raise Malformed(
+            raise InvalidSetting(
                 f"ingest.body_bytes_max ({self.ingest.body_bytes_max}) does not fit into "
-                f"log.batch_bytes_max ({self.log.batch_bytes_max}); lower it or raise the other"
+                f"log.batch_bytes_max ({self.log.batch_bytes_max}); lower the first or raise the "
+                "second",
+                "ingest.body_bytes_max",
+                "log.batch_bytes_max",
             )
         for name in ("grpc_port", "http_port"):
             port = getattr(self.ingest, name)
             if self.serve.enabled and self.serve.http_port == port != 0:
-                raise Malformed(f"serve.http_port and ingest.{name} are both {port}")
+                raise InvalidSetting(
+                    f"serve.http_port and ingest.{name} are both {port}",
+                    "serve.http_port",
+                    f"ingest.{name}",
+                )

@@ -1,9 +1,8 @@
-"""From file, environment and flags to a `Config`. The only place that reads the environment."""
+"""Build a `Config` from file, environment and flags. Nothing below reads the environment."""
 
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,24 +12,30 @@ from typing import Any
 import msgspec
 
 from frazil.config.config import Config
-from frazil.config.environment import FILE_VARIABLE, take_environment
-from frazil.config.secrets import resolved
-from frazil.config.settings import Keys, by_keys, settings, tables
-from frazil.config.sources import FLAG, Origin, SettingValues, Value
-from frazil.config.toml_lines import key_lines
-from frazil.errors import Malformed
+from frazil.config.environment import FILE_VARIABLE, add_environment
+from frazil.config.secrets import resolve
+from frazil.config.settings import Keys, settings, tables
+from frazil.config.sources import (
+    FLAG,
+    InvalidConfig,
+    Origin,
+    SettingProblem,
+    SettingValues,
+    Value,
+)
+from frazil.errors import InvalidSetting
 
 FILE = "frazil.toml"
-"""Read when it is in the current folder and no other is named."""
+"""Read if it is in the current folder and no other file is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """The settings in force, and what they were made from."""
+    """The effective settings and the values they were built from."""
 
     config: Config
     values: Mapping[Keys, Value]
-    """What was set; all else is default. Secrets as they were written: references stay."""
+    """What was set; the rest is default. Secrets as written: references are not resolved."""
     file: str | None
 
 
@@ -41,7 +46,7 @@ def load(
     assignments: Iterable[str] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Config:
-    """The settings in force. See `read`."""
+    """Return the effective settings. See `read`."""
     return read(path, overrides, assignments=assignments, environ=environ).config
 
 
@@ -52,25 +57,24 @@ def read(
     assignments: Iterable[str] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """The settings in force, and where they come from.
+    """Return the effective settings and where they come from.
 
-    From weak to strong: the defaults; the file (`path`, else what FRAZIL_CONFIG names, else
-    frazil.toml if it is in the current folder); the environment; `assignments`, as in
-    `log.disk_bytes_max=1000`; and `overrides`, the flags that a verb has. Maps are joined.
-    `Malformed` names all settings that do not exist or hold the wrong thing, or the first that
-    cannot work, and where each was set.
+    From weak to strong: defaults; the file (`path`, else FRAZIL_CONFIG, else frazil.toml in the
+    current folder if present); the environment; `assignments`, as in `log.disk_bytes_max=1000`; and
+    `overrides`, the flags of a verb. Maps are merged. InvalidConfig lists all settings that do not
+    exist or have the wrong type, or the first that cannot work, and where each was set.
     """
     environ = os.environ if environ is None else environ
-    given = SettingValues()
+    values = SettingValues()
     file = _file(path, environ)
     if file is not None:
-        _take_file(given, file)
-    take_environment(given, environ)
-    _take_assignments(given, assignments)
-    given.take_tree(overrides, lambda _: FLAG)
-    if given.findings:
-        raise Malformed("\n".join(given.findings))
-    return Loaded(config=_config(given, environ), values=given.values, file=file)
+        _add_file(values, file)
+    add_environment(values, environ)
+    _add_assignments(values, assignments)
+    values.add_tree(overrides, FLAG)
+    if values.problems:
+        raise InvalidConfig(*values.problems)
+    return Loaded(config=_build(values, environ), values=values.values, file=file)
 
 
 def _file(path: str | None, environ: Mapping[str, str]) -> str | None:
@@ -81,51 +85,52 @@ def _file(path: str | None, environ: Mapping[str, str]) -> str | None:
     return FILE if Path(FILE).exists() else None
 
 
-def _take_file(given: SettingValues, path: str) -> None:
+def _add_file(values: SettingValues, path: str) -> None:
+    origin = Origin(source="file", name=path or FILE_VARIABLE)
     try:
-        text = Path(path).read_bytes().decode().replace("\r\n", "\n")
-        tree = tomllib.loads(text)
+        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise Malformed(f"{path or FILE_VARIABLE} cannot be read: {error.strerror}") from None
+        message = f"{origin.name} cannot be read: {error.strerror}"
+        problem = SettingProblem(kind="unreadable", message=message, origin=origin)
+        raise InvalidConfig(problem) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Malformed(f"{path} is not TOML: {error}") from None
-    lines = key_lines(text)
-    given.take_tree(tree, lambda keys: Origin(source="file", name=path, line=lines.get(keys)))
+        message = f"{path} is not TOML: {error}"
+        problem = SettingProblem(kind="not_toml", message=message, origin=origin)
+        raise InvalidConfig(problem) from None
+    values.add_tree(tree, origin)
 
 
-def _take_assignments(given: SettingValues, assignments: Iterable[str]) -> None:
+def _add_assignments(values: SettingValues, assignments: Iterable[str]) -> None:
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         origin = Origin(source="flag", name=f"--set {name}")
-        if not equals:
-            given.findings.append(f"{origin.where}: there is no value; write {name}=VALUE")
-            continue
-        given.take_text(_keys_of(name.strip()), text, origin)
+        keys = _keys_of(name.strip())
+        if equals:
+            values.add_text(keys, text, origin)
+        else:
+            values.add_problem(origin, keys, f"has no value; write {name}=VALUE")
 
 
 def _keys_of(name: str) -> Keys:
-    """The keys of a name; what stands behind the name of a map is one key, dots and all."""
+    """Return the keys of a name. What follows the name of a map is one key, dots included."""
     for setting in settings():
         if setting.kind.base == "map" and name.startswith(f"{setting.name}."):
             return (*setting.keys, name.removeprefix(f"{setting.name}."))
     return tuple(name.split("."))
 
 
-def _config(given: SettingValues, environ: Mapping[str, str]) -> Config:
+def _build(values: SettingValues, environ: Mapping[str, str]) -> Config:
     tree: dict[str, Any] = {}
-    for keys in given.tables:
+    for keys in values.tables:
         _table(tree, keys)
-    for keys, value in given.values.items():
-        try:
-            _table(tree, keys[:-1])[keys[-1]] = resolved(keys, value.value, environ)
-        except Malformed as error:
-            raise Malformed(f"{value.origin.where}: {error}") from None
     try:
+        for keys, value in values.values.items():
+            _table(tree, keys[:-1])[keys[-1]] = resolve(keys, value.value, environ)
         return msgspec.convert(tree, Config)
     except msgspec.ValidationError as error:
-        raise Malformed(f"{_incomplete(given) or error}") from None
-    except Malformed as error:
-        raise Malformed(_with_origins(str(error), given.values)) from None
+        raise InvalidConfig(_missing(values, error)) from None
+    except InvalidSetting as error:
+        raise InvalidConfig(_with_origins(error, values.values)) from None
 
 
 def _table(tree: dict[str, Any], keys: Keys) -> dict[str, Any]:
@@ -134,28 +139,27 @@ def _table(tree: dict[str, Any], keys: Keys) -> dict[str, Any]:
     return tree
 
 
-def _incomplete(given: SettingValues) -> str | None:
-    """A table that is there, without a setting that has no default."""
-    for keys, origin in given.tables.items():
-        struct = tables()[keys].struct
-        for field in msgspec.structs.fields(struct):
+def _missing(values: SettingValues, error: msgspec.ValidationError) -> SettingProblem:
+    """Return the table that was set without a setting that has no default."""
+    for keys, origin in values.tables.items():
+        for field in msgspec.structs.fields(tables()[keys].struct):
             name = ".".join((*keys, field.name))
-            if field.required and (*keys, field.name) not in given.values:
-                return f"{origin.where}: {'.'.join(keys)} is set, and it needs {name}"
-    return None
+            if field.required and (*keys, field.name) not in values.values:
+                message = f"{origin.where}: {'.'.join(keys)} is set, but {name} is missing"
+                return SettingProblem(kind="invalid", message=message, origin=origin, name=name)
+    return SettingProblem(kind="invalid", message=str(error))
 
 
-def _with_origins(sentence: str, values: Mapping[Keys, Value]) -> str:
-    """A room's own words, and where the values come from that it names."""
-    named = re.findall(r"^data\b|[a-z_]+(?:\.[a-z_]+)+", sentence)
+def _with_origins(error: InvalidSetting, values: Mapping[Keys, Value]) -> SettingProblem:
+    """Return a room's own message, with where the values it names come from."""
     origins = {
-        ".".join(keys): value.origin.where
+        ".".join(keys): value.origin
         for keys, value in values.items()
-        if ".".join(keys) in named
-        or (keys not in by_keys() and ".".join(keys[:-1]) in named and keys[-1] in sentence)
+        if any(f"{'.'.join(keys)}.".startswith(f"{name}.") for name in error.names)
     }
     if len(origins) == 1:
-        (where,) = origins.values()
-        return f"{where}: {sentence}"
-    listed = "; ".join(f"{name} is from {where}" for name, where in origins.items())
-    return f"{sentence} ({listed})" if listed else sentence
+        ((name, origin),) = origins.items()
+        message = f"{origin.where}: {error}"
+        return SettingProblem(kind="invalid", message=message, origin=origin, name=name)
+    listed = "; ".join(f"{name} is from {origin.where}" for name, origin in origins.items())
+    return SettingProblem(kind="invalid", message=f"{error} ({listed})" if listed else str(error))

@@ -1,42 +1,49 @@
-"""The list of all settings, made from the structs of the rooms: nothing is said twice."""
+"""The list of all settings, derived from the config structs of the rooms."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
 from frazil.config.config import Config
-from frazil.config.types import SettingType, kind_of
+from frazil.config.types import SettingType, type_of
 
 Keys = tuple[str, ...]
-"""A setting, or an entry of a map, by its keys: ("log", "disk_bytes_max")."""
+"""The path of a setting, or of a map entry: ("log", "disk_bytes_max")."""
 
 PREFIX = "FRAZIL_"
 BETWEEN = "__"
-"""Between the parts of a name in the environment."""
+"""Between the keys in the name of an environment variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsTable:
-    """A struct: a table of the file."""
+    """A table of the file: one struct."""
 
     keys: Keys
     struct: type[msgspec.Struct]
     is_optional: bool
-    """Is it absent unless it is set?"""
+    """Whether it is absent by default."""
+
+    @property
+    def description(self) -> str:
+        """The docstring of the struct, in one line."""
+        return " ".join((inspect.getdoc(self.struct) or "").split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Something that an operator may set."""
+    """One setting."""
 
     keys: Keys
     kind: SettingType
     default: Any
-    """None when there is none."""
+    """None if there is none."""
+    description: str
     table: SettingsTable
 
     @property
@@ -45,7 +52,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        """Its name in the environment."""
+        """The name of its environment variable."""
         return PREFIX + BETWEEN.join(self.keys).upper()
 
     def to_dict(self) -> dict[str, object]:
@@ -59,7 +66,7 @@ class Setting:
 
 @functools.cache
 def tables() -> dict[Keys, SettingsTable]:
-    """All tables by their keys, in the order of the structs; the top one has none."""
+    """Return all tables by keys, in the order of the structs. The top one has no keys."""
     return {
         table.keys: table
         for table in _tables(SettingsTable(keys=(), struct=Config, is_optional=False))
@@ -68,14 +75,9 @@ def tables() -> dict[Keys, SettingsTable]:
 
 @functools.cache
 def settings() -> tuple[Setting, ...]:
-    """All settings, in the order of the structs."""
+    """Return all settings, in the order of the structs."""
     return tuple(
-        Setting(
-            keys=(*table.keys, field.name),
-            kind=kind_of(field.type),
-            default=_default(field),
-            table=table,
-        )
+        _setting(table, field)
         for table in tables().values()
         for field in msgspec.structs.fields(table.struct)
         if _struct(field.type) is None
@@ -87,22 +89,32 @@ def by_keys() -> dict[Keys, Setting]:
     return {setting.keys: setting for setting in settings()}
 
 
+def _setting(table: SettingsTable, field: msgspec.structs.FieldInfo) -> Setting:
+    assert get_origin(field.type) is Annotated, f"{field.name} has no description"
+    hint, meta = get_args(field.type)
+    return Setting(
+        keys=(*table.keys, field.name),
+        kind=type_of(hint),
+        default=_default(field),
+        description=meta.description,
+        table=table,
+    )
+
+
 def _tables(table: SettingsTable) -> list[SettingsTable]:
-    found = [table]
+    """Return a table and those inside it."""
+    result = [table]
     for field in msgspec.structs.fields(table.struct):
         struct = _struct(field.type)
         if struct is not None:
+            keys = (*table.keys, field.name)
             is_optional = field.type is not struct
-            found += _tables(
-                SettingsTable(
-                    keys=(*table.keys, field.name), struct=struct, is_optional=is_optional
-                )
-            )
-    return found
+            result += _tables(SettingsTable(keys=keys, struct=struct, is_optional=is_optional))
+    return result
 
 
 def _struct(hint: Any) -> type[msgspec.Struct] | None:
-    """The struct that a type is, or that it is when it is not None."""
+    """Return the struct of a field of type `Struct` or `Struct | None`."""
     for part in (hint, *get_args(hint)):
         if isinstance(part, type) and issubclass(part, msgspec.Struct):
             return part

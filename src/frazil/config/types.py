@@ -1,4 +1,4 @@
-"""What a setting holds, and how a text from the environment or a flag becomes that."""
+"""Types of settings, and how text from the environment or a flag is parsed."""
 
 from __future__ import annotations
 
@@ -8,38 +8,37 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
 UNSET = "none"
-"""The text that takes back what a weaker source has set. A file of that name is `./none`."""
-SWITCH = {"true": True, "false": False}
+"""Text that unsets what a weaker source has set. A file of that name is `./none`."""
+BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingType:
-    """What a setting holds."""
+    """The type of a setting."""
 
     base: Literal["number", "switch", "text", "choice", "list", "map"]
     choices: tuple[str, ...] = ()
-    """What a text may be, when it is not any."""
     is_optional: bool = False
-    """May it be absent? Such a setting has no default."""
+    """Whether it may be absent. Such a setting has no default."""
 
     def __str__(self) -> str:
         """As in `it must be …`."""
         names = {
-            "number": "a whole number",
+            "number": "an integer",
             "switch": "true or false",
-            "text": "a text",
+            "text": "a string",
             "choice": " or ".join(f'"{choice}"' for choice in self.choices),
-            "list": "a list of texts",
-            "map": "a table of texts",
+            "list": "a list of strings",
+            "map": "a table of strings",
         }
         return names[self.base]
 
 
-def kind_of(hint: Any) -> SettingType:
-    """What a field of this type holds."""
+def type_of(hint: Any) -> SettingType:
+    """Return the type of a field with this type hint."""
     if get_origin(hint) is types.UnionType or types.NoneType in get_args(hint):
         (inner,) = (part for part in get_args(hint) if part is not types.NoneType)
-        kind = kind_of(inner)
+        kind = type_of(inner)
         return SettingType(base=kind.base, choices=kind.choices, is_optional=True)
     if get_origin(hint) is Literal:
         return SettingType(base="choice", choices=get_args(hint))
@@ -53,11 +52,11 @@ def kind_of(hint: Any) -> SettingType:
         return SettingType(base="switch")
     if hint is str:
         return SettingType(base="text")
-    raise TypeError(f"a setting cannot be of type {hint}: no text becomes one")
+    raise TypeError(f"a setting cannot be of type {hint}: it cannot be parsed from text")
 
 
 def accepts(kind: SettingType, value: object) -> bool:
-    """Is this such a value?"""
+    """Return whether the value is of this type."""
     if value is None:
         return kind.is_optional
     if kind.base == "number":
@@ -67,17 +66,17 @@ def accepts(kind: SettingType, value: object) -> bool:
     if kind.base == "choice":
         return value in kind.choices
     if kind.base == "list":
-        return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+        return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
     if kind.base == "map":
-        return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+        return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
     return isinstance(value, str)
 
 
 def parse(kind: SettingType, text: str) -> object:
-    """The value that a text stands for. ValueError when it is none of this kind.
+    """Parse a value of this type. ValueError if it is not one.
 
-    Lists are written with commas; lists and tables also as JSON. `none` is an optional setting that
-    is not set. An empty text is the empty list, and to all others a text like any.
+    Lists are separated by commas; lists and maps may be JSON. `none` unsets an optional setting.
+    Empty text is the empty list, and an ordinary string for other types.
     """
     if kind.is_optional and text == UNSET:
         return None
@@ -85,9 +84,9 @@ def parse(kind: SettingType, text: str) -> object:
     if kind.base == "number":
         value = int(text.strip())
     elif kind.base == "switch":
-        value = SWITCH.get(text.strip().lower())
+        value = BOOLEANS.get(text.strip().lower())
     elif kind.base == "list":
-        value = _list_of(text)
+        value = _parse_list(text)
     elif kind.base == "map":
         value = json.loads(text)
     if value is None or not accepts(kind, value):
@@ -95,7 +94,7 @@ def parse(kind: SettingType, text: str) -> object:
     return value
 
 
-def _list_of(text: str) -> object:
+def _parse_list(text: str) -> object:
     if text.lstrip().startswith("["):
         return json.loads(text)
     return [part.strip() for part in text.split(",")] if text.strip() else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from frazil.config import Config
+from frazil.config import Config, InvalidConfig
 from frazil.doctor.checks.catalog import check_catalog
 from frazil.doctor.checks.clock import check_clock
 from frazil.doctor.checks.credentials import check_access
@@ -19,7 +19,6 @@ from frazil.doctor.checks.settings import settings_findings
 from frazil.doctor.checks.spark import check_jars, check_spark
 from frazil.doctor.context import Check, CheckContext
 from frazil.doctor.finding import Finding, do, warning, well
-from frazil.errors import Malformed
 from frazil.model import Clock
 
 CHECKS: tuple[Check, ...] = (
@@ -63,8 +62,8 @@ def examine(
     """What there is to say about a node with these settings, as it is found."""
     try:
         config = load()
-    except Malformed as refusal:
-        yield from settings_findings(str(refusal))
+    except InvalidConfig as error:
+        yield from settings_findings(error)
         config, checks = Config(), WITHOUT_SETTINGS
     else:
         yield well("settings", "all are known, and fit together")

@@ -1,75 +1,89 @@
-"""What an operator may set for the log. Unknown keys and contradicting values are refused."""
+"""LogConfig: settings of the log. TopicConfig: settings of one topic."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from frazil.disk import FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX
-from frazil.errors import Malformed
-from frazil.model import GiB, KiB, MiB
+from frazil.errors import InvalidSetting, Malformed
+from frazil.model import GiB, KiB, MiB, doc, require_at_least
 
 PARTITIONS_MAX = 1024
-"""Each partition keeps two open files and a segment that cannot be released."""
+"""Each partition keeps two files open and one segment that cannot be deleted."""
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the whole log."""
+    """Settings of the log, all topics together."""
 
-    segment_bytes_max: int = 64 * MiB
-    """A partition goes on in a new file when the last one has this size. Only whole files go."""
-    segment_age_ms_max: int = 3_600_000
-    """A file is also ended at this age, so that a quiet partition lets go of old records, too."""
-    batch_bytes_max: int = 32 * MiB
-    """The largest batch that can be appended. A request of OTLP must fit into one."""
-    group_bytes_max: int = 16 * MiB
-    """About as much as is written with one sync, when many wait for the disk at the same time."""
-    queue_bytes_max: int = 128 * MiB
-    """Batches that wait for the disk. Above it, senders are told to come back later."""
-    queue_count_max: int = 20_000
-    """The same, as a number of batches."""
-    disk_bytes_max: int = 10 * GiB
-    """What the log may take of the disk, all topics together."""
-    when_full: Literal["backpressure", "drop_oldest"] = "backpressure"
-    """At that limit: refuse what comes, or lose the oldest records, which are counted."""
-    digest_window_ms: int = 600_000
-    """For so long a request that comes again is known, and not stored twice."""
-    digest_count_max: int = 1_000_000
-    """So many requests of a partition are known at most, the latest ones. They are in memory."""
-    producer_expiry_ms: int = 7 * 86_400_000
-    """A producer that was silent for so long is forgotten: what it sends again is stored again."""
-    index_interval_bytes: int = 64 * KiB
-    """A read begins at most so many bytes before what it looks for. Less takes more memory."""
+    segment_bytes_max: Annotated[
+        int, doc("Start a new segment file at this size. Retention deletes whole segments.")
+    ] = 64 * MiB
+    segment_age_ms_max: Annotated[
+        int, doc("Start a new segment file at this age, so that quiet partitions expire, too.")
+    ] = 3_600_000
+    batch_bytes_max: Annotated[int, doc("Largest batch. An OTLP request must fit into one.")] = (
+        32 * MiB
+    )
+    group_bytes_max: Annotated[
+        int, doc("About how many bytes one fsync covers when many appends wait.")
+    ] = 16 * MiB
+    queue_bytes_max: Annotated[
+        int, doc("Bytes waiting for the disk. Above it, clients are told to retry later.")
+    ] = 128 * MiB
+    queue_count_max: Annotated[
+        int, doc("Batches waiting for the disk. Above it, clients are told to retry later.")
+    ] = 20_000
+    disk_bytes_max: Annotated[int, doc("Disk space for the log, all topics together.")] = 10 * GiB
+    when_full: Annotated[
+        Literal["backpressure", "drop_oldest"],
+        doc("At `disk_bytes_max`: reject new batches, or drop (and count) the oldest."),
+    ] = "backpressure"
+    digest_window_ms: Annotated[
+        int, doc("How long a request is remembered, so that a retry is not stored twice.")
+    ] = 600_000
+    digest_count_max: Annotated[
+        int, doc("How many of the latest requests of a partition are remembered, in memory.")
+    ] = 1_000_000
+    producer_expiry_ms: Annotated[
+        int, doc("Forget a producer silent for this long. Later repeats are stored again.")
+    ] = 7 * 86_400_000
+    index_interval_bytes: Annotated[
+        int, doc("Bytes between index entries: a read skips at most this. Less takes more memory.")
+    ] = 64 * KiB
 
     def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            if isinstance(value, int) and value < 1:
-                raise Malformed(f"log.{name} is {value}; it must be at least 1")
+        require_at_least(1, "log", self)
         if self.batch_bytes_max > PAYLOAD_BYTES_MAX // 2:
-            raise Malformed(
-                f"log.batch_bytes_max ({self.batch_bytes_max}) is above {PAYLOAD_BYTES_MAX // 2}"
+            raise InvalidSetting(
+                f"log.batch_bytes_max ({self.batch_bytes_max}) is above the maximum of "
+                f"{PAYLOAD_BYTES_MAX // 2}",
+                "log.batch_bytes_max",
             )
         if self.batch_bytes_max + FRAME_HEADER_BYTES > self.queue_bytes_max:
-            raise Malformed(
+            raise InvalidSetting(
                 f"log.batch_bytes_max ({self.batch_bytes_max}) is not below log.queue_bytes_max "
-                f"({self.queue_bytes_max}): a batch of that size could never be queued"
+                f"({self.queue_bytes_max}): a batch of that size could never be queued",
+                "log.batch_bytes_max",
+                "log.queue_bytes_max",
             )
         if self.disk_bytes_max < 3 * self.segment_bytes_max:
-            raise Malformed(
+            raise InvalidSetting(
                 f"log.disk_bytes_max ({self.disk_bytes_max}) is below three segments of "
-                f"{self.segment_bytes_max} bytes: the log could not release one while it fills "
-                "the next; raise it or lower log.segment_bytes_max"
+                f"{self.segment_bytes_max} bytes: the log could not delete one while it fills "
+                "the next; raise it or lower log.segment_bytes_max",
+                "log.disk_bytes_max",
+                "log.segment_bytes_max",
             )
 
 
 class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one topic, stored beside its partitions.
 
-    A sealed segment may go once it is released: published to the lake (when `awaits_lake`) and
-    acknowledged by every subscriber. It then stays for `retention_ms`, unless the partition holds
-    more than `retention_bytes_max` or the log as a whole is short of room.
+    A closed segment is released once it is in the lake (if `awaits_lake`) and acknowledged by every
+    subscriber. It is deleted `retention_ms` later, or earlier if the partition exceeds
+    `retention_bytes_max` or the log exceeds its disk space.
     """
 
     partitions: int = 1
@@ -97,5 +111,5 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if lag is not None and lag < self.compact_age_ms_min:
             raise Malformed(
                 f"compact_lag_ms_max ({lag}) is below compact_age_ms_min "
-                f"({self.compact_age_ms_min}): a record would have to be compacted before it may be"
+                f"({self.compact_age_ms_min}): compaction would be due before it is allowed"
             )

@@ -1,15 +1,17 @@
 """model: the terms all rooms share. No I/O; imports nothing of Frazil but `errors`.
 
-signal.py   Signal: logs, traces, metrics, and their topic and table
-offsets.py  TopicPartition, OffsetRange
-time.py     Clock (protocol), SystemClock, SteadyTime, Rand, SystemRand
-units.py    KiB, MiB, GiB
+signal.py    Signal: logs, traces, metrics, and their topic and table
+offsets.py   TopicPartition, OffsetRange
+time.py      Clock (protocol), SystemClock, SteadyTime, Rand, SystemRand
+settings.py  descriptions of settings, and the check most of them share
+units.py     KiB, MiB, GiB
 
-protobuf/   compiled protobuf reader
-arrow/      telemetry as Arrow: schemas, decoder, encoder
+protobuf/    compiled protobuf reader
+arrow/       telemetry as Arrow: schemas, decoder, encoder
 """
 
 from frazil.model.offsets import OffsetRange, TopicPartition
+from frazil.model.settings import doc, require_at_least
 from frazil.model.signal import Signal
 from frazil.model.time import NS_PER_MS, Clock, Rand, SteadyTime, SystemClock, SystemRand
 from frazil.model.units import GiB, KiB, MiB
@@ -27,4 +29,6 @@ __all__ = [
     "SystemClock",
     "SystemRand",
     "TopicPartition",
+    "doc",
+    "require_at_least",
 ]

@@ -18,7 +18,6 @@ Everything here belongs to the event loop; whatever takes long runs in threads o
 
 from frazil.serve.config import ServeConfig
 from frazil.serve.context import NodeContext
-from frazil.serve.http.field_docs import comments_of
 from frazil.serve.routes import description
 from frazil.serve.server import ApiServer
 from frazil.serve.status.collect import status_of
@@ -34,7 +33,6 @@ __all__ = [
     "Status",
     "Uptime",
     "checks_of",
-    "comments_of",
     "description",
     "is_ready",
     "readiness_text",

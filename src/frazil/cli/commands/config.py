@@ -1,4 +1,4 @@
-"""What is set, and where; and what can be."""
+"""Show effective settings and where each comes from."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ import json
 
 from frazil.cli.options import add_config, add_data, add_json, folder_overrides
 
-HELP = "what is set, and where; and what can be"
+HELP = "Show effective settings and where each comes from"
 WIDTH = 44
-"""Most settings are shorter, so that notes stand below each other."""
+"""Most settings are shorter, so that the notes are aligned."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(required=True, metavar="WHAT", dest="what")
-    show = verbs.add_parser("show", help="the settings in force", description=_show.__doc__)
+    show = verbs.add_parser("show", help="Show effective settings", description=_show.__doc__)
     add_config(show)
-    add_data(show, "as for the other verbs")
-    show.add_argument("--origin", action="store_true", help="say where each comes from")
-    show.add_argument("--changed", action="store_true", help="without those that are defaults")
-    add_json(show, "one line of JSON per setting, with its origin")
-    reference = verbs.add_parser("reference", help="the page on all settings, in Markdown")
-    add_json(reference, "one line of JSON per setting")
+    add_data(show, "data folder")
+    show.add_argument("--origin", action="store_true", help="show where each comes from")
+    show.add_argument("--changed", action="store_true", help="omit defaults")
+    add_json(show, "print one JSON object per setting, with its origin")
+    reference = verbs.add_parser(
+        "reference", help="Print the reference of all settings, in Markdown"
+    )
+    add_json(reference, "print one JSON object per setting")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what was asked for."""
     return _show(options) if options.what == "show" else _reference(options)
 
 
 def _show(options: argparse.Namespace) -> int:
-    """Print the settings in force, as TOML. Secrets are hidden."""
-    from frazil.config import read, shown, toml_line
+    """Print effective settings as TOML. Secrets are redacted."""
+    from frazil.config import effective_settings, read, toml_line
 
     loaded = read(options.config, folder_overrides(options), assignments=options.assignments)
-    all_of_them = shown(loaded)
-    if options.changed:
-        all_of_them = [each for each in all_of_them if each.origin.source != "default"]
-    for each in all_of_them:
-        if options.json:
-            print(json.dumps(each.to_dict()))
+    for setting in effective_settings(loaded):
+        if options.changed and setting.origin.source == "default":
             continue
-        notes = [each.spoken, str(each.origin) if options.origin else None]
+        if options.json:
+            print(json.dumps(setting.to_dict()))
+            continue
+        notes = [setting.human_readable, str(setting.origin) if options.origin else None]
         note = ", ".join(note for note in notes if note)
-        print(f"{toml_line(each):<{WIDTH}}  # {note}" if note else toml_line(each))
+        print(f"{toml_line(setting):<{WIDTH}}  # {note}" if note else toml_line(setting))
     return 0
 
 
