@@ -30,7 +30,7 @@ RECORDS = 30
 START_S_MAX = 2.0
 VISIBLE_S_MAX = 1.0
 HELP_S_MAX = 0.3
-LIBRARIES = "import datafusion, grpc, msgspec, numba, pyarrow, uvicorn, uvloop"
+LIBRARIES = "import datafusion, grpc, httptools, msgspec, numba, pyarrow, uvloop"
 COMMAND = [sys.executable, "-m", "frazil"]
 
 Case = dict[str, object]

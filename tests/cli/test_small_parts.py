@@ -66,7 +66,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     """So that it is there at once."""
-    heavy = ("numba", "pyarrow", "grpc", "uvicorn", "datafusion", "pyspark")
+    heavy = ("numba", "pyarrow", "grpc", "httptools", "datafusion", "pyspark")
     program = (
         "import sys\nfrom frazil.cli import parser\nparser().format_help()\n"
         f"print([name for name in {heavy} if name in sys.modules])"

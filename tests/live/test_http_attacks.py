@@ -218,7 +218,7 @@ def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servi
     """A server with little time for anybody."""
     monkeypatch.setattr("frazil.httpd.connection.HEAD_TIMEOUT_S", 0.3)
     monkeypatch.setattr("frazil.ingest.http.server.FETCH_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("frazil.httpd.port.IDLE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("frazil.httpd.connection.IDLE_TIMEOUT_S", 0.3)
     monkeypatch.setattr("frazil.httpd.port.HANDSHAKE_TIMEOUT_S", 0.3)
     config = IngestConfig(grpc_port=0, http_port=0, body_timeout_ms=300)
     with serving(tmp_path, config) as both:
@@ -285,7 +285,7 @@ def test_an_answer_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
     """Who does not read what he is sent is cut off, and what he was sent is forgotten."""
     monkeypatch.setattr("frazil.ingest.http.server.FETCH_TIMEOUT_S", 0.2)
     with serving(tmp_path, CONFIG) as both, connected(both.otlp.http_port) as client:
-        connections = both.otlp._http._port._state.connections
+        connections = both.otlp._http._port._connections.active
         client.send(post(fresh()))
         assert client.reply().status == 200
 
@@ -302,7 +302,7 @@ def test_a_refused_connection_is_not_kept_for_ever(impatient: Serving) -> None:
     with connected(impatient.otlp.http_port) as client:
         client.send(b"garbage\r\n\r\n")
         assert client.reply().status == 400
-        assert soon(lambda: not impatient.otlp._http._port._state.connections)
+        assert soon(lambda: not impatient.otlp._http._port._connections.active)
 
 
 def test_slow_bodies_make_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,19 +349,19 @@ def test_too_many_connections_are_told_so(tmp_path: Path) -> None:
             client.send(post(fresh()))
             assert client.reply().status == 200
         stack.close()
-        assert soon(lambda: not both.otlp._http._port._state.connections)
+        assert soon(lambda: not both.otlp._http._port._connections.active)
         check_service(both)
 
 
 def test_far_too_many_connections_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Telling everybody would keep everybody."""
-    monkeypatch.setattr("frazil.httpd.connection.TURNED_AWAY_MAX", 2)
+    monkeypatch.setattr("frazil.httpd.connection.REFUSED_CONNECTIONS_MAX", 2)
     with small_house(tmp_path) as both, contextlib.ExitStack() as stack:
         port = both.otlp.http_port
         for _ in range(4):
             stack.enter_context(connected(port)).send(post(b"")[:-1])
         crowd = [stack.enter_context(connected(port)) for _ in range(20)]
-        assert soon(lambda: len(both.otlp._http._port._state.connections) == 6)
+        assert soon(lambda: len(both.otlp._http._port._connections.active) == 6)
         assert [client.reply().status for client in crowd[:2]] == [503, 503]
         assert all(client.is_closed() for client in crowd[2:])
 
@@ -371,7 +371,7 @@ def test_idle_connections_make_room(
     is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten times as many connections as may be, all silent or slow, keep nobody out."""
-    monkeypatch.setattr("frazil.httpd.connection.PATIENCE_S", 0.0)
+    monkeypatch.setattr("frazil.httpd.connection.IDLE_MIN_S", 0.0)
     evicted = REFUSED.value(reason="crowded")
     with small_house(tmp_path) as both, contextlib.ExitStack() as stack:
         port = both.otlp.http_port

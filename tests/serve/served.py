@@ -86,7 +86,7 @@ class Served:
         """Of answers, in this process, that nobody has taken yet."""
 
         async def look() -> int:
-            connections: set[Any] = self.api._port._state.connections
+            connections: set[Any] = self.api._port._connections.active
             return sum(each.transport._inner.get_write_buffer_size() for each in connections)
 
         return asyncio.run_coroutine_threadsafe(look(), self.loop).result(ANSWER_S)

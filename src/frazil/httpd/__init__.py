@@ -1,19 +1,25 @@
-"""httpd: an HTTP/1.1 port with limits, TLS and tokens. OTLP/HTTP and the API stand on it.
+"""httpd: our HTTP/1.1 server, with limits, TLS and tokens. OTLP/HTTP and the API stand on it.
 
-    port.py        HttpPort: an open port, and the application behind it
-    connection.py  HttpConnection: limits on one client's connection
-    transport.py   closing a connection politely, in bounded time
+    socket -> transport -> connection (httptools) -> exchange -> application
+                               head: limits            |
+    socket <- transport <------------- response -------+
+
+    port.py        HttpPort: an open port and the application behind it
+    connection.py  HttpConnection: one client's connection, its limits and timeouts
     head.py        limits on a request's head
-    responses.py   Response, HttpError: what goes back to the client
+    exchange.py    Exchange: one request and its response
+    transport.py   PatientTransport: flow control, and closing in bounded time
+    responses.py   Response, HttpError, CORS headers
     auth.py        Auth: tokens and certificates
     threads.py     WorkerThreads: the one way off the event loop
 
-Everything here belongs to the event loop.
+Everything here is owned by the event loop.
 """
 
 from frazil.httpd.auth import Auth
-from frazil.httpd.connection import CUT, ConnectionLimits
-from frazil.httpd.port import App, HttpPort, ListenAddress
+from frazil.httpd.connection import ConnectionLimits
+from frazil.httpd.exchange import CUT, App
+from frazil.httpd.port import HttpPort, ListenAddress
 from frazil.httpd.responses import (
     PREFLIGHT_AGE_S,
     ClientGone,

@@ -1,9 +1,8 @@
-"""HttpConnection: one client's connection, with a bound on whatever he could make long or slow.
+"""HttpConnection: one client's connection, parsed by httptools, with a limit on everything.
 
-uvicorn's protocol parses requests and writes answers. It has no bounds of its own, so they are
-here and in `http_head`: what headers may be and how long they may take, how many connections there
-are, and one request at a time. A request that cannot be read to its end is the last one of its
-connection: no byte of it is ever taken for the next request.
+Limited are the size and duration of headers (`head`), the number of connections, and requests to
+one at a time. A request that cannot be read to its end is the last one of its connection: none of
+its bytes are ever taken for the next request.
 """
 
 from __future__ import annotations
@@ -12,17 +11,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
-from typing import Any
+from urllib.parse import unquote
 
 import httptools
-from uvicorn import Config
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
 from frazil.errors import FrazilError, Malformed, Unavailable
+from frazil.httpd.exchange import App, Exchange
 from frazil.httpd.head import (
     HEADER_EXTRA_BYTES,
     check_head,
@@ -30,7 +25,7 @@ from frazil.httpd.head import (
     check_target,
     without_upgrade,
 )
-from frazil.httpd.responses import HttpError, Response, encode_answer, reason_of
+from frazil.httpd.responses import Headers, HttpError, Response, encode_last, reason_of
 from frazil.httpd.transport import PatientTransport
 from frazil.metrics import Counter
 
@@ -39,107 +34,119 @@ logger = logging.getLogger(__name__)
 HEAD_TIMEOUT_S = 10.0
 """From the opening of a connection, or the first byte of a later request, to its last header."""
 IDLE_TIMEOUT_S = 60
-"""Between an answer and the next request; exporters send every few seconds."""
-PATIENCE_S = 1.0
-"""When there are too many connections, one on which no request has come for so long must go."""
-TURNED_AWAY_MAX = 256
-"""So many connections above the limit are told that there are too many; others are cut."""
+"""Between a response and the next request; exporters send every few seconds."""
+IDLE_MIN_S = 1.0
+"""At the limit of connections, one that has served no request for this long is closed for a new
+one."""
+REFUSED_CONNECTIONS_MAX = 256
+"""Connections above the limit that get a response saying so; more are closed without one."""
 
 REFUSED = Counter(
     "frazil.ingest.connection.refusals",
-    "Connections ended for what came, or did not come, before a request could be served.",
+    "Connections closed before a request could be served, by reason.",
 )
-
-
-CUT = "frazil.cut"
-"""What an application sends instead of the rest of an answer that it cannot finish: what is on its
-way is delivered, and then the connection ends, so that nobody takes a part for the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """How the clients of a port are treated."""
+    """The limits of a port's connections."""
 
     count_max: int
     count_setting: str
     target_bytes_max: int
-    """What stands between the method and the version."""
+    """Path and query string of a request."""
     fetch_timeout_s: float
-    """How long a client may leave an answer unread, before and after the connection is closed."""
-    answer_of: Callable[[FrazilError | HttpError], Response]
-    """What is answered to what cannot be read as a request."""
+    """How long a client may leave a response unread, before and after the connection is closed."""
+    response_of: Callable[[FrazilError | HttpError], Response]
+    """The response to input that cannot be read as a request."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Connections:
-    """What the connections of a port share. Belongs to the event loop."""
+    """What the connections of a port share. Owned by the event loop."""
 
-    config: Config
-    state: ServerState
-    manners: ConnectionLimits
-    waiting: dict[HttpConnection, float] = field(default_factory=dict)
-    """Those that serve no request at the moment, and since when; longest first."""
+    app: App
+    limits: ConnectionLimits
+    date: bytes
+    """The `Date` header of responses, updated every second."""
+    active: set[HttpConnection] = field(default_factory=set)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    idle: dict[HttpConnection, float] = field(default_factory=dict)
+    """Connections that serve no request, and since when; longest first."""
 
     def make_room(self, now_s: float) -> None:
-        """Have somebody go who only holds a place, if there is none left."""
-        if len(self.state.connections) < self.manners.count_max or not self.waiting:
+        """At the limit, close the connection that has been idle longest."""
+        if len(self.active) < self.limits.count_max or not self.idle:
             return
-        connection, since_s = next(iter(self.waiting.items()))
-        if now_s - since_s >= PATIENCE_S:
+        connection, since_s = next(iter(self.idle.items()))
+        if now_s - since_s >= IDLE_MIN_S:
             REFUSED.add(reason="crowded")
-            connection.cut()
+            connection.abort()
 
 
-class HttpConnection(HttpToolsProtocol):
-    """One connection. Belongs to the event loop."""
+class HttpConnection(asyncio.Protocol):
+    """One connection. Owned by the event loop."""
 
     transport: PatientTransport
 
     def __init__(self, shared: Connections) -> None:
-        super().__init__(shared.config, shared.state, {})
-        self.access_log = False  # nothing per request, whoever listens to uvicorn's loggers
         self._shared = shared
-        self.gone: asyncio.Future[None] = self.loop.create_future()
+        self._loop = asyncio.get_running_loop()
+        self._parser = _parser(self)
+        self.exchange: Exchange | None = None
+        """The request that is being served."""
+        self.lost: asyncio.Future[None] = self._loop.create_future()
         """Done when the connection is closed on both sides."""
-        self._is_deaf = False  # nothing that comes from now on is read
+        self._target = b""
+        self._headers: Headers = []
+        self._expects_continue = False
         self._is_in_head = False
-        self._is_upgrade = False
-        self._has_advanced = False  # did what came last complete or carry anything?
-        self._idle_bytes = 0  # that did not, since the last that did
+        self._has_advanced = False  # did the last input complete a head or carry a body?
+        self._idle_bytes = 0  # received since the last input that did
         self._head_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None  # for a head, or for the next request
+        self._is_timing_head = False
 
-    # What the transport says.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        manners = self._shared.manners
-        self._shared.make_room(self.loop.time())
-        super().connection_made(PatientTransport(transport, self.loop, manners.fetch_timeout_s))
-        self._wait()
-        excess = len(self.connections) - manners.count_max
+        shared, limits = self._shared, self._shared.limits
+        shared.make_room(self._loop.time())
+        shared.active.add(self)
+        self.transport = PatientTransport(transport, self._loop, limits.fetch_timeout_s)
+        self._set_idle()
+        excess = len(shared.active) - limits.count_max
         if excess <= 0:
             self._begin_head()
-        elif excess > TURNED_AWAY_MAX:
-            self.cut()
+        elif excess > REFUSED_CONNECTIONS_MAX:
+            self.abort()
         else:
-            limit = f"{manners.count_setting} ({manners.count_max})"
-            self.refuse(Unavailable(f"as many connections are open as may be, by {limit}"))
+            limit = f"{limits.count_setting} ({limits.count_max})"
+            self.refuse(Unavailable(f"too many connections are open, the limit is {limit}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.transport.forget()
-        self._shared.waiting.pop(self, None)
-        self._unset_keepalive_if_required()
-        self._end_head()
-        super().connection_lost(exc)
-        self.gone.set_result(None)
+        self.transport.on_lost()
+        self._shared.active.discard(self)
+        self._shared.idle.pop(self, None)
+        self._end_timer()
+        if self.exchange is not None:
+            self.exchange.disconnect()
+        self.lost.set_result(None)
 
     def eof_received(self) -> None:
         self.transport.close()
 
+    def pause_writing(self) -> None:
+        self.transport.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.transport.resume_writing()
+
     def data_received(self, data: bytes) -> None:
-        if self._is_deaf:
+        if self.transport.is_unread:
             return
-        self._unset_keepalive_if_required()
+        if not self._is_timing_head:
+            self._end_timer()
         self._has_advanced = False
         try:
             self._feed(data)
@@ -148,159 +155,165 @@ class HttpConnection(HttpToolsProtocol):
         except httptools.HttpParserError as error:
             cause = error.__context__
             if not isinstance(cause, FrazilError | HttpError):
-                cause = Malformed(f"this is not a request of HTTP/1.1: {error}")
+                cause = Malformed(f"this is not an HTTP/1.1 request: {error}")
             self.refuse(cause)
         except HttpError as refusal:
             self.refuse(refusal)
         else:
-            if self._head_timer is None and not self._is_serving:
+            if self._timer is None and self.exchange is None:
                 self._begin_head()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self.transport.begin_deadline()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self.transport.end_deadline()
-
-    # What the parser says. An error that is raised in these comes out of `feed_data`.
-
-    def on_message_begin(self) -> None:
-        if self._is_serving:
-            raise Malformed("one request at a time: wait for the answer before sending the next")
-        super().on_message_begin()
-        self._is_in_head = True
-        self._head_bytes = 0
-
-    def on_url(self, url: bytes) -> None:
-        super().on_url(url)
-        check_target(self.url, self._shared.manners.target_bytes_max)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_bytes += len(name) + len(value) + HEADER_EXTRA_BYTES
-        check_size(self._head_bytes, len(self.headers) + 1)
-        if self._is_in_head:  # A trailer was not asked for, and must not pass for a header.
-            super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        self._is_in_head = False
-        self._has_advanced = True
-        self._end_head()
-        parser = self.parser
-        check_head(parser.get_http_version(), parser.get_method(), self.headers)
-        self._is_upgrade = self.parser.should_upgrade()
-        if not self._is_upgrade:
-            super().on_headers_complete()
-            self._shared.waiting.pop(self, None)
-
-    def on_body(self, body: bytes) -> None:
-        self._has_advanced = True
-        cycle = self.cycle
-        if cycle.response_complete:
-            return
-        if not cycle.body:
-            cycle.body = body  # type: ignore[assignment]  # spares a copy; it is only read
-        else:
-            cycle.body = bytearray(cycle.body) if isinstance(cycle.body, bytes) else cycle.body
-            cycle.body += body
-        if len(cycle.body) > HIGH_WATER_LIMIT:
-            self.flow.pause_reading()
-        cycle.message_event.set()
-
-    def on_message_complete(self) -> None:
-        self._has_advanced = True
-        if not self._is_upgrade:
-            super().on_message_complete()
 
     def _feed(self, data: bytes) -> None:
         try:
-            self.parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self._ignore_upgrade(data[upgrade.args[0] :])
 
     def _ignore_upgrade(self, rest: bytes) -> None:
-        """Serve a request that offers to change the protocol as if it did not.
+        """Serve a request that offers another protocol as if it did not.
 
-        The parser takes such a request for one without a body, which would be lost; and Java's
+        The parser takes such a request for one without a body, and the body would be lost. Java's
         client makes the offer with its first request. So it is parsed again, without the offer.
         """
-        version, method = self.parser.get_http_version(), self.parser.get_method()
-        self.parser = httptools.HttpRequestParser(self)
-        self._feed(without_upgrade(version, method, self.url, self.headers) + rest)
+        version, method = self._parser.get_http_version(), self._parser.get_method()
+        self._parser = _parser(self)
+        self._feed(without_upgrade(version, method, self._target, self._headers) + rest)
 
-    # What is done about it.
+    # Called by the parser. Errors raised here come out of `feed_data`.
 
-    @property
-    def _is_serving(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+    def on_message_begin(self) -> None:
+        if self.exchange is not None:
+            raise Malformed("send one request at a time: wait for the response before the next")
+        self._target = b""
+        self._headers = []
+        self._expects_continue = False
+        self._is_in_head = True
+        self._head_bytes = 0
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        super()._start_asgi_task(cycle, partial(self._serve, cycle, app))
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+        check_target(self._target, self._shared.limits.target_bytes_max)
 
-    async def _serve(
-        self, cycle: RequestResponseCycle, app: Any, scope: Any, receive: Any, send: Any
-    ) -> None:
-        async def answer(message: Any) -> None:
-            if cycle.more_body:  # What is unread must not pass for the next request.
-                cycle.keep_alive = False
-                self._is_deaf = self.transport.is_unread = True
-            if message["type"] == CUT:
-                cycle.disconnected = True
-                self.transport.close()
-                return
-            await send(message)
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_bytes += len(name) + len(value) + HEADER_EXTRA_BYTES
+        check_size(self._head_bytes, len(self._headers) + 1)
+        if not self._is_in_head:
+            return  # A trailer must not be taken for a header.
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self._expects_continue = True
+        self._headers.append((name, value))
 
-        await app(scope, receive, answer)
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._has_advanced = True
+        self._end_timer()
+        parser = self._parser
+        version, method = parser.get_http_version(), parser.get_method()
+        check_head(version, method, self._headers)
+        if parser.should_upgrade():
+            return  # `_ignore_upgrade` follows
+        url = httptools.parse_url(self._target)
+        path = url.path.decode("ascii")
+        scope = {
+            "type": "http",
+            "method": method.decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "query_string": url.query or b"",
+            "headers": self._headers,
+        }
+        self.exchange = Exchange(
+            scope,
+            self.transport,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            expects_continue=self._expects_continue,
+            date=self._shared.date,
+            on_complete=self._on_response_complete,
+        )
+        self._shared.idle.pop(self, None)
+        task = self._loop.create_task(self.exchange.run(self._shared.app))
+        self._shared.tasks.add(task)
+        task.add_done_callback(self._shared.tasks.discard)
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self.cycle.body = bytearray()  # if it was refused unread, nobody else lets go of it
-        self._wait()
+    def on_body(self, body: bytes) -> None:
+        self._has_advanced = True
+        if self.exchange is not None:
+            self.exchange.feed(body)
 
-    def _wait(self) -> None:
-        self._shared.waiting[self] = self.loop.time()
+    def on_message_complete(self) -> None:
+        self._has_advanced = True
+        if self.exchange is not None:
+            self.exchange.end_body()
+
+    # Timeouts and endings.
+
+    def _on_response_complete(self) -> None:
+        self.exchange = None
+        self._set_idle()
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+            self._timer = self._loop.call_later(IDLE_TIMEOUT_S, self.transport.close)
+
+    def _set_idle(self) -> None:
+        self._shared.idle[self] = self._loop.time()
 
     def _begin_head(self) -> None:
-        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._on_late_head)
+        self._is_timing_head = True
+        self._timer = self._loop.call_later(HEAD_TIMEOUT_S, self._on_late_head)
 
-    def _end_head(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+    def _end_timer(self) -> None:
+        self._is_timing_head = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _on_late_head(self) -> None:
         if self._idle_bytes:
-            late = f"the headers did not come within {HEAD_TIMEOUT_S:g} seconds; send them at once"
+            late = f"the headers did not arrive within {HEAD_TIMEOUT_S:g} seconds"
             self.refuse(HttpError(HTTPStatus.REQUEST_TIMEOUT, late))
         else:
             self.transport.close()
 
     def refuse(self, error: FrazilError | HttpError) -> None:
-        """Read nothing more, answer with an error, and end the connection.
+        """Read nothing more, respond with an error, and close the connection.
 
-        A request that has come as a whole is answered instead: what is wrong came after it.
+        A request that has arrived completely gets its own response: the fault came after it.
         """
-        self._is_deaf = self.transport.is_unread = True
+        self.transport.is_unread = True
         if self.transport.is_closing():
             return
         REFUSED.add(reason=reason_of(error))
-        logger.debug("connection refused", extra={"client": self.client, "reason": str(error)})
-        if self._is_serving:
-            if not self.cycle.more_body:
-                self.cycle.keep_alive = False
+        client = self.transport.client
+        logger.debug("connection refused", extra={"client": client, "reason": str(error)})
+        if self.exchange is not None:
+            if not self.exchange.has_more_body:
+                self.exchange.keep_alive = False
                 return
-            self.cycle.disconnected = True  # Its task stops reading, and answers nobody.
-            self.cycle.message_event.set()
-            self._wait()
-        answer = self._shared.manners.answer_of(error)
-        self.transport.write(encode_answer(answer, self.server_state.default_headers))
+            self.exchange.disconnect()
+            self._set_idle()
+        response = self._shared.limits.response_of(error)
+        self.transport.write(encode_last(response, self._shared.date))
         self.transport.close()
 
-    def cut(self) -> None:
-        """End the connection now, whatever is going on."""
-        self.connections.discard(self)
-        self._shared.waiting.pop(self, None)
-        if self.cycle is not None:
-            self.cycle.disconnected = True
+    def shut_down(self) -> None:
+        """Close the connection after the request that is being served."""
+        if self.exchange is None:
+            self.transport.close()
+        else:
+            self.exchange.keep_alive = False
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._shared.active.discard(self)
+        self._shared.idle.pop(self, None)
+        if self.exchange is not None:
+            self.exchange.disconnect()
         self.transport.abort()
+
+
+def _parser(connection: HttpConnection) -> httptools.HttpRequestParser:
+    parser = httptools.HttpRequestParser(connection)
+    # Bytes after a request with `Connection: close` must reach `on_message_begin`: the parser's
+    # own error would leave that request without a response.
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    return parser

@@ -1,6 +1,4 @@
-"""HTTP responses: a status, headers and a body; errors that only HTTP has a status for; and the
-headers that let web pages of allowed origins read a response.
-"""
+"""HTTP responses, errors that only HTTP has a status for, and CORS headers."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 PREFLIGHT_AGE_S = 7200
-"""How long a browser may remember that it may send; the longest that all of them heed."""
+"""How long browsers may cache a preflight response; the longest that all of them accept."""
 
 
 class ClientGone(Exception):
@@ -27,7 +25,7 @@ class ClientGone(Exception):
 
 
 class HttpError(Exception):
-    """A request that HTTP has a number of its own for."""
+    """An error that only HTTP has a status for."""
 
     def __init__(self, status: HTTPStatus, message: str, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(message)
@@ -37,7 +35,7 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """All that goes back to the client."""
+    """A whole response."""
 
     status: int
     headers: Headers
@@ -45,21 +43,24 @@ class Response:
 
 
 def reason_of(error: FrazilError | HttpError) -> str:
-    """One word for metrics, as in `not_found`."""
+    """Return the error's label in metrics, such as `not_found`."""
     return error.status.name.lower() if isinstance(error, HttpError) else reason_of_error(error)
 
 
-def encode_answer(answer: Response, default_headers: Headers) -> bytes:
-    """An answer that is the last one of its connection, as bytes."""
-    status = HTTPStatus(answer.status)
+STATUS_LINES = {
+    status.value: b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()) for status in HTTPStatus
+}
+
+
+def encode_last(response: Response, date: bytes) -> bytes:
+    """Encode the last response of a connection. `date` is its encoded `Date` header."""
     headers = [
-        *default_headers,
-        *answer.headers,
-        (b"content-length", b"%d" % len(answer.body)),
+        *response.headers,
+        (b"content-length", b"%d" % len(response.body)),
         (b"connection", b"close"),
     ]
-    first = b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode())
-    return first + encode_headers(headers) + b"\r\n" + answer.body
+    lines = STATUS_LINES[response.status] + date + encode_headers(headers)
+    return lines + b"\r\n" + response.body
 
 
 def encode_headers(headers: Headers) -> bytes:
@@ -67,7 +68,7 @@ def encode_headers(headers: Headers) -> bytes:
 
 
 def cors_headers(origin: bytes | None, allowed_origins: Sequence[str]) -> Headers:
-    """Let the page that asks read the answer, if it is from one of the allowed origins."""
+    """Return the headers that let a page of an allowed origin read the response."""
     if origin is None:
         return []
     headers = [(b"vary", b"Origin")]

@@ -55,7 +55,7 @@ class ApiServer:
             count_setting="serve.connections_max",
             target_bytes_max=TARGET_BYTES_MAX,
             fetch_timeout_s=FETCH_TIMEOUT_S,
-            answer_of=answer_of_error,
+            response_of=answer_of_error,
         )
         with ExitStack() as undo:
             undo.callback(desk.close)

@@ -18,7 +18,6 @@ import pytest
 from frazil.errors import Unavailable
 from frazil.httpd import PREFLIGHT_AGE_S
 from frazil.httpd.auth import Auth
-from frazil.httpd.connection import HttpConnection
 from frazil.httpd.head import HEADERS_MAX
 from frazil.ingest import IngestConfig
 from frazil.ingest.admission import IN_FLIGHT
@@ -64,7 +63,7 @@ def fresh() -> bytes:
 
 def connections(served: Serving) -> int:
     """Connections that the server knows of."""
-    return served.on_loop(lambda: len(served.otlp._http._port._state.connections))
+    return served.on_loop(lambda: len(served.otlp._http._port._connections.active))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,8 +360,8 @@ def test_an_idle_connection_holds_no_body(client: RawClient, served: Serving) ->
     assert soon(lambda: connections(served) == 1)  # those of other tests are gone
 
     def held() -> list[int]:
-        known = served.otlp._http._port._state.connections
-        return [len(each.cycle.body) for each in known if isinstance(each, HttpConnection)]
+        known = served.otlp._http._port._connections.active
+        return [0 if each.exchange is None else len(each.exchange.body) for each in known]
 
     assert served.on_loop(held) == [0]
 

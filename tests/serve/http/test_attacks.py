@@ -119,7 +119,7 @@ def test_who_never_reads_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         fill(opened, 500)
         assert opened.sql(f"{MANY} LIMIT 1").status == 200
         with slow_reader(opened, "arrow"):
-            assert soon(lambda: not opened.api._port._state.connections)
+            assert soon(lambda: not opened.api._port._connections.active)
 
 
 def test_too_many_connections_are_told_so(tmp_path: Path) -> None:

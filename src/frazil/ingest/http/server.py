@@ -37,14 +37,14 @@ class OtlpHttp:
             host_setting="ingest.host",
             port_setting="ingest.http_port",
         )
-        manners = ConnectionLimits(
+        limits = ConnectionLimits(
             count_max=config.connections_max,
             count_setting="ingest.connections_max",
             target_bytes_max=TARGET_BYTES_MAX,
             fetch_timeout_s=FETCH_TIMEOUT_S,
-            answer_of=lambda error: answer_of_error(error, None),
+            response_of=lambda error: answer_of_error(error, None),
         )
-        return cls(await HttpPort.open(exports.serve, address, access, manners))
+        return cls(await HttpPort.open(exports.serve, address, access, limits))
 
     async def close(self, grace_s: float) -> None:
         """Accept no connections any more, let requests finish for `grace_s`, then cut them off."""
