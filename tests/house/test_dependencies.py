@@ -37,6 +37,7 @@ OWNERS: dict[str, set[str] | None] = {
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "ingest", "hot", "lake", "query"},
     "opentelemetry": {"self_tracing", "ingest", "otlp_client", "otlp_files"},
+    "shtab": {"cli"},
     "uvloop": {"cli"},
     "zstandard": {"ingest", "otlp_files"},
     "confluent_kafka": {"lake"},

@@ -1,24 +1,23 @@
 """cli/commands: one file per verb.
 
-appender.py            fill tables from a Kafka
-completion.py          what a shell can complete
-completion_scripts.py  scripts that do so
-config.py              what is set, and where
-demo.py                send the telemetry of a small shop
-doctor.py              look at all that a node needs
-export.py              write telemetry as lines of OTLP/JSON
-flush.py               bring what is durable into tables
-import_.py             import: send such lines to a node
-init.py                write a commented frazil.toml
-maintain.py            join small files of the tables, and tidy up
-pyspark.py             PySpark over a data folder
-repair.py              damage in it, set aside
-sql.py                 ask in SQL
-status.py              how a node does
-subscribers.py         who reads it
-tail.py                records as they come in
-topics.py              what the log has
-trace.py               a trace, or the newest ones
-up.py                  run a node
-warm.py                compile and fetch ahead
+up.py           run a node
+demo.py         send the telemetry of a sample shop
+doctor.py       check everything a node needs
+status.py       show node status
+sql.py          query with SQL
+tail.py         print records as they arrive
+trace.py        show a trace, or list the newest
+topics.py       list topics and partitions of the log
+subscribers.py  list the subscribers of the log
+repair.py       find and set aside damaged parts of the log
+flush.py        commit everything durable to the tables
+maintain.py     compact tables and expire snapshots
+export.py       write telemetry as OTLP/JSON lines
+import_.py      import: send OTLP/JSON lines to a node
+appender.py     fill tables from Kafka
+pyspark.py      run PySpark on a data folder
+init.py         write a commented frazil.toml
+config.py       show effective settings
+warm.py         compile and download ahead
+completion.py   print a shell completion script
 """
