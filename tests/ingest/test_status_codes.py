@@ -74,7 +74,7 @@ def test_a_hint_is_there_exactly_when_a_retry_is_of_use(kind: type[FrazilError])
 
 
 def test_an_error_outside_the_tables_is_a_fault_of_ours() -> None:
-    with pytest.raises(AssertionError, match="FrazilError is in no answer table"):
+    with pytest.raises(AssertionError, match="FrazilError has no status codes"):
         codes_of(FrazilError("words"))
 
 

@@ -1,4 +1,4 @@
-"""Auth: who may send. Tokens and certificates are read once, at start, or there is no start."""
+"""Auth: tokens and certificates, read once at start. A file that cannot be used stops the start."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from frazil.errors import Malformed, Overloaded, Unauthenticated
 from frazil.metrics import Counter
 
 TOKEN_LENGTH_MIN = 16
-"""Shorter ones can be guessed; 16 random letters cannot."""
+"""Shorter tokens can be guessed; 16 random characters cannot."""
 TOKENS_MAX = 100
-"""Every one is compared with every request's."""
+"""Each request is compared with every token."""
 SCHEME = "bearer "
 
 PAUSE_S = 0.25
 PAUSED_MAX = 64
-"""A wrong token is answered after a pause, and only so many wait for it at a time: that makes
-256 guesses a second, and costs those who know theirs nothing."""
+"""A wrong token is answered after PAUSE_S, at most PAUSED_MAX at a time: 256 guesses a second,
+at no cost to other clients."""
 
-DENIED = Counter("frazil.ingest.access.denials", "Requests without a token that is known here.")
+DENIED = Counter("frazil.ingest.access.denials", "Requests without a valid token.")
 
 
 class CredentialFiles(Protocol):
-    """The settings that name files with credentials, in PEM or one token per line."""
+    """The settings that name credential files: PEM, or one token per line."""
 
     @property
     def token_file(self) -> str | None: ...
@@ -41,7 +41,7 @@ class CredentialFiles(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Auth:
-    """The credentials of both ports. Belongs to the event loop."""
+    """The credentials of both ports. Owned by the event loop."""
 
     tokens: tuple[bytes, ...] = ()
     certificate: bytes | None = None
@@ -52,42 +52,42 @@ class Auth:
 
     @classmethod
     def load(cls, config: CredentialFiles) -> Auth:
-        """Read the files that `config` names. `Malformed` when one is missing or of no use."""
-        access = cls(
+        """Read the files named by `config`. Raises `Malformed` when one is missing or invalid."""
+        auth = cls(
             tokens=_tokens(config.token_file) if config.token_file else (),
             certificate=_read(config.tls_certificate_file, "ingest.tls_certificate_file"),
             key=_read(config.tls_key_file, "ingest.tls_key_file"),
             client_ca=_read(config.tls_client_ca_file, "ingest.tls_client_ca_file"),
         )
-        if access.certificate is not None:
-            access.tls = _tls(config)
-        return access
+        if auth.certificate is not None:
+            auth.tls = _tls(config)
+        return auth
 
     def knows(self, authorization: str | None) -> bool:
-        """Does this header carry one of the tokens? Always true when none are asked for.
+        """Return whether this header carries a valid token. Always true without tokens.
 
-        Takes the same time whichever token it is and wherever a wrong one differs.
+        Runs in constant time: the duration does not depend on the token or where it differs.
         """
         if not self.tokens:
             return True
-        given = b""
+        token = b""
         if authorization is not None and authorization[: len(SCHEME)].lower() == SCHEME:
-            given = authorization[len(SCHEME) :].strip().encode("utf-8", "surrogateescape")
-        matches = [hmac.compare_digest(given, token) for token in self.tokens]
+            token = authorization[len(SCHEME) :].strip().encode("utf-8", "surrogateescape")
+        matches = [hmac.compare_digest(token, known) for known in self.tokens]
         return any(matches)
 
     async def deny(self) -> NoReturn:
         """Refuse a request with a wrong token, after a pause."""
         DENIED.add()
         if self._paused_count >= PAUSED_MAX:
-            raise Overloaded("too many requests with wrong tokens; wait a little")
+            raise Overloaded("too many requests with wrong tokens; retry later")
         self._paused_count += 1
         try:
             await asyncio.sleep(PAUSE_S)
         finally:
             self._paused_count -= 1
         raise Unauthenticated(
-            "this node wants a token it knows: send the header Authorization: Bearer <token>"
+            "a valid token is required: send the header Authorization: Bearer <token>"
         )
 
 
@@ -109,21 +109,23 @@ def _tokens(path: str) -> tuple[bytes, ...]:
     for token in tokens:
         if len(token) < TOKEN_LENGTH_MIN:
             raise Malformed(
-                f"ingest.token_file {path} holds a token of {len(token)} letters; use at least "
-                f"{TOKEN_LENGTH_MIN}, chosen by chance"
+                f"ingest.token_file {path} holds a token of {len(token)} characters; use at "
+                f"least {TOKEN_LENGTH_MIN} random ones"
             )
-        if not all(0x21 <= letter <= 0x7E for letter in token):
+        if not all(0x21 <= byte <= 0x7E for byte in token):
             raise Malformed(
-                f"ingest.token_file {path} holds a token with a space or a letter outside ASCII, "
-                "which no header can carry; one token per line"
+                f"ingest.token_file {path} holds a token with a space or a character outside "
+                "ASCII, which no header can carry; write one token per line"
             )
     if len(tokens) > TOKENS_MAX:
-        raise Malformed(f"ingest.token_file {path} holds {len(tokens)} tokens, above {TOKENS_MAX}")
+        raise Malformed(
+            f"ingest.token_file {path} holds {len(tokens)} tokens; the limit is {TOKENS_MAX}"
+        )
     return tokens
 
 
 def _tls(config: CredentialFiles) -> ssl.SSLContext:
-    """What OTLP/HTTP speaks; making it also proves that the files fit each other."""
+    """Return the TLS context of OTLP/HTTP. Checks that certificate and key match."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     assert config.tls_certificate_file is not None
@@ -149,4 +151,4 @@ def _tls(config: CredentialFiles) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    raise Malformed("ingest.tls_key_file is locked with a password; use a key without one")
+    raise Malformed("ingest.tls_key_file is encrypted with a password; use a key without one")

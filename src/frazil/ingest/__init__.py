@@ -1,17 +1,22 @@
-"""ingest: telemetry in. OTLP over gRPC and HTTP; each answer is true.
+"""ingest: receives OTLP over gRPC and HTTP. A request is acknowledged once it is durable.
 
-    admission.py     Gate: who may enter now
-    config.py        IngestConfig
-    ports.py         OtlpPorts: both ports, open
-    receiver.py      Receiver: the path of a request to the log and back
-    status_codes.py  what each error is called on the wire
-    totals.py        what was taken in and refused since the start
+    grpc/ or http/ -> Gate -> read body -> decompress -> JSON to protobuf -> scan -> append to log
+                       |                                                     |              |
+                    refused                                      malformed, records    durable:
+                                                                     rejected        acknowledged
 
+    ports.py         OtlpPorts: both ports
     grpc/            OTLP/gRPC
     http/            OTLP/HTTP
-    otlp/            the OTLP wire: scanning, JSON, decompression
+    admission.py     Gate, PendingReads: which requests may enter, and which must leave
+    receiver.py      Receiver: the path of a request to the log
+    otlp/            the OTLP wire format: scan, JSON, decompression
+    status_codes.py  HTTP and gRPC status of each error
+    totals.py        requests and records accepted and refused since start
+    config.py        IngestConfig
 
-Everything here belongs to the event loop; the log's writer thread answers it by futures.
+Everything is owned by the event loop. Large bodies are decompressed, converted and scanned in the
+threads "frazil-ingest". The log's writer thread completes futures.
 """
 
 from frazil.ingest.config import IngestConfig, is_loopback

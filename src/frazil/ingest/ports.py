@@ -1,4 +1,4 @@
-"""OtlpPorts: both ports of OTLP, open, with one gate and one path behind them."""
+"""OtlpPorts: the gRPC and HTTP ports of OTLP, with one gate and one receiver behind them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from frazil.ingest.receiver import Receiver
 from frazil.log import Log
 from frazil.model import Clock, Rand
 
-ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Addresses that stand for all of a machine, and the one that it calls itself by."""
+LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Wildcard addresses, and the loopback address that reaches them from this machine."""
 
 
 class OtlpPorts:
-    """Open it, or nothing listens; close it, and those inside are still answered."""
+    """Both ports, open. Owned by the event loop."""
 
     def __init__(
         self,
         gate: Gate,
-        access: Auth,
+        auth: Auth,
         host: str,
         grpc: OtlpGrpc,
         http: OtlpHttp,
         receiver: Receiver,
     ) -> None:
         self._gate = gate
-        self.needs_token = bool(access.tokens)
-        self.is_tls = access.tls is not None
+        self.needs_token = bool(auth.tokens)
+        self.is_tls = auth.tls is not None
         self._host = host
         self._grpc = grpc
         self._http = http
@@ -41,22 +41,22 @@ class OtlpPorts:
 
     @classmethod
     async def open(
-        cls, log: Log, config: IngestConfig, access: Auth, *, clock: Clock, rand: Rand
+        cls, log: Log, config: IngestConfig, auth: Auth, *, clock: Clock, rand: Rand
     ) -> OtlpPorts:
         """Listen on both ports, or on none.
 
-        The scanner is ready before anybody can connect: no request waits for the compiler.
+        The scanner is compiled first, so that no request waits for the compiler.
         """
         warm()
         gate = Gate(config, log.budget, clock, rand)
         receiver = Receiver(log, gate, config, clock)
         async with AsyncExitStack() as undo:
             undo.callback(receiver.close)
-            grpc = await OtlpGrpc.open(config, access, receiver)
+            grpc = await OtlpGrpc.open(config, auth, receiver)
             undo.push_async_callback(grpc.close, 0)
-            http = await OtlpHttp.open(config, access, receiver)
+            http = await OtlpHttp.open(config, auth, receiver)
             undo.pop_all()
-        return cls(gate, access, config.host, grpc, http, receiver)
+        return cls(gate, auth, config.host, grpc, http, receiver)
 
     @property
     def grpc_port(self) -> int:
@@ -68,8 +68,8 @@ class OtlpPorts:
 
     @property
     def own_url(self) -> str:
-        """Of OTLP/HTTP, as this machine reaches it."""
-        host = ANYWHERE.get(self._host, self._host)
+        """The URL of OTLP/HTTP from this machine."""
+        host = LOOPBACK_OF.get(self._host, self._host)
         scheme = "https" if self.is_tls else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.http_port}"
 
@@ -77,7 +77,7 @@ class OtlpPorts:
         return self._gate.status()
 
     async def close(self, grace_s: float) -> None:
-        """Take nothing more in, answer those inside, for at most `grace_s`."""
+        """Refuse new requests, and answer admitted ones for at most `grace_s`."""
         self._gate.drain()
         await asyncio.gather(self._grpc.close(grace_s), self._http.close(grace_s))
         self._receiver.close()

@@ -1,10 +1,10 @@
-"""Receiver: the path of an export request, from bytes to a durable record and a true answer.
+"""Receiver: the path of an export request, from bytes to a durable record and its receipt.
 
 1. scan: every byte is checked; a request that does not parse stores nothing (`Malformed`).
-2. prune: records that can never be stored are taken out, counted, and told in the answer.
-3. digest: the same bytes within the window are the same request; the log answers for the first.
+2. prune: records that can never be stored are removed, counted, and reported in the response.
+3. digest: the same bytes within the window are the same request; the log returns the first offset.
 4. append, and wait for the fdatasync that covers it.
-5. Only then is the sender told.
+5. Only then is the request acknowledged.
 """
 
 from __future__ import annotations
@@ -42,27 +42,33 @@ WORKER_COUNT = 4
 """Large bodies worked on at a time, which also bounds decompressed bytes not yet counted by the
 gate: to this many times ingest.body_bytes_max."""
 
-TRACED_EVERY_MS = 100
-"""Of requests, one in so long has a span: enough to see how long they take, and bounded."""
+TRACE_INTERVAL_MS = 100
+"""At most one request per interval gets a span: enough to see latencies, and bounded."""
 
 TOPIC_CONFIG = TopicConfig(awaits_lake=True)
-"""Telemetry stays in the log until the lake has it."""
+"""Telemetry stays in the log until it is in the lake."""
 
-ACCEPTED_REQUESTS = Counter("frazil.ingest.accepted.requests", "Requests that are durable.")
-ACCEPTED_RECORDS = Counter("frazil.ingest.accepted.records", "Records that are durable.")
-ACCEPTED_BYTES = Counter("frazil.ingest.accepted.bytes", "Bytes of requests that are durable.")
-DUPLICATE_REQUESTS = Counter("frazil.ingest.duplicate.requests", "Requests that were there.")
-DUPLICATE_RECORDS = Counter("frazil.ingest.duplicate.records", "Records that were there.")
-DUPLICATE_BYTES = Counter("frazil.ingest.duplicate.bytes", "Bytes of requests that were there.")
+ACCEPTED_REQUESTS = Counter("frazil.ingest.accepted.requests", "Requests made durable.")
+ACCEPTED_RECORDS = Counter("frazil.ingest.accepted.records", "Records made durable.")
+ACCEPTED_BYTES = Counter("frazil.ingest.accepted.bytes", "Bytes of requests made durable.")
+DUPLICATE_REQUESTS = Counter(
+    "frazil.ingest.duplicate.requests", "Duplicate requests answered from the digest window."
+)
+DUPLICATE_RECORDS = Counter("frazil.ingest.duplicate.records", "Records of duplicate requests.")
+DUPLICATE_BYTES = Counter("frazil.ingest.duplicate.bytes", "Bytes of duplicate requests.")
 REFUSED_REQUESTS = Counter("frazil.ingest.refused.requests", "Requests refused, by reason.")
-REFUSED_RECORDS = Counter("frazil.ingest.refused.records", "Records refused out of a request.")
-REFUSED_BYTES = Counter("frazil.ingest.refused.bytes", "Bytes of requests refused.")
-ACK_MS = Histogram("frazil.ingest.ack.ms", "From a whole body to its durable answer.")
+REFUSED_RECORDS = Counter(
+    "frazil.ingest.refused.records", "Records rejected from accepted requests."
+)
+REFUSED_BYTES = Counter("frazil.ingest.refused.bytes", "Bytes read of refused requests.")
+ACK_MS = Histogram(
+    "frazil.ingest.ack.ms", "Time from a complete body to its durable acknowledgement."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a request: everything but the rejected records is durable."""
+    """The outcome of a request: all but the rejected records are durable."""
 
     record_count: int
     rejected_count: int = 0
@@ -71,7 +77,7 @@ class Receipt:
 
 
 class Receiver:
-    """Takes requests of both transports to the log. Belongs to the event loop."""
+    """Appends requests of both transports to the log. Owned by the event loop."""
 
     def __init__(self, log: Log, gate: Gate, config: IngestConfig, clock: Clock) -> None:
         self.gate = gate
@@ -86,14 +92,14 @@ class Receiver:
     async def accept(
         self, signal: Signal, transport: Transport, body: bytes, *, is_own: bool = False
     ) -> Receipt:
-        """Take in one request in protobuf. Returns once all of it that can be is durable.
+        """Store one protobuf request. Returns once its storable records are durable.
 
-        `is_own` is one that carries spans of a node: it has none itself.
+        `is_own` marks a request that carries the node's own spans; it is not traced itself.
         """
         begin_ns = self._clock.monotonic_ns()
         if is_own:
             tracing.note_own()
-        elif tracing.is_on() and begin_ns - self._traced_ns >= TRACED_EVERY_MS * NS_PER_MS:
+        elif tracing.is_on() and begin_ns - self._traced_ns >= TRACE_INTERVAL_MS * NS_PER_MS:
             self._traced_ns = begin_ns
             with tracing.span(
                 "ingest.export", signal=signal.value, transport=transport, bytes=len(body)
@@ -113,7 +119,7 @@ class Receiver:
             )
             body = await self._threads.run(prune, signal, body)
         if not scanned.record_count:
-            return _receipt(scanned, is_duplicate=False)  # there is nothing to store
+            return _receipt(scanned, is_duplicate=False)
         is_duplicate = await self._append(signal, body)
         _count(signal, transport, scanned.record_count, len(body), is_duplicate=is_duplicate)
         ACK_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
@@ -128,10 +134,10 @@ class Receiver:
         return await self._threads.run(decompress, encoding, body, bytes_max)
 
     async def protobuf_of_json(self, signal: Signal, body: bytes) -> bytes:
-        """A request in JSON as one in protobuf, which may be longer: numbers are."""
+        """Convert a JSON request to protobuf. The result may be longer: numbers are."""
         if len(body) > self._config.json_bytes_max:
             raise TooLarge(
-                f"a body of {len(body)} bytes in JSON is above ingest.json_bytes_max "
+                f"a JSON body of {len(body)} bytes exceeds ingest.json_bytes_max "
                 f"({self._config.json_bytes_max}); send smaller batches, or protobuf"
             )
         if len(body) <= JSON_INLINE_BYTES_MAX:
@@ -140,7 +146,7 @@ class Receiver:
             converted = await self._threads.run(protobuf_of_json, signal, body)
         if len(converted) > self._config.body_bytes_max:
             raise TooLarge(
-                f"the body is {len(converted)} bytes in protobuf, which is above "
+                f"the body has {len(converted)} bytes as protobuf, which exceeds "
                 f"ingest.body_bytes_max ({self._config.body_bytes_max}); send smaller batches"
             )
         return converted
@@ -151,13 +157,13 @@ class Receiver:
         return await self._threads.run(scan, signal, body)
 
     async def _append(self, signal: Signal, body: bytes) -> bool:
-        """Have the log store a body. Returns whether it was there already."""
+        """Append a body to the log. Returns whether it is a duplicate."""
         digest = blake3(body).digest(DIGEST_BYTES) if self._config.deduplicate else None
         now_ms = self._clock.wall_ms()
         record = Record(offset=0, timestamp_ms=now_ms, key=None, value=body)
         try:
-            answer = self._log.append(signal.topic, append_of_records([record], digest=digest))
-            appended = await asyncio.wrap_future(answer)
+            future = self._log.append(signal.topic, append_of_records([record], digest=digest))
+            appended = await asyncio.wrap_future(future)
         except Overloaded as error:
             self.gate.note_full(error)
             raise
@@ -191,7 +197,7 @@ def _count(
 
 
 def count_refused(signal: Signal, transport: Transport, error: FrazilError, length: int) -> None:
-    """Count a request that an edge answers with an error; `length` is what was read of it."""
+    """Count a refused request, of which `length` bytes were read."""
     labels = {"signal": signal.value, "transport": transport, "reason": reason_of(error)}
     REFUSED_REQUESTS.add(1, **labels)
     REFUSED_BYTES.add(length, **labels)

@@ -1,7 +1,7 @@
-"""What each error is called on the wire, and the bodies that say so.
+"""The HTTP status and gRPC code of each error, and the OTLP response bodies.
 
-Retryable answers carry a hint when to come back; the others must not be sent again as they are.
-A test walks the error tree and finds every leaf in both tables.
+Retryable errors carry a retry hint; clients must not resend requests with other errors. A test
+walks the error tree and finds every leaf in the table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from frazil.errors import (
 )
 from frazil.model import Signal
 
-ANSWERS: dict[type[FrazilError], tuple[int, grpc.StatusCode]] = {
+STATUS_CODES: dict[type[FrazilError], tuple[int, grpc.StatusCode]] = {
     Rejected: (400, grpc.StatusCode.INVALID_ARGUMENT),
     TooLarge: (413, grpc.StatusCode.RESOURCE_EXHAUSTED),
     Unauthenticated: (401, grpc.StatusCode.UNAUTHENTICATED),
@@ -42,13 +42,13 @@ ANSWERS: dict[type[FrazilError], tuple[int, grpc.StatusCode]] = {
     Unavailable: (503, grpc.StatusCode.UNAVAILABLE),
     Conflict: (503, grpc.StatusCode.UNAVAILABLE),
     Corrupt: (503, grpc.StatusCode.UNAVAILABLE),
-    # Not a refusal: it may be stored. Sent again it is stored once, because its digest is known.
+    # It may be stored. A retry is stored once, because its digest is known.
     Unresolved: (504, grpc.StatusCode.DEADLINE_EXCEEDED),
 }
-"""Error to HTTP status and gRPC code. A leaf that is not here has its parent's."""
+"""Error to HTTP status and gRPC code. A class without an entry has its parent's."""
 
 RETRY_AFTER_MS: Final = 1000
-"""The hint of a retryable answer that has no better one."""
+"""Retry hint of errors that carry none."""
 
 RESPONSES: dict[Signal, type[Message]] = {
     Signal.LOGS: ExportLogsServiceResponse,
@@ -58,28 +58,28 @@ RESPONSES: dict[Signal, type[Message]] = {
 
 
 def codes_of(error: FrazilError) -> tuple[int, grpc.StatusCode]:
-    """The HTTP status and the gRPC code an error is answered with."""
+    """Return the HTTP status and gRPC code of an error."""
     for kind in type(error).__mro__:
-        if kind in ANSWERS:
-            return ANSWERS[kind]
-    raise AssertionError(f"{type(error).__name__} is in no answer table")
+        if kind in STATUS_CODES:
+            return STATUS_CODES[kind]
+    raise AssertionError(f"{type(error).__name__} has no status codes")
 
 
 def retry_after_ms(error: FrazilError) -> int | None:
-    """When to come back; None when coming back with the same request is of no use."""
+    """Return the retry hint; None for errors that a retry cannot fix."""
     if isinstance(error, Overloaded):
         return error.retry_after_ms
     return None if isinstance(error, Rejected) else RETRY_AFTER_MS
 
 
 def retry_after_s(error: FrazilError) -> int | None:
-    """The same in whole seconds, as the `Retry-After` header has it."""
+    """Return the retry hint in whole seconds, for the `Retry-After` header."""
     wait_ms = retry_after_ms(error)
     return None if wait_ms is None else max(1, math.ceil(wait_ms / 1000))
 
 
 def status_of(error: FrazilError) -> Status:
-    """An error as the `google.rpc.Status` that OTLP answers carry."""
+    """Return an error as the `google.rpc.Status` of an OTLP response."""
     _, code = codes_of(error)
     status = Status(code=code.value[0], message=str(error))
     wait_ms = retry_after_ms(error)
@@ -90,7 +90,7 @@ def status_of(error: FrazilError) -> Status:
 
 
 def response_of(signal: Signal, rejected_count: int, message: str) -> Message:
-    """The answer to a request that was taken in, as a whole or in part."""
+    """Return the response to a request that was accepted, completely or in part."""
     response = RESPONSES[signal]()
     if rejected_count:
         partial = response.partial_success  # type: ignore[attr-defined]
@@ -100,6 +100,5 @@ def response_of(signal: Signal, rejected_count: int, message: str) -> Message:
 
 
 def json_of(message: Message) -> bytes:
-    """An answer for those who sent JSON."""
     text = json_format.MessageToJson(message, indent=None)
     return text.encode()

@@ -1,4 +1,4 @@
-"""Totals: what was taken in and refused since the process began, by signal."""
+"""Totals: requests and records accepted and refused since the process started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from frazil.model import Signal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Numbers that only rise."""
+    """Counts of one signal; they only rise."""
 
     accepted_requests: int
     accepted_records: int
@@ -26,11 +26,11 @@ class Totals:
     duplicate_requests: int
     refused_requests: int
     refused_records: int
-    """Taken out of requests of which the rest was accepted."""
+    """Rejected from requests whose other records were accepted."""
 
 
 def totals_of(signal: Signal) -> Totals:
-    """Over both transports."""
+    """Return the counts of a signal over both transports."""
     name = signal.value
     return Totals(
         accepted_requests=int(ACCEPTED_REQUESTS.total(signal=name)),
@@ -43,7 +43,7 @@ def totals_of(signal: Signal) -> Totals:
 
 
 def requests_by_transport() -> dict[str, tuple[int, int]]:
-    """Requests that were accepted and refused, of all signals."""
+    """Return accepted and refused requests of all signals."""
     return {
         transport: (
             int(ACCEPTED_REQUESTS.total(transport=transport)),
@@ -54,9 +54,9 @@ def requests_by_transport() -> dict[str, tuple[int, int]]:
 
 
 def refused_by_reason() -> dict[str, int]:
-    """Requests that were refused, of all signals."""
-    found: dict[str, int] = {}
+    """Return refused requests of all signals."""
+    counts: dict[str, int] = {}
     for sample in REFUSED_REQUESTS.samples():
         reason = dict(sample.labels)["reason"]
-        found[reason] = found.get(reason, 0) + int(sample.value)
-    return found
+        counts[reason] = counts.get(reason, 0) + int(sample.value)
+    return counts

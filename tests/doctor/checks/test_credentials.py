@@ -99,7 +99,7 @@ def test_a_token_that_can_be_guessed(tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("short")
     (tmp_path / "tokens").chmod(0o600)
     found = trouble(patient.look(check_access))
-    assert found.level == "failure" and "holds a token of 5 letters" in found.found
+    assert found.level == "failure" and "holds a token of 5 characters" in found.found
     (tmp_path / "tokens").write_text(TOKEN)
     assert is_well(patient.look(check_access))
 

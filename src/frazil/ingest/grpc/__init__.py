@@ -1,9 +1,9 @@
-"""ingest/grpc: OTLP/gRPC.
+"""ingest/grpc: OTLP/gRPC, on grpcio's server.
 
-compression.py  compressed messages
-deadlines.py    messages that must come in time
-errors.py       how every call is refused
-exports.py      who may call what, and what becomes of an export
+server.py       OtlpGrpc: the port and its limits
+exports.py      GrpcExports: finds the handler of a call, and serves exports
+deadlines.py    MessageReader: reads messages within their time limit
+compression.py  decompresses messages
+errors.py       how calls are refused
 reflection.py   health and reflection
-server.py       OTLP/gRPC
 """

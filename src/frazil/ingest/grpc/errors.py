@@ -1,4 +1,4 @@
-"""What is common to all gRPC calls: how one is refused."""
+"""How gRPC calls are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 Context: TypeAlias = grpc.aio.ServicerContext
 
 DETAILS_KEY = "grpc-status-details-bin"
-"""Where gRPC looks for the `google.rpc.Status` of a refusal."""
+"""Metadata key in which clients look for the `google.rpc.Status` of an error."""
 
 
 async def refuse(context: Context, error: FrazilError) -> NoReturn:
@@ -27,13 +27,13 @@ async def refuse(context: Context, error: FrazilError) -> NoReturn:
 
 
 def refusal_of(error: Exception) -> FrazilError:
-    """What a caller is told of an error. One that nobody foresaw is ours, and is logged here.
+    """Return the error to answer a call with. An unexpected one is logged and hidden.
 
-    The error forgets where it was raised. It would keep every frame on the way alive, with the
-    bodies they hold, for as long as gRPC keeps the call: until the garbage collector finds it.
+    The traceback is removed: it would keep every frame alive, with the bodies they hold, until the
+    garbage collector finds the call.
     """
     if isinstance(error, FrazilError):
         error.__context__ = error.__cause__ = None
         return error.with_traceback(None)
     logger.error("a call failed unexpectedly", exc_info=error)
-    return Unavailable("this node could not serve the call; its log says why; send again later")
+    return Unavailable("this node failed to serve the call and logged why; retry later")

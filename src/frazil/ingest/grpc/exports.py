@@ -1,8 +1,8 @@
-"""GrpcExports: who may call what, and what becomes of an export.
+"""GrpcExports: finds the handler of a call, and serves exports.
 
-A call is let in by what its headers say, before gRPC is asked for its message: the token, then the
-gate. Every method is served as a stream of messages, which looks the same on the wire; so the edge
-itself asks for the message, and can end a call whose message does not come.
+A call is admitted by its headers, before its message is read: first the token, then the gate. Every
+method is served as a stream of messages, which is the same on the wire. So we read the message
+ourselves, and can end a call whose message does not arrive.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Handler: TypeAlias = grpc.RpcMethodHandler
 
 
 class GrpcExports:
-    """Finds the handler of a call, and is the one of exports. Belongs to the event loop."""
+    """Finds handlers and serves exports. Owned by the event loop."""
 
     def __init__(
         self,
-        access: Auth,
+        auth: Auth,
         receiver: Receiver,
         messages: MessageReader,
         services: HealthAndReflection,
     ) -> None:
-        self._access = access
+        self._auth = auth
         self._receiver = receiver
         self._messages = messages
         serve = grpc.stream_unary_rpc_method_handler
@@ -46,16 +46,16 @@ class GrpcExports:
         self._denial = serve(partial(self._deny, None))
 
     def service(self, call: grpc.HandlerCallDetails) -> Handler | None:
-        """What gRPC asks when the headers of a call are there. None: no such method."""
+        """Return the handler of a call by its headers; None if the method is unknown."""
         method: str = call.method
         if method in self._open:
             return self._open[method]
-        if not self._access.knows(_authorization(call)):
+        if not self._auth.knows(_authorization(call)):
             return self._denials.get(method, self._denial)
         return self._guarded.get(method)
 
     async def _export(self, signal: Signal, _: object, context: Context) -> bytes:
-        """Answer one request. What it held is free before a refusal is sent."""
+        """Answer one request. Its memory is released before a refusal is sent."""
         outcome = await self._accept(signal, context)
         if isinstance(outcome, FrazilError):
             await refuse(context, outcome)
@@ -63,7 +63,7 @@ class GrpcExports:
         return outcome
 
     async def _accept(self, signal: Signal, context: Context) -> bytes | FrazilError:
-        """Take one request in. Returns the answer once it is durable, or why it is not."""
+        """Store one request. Returns the response once it is durable, or the error."""
         message = b""
         try:
             with self._receiver.gate.enter() as reservation:
@@ -75,10 +75,10 @@ class GrpcExports:
                 receipt = await self._receiver.accept(signal, "grpc", body)
             if not receipt.rejected_count:
                 return b""
-            answer = response_of(signal, receipt.rejected_count, receipt.message)
-            return answer.SerializeToString()
+            response = response_of(signal, receipt.rejected_count, receipt.message)
+            return response.SerializeToString()
         except grpc.aio.BaseError as error:
-            _count(signal, Unavailable(), message)  # `MessageReader` has told the caller
+            _count(signal, Unavailable(), message)  # answered by `MessageReader`
             raise error.with_traceback(None) from None
         except Exception as error:  # noqa: BLE001 # top of loop: one request ends, no other does
             refusal = refusal_of(error)
@@ -86,9 +86,9 @@ class GrpcExports:
             return refusal
 
     async def _deny(self, signal: Signal | None, _: object, context: Context) -> bytes:
-        """Turn away a caller who does not know a token, whatever he calls."""
+        """Refuse a call without a valid token, whatever its method."""
         try:
-            await self._access.deny()
+            await self._auth.deny()
         except FrazilError as refusal:
             if signal is not None:
                 _count(signal, refusal, b"")

@@ -1,4 +1,4 @@
-"""Health and reflection: what gRPC tools ask a server before they send to it."""
+"""Health and reflection: the services that gRPC tools and load balancers call."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from frazil.model import KiB, Signal
 M = TypeVar("M", bound=Message)
 
 OPEN_COUNT_MAX = 256
-"""Calls that stay open: whoever watches health, and tools that ask about methods. Each balancer in
-front of a node holds one, and needs no token for it, so they must be bounded."""
+"""Calls that stay open: health watches and reflection. Each load balancer holds one, and needs no
+token for it, so they must be limited."""
 
 MESSAGE_BYTES_MAX = 4 * KiB
-"""A question is a name."""
+"""A request carries one name."""
 
 REFLECTION_METHODS = tuple(
     f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
     for version in ("v1", "v1alpha")
 )
-"""Both versions have the same bytes; tools ask for the newer one first."""
+"""Both versions have the same messages; tools try the newer one first."""
 
 SERVICES = tuple(signal.service for signal in Signal)
 
 
 class HealthAndReflection:
-    """Answers health checks and reflection. Belongs to the event loop.
+    """Serves health checks and reflection. Owned by the event loop.
 
-    A node is healthy until it stops. One that refuses because it is full is healthy: sending its
-    load to the others would fill them too.
+    A node is healthy until it stops. An overloaded node is still healthy: moving its load to other
+    nodes would overload them too.
     """
 
     def __init__(self, messages: MessageReader) -> None:
@@ -56,28 +56,28 @@ class HealthAndReflection:
         self._open_count = 0
 
     def health(self) -> dict[str, grpc.RpcMethodHandler]:
-        """Methods that need no token: balancers have none."""
+        """Return the handlers that need no token: load balancers have none."""
         return {
             f"/{health.SERVICE_NAME}/Check": grpc.stream_unary_rpc_method_handler(
-                self._answering(self._check)
+                self._refusing_errors(self._check)
             ),
             f"/{health.SERVICE_NAME}/Watch": grpc.stream_stream_rpc_method_handler(
-                self._answering(self._watch)
+                self._refusing_errors(self._watch)
             ),
         }
 
     def reflection(self) -> dict[str, grpc.RpcMethodHandler]:
-        handler = grpc.stream_stream_rpc_method_handler(self._answering(self._reflect))
+        handler = grpc.stream_stream_rpc_method_handler(self._refusing_errors(self._reflect))
         return dict.fromkeys(REFLECTION_METHODS, handler)
 
     def stop(self) -> None:
-        """From now on this node is not healthy, and whoever watches is told."""
+        """Report NOT_SERVING from now on, and end open watches."""
         self._stopping.set()
 
-    def _answering(
+    def _refusing_errors(
         self, serve: Callable[[Context], Awaitable[bytes | None]]
     ) -> Callable[[object, Context], Awaitable[bytes | None]]:
-        async def answer(_: object, context: Context) -> bytes | None:
+        async def handle(_: object, context: Context) -> bytes | None:
             try:
                 return await serve(context)
             except grpc.aio.BaseError:
@@ -86,12 +86,12 @@ class HealthAndReflection:
                 await refuse(context, refusal_of(error))
             return None
 
-        return answer
+        return handle
 
     async def _check(self, context: Context) -> bytes:
         request = await _parse(HealthCheckRequest, await self._messages.read_only(context))
         if request.service not in self._names:
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service!r} here")
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"unknown service {request.service!r}")
         return self._health_of(request.service)
 
     async def _watch(self, context: Context) -> None:
@@ -101,7 +101,7 @@ class HealthAndReflection:
                 await context.write(self._health_of(request.service))
                 await self._stopping.wait()
         await context.write(self._health_of(request.service))
-        raise Unavailable("this node is stopping; watch another, or wait until it is back")
+        raise Unavailable("this node is stopping; watch another node, or retry later")
 
     def _health_of(self, name: str) -> bytes:
         if name not in self._names:
@@ -114,19 +114,19 @@ class HealthAndReflection:
         return response
 
     async def _reflect(self, context: Context) -> None:
-        questions = self._questions(context)
+        requests = self._requests(context)
         with self._counted():
-            async for answer in self._reflection.ServerReflectionInfo(questions, context):
-                await context.write(answer.SerializeToString())
+            async for response in self._reflection.ServerReflectionInfo(requests, context):
+                await context.write(response.SerializeToString())
 
-    async def _questions(self, context: Context) -> AsyncIterator[ServerReflectionRequest]:
+    async def _requests(self, context: Context) -> AsyncIterator[ServerReflectionRequest]:
         while (message := await self._messages.read_next(context)) is not None:
             yield await _parse(ServerReflectionRequest, message)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
         if self._open_count >= OPEN_COUNT_MAX:
-            raise Overloaded(f"{self._open_count} calls like this are open; try again later")
+            raise Overloaded(f"{self._open_count} watch and reflection calls are open; retry later")
         self._open_count += 1
         try:
             yield
@@ -136,12 +136,12 @@ class HealthAndReflection:
 
 async def _parse(kind: type[M], message: bytes) -> M:
     if len(message) > MESSAGE_BYTES_MAX:
-        raise TooLarge(f"the message has {len(message)} bytes, above {MESSAGE_BYTES_MAX}")
+        raise TooLarge(f"the message has {len(message)} bytes; the limit is {MESSAGE_BYTES_MAX}")
     message = await unpack(message, _decompress)
     try:
         return kind.FromString(message)
     except DecodeError:
-        raise Malformed(f"the message is no {kind.DESCRIPTOR.full_name}") from None
+        raise Malformed(f"the message is not a {kind.DESCRIPTOR.full_name}") from None
 
 
 async def _decompress(encoding: str, message: bytes) -> bytes:

@@ -1,8 +1,8 @@
-"""ingest/http: OTLP/HTTP.
+"""ingest/http: OTLP/HTTP, on `frazil.httpd`.
 
-deadlines.py  bodies that must come in time
-exports.py    what becomes of a request
-request.py    what a request says about itself
-responses.py  answers of OTLP/HTTP
-server.py     OTLP/HTTP
+server.py     OtlpHttp: the port and its limits
+exports.py    HttpExports: serves requests
+request.py    HttpRequest: a request's head
+deadlines.py  BodyReader: reads bodies within their limits
+responses.py  responses in protobuf or JSON
 """

@@ -1,7 +1,7 @@
-"""HttpExports: what becomes of a request of OTLP/HTTP. The application that uvicorn calls.
+"""HttpExports: serves OTLP/HTTP requests.
 
-A request is refused as soon as that is known: before its body is read when the path, the token,
-the type or the length is wrong, or when there is no room.
+A request is refused as early as possible: before its body is read when the path, the token, the
+type or the length is wrong, or when the node is overloaded.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from frazil.ingest.http.deadlines import BodyReader
 from frazil.ingest.http.request import (
     PATHS,
     HttpRequest,
-    known_encoding,
-    known_type,
+    supported_encoding,
+    supported_type,
 )
 from frazil.ingest.http.responses import (
     JSON,
-    answer_of_error,
-    answer_of_message,
-    answer_to_preflight,
+    error_response,
+    message_response,
+    preflight_response,
 )
 from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
 from frazil.ingest.status_codes import response_of
@@ -47,62 +47,62 @@ OWN_HEADER = tracing.OWN_HEADER.encode()
 
 
 class HttpExports:
-    """Serves requests, many at a time. Belongs to the event loop."""
+    """Serves concurrent requests. Owned by the event loop."""
 
-    def __init__(self, config: IngestConfig, access: Auth, receiver: Receiver) -> None:
+    def __init__(self, config: IngestConfig, auth: Auth, receiver: Receiver) -> None:
         self._cors_origins = config.cors_origins
-        self._access = access
+        self._auth = auth
         self._receiver = receiver
         self._bodies = BodyReader(config, receiver.gate.reads)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whatever it is."""
+        """Answer one request. The application of the port."""
         request = HttpRequest.of(scope, receive)
         try:
-            answer = await self._answer(request)
+            response = await self._respond(request)
         except (ClientGone, asyncio.CancelledError):
-            return  # There is nobody to answer to.
+            return
         origin = request.headers.get(b"origin")
-        headers = [*answer.headers, *cors_headers(origin, self._cors_origins)]
-        if answer.status != HTTPStatus.NO_CONTENT:
-            headers.append((b"content-length", b"%d" % len(answer.body)))
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        headers = [*response.headers, *cors_headers(origin, self._cors_origins)]
+        if response.status != HTTPStatus.NO_CONTENT:
+            headers.append((b"content-length", b"%d" % len(response.body)))
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
 
-    async def _answer(self, request: HttpRequest) -> Response:
-        # No error is kept in a variable: its traceback leads back here, and what that cycle holds,
-        # the body for one, would stay until somebody looks for cycles.
+    async def _respond(self, request: HttpRequest) -> Response:
+        # No error is kept in a variable: its traceback leads back here, and that cycle would keep
+        # the body alive until the garbage collector runs.
         try:
             return await self._route(request)
         except (FrazilError, HttpError) as error:
             return _refused(request, error)
         except ClientGone:
             raise
-        except Exception:  # top of loop: what one request breaks must not become everybody's
+        except Exception:  # top of loop: one request fails, the others go on
             logger.exception("request failed", extra={"path": request.path})
-            why = "this request failed inside the node, which has logged why"
-            return _refused(request, Unavailable(why))
+            failed = "this node failed to serve the request and logged why; retry later"
+            return _refused(request, Unavailable(failed))
 
     async def _route(self, request: HttpRequest) -> Response:
         signal = request.signal
         if signal is None:
             known = ", ".join(PATHS)
-            raise HttpError(HTTPStatus.NOT_FOUND, f"nothing is at {request.path}; send to {known}")
+            raise HttpError(HTTPStatus.NOT_FOUND, f"unknown path {request.path}; send to {known}")
         if request.is_preflight:
-            return answer_to_preflight(request.headers.get(b"access-control-request-headers"))
+            return preflight_response(request.headers.get(b"access-control-request-headers"))
         if request.method != "POST":
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
-                f"{request.path} takes POST, not {request.method}",
+                f"{request.path} accepts POST, not {request.method}",
                 (b"allow", b"POST"),
             )
-        if not self._access.knows(request.text(b"authorization")):
-            await self._access.deny()
+        if not self._auth.knows(request.text(b"authorization")):
+            await self._auth.deny()
         return await self._export(signal, request)
 
     async def _export(self, signal: Signal, request: HttpRequest) -> Response:
-        """Take in one export. Returns once it is durable."""
-        content_type, encoding = known_type(request), known_encoding(request)
+        """Store one export. Returns once it is durable."""
+        content_type, encoding = supported_type(request), supported_encoding(request)
         self._bodies.check_length(request.content_length)
         with self._receiver.gate.enter() as reservation:
             body = await self._bodies.read(request, reservation)
@@ -114,7 +114,7 @@ class HttpExports:
             is_own = OWN_HEADER in request.headers
             receipt = await self._receiver.accept(signal, "http", body, is_own=is_own)
         response = response_of(signal, receipt.rejected_count, receipt.message)
-        return answer_of_message(response, content_type)
+        return message_response(response, content_type)
 
 
 def _refused(request: HttpRequest, error: FrazilError | HttpError) -> Response:
@@ -125,4 +125,4 @@ def _refused(request: HttpRequest, error: FrazilError | HttpError) -> Response:
     }
     REFUSED_REQUESTS.add(1, **labels)
     REFUSED_BYTES.add(request.length, **labels)
-    return answer_of_error(error, request.content_type)
+    return error_response(error, request.content_type)

@@ -1,4 +1,4 @@
-"""HttpRequest: what a request says about itself before its body is read."""
+"""HttpRequest: a request's head, read before its body."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PATHS = {signal.path: signal for signal in Signal}
 
 @dataclass(slots=True, kw_only=True)
 class HttpRequest:
-    """A request while it is served."""
+    """A request that is being served."""
 
     method: str
     path: str
     headers: dict[bytes, bytes]
     receive: Receive
     length: int = 0
-    """Bytes of its body that have been read."""
+    """Bytes of the body read so far."""
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive) -> HttpRequest:
@@ -36,17 +36,17 @@ class HttpRequest:
 
     @property
     def is_preflight(self) -> bool:
-        """Is this a browser that asks whether a page may send?"""
+        """Is this a CORS preflight request?"""
         return self.method == "OPTIONS" and b"access-control-request-method" in self.headers
 
     @property
     def content_length(self) -> int:
-        """As the head has it, or 0. The parser lets only digits through, and not too many."""
+        """The declared length, or 0. The parser accepts only digits, and not too many."""
         return int(self.headers.get(b"content-length", b"0"))
 
     @property
     def content_type(self) -> bytes | None:
-        """What the body is, without parameters; None when it is nothing we know."""
+        """The media type without parameters; None if it is not supported."""
         value = self.headers.get(b"content-type", b"")
         return TYPES.get(value.partition(b";")[0].strip().lower())
 
@@ -55,8 +55,8 @@ class HttpRequest:
         return None if value is None else value.decode("latin-1")
 
 
-def known_type(request: HttpRequest) -> bytes:
-    """The type of the body, which must be one of ours."""
+def supported_type(request: HttpRequest) -> bytes:
+    """Return the media type of the body. Raises `HttpError` if it is not supported."""
     if request.content_type is None:
         raise HttpError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -66,8 +66,8 @@ def known_type(request: HttpRequest) -> bytes:
     return request.content_type
 
 
-def known_encoding(request: HttpRequest) -> str:
-    """How the body is compressed, which must be one way of ours."""
+def supported_encoding(request: HttpRequest) -> str:
+    """Return the compression of the body. Raises `HttpError` if it is not supported."""
     value = request.text(b"content-encoding") or "identity"
     encoding = value.strip().lower()
     if "," in encoding:
@@ -82,7 +82,7 @@ def known_encoding(request: HttpRequest) -> str:
 
 
 def _joined(headers: Headers) -> dict[bytes, bytes]:
-    """Headers by name. One that comes several times is a list, as the standard has it."""
+    """Return headers by name. Repeated ones are joined by commas, as HTTP allows."""
     joined: dict[bytes, bytes] = {}
     for name, value in headers:
         joined[name] = joined[name] + b", " + value if name in joined else value
