@@ -1,4 +1,4 @@
-"""What the tests of the lake's files share: rows of every shape, and reading them back."""
+"""Rows of every shape for the tests of the lake's files, and how to read them back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGNALS = ("logs", "traces", "metrics")
 
 
 def bodies(signal: str, seed: int, count: int) -> list[bytes]:
-    """Requests with everything in them that is likely to go wrong."""
+    """Return random requests with many edge cases."""
     writer = Writer(Random(seed), wildness=0.2)
     return [writer.request(signal) for _ in range(count)]
 
@@ -38,16 +38,16 @@ def requests_of(signal: str, seed: int, count: int) -> list[ExportRequest]:
 def decoded(
     signal: str, requests: Sequence[ExportRequest]
 ) -> tuple[pa.RecordBatch, list[DeadLetter]]:
-    """What the decoder makes of them, one by one."""
-    found = [decode(signal, [request]) for request in requests]
+    """Return the rows and dead letters of requests, decoded one by one."""
+    parts = [decode(signal, [request]) for request in requests]
     schema = TABLES[Signal(signal).table]
-    rows = pa.Table.from_batches([each.batch for each in found], schema).combine_chunks()
+    rows = pa.Table.from_batches([part.batch for part in parts], schema).combine_chunks()
     (batch,) = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema)]
-    return batch, [letter for each in found for letter in each.dead]
+    return batch, [letter for part in parts for letter in part.dead]
 
 
 def opened(disk: Disk, file: WrittenFile) -> pq.ParquetFile:
-    """A written file, through another reader than that which wrote it."""
+    """Open a written file with PyArrow's own reader."""
     if isinstance(disk, SimDisk):
         return pq.ParquetFile(
             pa.BufferReader(disk.data(file.path)), page_checksum_verification=True
@@ -61,7 +61,7 @@ def opened(disk: Disk, file: WrittenFile) -> pq.ParquetFile:
 
 
 def rows_of(table: pa.Table | pa.RecordBatch) -> Iterator[str]:
-    """Each row as a text that shows every bit: -0.0 is not 0.0, and NaN is NaN."""
+    """Return each row as text that shows every bit: -0.0 is not 0.0, and NaN equals NaN."""
     columns = [plain(table.column(name)) for name in table.column_names]
     for row in zip(*columns, strict=True):
         yield repr(row)

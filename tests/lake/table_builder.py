@@ -1,4 +1,4 @@
-"""Tables for the tests: as we make them, and as others have."""
+"""Tables for tests: current ones, and ones with another schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIG = LakeConfig(driver_memory_bytes=512 * MiB)
 
 
 def make(catalog: Catalog, name: str, schema: Schema) -> Table:
-    """A table as another release, or somebody else, has made it."""
+    """Create a table with another schema, like one of another release."""
     create_table(
         catalog,
         (CONFIG.namespace, name),
@@ -36,7 +36,7 @@ def without(schema: Schema, *names: str) -> Schema:
 
 
 def ensure_all(folder: Path) -> list[tuple[str, int]]:
-    """What a process does that starts: every table, as it was found in the end."""
+    """Create or update all tables as a starting process does. Return ids and schema counts."""
     catalog = open_catalog(CONFIG, folder)
     tables = [ensure_table(catalog, CONFIG, name) for name in TABLES]
     catalog.close()

@@ -1,4 +1,4 @@
-"""A topic is a table: each record is a row, each topic has a table of its own."""
+"""Topics become tables: one row per record, one table per topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from frazil.model.arrow import RECORDS
 from tests.lake.read.topic_tables import LAKE, TABLE, TOPIC, TopicWorld
 
 LETTERS = "ab_.-AB09é"
-"""Few, so that names are often nearly the same."""
+"""Few characters, so that names are often similar."""
 
 
 @pytest.fixture
@@ -30,34 +30,33 @@ def world(tmp_path: Path) -> Iterator[TopicWorld]:
 
 
 def topic_of(table: str) -> str:
-    """The way back, for names that were not too long."""
+    """Invert `table_of` for names that were not shortened."""
     text = table.removeprefix("topic_")
-    found, at = b"", 0
+    name, at = b"", 0
     while at < len(text):
         if escape := re.compile("__([0-9a-f]{2})").match(text, at):
-            found += bytes.fromhex(escape[1])
+            name += bytes.fromhex(escape[1])
             at = escape.end()
         else:
-            found += text[at].encode()
+            name += text[at].encode()
             at += 1
-    return found.decode()
+    return name.decode()
 
 
 @given(st.text(LETTERS, min_size=1, max_size=30))
-def test_a_name_leads_back_to_its_topic(topic: str) -> None:
-    """So that no two topics have the same table, in a form that needs no quotes."""
+def test_table_names_are_unique_and_need_no_quotes(topic: str) -> None:
     table = table_of(topic)
     assert topic_of(table) == topic
     assert re.fullmatch("[a-z][a-z0-9_]*", table)
 
 
 @given(st.text(LETTERS, min_size=201, max_size=249), st.text(LETTERS, min_size=201, max_size=249))
-def test_long_names_are_cut_and_still_differ(one: str, other: str) -> None:
+def test_shortened_names_are_unique(one: str, other: str) -> None:
     assert len(table_of(one)) <= NAME_LENGTH_MAX
     assert (table_of(one) == table_of(other)) == (one == other)
 
 
-def test_names_as_the_page_has_them() -> None:
+def test_table_names_are_as_documented() -> None:
     assert table_of("orders") == "topic_orders"
     assert table_of("web_clicks") == "topic_web_clicks"
     assert table_of("Orders.eu-west") == "topic___4frders__2eeu__2dwest"
@@ -65,11 +64,11 @@ def test_names_as_the_page_has_them() -> None:
 
 
 def test_which_topics_become_tables() -> None:
-    """Telemetry always, what is internal never, others as the settings say."""
+    """Telemetry always, internal topics never, others if configured."""
     assert [
-        None if found is None else (found.table, found.signal)
+        None if source is None else (source.table, source.signal)
         for topic in ("otlp_logs", DEAD_LETTERS, "__offsets", "orders", "orders.eu", "clicks")
-        for found in [source_of(topic, 0, ["orders*"])]
+        for source in [source_of(topic, 0, ["orders*"])]
     ] == [
         ("logs", "logs"),
         None,
@@ -91,12 +90,12 @@ def test_which_topics_become_tables() -> None:
         )
     )
 )
-def test_rows_hold_all_of_a_record(
-    given: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
+def test_rows_hold_every_field_of_a_record(
+    values: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
 ) -> None:
     records = [
         Record(offset=n, timestamp_ms=at, key=key, value=value, headers=tuple(headers))
-        for n, (at, key, value, headers) in enumerate(given)
+        for n, (at, key, value, headers) in enumerate(values)
     ]
     batch = rows_of(records, 3)
     batch.validate(full=True)
@@ -119,7 +118,7 @@ def test_rows_hold_all_of_a_record(
 
 
 def test_a_topic_becomes_a_table(world: TopicWorld) -> None:
-    """Also one that is made later, by records in every day they are of."""
+    """So does a topic that is created later."""
     world.add(30)
     (done,) = world.flush()
     assert (done.table, done.row_count, done.dead_count) == (TABLE, 30, 0)
@@ -132,8 +131,8 @@ def test_a_topic_becomes_a_table(world: TopicWorld) -> None:
     assert world.catalog.table_exists(f"{LAKE.namespace}.topic_later")
 
 
-def test_what_the_log_let_go_of_is_left_out(tmp_path: Path) -> None:
-    """A topic that does not await the lake goes on with what is there."""
+def test_records_that_the_log_has_deleted_are_skipped(tmp_path: Path) -> None:
+    """A topic that does not wait for the lake continues with the records that are left."""
     world = TopicWorld.open(tmp_path / "data", awaits_lake=False)
     world.add(5)
     world.flush()
@@ -147,6 +146,6 @@ def test_what_the_log_let_go_of_is_left_out(tmp_path: Path) -> None:
     world.close()
 
 
-def test_topics_that_are_not_wanted_have_no_sources(world: TopicWorld) -> None:
+def test_topics_that_are_not_configured_have_no_sources(world: TopicWorld) -> None:
     assert LogSource(world.log, world.folder, ["other"]).sources() == []
     assert [source.topic for source in LogSource(world.log, world.folder).sources()] == [TOPIC]

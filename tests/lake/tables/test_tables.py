@@ -1,4 +1,4 @@
-"""Tables: made with our ids, brought up to date, refused when our rows no longer fit."""
+"""Tables are created with our ids, brought up to date, and checked for compatibility."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 
 def replaced(column: str, /, **changes: object) -> Schema:
-    """The schema of `logs` with another field of that name."""
+    """Return the schema of `logs` with one field changed."""
     return Schema(
         *(
             field.model_copy(update=changes) if field.name == column else field
@@ -71,16 +71,14 @@ def replaced(column: str, /, **changes: object) -> Schema:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_ids_never_change(name: str) -> None:
-    """Files that are written know their columns by these numbers, for good."""
+def test_field_ids_never_change(name: str) -> None:
     first = sorted(item for item in FIELD_IDS[name].items() if item[1] < FIRST_LATER_ID)
     digest = hashlib.sha256(json.dumps(first).encode()).hexdigest()[:16]
     assert digest == FIRST_RELEASE[name]
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_field_has_a_number_of_its_own(name: str) -> None:
-    """No two fields of a table share one, and none of the model is without."""
+def test_every_field_has_a_unique_id(name: str) -> None:
     ids = FIELD_IDS[name]
     assert len(set(ids.values())) == len(ids)
     schema = schema_of(name)
@@ -90,18 +88,18 @@ def test_every_field_has_a_number_of_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_schema_is_that_of_the_model(name: str) -> None:
-    """Names, types, what can be null and comments are the same, column for column."""
+def test_the_iceberg_schema_equals_the_arrow_schema(name: str) -> None:
+    """Names, types, nullability and comments are equal, column by column."""
     found = schema_to_pyarrow(schema_of(name), include_field_ids=False)
     assert found.names == TABLES[name].names
-    for field, wanted in zip(found, TABLES[name], strict=True):
-        assert field.nullable == wanted.nullable
-        assert (field.metadata or {})[b"doc"] == wanted.metadata[b"comment"]
-        assert plain(field.type) == plain(wanted.type)
+    for field, expected in zip(found, TABLES[name], strict=True):
+        assert field.nullable == expected.nullable
+        assert (field.metadata or {})[b"doc"] == expected.metadata[b"comment"]
+        assert plain(field.type) == plain(expected.type)
 
 
 def plain(kind: pa.DataType) -> object:
-    """A type without the differences that mean nothing: large strings, names of elements."""
+    """Return a type without irrelevant differences: large strings, names of list elements."""
     if pa.types.is_map(kind):
         return ("map", plain(kind.key_type), plain(kind.item_type), kind.item_field.nullable)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -112,15 +110,14 @@ def plain(kind: pa.DataType) -> object:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_layout_names_columns_that_are_there(name: str) -> None:
-    """Sorted by what cannot be null; filters and bounds of columns that the table has."""
+def test_the_layout_refers_to_existing_columns(name: str) -> None:
+    """Sort columns are also required."""
     schema = TABLES[name]
     assert not [column for column in SORT_COLUMNS[name] if schema.field(column).nullable]
     assert {*BLOOM_COLUMNS[name], *BOUNDS[name]} <= set(schema.names)
 
 
-def test_the_page_says_how_tables_lie() -> None:
-    """docs/lake-tables.md has the order and the filters that the code has."""
+def test_the_documentation_has_sort_columns_and_bloom_filters() -> None:
     page = (Path(__file__).parents[3] / "docs" / "lake-tables.md").read_text()
     for name in TABLES:
         order = ", ".join(f"`{column}`" for column in SORT_COLUMNS[name])
@@ -129,8 +126,8 @@ def test_the_page_says_how_tables_lie() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_new_table(catalog: Catalog, name: str) -> None:
-    """It has our ids, is sorted, lies by day, and is not touched when all is well."""
+def test_a_new_table_has_our_ids_spec_and_order(catalog: Catalog, name: str) -> None:
+    """A second call changes nothing."""
     table = ensure_table(catalog, CONFIG, name)
     assert table.schema() == schema_of(name)
     assert [field.field_id for field in table.schema().columns] == [
@@ -145,24 +142,23 @@ def test_a_new_table(catalog: Catalog, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_of_an_older_release(catalog: Catalog, name: str) -> None:
-    """Each column that it lacks is added with our id, and can be null; the others stay."""
+def test_missing_columns_of_an_older_release_are_added(catalog: Catalog, name: str) -> None:
+    """They have our ids and are optional; existing columns stay."""
     missing = [
         column for column in TABLES[name].names if column not in (*SORT_COLUMNS[name], "time")
     ]
     old = make(catalog, name, without(schema_of(name), *missing))
     new = ensure_table(catalog, CONFIG, name)
     assert new.metadata.table_uuid == old.metadata.table_uuid
-    wanted = {field.name: field for field in schema_of(name).columns}
+    expected = {field.name: field for field in schema_of(name).columns}
     for field in new.schema().columns:
-        optional = field.name in missing or not wanted[field.name].required
-        assert field == wanted[field.name].model_copy(update={"required": not optional})
-    assert {field.name for field in new.schema().columns} == set(wanted)
+        optional = field.name in missing or not expected[field.name].required
+        assert field == expected[field.name].model_copy(update={"required": not optional})
+    assert {field.name for field in new.schema().columns} == set(expected)
     assert new.properties == properties_of(name)
 
 
-def test_a_field_inside_a_column_is_added(catalog: Catalog) -> None:
-    """Structs grow as tables do."""
+def test_a_missing_field_of_a_struct_is_added(catalog: Catalog) -> None:
     schema = schema_of("spans")
     events = schema.find_field("events").field_type
     assert isinstance(events, ListType)
@@ -185,7 +181,7 @@ def test_a_field_inside_a_column_is_added(catalog: Catalog) -> None:
 
 
 def test_a_dropped_column_comes_back(catalog: Catalog) -> None:
-    """Our rows need it; with its id come the values that files still have."""
+    """It has the same id, so the values in existing files are back too."""
     table = ensure_table(catalog, CONFIG, "logs")
     with table.update_schema() as update:
         update.delete_column("body")
@@ -193,8 +189,8 @@ def test_a_dropped_column_comes_back(catalog: Catalog) -> None:
     assert found == schema_of("logs").find_field("body")
 
 
-def test_what_others_add_stays(catalog: Catalog) -> None:
-    """A column, a comment, a setting: not ours to undo. What keeps rows right is set again."""
+def test_changes_of_users_stay(catalog: Catalog) -> None:
+    """Columns, comments and properties stay. Only required properties are restored."""
     table = ensure_table(catalog, CONFIG, "logs")
     with table.update_schema() as update:
         update.add_column("team", StringType(), doc="whose it is")
@@ -222,34 +218,34 @@ FOREIGN = NestedField(500, "theirs", StringType(), required=True)
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (replaced("body", name="message"), f"field {BODY} is called message, and not body (ALTER"),
-        (
-            replaced("body", field_id=500),
-            f"column body has the id 500, and ours of that name {BODY}",
-        ),
+        (replaced("body", name="message"), f"field {BODY} is named message, expected body (ALTER"),
+        (replaced("body", field_id=500), f"column body has id 500, expected {BODY}"),
         (replaced("body", name="Body", field_id=500), "RENAME COLUMN Body TO Body_other"),
         (
             Schema(
                 *without(schema_of("logs"), "attributes").columns,
                 NestedField(39, "theirs", StringType()),
             ),
-            "column theirs has the id 39 of attributes.key (ALTER",
+            "column theirs has id 39, which belongs to attributes.key (ALTER",
         ),
-        (replaced("body", required=True), "column body cannot be null, and ours can (ALTER TABLE"),
-        (replaced("flags", field_type=LongType()), "column flags is long, and ours is int"),
-        (replaced("flags", field_type=StructType()), "column flags is struct<>, and ours is int"),
+        (
+            replaced("body", required=True),
+            "column body is required, expected optional (ALTER TABLE",
+        ),
+        (replaced("flags", field_type=LongType()), "column flags is long, expected int"),
+        (replaced("flags", field_type=StructType()), "column flags is struct<>, expected int"),
         (
             replaced("attributes", field_type=MapType(500, StringType(), 40, DoubleType(), True)),
-            "field attributes.key has the id 500, and ours 39; column attributes.value is double",
+            "field attributes.key has id 500, expected 39; column attributes.value is double",
         ),
         (
             Schema(*schema_of("logs").columns, FOREIGN),
-            "theirs cannot be null, and our rows have no",
+            "theirs is required, but our rows have no",
         ),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused(catalog: Catalog, schema: Schema, words: str) -> None:
-    """The message names the table and the field, and says what to do. Nothing is changed."""
+def test_an_incompatible_schema_is_an_error(catalog: Catalog, schema: Schema, words: str) -> None:
+    """The message names table, field and repair. Nothing is changed."""
     table = make(catalog, "logs", schema)
     with pytest.raises(Unavailable) as caught:
         ensure_table(catalog, CONFIG, "logs")
@@ -273,24 +269,23 @@ def by_nothing(table: Table) -> None:
     ("change", "words"),
     [(by_service, "day(time), identity(service_name)"), (by_nothing, "partitioned by nothing")],
 )
-def test_a_table_that_lies_otherwise_is_refused(
+def test_another_partition_spec_is_an_error(
     catalog: Catalog, change: Callable[[Table], None], words: str
 ) -> None:
-    """Our files hold a day each, and could not be named in such a table."""
+    """Our data files hold one day each, so they cannot be added to such a table."""
     change(ensure_table(catalog, CONFIG, "logs"))
-    with pytest.raises(Unavailable, match=r"not by days\(time\) alone") as caught:
+    with pytest.raises(Unavailable, match=r"expected days\(time\) alone") as caught:
         ensure_table(catalog, CONFIG, "logs")
     assert words in str(caught.value)
 
 
-def test_a_name_that_is_taken(catalog: Catalog, tmp_path: Path) -> None:
-    """A view of somebody else is no table, and is not replaced by one."""
+def test_a_view_with_the_name_of_a_table_is_an_error(catalog: Catalog, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "lake" / "catalog.db")) as connection:
         connection.execute(
             "INSERT INTO iceberg_tables VALUES ('frazil', 'frazil', 'logs', 'x', NULL, 'VIEW')"
         )
         connection.commit()
-    with pytest.raises(Conflict, match=r"something that is no table has its name"):
+    with pytest.raises(Conflict, match=r"its name is taken by a view"):
         ensure_table(catalog, CONFIG, "logs")
 
 
@@ -300,17 +295,17 @@ def processes() -> Iterator[multiprocessing.pool.Pool]:
         yield pool
 
 
-def test_several_processes_make_the_tables_at_once(
+def test_several_processes_create_the_tables_at_once(
     tmp_path: Path, processes: multiprocessing.pool.Pool
 ) -> None:
-    """One wins each table, and all go on with that one."""
+    """One process creates each table, and all use it."""
     for attempt in range(3):
         first, *others = processes.map(ensure_all, [tmp_path / str(attempt)] * 3, chunksize=1)
         assert others == [first] * 2
         assert [count for _, count in first] == [1] * len(TABLES)
 
 
-def test_several_processes_bring_the_tables_up_to_date_at_once(
+def test_several_processes_update_the_tables_at_once(
     tmp_path: Path, processes: multiprocessing.pool.Pool
 ) -> None:
     """Each missing column is added once."""
@@ -326,19 +321,19 @@ def test_several_processes_bring_the_tables_up_to_date_at_once(
         assert [count for _, count in first] == [2] * len(TABLES)
 
 
-def test_who_comes_second_changes_nothing(catalog: Catalog) -> None:
-    """A table is made once; a change for a table that has changed since is not done."""
+def test_a_late_create_or_update_changes_nothing(catalog: Catalog) -> None:
+    """A table is created once, and an update based on old metadata is not applied."""
     table = make(catalog, "logs", without(schema_of("logs"), "body"))
     again = make(catalog, "logs", schema_of("logs"))
     assert again.metadata_location == table.metadata_location
     stale = catalog.load_table((CONFIG.namespace, "logs"))
     changed = ensure_table(catalog, CONFIG, "logs")
-    tables._change(catalog, stale, tables._updates(stale, "logs", "logs"))
+    tables._commit(catalog, stale, tables._updates(stale, "logs", "logs"))
     assert table.refresh().metadata_location == changed.metadata_location
 
 
-def test_no_column_has_a_name_that_iceberg_reserves() -> None:
-    """Spark can neither show nor compact a table with such a column."""
+def test_no_column_has_a_reserved_name() -> None:
+    """Spark can neither read nor compact a table with such a column."""
     assert not [
         (name, column) for name in TABLES for column in TABLES[name].names if column in RESERVED
     ]

@@ -1,4 +1,4 @@
-"""The tables as Spark, DuckDB, Arrow and the servers of REST catalogs see them."""
+"""The tables in Spark, DuckDB, Arrow and the server code of REST catalogs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from frazil.lake.tables.tables import ensure_table
 from frazil.model.arrow import TABLES
 from tests.lake.table_builder import CONFIG, ensure_all, make, without
 
-# PySpark leaves it to the collector to close the sockets over which results come.
+# PySpark leaves result sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 BODY = FIELD_IDS["logs"]["body"]
@@ -42,7 +42,7 @@ BODY = FIELD_IDS["logs"]["body"]
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, SparkSession]]:
-    """The tables, empty, and Spark over them."""
+    """Empty tables, and Spark over them."""
     folder = tmp_path_factory.mktemp("lake")
     ensure_all(folder)
     session = Session(CONFIG, spark_settings(CONFIG, folder))
@@ -51,7 +51,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Spark
 
 
 def example(kind: pa.DataType, number: int) -> object:
-    """A value of that type, other for other numbers."""
+    """Return a value of a type, different for each number."""
     if pa.types.is_map(kind):
         return [("a.b", f"v{number}"), ("z", "")]
     if pa.types.is_list(kind):
@@ -68,7 +68,7 @@ def example(kind: pa.DataType, number: int) -> object:
 
 
 def rows_of(schema: pa.Schema) -> pa.Table:
-    """Some rows; in one of them all is null that can be."""
+    """Return four rows; in the last, all optional columns are null."""
     rows = [{field.name: example(field.type, n) for field in schema} for n in range(3)]
     rows.append({f.name: None if f.nullable else example(f.type, 3) for f in schema})
     return pa.Table.from_pylist(rows, schema=schema)
@@ -78,7 +78,7 @@ def rows_of(schema: pa.Schema) -> pa.Table:
 def test_spark_and_others_read_and_write_the_tables(
     lake: tuple[Path, SparkSession], name: str
 ) -> None:
-    """Columns, comments and ids arrive; what Spark writes PyIceberg and DuckDB read."""
+    """Columns, comments and ids are kept; PyIceberg and DuckDB read what Spark writes."""
     folder, spark = lake
     table = spark.table(f"frazil.frazil.{name}")
     assert table.count() == 0
@@ -95,7 +95,7 @@ def test_spark_and_others_read_and_write_the_tables(
     found = catalog.load_table((CONFIG.namespace, name))
     assert found.scan().count() == 4
     files = [task.file.file_path.removeprefix("file:") for task in found.scan().plan_files()]
-    # Not by PyIceberg, which shows a list of structs as empty where it is null.
+    # Not with PyIceberg, which returns an empty list of structs for a null list.
     read = pa.concat_tables(pq.ParquetFile(file).read().cast(TABLES[name]) for file in files)
     assert read.sort_by("time").to_pylist() == rows.to_pylist()
     assert len(files) == 4
@@ -111,8 +111,8 @@ def test_spark_and_others_read_and_write_the_tables(
     assert count == (4,)
 
 
-def test_what_spark_changes_is_seen_and_mended(lake: tuple[Path, SparkSession]) -> None:
-    """A column that Spark dropped comes back with its values; one it renamed is refused."""
+def test_columns_altered_by_spark_are_repaired(lake: tuple[Path, SparkSession]) -> None:
+    """A dropped column comes back with its values; a renamed one is an error with its repair."""
     folder, spark = lake
     catalog = open_catalog(CONFIG, folder)
     ensure_table(catalog, CONFIG, "logs")
@@ -123,15 +123,15 @@ def test_what_spark_changes_is_seen_and_mended(lake: tuple[Path, SparkSession]) 
     spark.sql("ALTER TABLE frazil.frazil.logs RENAME COLUMN body TO message")
     with pytest.raises(Unavailable) as caught:
         ensure_table(catalog, CONFIG, "logs")
-    mend = re.search(r"\((ALTER TABLE \S+ RENAME COLUMN [^)]*)\)", str(caught.value))
-    assert mend is not None
-    spark.sql(mend[1])
+    repair = re.search(r"\((ALTER TABLE \S+ RENAME COLUMN [^)]*)\)", str(caught.value))
+    assert repair is not None
+    spark.sql(repair[1])
     assert ensure_table(catalog, CONFIG, "logs").schema().find_field("body").field_id == BODY
     catalog.close()
 
 
 class Recording(SqlCatalog):
-    """Keeps what a server of a REST catalog would be sent."""
+    """Records the requests that a REST catalog would receive."""
 
     def __init__(self, **properties: str) -> None:
         super().__init__(CONFIG.catalog_name, **properties)
@@ -155,12 +155,12 @@ class Recording(SqlCatalog):
 def test_servers_of_rest_catalogs_keep_our_ids(
     lake: tuple[Path, SparkSession], tmp_path: Path
 ) -> None:
-    """Iceberg's own handlers make and evolve the table as we want it, and make it once."""
+    """Iceberg's own handlers create and evolve the table as expected, and create it once."""
     ensure_all(tmp_path)
     recording = Recording(**catalog_properties(CONFIG, tmp_path))
     recording.drop_table((CONFIG.namespace, "spans"))
     make(recording, "spans", without(schema_of("spans"), "events", "name"))
-    wanted = ensure_table(recording, CONFIG, "spans")
+    expected = ensure_table(recording, CONFIG, "spans")
     recording.close()
 
     java = lake[1].sparkContext._gateway
@@ -181,10 +181,10 @@ def test_servers_of_rest_catalogs_keep_our_ids(
         response = iceberg.rest.CatalogHandlers.updateTable(server, identifier, request)
     found = iceberg.TableMetadataParser.toJson(response.tableMetadata())
     metadata = TableMetadataUtil.parse_raw(found)
-    assert metadata.schema() == wanted.schema()
+    assert metadata.schema() == expected.schema()
     assert set(metadata.schema().field_ids) == set(FIELD_IDS["spans"].values())
-    assert metadata.spec() == wanted.spec()
-    assert metadata.sort_orders == wanted.metadata.sort_orders
+    assert metadata.spec() == expected.spec()
+    assert metadata.sort_orders == expected.metadata.sort_orders
     assert metadata.properties.items() >= properties_of("spans").items()
     with pytest.raises(Py4JJavaError, match="table already exists"):
         iceberg.rest.CatalogHandlers.updateTable(server, identifier, create)

@@ -1,9 +1,9 @@
 """lake/files: Parquet data files.
 
-column_stats.py    what a manifest says of them
-object_store.py    where files are written to: a folder or a bucket
-parquet_schema.py  their columns
-sink.py            where Arrow writes to
-sort.py            rows by day, and in order
-writer.py          data files
+writer.py          write sorted, durable data files
+sort.py            combine rows, split them by day and sort them
+parquet_schema.py  columns, field ids and encodings
+column_stats.py    column metrics for manifests
+sink.py            buffered writes for Arrow
+object_store.py    FileStore: a local folder or a bucket
 """

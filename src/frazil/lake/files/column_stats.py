@@ -1,7 +1,7 @@
-"""What Iceberg wants to know of a data file, from the footer that Parquet has just written.
+"""Iceberg's metrics of a data file, from its Parquet footer.
 
-A bound that is wrong hides rows, so that one is given only where every row group has one. The rest
-is as PyIceberg and Iceberg's own writer have it.
+A wrong bound would hide rows, so a column has bounds only if every row group has them. The rest is
+computed as in PyIceberg and Iceberg's own writer.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from frazil.lake.files.parquet_schema import ParquetColumn, ParquetLayout
 
 CODE_POINT_MAX = 0x10FFFF
 SURROGATES = (0xD800, 0xDFFF)
-"""No characters: UTF-8 cannot have them."""
+"""Not characters: UTF-8 cannot encode them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileMetrics:
-    """By field id, as a DataFile of Iceberg has them; bounds are in its single-value form."""
+    """Metrics by field id, as in Iceberg's DataFile. Bounds are in its single-value encoding."""
 
     column_sizes: Mapping[int, int]
     value_counts: Mapping[int, int]
@@ -35,7 +35,7 @@ class FileMetrics:
 
 @dataclass(slots=True)
 class _Column:
-    """One column over all row groups."""
+    """Totals of one column over all row groups."""
 
     size_bytes: int = 0
     value_count: int = 0
@@ -48,9 +48,9 @@ class _Column:
 def metrics_of(
     footer: Any, layout: ParquetLayout, nan_value_counts: Mapping[int, int]
 ) -> FileMetrics:
-    """The metrics of a file with this footer, a `pyarrow.parquet.FileMetaData`.
+    """Return the metrics of a file with this footer, a `pyarrow.parquet.FileMetaData`.
 
-    How often a value is no number is nowhere in the footer: the writer has to count.
+    The footer has no NaN counts, so the writer counts them.
     """
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
     columns = {
@@ -62,8 +62,8 @@ def metrics_of(
         for leaf in layout.leaves
         if columns[leaf.field_id].has_bounds and columns[leaf.field_id].bounds
     }
-    lower = {leaf: _lower(leaf, min(low for low, _ in found)) for leaf, found in bounds.items()}
-    upper = {leaf: _upper(leaf, max(high for _, high in found)) for leaf, found in bounds.items()}
+    lower = {leaf: _lower(leaf, min(low for low, _ in pairs)) for leaf, pairs in bounds.items()}
+    upper = {leaf: _upper(leaf, max(high for _, high in pairs)) for leaf, pairs in bounds.items()}
     return FileMetrics(
         column_sizes={i: c.size_bytes for i, c in columns.items()},
         value_counts={i: c.value_count for i, c in columns.items()},
@@ -81,29 +81,29 @@ def _column_of(leaf: ParquetColumn, chunks: Sequence[Any]) -> _Column:
         assert chunk.path_in_schema == leaf.path
         column.size_bytes += chunk.total_compressed_size
         column.value_count += chunk.num_values
-        found = chunk.statistics
-        if found is None or not found.has_null_count:
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
             column.has_counts = column.has_bounds = False
             continue
-        column.null_count += found.null_count
-        if found.has_min_max:
+        column.null_count += statistics.null_count
+        if statistics.has_min_max:
             if column.has_bounds:
-                column.bounds.append((found.min_raw, found.max_raw))
-        elif found.null_count < chunk.num_values and not pa.types.is_floating(leaf.kind):
-            # Too long to be written, so unknown. Doubles without one are all not a number.
+                column.bounds.append((statistics.min_raw, statistics.max_raw))
+        elif statistics.null_count < chunk.num_values and not pa.types.is_floating(leaf.kind):
+            # Too long for a footer, so unknown. Doubles without bounds are all NaN.
             column.has_bounds = False
     return column
 
 
 def _begin(chunk: Any) -> int:
-    """Where the row group of this chunk, the first one of it, begins in the file."""
+    """Return the position of a row group, given its first column chunk."""
     if chunk.has_dictionary_page and chunk.dictionary_page_offset < chunk.data_page_offset:
         return int(chunk.dictionary_page_offset)
     return int(chunk.data_page_offset)
 
 
 def _lower(leaf: ParquetColumn, least: Any) -> bytes:
-    """At most as great as `least`."""
+    """Return a bound that is at most `least`."""
     if pa.types.is_string(leaf.kind):
         text: str = least.decode()
         return text[: leaf.length_max].encode()
@@ -113,7 +113,7 @@ def _lower(leaf: ParquetColumn, least: Any) -> bytes:
 
 
 def _upper(leaf: ParquetColumn, most: Any) -> bytes | None:
-    """At least as great as `most`. None when nothing short enough is."""
+    """Return a bound that is at least `most`, or None if none is short enough."""
     if pa.types.is_string(leaf.kind):
         text = _text_above(most.decode(), leaf.length_max)
         return None if text is None else text.encode()
@@ -148,4 +148,4 @@ PACK: dict[pa.DataType, Callable[[Any], bytes]] = {
     pa.float64(): struct.Struct("<d").pack,
     pa.timestamp("us", tz="UTC"): struct.Struct("<q").pack,
 }
-"""Iceberg's single-value form of each kind of number."""
+"""Iceberg's single-value encoding of each fixed-size type."""

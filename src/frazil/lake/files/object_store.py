@@ -1,7 +1,7 @@
-"""FileStore: where the files of a table are written to, a folder or a bucket.
+"""FileStore: where the files of a table are written, a local folder or a bucket.
 
-Both promise the same: once a file is synced and the names in its folder are, all of it is there and
-stays there. Before that it may be there in part, or not at all, and nobody was told of it.
+Both give the same guarantee: after the file and its directory are synced, the whole file is
+durable. Before that it may exist in part or not at all, and no table refers to it.
 """
 
 from __future__ import annotations
@@ -19,62 +19,62 @@ LOCAL = frozenset({"", "file"})
 
 
 class NewFile(Protocol):
-    """A file that is being written. Any `File` of a disk is one."""
+    """A file being written. `frazil.disk.File` implements it."""
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Add all bytes at the end, or raise."""
+        """Append all bytes, or raise."""
 
     def sync(self) -> None:
-        """Return once every byte survives. Nothing can be added any more."""
+        """Return once every byte is durable. No append may follow."""
 
     def close(self) -> None:
-        """Give it back. What was not synced may be there in part."""
+        """Close the file. Bytes that were not synced may be lost."""
 
 
 class FileStore(Protocol):
-    """Paths are below the location of a table. Any `Disk` is a store."""
+    """Paths are relative to the location of a table. `frazil.disk.Disk` implements it."""
 
     def open(self, path: str, mode: Mode = "read") -> NewFile:
-        """Make a new file; its name must be free."""
+        """Create a file; it must not exist."""
 
     def unlink(self, path: str) -> None:
-        """Take a file away."""
+        """Delete a file."""
 
     def list(self, path: str) -> list[str]:
-        """The names in a folder."""
+        """Return the names in a folder."""
 
     def make_directory(self, path: str) -> None:
-        """Make a folder; nothing happens when it is there."""
+        """Create a folder unless it exists."""
 
     def sync_directory(self, path: str) -> None:
         """Make the names in a folder durable."""
 
 
 def open_store(location: str, io: FileIO | None) -> FileStore:
-    """The store below a table's location. `io` has what it takes to reach a bucket."""
+    """Return the store at a table's location. A bucket needs `io`."""
     parts = urlsplit(location)
     if parts.scheme in LOCAL:
         return RealDisk(unquote(parts.path))
-    assert io is not None, f"{location} is no folder"
+    assert io is not None, f"{location} is not a local folder"
     return ObjectStore(location, io)
 
 
 class ObjectStore:
-    """A bucket, or what behaves like one: an object is there whole, or not at all."""
+    """A bucket: an object exists as a whole or not at all."""
 
     def __init__(self, location: str, io: FileIO) -> None:
         self._location = location.rstrip("/")
         self._io = io
 
     def open(self, path: str, mode: Mode = "read") -> NewFile:
-        assert mode == "create", f"a task of the lake only makes files, not {mode}"
+        assert mode == "create", f"a lake task only creates files, but the mode is {mode}"
         return _NewObject(self._io.new_output(f"{self._location}/{path}").create())
 
     def unlink(self, path: str) -> None:
         self._io.delete(f"{self._location}/{path}")
 
     def list(self, path: str) -> list[str]:
-        """A bucket has no folders: whatever is asked for need not be made."""
+        """Return no names: a bucket has no folders that would have to be created."""
         return []
 
     def make_directory(self, path: str) -> None: ...
@@ -83,18 +83,18 @@ class ObjectStore:
 
 
 class _NewObject:
-    """The store shows it when the upload is completed, which is its promise that it is durable."""
+    """An object that becomes visible, and durable, when its upload completes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        for each in buffers:
-            self._stream.write(each)
+        for buffer in buffers:
+            self._stream.write(buffer)
 
     def sync(self) -> None:
         self._stream.close()
 
     def close(self) -> None:
-        """Arrow cannot give an upload up, so it is completed: a part, which nobody was told of."""
+        """Complete the upload: Arrow cannot abort it. No table refers to a partial object."""
         self._stream.close()

@@ -1,6 +1,6 @@
-"""The columns of a table's files as Parquet has them: names, field ids, encodings, metrics.
+"""The Parquet columns of a table's files: names, field ids, encodings, metrics.
 
-Needs no catalog, so that tasks know it without asking anybody.
+Needs no catalog, so that tasks can use it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from frazil.lake.tables.record_rows import columns_of
 from frazil.model.arrow import numbered
 
 LAYOUTS_MAX = 64
-"""Kept at once; there may be many topics."""
+"""Cached layouts; there may be many topics."""
 FIELD_ID = b"PARQUET:field_id"
-"""Where Arrow keeps the id that Parquet writes."""
-UNLIKE = frozenset(
+"""Arrow metadata key of the id that Parquet writes."""
+NO_DICTIONARY = frozenset(
     {
         "trace_id",
         "span_id",
@@ -37,13 +37,13 @@ UNLIKE = frozenset(
         "duration_nano",
     }
 )
-"""Columns whose values hardly repeat: a dictionary of them is work for nothing."""
+"""Columns whose values rarely repeat, so a dictionary would not pay off."""
 TRUNCATED = re.compile(r"truncate\((\d+)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetColumn:
-    """A column as Parquet has it."""
+    """A leaf column in a Parquet file."""
 
     path: str
     """`events.list.element.attributes.key_value.key`"""
@@ -51,20 +51,20 @@ class ParquetColumn:
     kind: pa.DataType
     is_nested: bool
     has_bounds: bool
-    """Does a manifest hold its least and greatest value?"""
+    """Whether a manifest holds its lower and upper bound."""
     length_max: int | None
-    """Code points of these, or bytes; None when there is no limit."""
+    """Limit of a bound in code points or bytes, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetLayout:
-    """What all files of one table have in common."""
+    """The layout that all files of one table share."""
 
     schema: pa.Schema
-    """With a field id on each field of each level."""
+    """Has a field id on each field at each level."""
     numbered_schema: pa.Schema
-    """As rows are sorted and handed to Parquet, which writes the same for it: numbers stand for
-    texts that many rows have."""
+    """The schema for sorting and writing, in which repetitive strings are dictionary-encoded.
+    Parquet writes the same file for both schemas."""
     leaves: tuple[ParquetColumn, ...]
     order: tuple[str, ...]
     bloom: tuple[str, ...]
@@ -73,7 +73,7 @@ class ParquetLayout:
 
 @lru_cache(LAYOUTS_MAX)
 def file_layout_of(table: str) -> ParquetLayout:
-    """The layout of a table's files."""
+    """Return the layout of a table's files."""
     kind = kind_of(table)
     ids = FIELD_IDS[kind]
     fields = [_with_id(field, field.name, ids) for field in columns_of(table)]
@@ -88,12 +88,12 @@ def file_layout_of(table: str) -> ParquetLayout:
         leaves=tuple(leaves),
         order=SORT_COLUMNS[kind],
         bloom=BLOOM_COLUMNS[kind],
-        with_dictionary=[leaf.path for leaf in leaves if leaf.path not in UNLIKE],
+        with_dictionary=[leaf.path for leaf in leaves if leaf.path not in NO_DICTIONARY],
     )
 
 
 def _with_id(field: pa.Field, path: str, ids: Mapping[str, int]) -> pa.Field:
-    """The field as Iceberg names and numbers it, and all that is in it."""
+    """Return a field and its children with Iceberg's names and ids."""
     kind = field.type
     if pa.types.is_map(kind):
         key = _with_id(kind.key_field, f"{path}.key", ids)
@@ -108,7 +108,7 @@ def _with_id(field: pa.Field, path: str, ids: Mapping[str, int]) -> pa.Field:
 
 
 def _leaves(field: pa.Field, path: str) -> Iterator[tuple[str, pa.Field]]:
-    """What is at the bottom of a field, by its path in Parquet."""
+    """Yield the leaves of a field with their Parquet paths."""
     kind = field.type
     if pa.types.is_map(kind):
         yield from _leaves(kind.key_field, f"{path}.key_value.key")
@@ -123,7 +123,7 @@ def _leaves(field: pa.Field, path: str) -> Iterator[tuple[str, pa.Field]]:
 
 
 def _leaf(path: str, field: pa.Field, mode: str) -> ParquetColumn:
-    """A column, and Iceberg's mode of its metrics; without one, values are counted only."""
+    """Return a column with Iceberg's metrics mode; an empty mode means counts only."""
     truncated = TRUNCATED.fullmatch(mode)
     assert truncated or mode in ("", "full"), f"{path} has bounds {mode}"
     return ParquetColumn(

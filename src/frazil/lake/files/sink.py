@@ -1,43 +1,43 @@
-"""Where Arrow writes to: a file of a disk."""
+"""ArrowSink: buffered writes of Arrow to a file."""
 
 from __future__ import annotations
 
 from frazil.lake.files.object_store import NewFile
 
 WRITE_BYTES = 1024 * 1024
-"""Arrow writes each page, and the header in front of it, for itself."""
+"""Buffer size. Arrow writes each page and each page header separately."""
 
 
 class ArrowSink:
-    """A file of a disk, as Arrow writes to it: many small pieces become few large writes.
+    """A file-like object for Arrow that combines many small writes into few large ones.
 
-    Once a write has failed it takes no more, in silence: Arrow goes on to close what it has
-    opened, and the first error is the one to be heard of.
+    After a failed write it drops further writes silently: Arrow still closes its writer, and the
+    first error is the one to report.
     """
 
     closed = False
 
     def __init__(self, file: NewFile) -> None:
         self._file = file
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
+        self._buffer: list[bytes] = []
+        self._buffer_bytes = 0
         self._position = 0
         self._has_failed = False
 
     def write(self, data: bytes) -> int:
-        self._waiting.append(data)
-        self._waiting_bytes += len(data)
+        self._buffer.append(data)
+        self._buffer_bytes += len(data)
         self._position += len(data)
-        if self._waiting_bytes >= WRITE_BYTES:
+        if self._buffer_bytes >= WRITE_BYTES:
             self.drain()
         return len(data)
 
     def drain(self) -> None:
-        """Hand everything to the disk."""
-        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        if waiting and not self._has_failed:
+        """Append all buffered bytes to the file."""
+        buffers, self._buffer, self._buffer_bytes = self._buffer, [], 0
+        if buffers and not self._has_failed:
             try:
-                self._file.append(waiting)
+                self._file.append(buffers)
             except OSError:
                 self._has_failed = True
                 raise

@@ -1,9 +1,9 @@
-"""Parquet files of a table's rows: one day each, sorted, durable before anybody is told.
+"""TableWriter: write rows as Parquet data files of one day each, sorted and durable.
 
-1. sort    by day, then by the table's order; rows that are alike keep their order
-2. write   a file for each day, row group by row group, with field ids, statistics, page index,
-           checksums of pages, and bloom filters on ids
-3. sync    each file, then each folder that has a new name in it
+1. sort    by day, then by the table's order; equal rows keep their order
+2. write   a file per day, row group by row group, with field ids, statistics, page index, page
+           checksums, and bloom filters on ids
+3. sync    each file, then each folder with a new file
 """
 
 from __future__ import annotations
@@ -21,45 +21,44 @@ from frazil.lake.files.column_stats import FileMetrics, metrics_of
 from frazil.lake.files.object_store import FileStore
 from frazil.lake.files.parquet_schema import ParquetLayout
 from frazil.lake.files.sink import ArrowSink
-from frazil.lake.files.sort import combined, date_of, days_of, picked
+from frazil.lake.files.sort import combine, date_of, days_of, take_rows
 from frazil.lake.tables.properties import PARTITION_FIELD
 from frazil.model import MiB
 
 GROUP_ROWS_MAX = 128 * 1024
-"""Rows of a row group: enough to compress well, few enough to skip many of them."""
+"""Rows per row group: enough to compress well, few enough to prune."""
 GROUP_BYTES_MAX = 64 * MiB
-"""In memory. A row group is what readers, and we, hold at once."""
+"""Size of a row group in memory. Readers and this writer hold a whole row group."""
 BLOOM_FALSE_POSITIVES = 0.01
 COMPRESSION_LEVEL = 1
-"""Of zstd. Compaction writes the files anew, and may take its time."""
+"""zstd level. Low, because compaction rewrites the files later with a higher one."""
 DATA_FOLDER = "data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """A durable data file, and all that a commit has to know of it."""
+    """A durable data file with everything that a commit needs."""
 
     path: str
-    """Below the table's location."""
+    """Relative to the table's location."""
     day: int
-    """Days since 1970, the same for all its rows."""
+    """Days since 1970; the same for all rows."""
     row_count: int
     size_bytes: int
     metrics: FileMetrics
 
 
 class TableWriter:
-    """Writes files of one table below its location. Belongs to one task.
+    """Writes files of one table below its location. Owned by one task.
 
-    Until `sync` returns, nothing that it has written may be committed. When the task fails,
-    `discard` takes everything away: nobody has been told of it.
+    Files may be committed only after `sync` returns. If the task fails, `discard` deletes them.
     """
 
     def __init__(
         self, disk: FileStore, layout: ParquetLayout, name: str, *, level: int = COMPRESSION_LEVEL
     ) -> None:
-        """`name` begins the names of the files; no two tasks, nor two tries of one, share it.
-        `level` is that of the compression."""
+        """`name` is the prefix of file names, unique to each attempt of a task. `level` is the
+        zstd level."""
         self._disk = disk
         self._level = level
         self._layout = layout
@@ -69,37 +68,38 @@ class TableWriter:
         self._written: list[WrittenFile] = []
 
     def write(self, batches: list[pa.RecordBatch], size_bytes: int) -> None:
-        """Write rows, all of which are in memory. One file for each day there is.
+        """Write rows to one file per day.
 
-        Takes the batches out of the list, so that their memory may go when it is copied.
-        `size_bytes` is what they take if no number stands for a text.
+        Empties the list of batches, so that their memory can be freed after copying.
+        `size_bytes` is their size without dictionary encoding.
         """
-        rows = combined(batches, self._layout)
-        fitting = _group_rows(rows.num_rows, size_bytes)
-        for day, places in days_of(rows, self._layout.order):
-            # All groups of a file are about as large.
-            step = -(-len(places) // -(-len(places) // fitting))
+        rows = combine(batches, self._layout)
+        rows_max = _group_rows(rows.num_rows, size_bytes)
+        for day, indices in days_of(rows, self._layout.order):
+            # All groups of a file get about the same size.
+            step = -(-len(indices) // -(-len(indices) // rows_max))
             groups = (
-                picked(rows, places.slice(begin, step)) for begin in range(0, len(places), step)
+                take_rows(rows, indices.slice(begin, step))
+                for begin in range(0, len(indices), step)
             )
             self.write_sorted(day, groups, step)
 
     def sync(self) -> list[WrittenFile]:
-        """Make the names of all files durable, too. These are the files."""
+        """Sync the folders and return the files, which are now durable."""
         for folder in sorted(self._folders):
             self._disk.sync_directory(folder)
         return self._written
 
     def discard(self) -> None:
-        """Take all files away, as far as the disk lets us."""
+        """Delete all files, as far as possible."""
         for path in self._paths:
-            # What cannot be removed is an orphan, as after a kill, and is removed as such.
+            # A file that cannot be deleted becomes an orphan, as after a crash.
             with suppress(OSError):
                 self._disk.unlink(path)
 
     def write_sorted(self, day: int, groups: Iterable[pa.Table], group_rows: int) -> None:
-        """Write a file of rows of one day that are in order. Each table becomes a row group; most
-        of them have about `group_rows` rows."""
+        """Write one file of sorted rows of one day. Each table becomes a row group of about
+        `group_rows` rows."""
         path = f"{self._folder(day)}/{self._name}-{len(self._paths):05d}.parquet"
         nan_counts: dict[int, int] = {}
         with closing(self._disk.open(path, "create")) as file:
@@ -122,7 +122,7 @@ class TableWriter:
         self._written.append(written)
 
     def _folder(self, day: int) -> str:
-        """The folder of a day. It is made once, durably, with those above it."""
+        """Return the folder of a day, after creating it durably on first use."""
         folder = f"{DATA_FOLDER}/{PARTITION_FIELD}={date_of(day)}"
         if folder not in self._folders:
             make_directories(self._disk, folder)
@@ -131,20 +131,20 @@ class TableWriter:
 
 
 def _group_rows(rows: int, size_bytes: int) -> int:
-    """How many rows of this width a row group holds."""
+    """Return how many rows of this width fit in a row group."""
     return max(1, min(GROUP_ROWS_MAX, rows * GROUP_BYTES_MAX // max(1, size_bytes)))
 
 
 def _renamed(rows: pa.Table, layout: ParquetLayout) -> pa.Table:
-    """The same rows under Iceberg's names and ids."""
+    """Return the rows with Iceberg's names and ids."""
     return rows.cast(layout.numbered_schema)
 
 
 def _count_nan(rows: pa.Table, layout: ParquetLayout, counts: dict[int, int]) -> None:
     for leaf in layout.leaves:
         if pa.types.is_floating(leaf.kind) and not leaf.is_nested:
-            found = pc.sum(pc.is_nan(rows[leaf.path])).as_py() or 0
-            counts[leaf.field_id] = counts.get(leaf.field_id, 0) + found
+            count = pc.sum(pc.is_nan(rows[leaf.path])).as_py() or 0
+            counts[leaf.field_id] = counts.get(leaf.field_id, 0) + count
 
 
 def _writer(
@@ -157,7 +157,7 @@ def _writer(
         compression="zstd",
         compression_level=level,
         use_dictionary=layout.with_dictionary,
-        # Nobody looks for a value in any map or list by its least and greatest one.
+        # Bounds of nested values prune nothing.
         write_statistics=[leaf.path for leaf in layout.leaves if not leaf.is_nested],
         write_page_index=True,
         write_page_checksum=True,
@@ -165,6 +165,6 @@ def _writer(
         bloom_filter_options={
             path: {"ndv": group_rows, "fpp": BLOOM_FALSE_POSITIVES} for path in layout.bloom
         },
-        # Other writers of these tables do not store it, so readers cannot count on it.
+        # Other writers of these tables do not store it, so readers cannot rely on it.
         store_schema=False,
     )

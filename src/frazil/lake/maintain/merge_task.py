@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from frazil.errors import Corrupt
 from frazil.lake.files.object_store import open_store
 from frazil.lake.files.parquet_schema import FIELD_ID, ParquetLayout, file_layout_of
-from frazil.lake.files.sort import combined, day_of, picked
+from frazil.lake.files.sort import combine, day_of, take_rows
 from frazil.lake.files.writer import GROUP_BYTES_MAX, GROUP_ROWS_MAX, TableWriter, WrittenFile
 from frazil.lake.maintain.compaction import CompactionGroup
 from frazil.lake.spark.jobs import name_of_try
@@ -228,7 +228,7 @@ def _row_groups(plan: _Plan, layout: ParquetLayout) -> Iterator[pa.Table]:
         firsts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         local = wanted - starts[files] - taken[files] + firsts[files]
         batches = [batch for file in gathered for batch in file]
-        yield picked(combined(batches, layout), pa.array(local))
+        yield take_rows(combine(batches, layout), pa.array(local))
         taken += counts
         begin = end
 

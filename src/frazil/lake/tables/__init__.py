@@ -1,9 +1,9 @@
 """lake/tables: table definitions: schema, field ids, properties.
 
-evolution.py    what somebody has changed in one
-field_ids.py    the number of every field, for good
-properties.py   how rows lie: order, filters, settings
-record_rows.py  other topics as tables
-schema.py       their columns in Iceberg's words
-tables.py       tables made, and brought up to date
+tables.py       create tables and bring them up to date
+schema.py       Iceberg schema, partition spec and sort order
+field_ids.py    permanent field ids
+properties.py   sort columns, bloom filters, Iceberg properties
+evolution.py    merge an existing schema with ours
+record_rows.py  records of other topics as rows
 """

@@ -1,9 +1,9 @@
-"""What a table has against what we want of it: what is to be added, and what cannot be.
+"""Merge the schema of an existing table with by_id.
 
-A table may have been made by an older release, and people may have changed it. Fields are known by
-their ids. What is missing is added, with our id, and can be null: Iceberg cannot add a column that
-cannot, as older files have no value for it. Columns of others stay, as long as our rows can be
-stored without them. Everything else is a complaint, which names the field and says how to mend it.
+A table may come from an older release, or users may have altered it. Fields are matched by id.
+Missing fields are added with our id, as optional: Iceberg cannot add a required column, because
+older files have no value for it. Foreign columns stay if they are optional. Any other difference is
+a problem, reported with the field and the statement that repairs it.
 """
 
 from __future__ import annotations
@@ -18,114 +18,115 @@ Fields = tuple[NestedField, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedSchema:
-    """A table's schema with our missing fields in it."""
+    """A table's schema with our missing fields added."""
 
     schema: Schema
     added: list[str]
-    """Paths of the fields that were missing."""
-    complaints: list[str]
-    """Why our rows cannot be stored there. Then the schema is the table's own."""
+    """Paths of the missing fields."""
+    problems: list[str]
+    """Why our rows do not fit. If there are any, `schema` is unchanged."""
 
 
-def merge(table: str, wanted: Schema, found: Schema) -> MergedSchema:
-    """Compare the schemas of a table, whose full name is for the complaints."""
-    merger = _Merger(table, wanted)
-    fields = merger.fields(wanted.columns, found.columns, "")
-    if merger.complaints:
-        return MergedSchema(schema=found, added=[], complaints=merger.complaints)
+def merge(table: str, expected: Schema, actual: Schema) -> MergedSchema:
+    """Merge our schema into the table's. `table` is the full name used in problem texts."""
+    merger = _Merger(table, expected)
+    fields = merger.fields(expected.columns, actual.columns, "")
+    if merger.problems:
+        return MergedSchema(schema=actual, added=[], problems=merger.problems)
     schema = Schema(
-        *fields, schema_id=found.schema_id, identifier_field_ids=found.identifier_field_ids
+        *fields, schema_id=actual.schema_id, identifier_field_ids=actual.identifier_field_ids
     )
-    return MergedSchema(schema=schema, added=merger.added, complaints=[])
+    return MergedSchema(schema=schema, added=merger.added, problems=[])
 
 
 class _Merger:
-    """Collects what is found on the way down."""
+    """Collects added fields and problems while it walks both schemas."""
 
-    def __init__(self, table: str, wanted: Schema) -> None:
+    def __init__(self, table: str, expected: Schema) -> None:
         self._table = table
-        self._names = {number: wanted.find_column_name(number) for number in wanted.field_ids}
+        self._names = {number: expected.find_column_name(number) for number in expected.field_ids}
         self.added: list[str] = []
-        self.complaints: list[str] = []
+        self.problems: list[str] = []
 
-    def fields(self, wanted: Fields, found: Fields, parent: str) -> list[NestedField]:
-        """Those of a struct, or of the table itself: first what is there, then what was missing."""
-        ours = {field.field_id: field for field in wanted}
-        names = {field.name.lower(): field for field in wanted}
+    def fields(self, expected: Fields, actual: Fields, parent: str) -> list[NestedField]:
+        """Return the fields of a struct or table: existing fields first, then added ones."""
+        by_id = {field.field_id: field for field in expected}
+        names = {field.name.lower(): field for field in expected}
         merged = []
-        for field in found:
-            if field.field_id in ours:
-                merged.append(self._ours(ours.pop(field.field_id), field, parent))
+        for field in actual:
+            if field.field_id in by_id:
+                merged.append(self._merged(by_id.pop(field.field_id), field, parent))
             else:
                 self._check_foreign(field, names.get(field.name.lower()), parent)
                 merged.append(field)
-        for field in ours.values():
+        for field in by_id.values():
             self.added.append(parent + field.name)
             merged.append(_changed(field, field.field_type, required=False))
         return merged
 
-    def _ours(self, wanted: NestedField, found: NestedField, parent: str) -> NestedField:
-        path = parent + found.name
-        if found.name != wanted.name:
-            self._complain(
-                f"field {found.field_id} is called {path}, and not {parent}{wanted.name}",
-                f"RENAME COLUMN {path} TO {wanted.name}",
+    def _merged(self, expected: NestedField, actual: NestedField, parent: str) -> NestedField:
+        path = parent + actual.name
+        if actual.name != expected.name:
+            self._report(
+                f"field {actual.field_id} is named {path}, expected {parent}{expected.name}",
+                f"RENAME COLUMN {path} TO {expected.name}",
             )
-        self._check_null(path, wanted.required, found.required)
-        kind = self._type(wanted.field_type, found.field_type, path)
-        return _changed(found, kind, required=found.required)
+        self._check_null(path, expected.required, actual.required)
+        kind = self._type(expected.field_type, actual.field_type, path)
+        return _changed(actual, kind, required=actual.required)
 
-    def _check_foreign(self, found: NestedField, like: NestedField | None, parent: str) -> None:
-        path = parent + found.name
+    def _check_foreign(self, actual: NestedField, like: NestedField | None, parent: str) -> None:
+        path = parent + actual.name
         if like is not None:
-            self._complain(
-                f"column {path} has the id {found.field_id}, and ours of that name {like.field_id}",
-                f"RENAME COLUMN {path} TO {found.name}_other",
+            self._report(
+                f"column {path} has id {actual.field_id}, expected {like.field_id}",
+                f"RENAME COLUMN {path} TO {actual.name}_other",
             )
-        elif found.field_id in self._names:
-            self._complain(
-                f"column {path} has the id {found.field_id} of {self._names[found.field_id]}",
+        elif actual.field_id in self._names:
+            self._report(
+                f"column {path} has id {actual.field_id}, which belongs to "
+                f"{self._names[actual.field_id]}",
                 f"DROP COLUMN {path}",
             )
-        elif found.required:
-            self._complain(
-                f"column {path} cannot be null, and our rows have no value for it",
+        elif actual.required:
+            self._report(
+                f"column {path} is required, but our rows have no value for it",
                 f"ALTER COLUMN {path} DROP NOT NULL",
             )
 
-    def _type(self, wanted: IcebergType, found: IcebergType, path: str) -> IcebergType:
-        if isinstance(wanted, StructType) and isinstance(found, StructType):
-            return StructType(*self.fields(wanted.fields, found.fields, f"{path}."))
-        if isinstance(wanted, ListType) and isinstance(found, ListType):
-            element = self._inner(wanted.element_field, found.element_field, path)
-            return ListType(found.element_id, element, found.element_required)
-        if isinstance(wanted, MapType) and isinstance(found, MapType):
-            key = self._inner(wanted.key_field, found.key_field, path)
-            value = self._inner(wanted.value_field, found.value_field, path)
-            return MapType(found.key_id, key, found.value_id, value, found.value_required)
-        if wanted != found:
-            self._complain(f"column {path} is {found}, and ours is {wanted}", None)
-        return found
+    def _type(self, expected: IcebergType, actual: IcebergType, path: str) -> IcebergType:
+        if isinstance(expected, StructType) and isinstance(actual, StructType):
+            return StructType(*self.fields(expected.fields, actual.fields, f"{path}."))
+        if isinstance(expected, ListType) and isinstance(actual, ListType):
+            element = self._inner(expected.element_field, actual.element_field, path)
+            return ListType(actual.element_id, element, actual.element_required)
+        if isinstance(expected, MapType) and isinstance(actual, MapType):
+            key = self._inner(expected.key_field, actual.key_field, path)
+            value = self._inner(expected.value_field, actual.value_field, path)
+            return MapType(actual.key_id, key, actual.value_id, value, actual.value_required)
+        if expected != actual:
+            self._report(f"column {path} is {actual}, expected {expected}", None)
+        return actual
 
-    def _inner(self, wanted: NestedField, found: NestedField, parent: str) -> IcebergType:
-        path = f"{parent}.{found.name}"
-        if wanted.field_id != found.field_id:
-            self._complain(
-                f"field {path} has the id {found.field_id}, and ours {wanted.field_id}", None
+    def _inner(self, expected: NestedField, actual: NestedField, parent: str) -> IcebergType:
+        path = f"{parent}.{actual.name}"
+        if expected.field_id != actual.field_id:
+            self._report(
+                f"field {path} has id {actual.field_id}, expected {expected.field_id}", None
             )
-        self._check_null(path, wanted.required, found.required)
-        return self._type(wanted.field_type, found.field_type, path)
+        self._check_null(path, expected.required, actual.required)
+        return self._type(expected.field_type, actual.field_type, path)
 
-    def _check_null(self, path: str, wanted_required: bool, found_required: bool) -> None:
-        if found_required and not wanted_required:
-            self._complain(
-                f"column {path} cannot be null, and ours can",
+    def _check_null(self, path: str, expected_required: bool, actual_required: bool) -> None:
+        if actual_required and not expected_required:
+            self._report(
+                f"column {path} is required, expected optional",
                 f"ALTER COLUMN {path} DROP NOT NULL",
             )
 
-    def _complain(self, what: str, statement: str | None) -> None:
-        mend = f" (ALTER TABLE {self._table} {statement})" if statement else ""
-        self.complaints.append(what + mend)
+    def _report(self, what: str, statement: str | None) -> None:
+        repair = f" (ALTER TABLE {self._table} {statement})" if statement else ""
+        self.problems.append(what + repair)
 
 
 def _changed(field: NestedField, kind: IcebergType, *, required: bool) -> NestedField:

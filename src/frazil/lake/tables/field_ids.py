@@ -1,12 +1,11 @@
-"""The number of every field of every table, by which Iceberg and Parquet know a column for good.
+"""The permanent id of every field of every table. Iceberg and Parquet identify columns by it.
 
-Kind of table -> path -> id. A path is Iceberg's: `events.element.attributes.key`. Needs no library,
-so that a task can name the columns of its file without a catalog.
+Kind of table -> Iceberg's path of a field (`events.element.attributes.key`) -> id. Needs no
+library, so that a task can write a file without a catalog.
 
-A number never changes and is never used again, also when its column goes. A field of a later
-release takes its number from the next thousand (the first one is 1001), and so on for each release:
-when somebody adds a column of his own, Iceberg gives it the number after the highest one in use,
-and that must not be one that we come to want.
+An id never changes and is never reused, even if its column is dropped. The fields of each later
+release get their ids from the next thousand, starting at 1001: Iceberg gives a column added by a
+user the id after the highest in use, which must not collide with a future id of ours.
 """
 
 from __future__ import annotations
@@ -184,4 +183,4 @@ FIELD_IDS: dict[str, dict[str, int]] = {
     "dead_letters": DEAD_LETTERS_IDS,
     "topic": TOPIC_IDS,
 }
-"""Kind of table -> path of a field -> its id."""
+"""Kind of table -> path of a field -> id."""

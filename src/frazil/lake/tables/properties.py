@@ -1,7 +1,7 @@
-"""How the rows of a table lie: in which order, with which filters, and with which settings.
+"""Physical layout of the tables: sort columns, bloom filters, column bounds, Iceberg properties.
 
-Needs no library, so that a task can write its files without a catalog. The settings are Iceberg's
-properties, and the files of the appender keep to them as those of Spark's compaction do.
+Needs no library, so that a task can write files without a catalog. The appender and Spark's
+compaction both follow the properties.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from frazil.model import MiB
 HOUR_MS = 3_600_000
 
 TOPIC = "topic"
-"""The kind of all tables that are made of a topic's records. Every other table is its own kind."""
+"""The kind of all tables that hold a topic's records. Every other table is its own kind."""
 TOPIC_PREFIX = "topic_"
-"""Begins their names."""
+"""Prefix of their names."""
 
 PARTITION_COLUMN = "time"
-"""Files hold one UTC day of it."""
+"""A data file holds one UTC day of it."""
 PARTITION_FIELD = "time_day"
-"""What Spark would call that, too."""
+"""The name that Spark would choose."""
 
 SORT_COLUMNS: dict[str, tuple[str, ...]] = {
     "logs": ("service_name", "time"),
@@ -27,7 +27,7 @@ SORT_COLUMNS: dict[str, tuple[str, ...]] = {
     "dead_letters": ("topic", "time"),
     TOPIC: ("_log_partition", "_offset"),
 }
-"""Kind -> the columns its files are sorted by, ascending. None of them can be null."""
+"""Kind -> columns that its files are sorted by, ascending. All are required columns."""
 
 BLOOM_COLUMNS: dict[str, tuple[str, ...]] = {
     "logs": ("trace_id", "span_id"),
@@ -36,7 +36,7 @@ BLOOM_COLUMNS: dict[str, tuple[str, ...]] = {
     "dead_letters": (),
     TOPIC: (),
 }
-"""Kind -> the columns with a bloom filter: looked up by one value, and in no useful order."""
+"""Kind -> columns with a bloom filter: looked up by one value, and not sorted usefully."""
 
 _COMMON_BOUNDS = {
     "_log_partition": "full",
@@ -74,9 +74,8 @@ BOUNDS: dict[str, dict[str, str]] = {
         "timestamp_ms": "full",
     },
 }
-"""Kind -> column -> how much of its least and greatest value a manifest holds. Of all other
-columns values and nulls are counted only: bounds of bodies and maps are large and exclude nothing.
-"""
+"""Kind -> column -> how much of its lower and upper bound a manifest holds. Other columns have
+counts of values and nulls only: bounds of bodies and maps are large and prune nothing."""
 
 COMMENTS = {
     "logs": "one row per log record",
@@ -87,38 +86,38 @@ COMMENTS = {
 }
 
 REQUIRED_PROPERTIES = {
-    # A repetition inside PyIceberg would not look at the offsets again, and could store rows twice.
+    # A retry inside PyIceberg would not check the offsets again and could store rows twice.
     "commit.retry.num-retries": "0",
 }
-"""What must be so for the rows to be right. Set again when somebody has changed it."""
+"""Properties that correctness depends on. Restored if a user has changed them."""
 
 _PROPERTIES = {
     **REQUIRED_PROPERTIES,
-    # Otherwise Spark would sample and shuffle for a table that has an order.
+    # By default Spark samples and shuffles rows for a table with a sort order.
     "write.distribution-mode": "none",
     "write.target-file-size-bytes": str(128 * MiB),
     "write.parquet.compression-codec": "zstd",
-    # What readers skip, and share among processors. The usual 128 MiB is a million rows of ours.
+    # The unit of pruning and parallel reads. The default of 128 MiB is a million rows of ours.
     "write.parquet.row-group-size-bytes": str(16 * MiB),
     "write.metadata.metrics.default": "counts",
-    # Otherwise a filter takes a megabyte, also that of a small file.
+    # By default a filter takes 1 MiB, even in a small file.
     "write.parquet.bloom-filter-adaptive-enabled": "true",
-    # A commit a minute would leave half a million of them in a year.
+    # A commit per minute would leave half a million metadata files in a year.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "50",
-    # Every commit writes the list of all snapshots: hours of them, and not the usual five days.
+    # Every commit writes the list of all snapshots, so keep hours, not the default five days.
     "history.expire.max-snapshot-age-ms": str(6 * HOUR_MS),
     "history.expire.min-snapshots-to-keep": "10",
 }
 
 
 def kind_of(table: str) -> str:
-    """What a table is, by its name."""
+    """Return the kind of a table by its name."""
     return TOPIC if table.startswith(TOPIC_PREFIX) else table
 
 
 def properties_of(name: str) -> dict[str, str]:
-    """The properties that a table is made with."""
+    """Return the properties of a new table."""
     kind = kind_of(name)
     return {
         "comment": COMMENTS[kind],

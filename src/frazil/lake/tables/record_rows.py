@@ -1,14 +1,14 @@
-"""Any other topic as a table: a row is a record, as it is.
+"""Tables of topics that are not telemetry: one row per record, unchanged.
 
-A table has the name of its topic, behind `topic_`. Engines want lower-case letters, digits and
-underscores; whatever else a name has becomes `__` and two hexadecimal digits, and so does an
-underscore behind another one, so that no two topics share a table:
+A table is named `topic_` plus the name of its topic. Query engines expect lower-case letters,
+digits and underscores, so any other byte becomes `__` and two hexadecimal digits. So does an
+underscore after another one, which keeps the names of two topics distinct:
 
     orders           topic_orders
     web_clicks       topic_web_clicks
     Orders.eu-west   topic___4frders__2eeu__2dwest
 
-A name that would be too long ends in `__h` and a hash of all of it.
+A name that would be too long ends in `__h` and a hash of the whole topic name.
 """
 
 from __future__ import annotations
@@ -24,25 +24,24 @@ from frazil.log import Record
 from frazil.model.arrow import HEADER, RECORDS, TABLES
 
 NAME_LENGTH_MAX = 200
-"""A table's name is a folder's, too, of 255 bytes at most, and some catalogs add to it."""
+"""A table's name is also a folder's, which has at most 255 bytes, and some catalogs add to it."""
 HASH_BYTES = 16
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 TIME_MS_MAX = (2**63 - 1) // 1000
-"""What microseconds can hold. Beyond, `time` is the nearest that there is; `timestamp_ms` is exact.
-"""
+"""Largest time that fits in microseconds. `time` is clamped to it; `timestamp_ms` is exact."""
 
 
 def columns_of(table: str) -> pa.Schema:
-    """The columns of any table of ours."""
+    """Return the Arrow schema of any table of ours."""
     return RECORDS if table.startswith(TOPIC_PREFIX) else TABLES[table]
 
 
 def table_of(topic: str) -> str:
-    """The table of a topic that is no telemetry."""
+    """Return the table name of a topic that is not telemetry."""
     name, before = TOPIC_PREFIX, ""
     for character in topic:
-        is_plain = character in PLAIN or (character == "_" and before != "_")
-        name += character if is_plain else "".join(f"__{byte:02x}" for byte in character.encode())
+        is_kept = character in PLAIN or (character == "_" and before != "_")
+        name += character if is_kept else "".join(f"__{byte:02x}" for byte in character.encode())
         before = character
     if len(name) <= NAME_LENGTH_MAX:
         return name
@@ -51,7 +50,7 @@ def table_of(topic: str) -> str:
 
 
 def rows_of(records: Sequence[Record], partition: int) -> pa.RecordBatch:
-    """Records of a partition as rows, in their order."""
+    """Return records of a partition as rows, in the same order."""
     times_us = [
         max(-TIME_MS_MAX, min(record.timestamp_ms, TIME_MS_MAX)) * 1000 for record in records
     ]
@@ -69,9 +68,9 @@ def rows_of(records: Sequence[Record], partition: int) -> pa.RecordBatch:
 
 def _headers(records: Sequence[Record]) -> pa.ListArray:
     ends = accumulate((len(record.headers) for record in records), initial=0)
-    found = [header for record in records for header in record.headers]
-    keys = pa.array([key for key, _ in found], pa.string())
-    values = pa.array([value for _, value in found], pa.binary())
+    headers = [header for record in records for header in record.headers]
+    keys = pa.array([key for key, _ in headers], pa.string())
+    values = pa.array([value for _, value in headers], pa.binary())
     return pa.ListArray.from_arrays(
         pa.array(ends, pa.int32()),
         pa.StructArray.from_arrays([keys, values], fields=list(HEADER)),

@@ -1,4 +1,4 @@
-"""The tables of the model in Iceberg's words: schema with our ids, lake partitions, order."""
+"""Iceberg schema, partition spec and sort order of our tables."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ PRIMITIVES: dict[pa.DataType, IcebergType] = {
 
 
 def schema_of(name: str) -> Schema:
-    """The columns of a table, with their comments, and with the ids of field_ids.py."""
+    """Return a table's schema, with column comments and the ids of field_ids.py."""
     ids = FIELD_IDS[kind_of(name)]
     return Schema(*(_field(field, field.name, ids) for field in columns_of(name)))
 
 
 def spec_of(name: str) -> PartitionSpec:
-    """By the day of `time`."""
+    """Return a partition spec by the day of `time`."""
     return PartitionSpec(
         PartitionField(
             source_id=FIELD_IDS[kind_of(name)][PARTITION_COLUMN],
@@ -56,7 +56,7 @@ def spec_of(name: str) -> PartitionSpec:
 
 
 def sort_order_of(name: str) -> SortOrder:
-    """What the files of a table are sorted by."""
+    """Return the sort order of a table's files."""
     kind = kind_of(name)
     ids = FIELD_IDS[kind]
     fields = [

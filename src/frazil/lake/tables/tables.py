@@ -1,12 +1,12 @@
-"""The tables of the lake: made as the model has them, and brought up to date when they are older.
+"""Create the tables of the lake, and bring older ones up to date.
 
-1. load     the table, if it is there
-2. create   if not: one commit, with our field ids; of several who try, one wins
-3. refuse   what somebody has changed so that our rows no longer fit, naming it
-4. evolve   add what is missing, in one commit; when somebody was quicker, from 1
+1. load     the table, if it exists
+2. create   otherwise: one commit, with our field ids; if several processes try, one wins
+3. check    raise if the table was altered so that our rows no longer fit
+4. evolve   add what is missing in one commit; after a conflict, start again from 1
 
-PyIceberg and the servers of REST catalogs give the fields of a new table ids of their own. They
-leave those alone that come in a commit, so a table is staged first, and then made by one.
+PyIceberg and REST servers assign their own field ids when they create a table, but keep the ids
+that come in a commit. So a table is staged first and then created by a commit.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 2
-"""PyIceberg cannot write version 3, and version 1 cannot remove rows."""
+"""PyIceberg cannot write version 3, and version 1 has no row deletes."""
 ATTEMPTS_MAX = 10
-"""Somebody else commits once or twice while we look; not ten times."""
+"""Commits of others may interfere once or twice; ten times means something is wrong."""
 
 
 def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
-    """The table of that name, with every column we write. Made or brought up to date if need be.
+    """Return the table with every column we write, after creating or updating it if needed.
 
-    `Unavailable` when it has been changed so that our rows do not fit, or when the catalog cannot
-    be reached; `Conflict` when somebody changes it all the time.
+    Raise `Unavailable` if it was altered so that our rows do not fit or if the catalog cannot be
+    reached, and `Conflict` if others keep changing it.
     """
     identifier = (config.namespace, name)
     full_name = f"{config.catalog_name}.{config.namespace}.{name}"
@@ -93,10 +93,10 @@ def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
             updates = _updates(table, name, full_name)
             if not updates:
                 return table
-            _change(catalog, table, updates)
+            _commit(catalog, table, updates)
     raise Conflict(
-        f"the table {full_name} was changed by others {ATTEMPTS_MAX} times while it was "
-        "looked at, or something that is no table has its name; look who does that"
+        f"the table {full_name} was changed by others during each of {ATTEMPTS_MAX} attempts to "
+        "update it, or its name is taken by a view; find out who changes it"
     )
 
 
@@ -109,9 +109,9 @@ def create_table(
     order: SortOrder,
     properties: dict[str, str],
 ) -> None:
-    """Make a table with the ids that the schema has. That somebody else made it is as good.
+    """Create a table with the field ids of `schema`. Does nothing if another process created it.
 
-    The updates that set something mean, without a number, what the same commit has added.
+    Each `Set...Update` without an id refers to what the same commit adds.
     """
     try:
         staged = catalog.create_table_transaction(
@@ -144,42 +144,42 @@ def create_table(
             ),
         )
     except (TableAlreadyExistsError, CommitFailedException, CommitStateUnknownException):
-        logger.info("table made by somebody else, perhaps", extra={"table": identifier})
+        logger.info("table may have been created by another process", extra={"table": identifier})
         return
-    logger.info("table made", extra={"table": identifier, "location": staged.location})
+    logger.info("table created", extra={"table": identifier, "location": staged.location})
 
 
 def _updates(table: Table, name: str, full_name: str) -> tuple[TableUpdate, ...]:
-    """What is to be changed so that our rows can be stored; nothing as a rule."""
+    """Return the updates that the table needs before our rows fit; usually none."""
     merged = merge(full_name, schema_of(name), table.schema())
-    complaints = [*merged.complaints, *_layout_complaints(table, full_name, name)]
-    if complaints:
+    problems = [*merged.problems, *_layout_problems(table, full_name, name)]
+    if problems:
         raise Unavailable(
-            f"the table {full_name} does not fit our rows: {'; '.join(complaints)}. Undo that, or "
-            f"give the table another name (ALTER TABLE {full_name} RENAME TO ...): then a new one "
-            "is made, which begins with what the log still holds"
+            f"the table {full_name} does not fit our rows: {'; '.join(problems)}. Undo that, or "
+            f"rename the table (ALTER TABLE {full_name} RENAME TO ...): then a new one is created, "
+            "which starts with the rows that the log still has"
         )
     return (*_schema_updates(table, merged), *_property_updates(table, name))
 
 
-def _layout_complaints(table: Table, full_name: str, name: str) -> list[str]:
-    complaints = []
+def _layout_problems(table: Table, full_name: str, name: str) -> list[str]:
+    problems = []
     if table.format_version != FORMAT_VERSION:
-        complaints.append(f"it has format version {table.format_version}, not {FORMAT_VERSION}")
-    lies = [(field.source_id, str(field.transform)) for field in table.spec().fields]
-    if lies != [(FIELD_IDS[kind_of(name)][PARTITION_COLUMN], "day")]:
-        complaints.append(
-            f"it is partitioned by {_words(table)}, and not by days({PARTITION_COLUMN}) alone "
+        problems.append(f"it has format version {table.format_version}, expected {FORMAT_VERSION}")
+    layout = [(field.source_id, str(field.transform)) for field in table.spec().fields]
+    if layout != [(FIELD_IDS[kind_of(name)][PARTITION_COLUMN], "day")]:
+        problems.append(
+            f"it is partitioned by {_spec_text(table)}, expected days({PARTITION_COLUMN}) alone "
             f"(ALTER TABLE {full_name} DROP PARTITION FIELD ..., ADD PARTITION FIELD ...)"
         )
-    return complaints
+    return problems
 
 
-def _words(table: Table) -> str:
+def _spec_text(table: Table) -> str:
     fields = table.spec().fields
     names = [table.schema().find_column_name(field.source_id) for field in fields]
-    words = [f"{field.transform}({name})" for field, name in zip(fields, names, strict=True)]
-    return ", ".join(words) or "nothing"
+    terms = [f"{field.transform}({name})" for field, name in zip(fields, names, strict=True)]
+    return ", ".join(terms) or "nothing"
 
 
 def _schema_updates(table: Table, merged: MergedSchema) -> tuple[TableUpdate, ...]:
@@ -194,14 +194,14 @@ def _schema_updates(table: Table, merged: MergedSchema) -> tuple[TableUpdate, ..
 
 
 def _property_updates(table: Table, name: str) -> tuple[TableUpdate, ...]:
-    """What is missing, and what must be so. What somebody has tuned is left alone."""
-    wanted = properties_of(name) | table.properties | REQUIRED_PROPERTIES
-    changes = {key: value for key, value in wanted.items() if table.properties.get(key) != value}
+    """Return missing and required properties. Other properties that a user has set stay."""
+    expected = properties_of(name) | table.properties | REQUIRED_PROPERTIES
+    changes = {key: value for key, value in expected.items() if table.properties.get(key) != value}
     return (SetPropertiesUpdate(updates=changes),) if changes else ()
 
 
-def _change(catalog: Catalog, table: Table, updates: tuple[TableUpdate, ...]) -> None:
-    """One commit, for the table as we saw it. When it has changed since, the caller looks again."""
+def _commit(catalog: Catalog, table: Table, updates: tuple[TableUpdate, ...]) -> None:
+    """Commit the updates if the table is unchanged. After a conflict, the caller loads it again."""
     requirements = (
         AssertTableUUID(uuid=table.metadata.table_uuid),
         AssertCurrentSchemaId.model_validate({"current-schema-id": table.schema().schema_id}),
@@ -212,4 +212,4 @@ def _change(catalog: Catalog, table: Table, updates: tuple[TableUpdate, ...]) ->
     try:
         catalog.commit_table(table, requirements, updates)
     except (CommitFailedException, CommitStateUnknownException):
-        logger.info("table changed by somebody else", extra={"table": table.name()})
+        logger.info("table changed by another process", extra={"table": table.name()})
