@@ -203,11 +203,11 @@ def _half_written(strike: Strike) -> None:
     original = sink.ArrowSink.drain
 
     def drain(self: sink.ArrowSink) -> None:
-        whole = b"".join(self._waiting)
-        self._waiting = [whole[: len(whole) // 2], whole[len(whole) // 2 :]]
+        whole = b"".join(self._buffer)
+        self._buffer = [whole[: len(whole) // 2], whole[len(whole) // 2 :]]
         if whole:
-            self._file.append(self._waiting[:1])
-            self._waiting = self._waiting[1:]
+            self._file.append(self._buffer[:1])
+            self._buffer = self._buffer[1:]
             strike()
         original(self)
 
