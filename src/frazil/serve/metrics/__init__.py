@@ -1,8 +1,7 @@
-"""serve/metrics: the Prometheus page.
+"""serve/metrics: the `/metrics` page for Prometheus.
 
-aliases.py     our numbers under names that others know
-exposition.py  all metrics as text
-families.py    every metric under the name that Prometheus knows it by
-gauges.py      what is measured when somebody looks
-process.py     what the system says of this process
+exposition.py  the page as text, in both formats
+families.py    our metrics under their Prometheus names
+gauges.py      gauges computed at scrape time
+process.py     memory, CPU and open files of this process
 """

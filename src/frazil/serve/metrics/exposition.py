@@ -1,4 +1,4 @@
-"""All metrics as text: Prometheus 0.0.4, or OpenMetrics 1.0 for whoever asks for it."""
+"""All metrics as text: Prometheus 0.0.4, or OpenMetrics 1.0 if the client accepts it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,31 @@ from collections.abc import Iterable, Iterator
 
 from frazil.metrics import declared
 from frazil.serve.context import NodeContext
-from frazil.serve.metrics.aliases import aliases
 from frazil.serve.metrics.families import Family, family_of
-from frazil.serve.metrics.gauges import measured
+from frazil.serve.metrics.gauges import gauges
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 OPENMETRICS_TYPE = "application/openmetrics-text"
 OLD_KINDS = {"info": "gauge"}
-"""What 0.0.4 calls what it has no word for."""
+"""Types of OpenMetrics that 0.0.4 does not have."""
 
 
-def families(rooms: NodeContext) -> Iterator[Family]:
-    """Everything that is shown, each name once."""
+def families(context: NodeContext) -> Iterator[Family]:
+    """Every metric family of the node, each name once."""
     yield from map(family_of, declared())
-    yield from measured(rooms)
-    yield from aliases(rooms)
+    yield from gauges(context)
 
 
-def exposition(rooms: NodeContext, accept: str) -> tuple[str, bytes]:
-    """The type and the text that are answered to an `Accept` header. Call it from the loop."""
+def exposition(context: NodeContext, accept: str) -> tuple[str, bytes]:
+    """Return content type and text for an `Accept` header. Call it on the event loop."""
     is_open = wants_openmetrics(accept)
-    text = openmetrics_text(families(rooms)) if is_open else prometheus_text(families(rooms))
+    text = openmetrics_text(families(context)) if is_open else prometheus_text(families(context))
     return (OPENMETRICS if is_open else PROMETHEUS), text.encode()
 
 
 def wants_openmetrics(accept: str) -> bool:
-    """Does it name OpenMetrics, and not only to refuse it? Prometheus itself sends weights."""
+    """Return whether an `Accept` header lists OpenMetrics with a weight above 0."""
     for part in accept.split(","):
         kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
         if kind == OPENMETRICS_TYPE and "q=0" not in parameters:
@@ -40,17 +38,17 @@ def wants_openmetrics(accept: str) -> bool:
     return False
 
 
-def prometheus_text(shown: Iterable[Family]) -> str:
-    return "".join(_lines(shown, is_open=False))
+def prometheus_text(families: Iterable[Family]) -> str:
+    return "".join(_lines(families, is_open=False))
 
 
-def openmetrics_text(shown: Iterable[Family]) -> str:
-    return "".join(_lines(shown, is_open=True)) + "# EOF\n"
+def openmetrics_text(families: Iterable[Family]) -> str:
+    return "".join(_lines(families, is_open=True)) + "# EOF\n"
 
 
-def _lines(shown: Iterable[Family], *, is_open: bool) -> Iterator[str]:
-    for family in sorted(shown, key=lambda each: each.name):
-        head = family.name if is_open else family.shown_name
+def _lines(families: Iterable[Family], *, is_open: bool) -> Iterator[str]:
+    for family in sorted(families, key=lambda family: family.name):
+        head = family.name if is_open else family.full_name
         kind = family.kind if is_open else OLD_KINDS.get(family.kind, family.kind)
         yield f"# HELP {head} {_escaped(family.help_text, is_open)}\n"
         yield f"# TYPE {head} {kind}\n"
@@ -65,7 +63,7 @@ def _lines(shown: Iterable[Family], *, is_open: bool) -> Iterator[str]:
 
 
 def _escaped(text: str, has_quotes: bool) -> str:
-    """Help texts of 0.0.4 have no quotes to close."""
+    """Escape a label value, or a help text; only 0.0.4 leaves quotes in help texts alone."""
     text = text.replace("\\", r"\\").replace("\n", r"\n")
     return text.replace('"', r"\"") if has_quotes else text
 

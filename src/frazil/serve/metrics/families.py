@@ -1,28 +1,27 @@
-"""Families: every metric under the name that Prometheus knows it by.
+"""Families: our metrics under their Prometheus names.
 
-Names are fixed by one rule. `frazil.log.appended.batches` is `frazil_log_appended_batches`, with
-`_total` behind it for a counter. Milliseconds become seconds, in name and value.
+`frazil.log.appended.batches` becomes `frazil_log_appended_batches`, plus `_total` for a counter.
+Milliseconds become seconds, in name and value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from frazil import metrics
 from frazil.metrics import Counter, Histogram, Labels, Metric
 
-Kind = Literal["counter", "gauge", "histogram", "info", "summary"]
+Kind = Literal["counter", "gauge", "histogram", "info"]
 MS = ".ms"
 MS_PER_S = 1000
 UNITS = ("bytes", "seconds")
-"""Words at the end of a name that are units to Prometheus; others are things that are counted."""
+"""Last words of a name that OpenMetrics declares as `# UNIT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One line: what is behind the family's name, labels, value."""
+    """One sample line: suffix of the family's name, labels, value."""
 
     value: float
     suffix: str = ""
@@ -31,7 +30,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """All lines of one name. The name of a counter is without `_total`."""
+    """All samples of one name. `name` excludes `_total` and `_info`."""
 
     name: str
     kind: Kind
@@ -39,8 +38,8 @@ class Family:
     points: tuple[Point, ...] = field(default=())
 
     @property
-    def shown_name(self) -> str:
-        """As it is asked for."""
+    def full_name(self) -> str:
+        """The name that PromQL uses."""
         return self.name + {"counter": "_total", "info": "_info"}.get(self.kind, "")
 
     @property
@@ -50,13 +49,13 @@ class Family:
 
 
 def name_of(metric: Metric) -> str:
-    """Without `_total`."""
+    """Return the Prometheus name, without `_total`."""
     name = metric.name.removesuffix(MS)
     return name.replace(".", "_") + ("_seconds" if metric.name.endswith(MS) else "")
 
 
 def family_of(metric: Metric) -> Family:
-    """A metric of ours as it is shown."""
+    """Convert one of our metrics."""
     if isinstance(metric, Histogram):
         return _histogram(metric)
     points = tuple(Point(value=s.value, labels=s.labels) for s in metric.samples())
@@ -71,8 +70,8 @@ def _histogram(metric: Histogram) -> Family:
         part = sample.name.removeprefix(metric.name)
         if part == ".bucket":
             bound = float(dict(sample.labels)["le"]) / scale
-            shown = "+Inf" if bound == float("inf") else str(bound)
-            points.append(Point(suffix="_bucket", labels=(("le", shown),), value=sample.value))
+            text = "+Inf" if bound == float("inf") else str(bound)
+            points.append(Point(suffix="_bucket", labels=(("le", text),), value=sample.value))
         elif part == ".sum":
             points.append(Point(suffix="_sum", value=sample.value / scale))
         else:
@@ -87,20 +86,9 @@ def counter(name: str, help_text: str, points: Iterable[Point]) -> Family:
 
 
 def gauge(name: str, help_text: str, points: Iterable[Point] | float | None) -> Family:
-    """`None` is a value that nobody knows: the family is there, and has no line."""
+    """Build a gauge. `None` is an unknown value: the family has no sample."""
     if points is None:
         points = ()
     elif isinstance(points, int | float):
         points = (Point(value=points),)
     return Family(name=name, kind="gauge", help_text=help_text, points=tuple(points))
-
-
-def points_by(values: Mapping[str, float], label: str) -> Iterator[Point]:
-    """A point for each value of one label."""
-    for name, value in values.items():
-        yield Point(value=value, labels=((label, name),))
-
-
-def quantile(metric: Histogram, share: float) -> float | None:
-    """Of all values since the start; None while there are none."""
-    return metrics.quantile(metric.bounds, metric.counts(), share)

@@ -1,4 +1,4 @@
-"""What the system says of this process: memory, time on processors, open files."""
+"""Memory, CPU time and open files of this process."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from pathlib import Path
 
 PROC = Path("/proc")
 UTIME, STIME, STARTTIME, VSIZE, RSS = 11, 12, 19, 20, 21
-"""Fields of `/proc/self/stat` behind the name, which may have spaces in it (proc(5))."""
+"""Fields of `/proc/self/stat` after the command name, which may contain spaces (proc(5))."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessInfo:
-    """This process at one moment."""
+    """Resource use of this process."""
 
     cpu_s: float
     resident_bytes: int
     virtual_bytes: int
-    started_s: float
-    """Since 1970."""
+    started_s: float  # Unix epoch
     open_fds: int
     fds_max: int
 
 
-def process_facts(proc: Path = PROC) -> ProcessInfo:
-    """Read from `/proc`, which is memory."""
+def process_info(proc: Path = PROC) -> ProcessInfo:
+    """Read `/proc`; no disk I/O."""
     fields = (proc / "self/stat").read_text().rpartition(")")[2].split()
     ticks = os.sysconf("SC_CLK_TCK")
     stat = (proc / "stat").read_text().splitlines()
