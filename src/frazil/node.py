@@ -93,12 +93,12 @@ async def run(
         workers = [asyncio.create_task(_maintain(rooms.log)), asyncio.create_task(_look(rooms))]
         opened.push_async_callback(_end, workers)
         gc.freeze()  # what start-up has made stays; looking through it again and again took 8 %
-        rooms.life.state = "running"
+        rooms.uptime.state = "running"
         ready(up)
         asking = asyncio.create_task(asked.wait())
         await asyncio.wait({asking, *workers}, return_when=asyncio.FIRST_COMPLETED)
         asking.cancel()
-        rooms.life.state = "stopping"
+        rooms.uptime.state = "stopping"
         logger.info("stopping", extra={"requests_in_hand": rooms.otlp.admission().request_count})
         stop.begin()
         await asyncio.to_thread(tracing.flush, TRACES_S)  # also where they come back to us
@@ -130,7 +130,7 @@ class NodeStartup:
         """In the order of the river. Whatever takes long is done in a thread, so that a second
         signal is heard."""
         config, clock, rand = self._config, self._clock, self._rand
-        life = Uptime(clock)
+        uptime = Uptime(clock)
         log = await self._open("log", self._open_log, _log_facts)
         lake = await self._open("lake", partial(self._open_lake, log), _lake_facts)
         embedded = None
@@ -144,7 +144,7 @@ class NodeStartup:
         rooms = NodeContext(
             data=str(self._folder),
             disk=RealDisk(config.data),
-            life=life,
+            uptime=uptime,
             log=log,
             otlp=otlp,
             tier=None if embedded is None else embedded.tier,
@@ -256,7 +256,7 @@ async def _maintain(log: Log) -> None:
 
 async def _look(rooms: NodeContext) -> None:
     while True:
-        rooms.life.rates.step()
+        rooms.uptime.rates.step()
         await asyncio.sleep(LOOK_INTERVAL_S)
 
 

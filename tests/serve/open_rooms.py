@@ -42,12 +42,12 @@ def open_rooms(
                     rand=random.SystemRandom(),
                     is_steady=False,
                 )
-            life = Uptime(clock)
-            life.state = "running"
+            uptime = Uptime(clock)
+            uptime.state = "running"
             yield NodeContext(
                 data=str(folder),
                 disk=RealDisk(folder),
-                life=life,
+                uptime=uptime,
                 log=served.log,
                 otlp=served.otlp,
                 tier=tier,

@@ -140,7 +140,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
             rooms = NodeContext(
                 data=str(folder),
                 disk=disk,
-                life=Uptime(clock),
+                uptime=Uptime(clock),
                 log=log,
                 otlp=otlp,
                 tier=embedded.tier,

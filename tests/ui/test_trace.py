@@ -418,7 +418,7 @@ def test_a_trace_of_the_shop_shows_its_error_at_a_key(page: Page, node: Node) ->
 def test_no_such_trace_is_said(browser: Browser, known: Node) -> None:
     with watched(browser, known.url, allowed=("404",)) as page:
         page.goto(f"/trace/{'0' * 32}")
-        expect(page.get_by_role("alert")).to_contain_text("no span of a trace 0000")
+        expect(page.get_by_role("alert")).to_contain_text("trace 0000")
         expect(page.get_by_role("link", name="Look for traces")).to_be_visible()
 
 

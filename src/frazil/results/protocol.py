@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -18,15 +19,13 @@ PARTS_KEY: Final = b"frazil.parts"
 
 
 class ErrorReason(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong, in one word for programs and one sentence for people."""
+    """One word for programs and one sentence for people."""
 
-    kind: str
-    """As malformed, unknown, too_large, overloaded, unavailable."""
-    message: str
-    """What failed, with which values, and what to do."""
+    kind: Annotated[str, Meta(description="Such as malformed, unknown, too_large, overloaded.")]
+    message: Annotated[str, Meta(description="What failed, with which values, and what to do.")]
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of every answer that is no success."""
+    """Body of every error response."""
 
     error: ErrorReason

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 
 class TableScan(msgspec.Struct, frozen=True, kw_only=True):
@@ -11,19 +14,13 @@ class TableScan(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     hot_rows: int
-    hot_bytes: int
-    """In memory."""
+    hot_bytes: Annotated[int, Meta(description="Size in memory.")]
     hot_pieces: int
-    hot_pieces_all: int
-    """Those that were left out are counted here, too."""
+    hot_pieces_all: Annotated[int, Meta(description="Including the pruned ones.")]
     lake_rows: int
-    lake_bytes: int
-    """Of whole files, on disk."""
+    lake_bytes: Annotated[int, Meta(description="Size of the data files.")]
     lake_files: int
     lake_files_all: int
-    rows_all: int
-    """Rows of the table, in both tiers, at that moment."""
-    snapshots: list[str]
-    """Of the lake, that the files are of; as text, as not all readers of JSON have such numbers."""
-    skipped: dict[str, int]
-    """Why pieces and files were left out, and how many."""
+    rows_all: Annotated[int, Meta(description="Rows of the table in both tiers at that moment.")]
+    snapshots: Annotated[list[str], Meta(description="Iceberg snapshot ids; text, as above 2^53.")]
+    skipped: Annotated[dict[str, int], Meta(description="Pruned pieces and files, by reason.")]

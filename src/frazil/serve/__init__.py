@@ -1,19 +1,22 @@
-"""serve: what a node shows over HTTP: SQL, questions, how it does.
+"""serve: the HTTP API and web page of a node.
 
-    config.py        ServeConfig
-    context.py       NodeContext: what there is to show
-    demo_process.py  DemoShop: the process that sends it
-    routes.py        all of them
-    server.py        ApiServer: the port, open
-    uptime.py        Uptime: since when a node runs, and how fast data comes
+    connection ─> http/app ─> http/router ─> api/... ─> query, lake, log
+                                 │
+                                 └─> http/handler: threads, limits, cancellation
 
-    api/             the endpoints
-    dashboards/      dashboards as files
+    server.py        ApiServer: the open port
+    config.py        ServeConfig: settings
+    context.py       NodeContext: the components of a node
+    routes.py        all endpoints
     http/            requests, routing, responses, OpenAPI
-    metrics/         the Prometheus page
+    api/             the endpoints
     status/          node status and health
+    metrics/         the Prometheus page
+    dashboards/      dashboards as files
+    demo_process.py  DemoShop: the process that sends demo data
+    uptime.py        Uptime: state, start time and rates of a node
 
-Everything here belongs to the event loop; whatever takes long runs in threads of its own.
+The event loop owns everything here; long work runs in threads.
 """
 
 from frazil.serve.config import ServeConfig

@@ -1,4 +1,4 @@
-"""NodeContext: what a node has, for those who show it."""
+"""NodeContext: the open components of a node, as endpoints use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from frazil.serve.uptime import Uptime
 
 
 class Sql(Protocol):
-    """Runs one query over hot tier and lake; any thread may ask."""
+    """Runs one query over hot tier and lake. Any thread may call it."""
 
     def __call__(
         self,
@@ -30,12 +30,11 @@ class Sql(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeContext:
-    """The open rooms of one node. None is one that is switched off, or not installed."""
+    """The open components of one node. None if switched off or not installed."""
 
     data: str
-    disk: Disk
-    """The data folder."""
-    life: Uptime
+    disk: Disk  # the data folder
+    uptime: Uptime
     log: Log
     otlp: OtlpPorts
     tier: HotTier | None

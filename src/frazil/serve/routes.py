@@ -1,12 +1,13 @@
-"""Everything that can be asked for, in one list."""
+"""All endpoints, grouped by tag."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from frazil.httpd import Response
 from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
@@ -14,6 +15,7 @@ from frazil.serve.api import (
     dashboards,
     lake_tables,
     logs,
+    metrics,
     search,
     services,
     status,
@@ -21,8 +23,7 @@ from frazil.serve.api import (
     trace,
     traces,
 )
-from frazil.serve.api import metrics as metrics
-from frazil.serve.api.demo import look_at_demo, start_demo, stop_demo
+from frazil.serve.api.demo import demo_state, start_demo, stop_demo
 from frazil.serve.api.lake_jobs import (
     Flushed,
     Snapshots,
@@ -46,54 +47,55 @@ VERSION = "1"
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What this is, for somebody who came here by chance."""
+    """Entry point of the API."""
 
     name: str = "Frazil"
     about: str = (
         "This is a Frazil node. Open this address with a browser, or use `frazil sql`, "
         "`frazil tail` and `frazil status`, or the API."
     )
-    openapi: str = "/openapi.json"
-    """All that can be asked for, described."""
+    openapi: Annotated[str, Meta(description="Description of the API.")] = "/openapi.json"
     sql: str = "/api/v1/sql"
     status: str = "/api/v1/status"
     ready: str = "/readyz?verbose"
 
 
 async def welcome(_: Handler, __: NoParams, ___: ApiRequest) -> Response:
-    """What this is, and where to go on."""
+    """Entry point: what this is and where to continue."""
     return answer_of(Welcome())
 
 
-async def openapi(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """This description."""
-    return answer_of_body(await desk.run(description), JSON)
+async def openapi(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """Return this description."""
+    return answer_of_body(await handler.run(description), JSON)
 
 
 @lru_cache(maxsize=1)
 def description() -> bytes:
-    """All of this, described for programs."""
+    """OpenAPI description as JSON."""
     return msgspec.json.encode(describe(groups_of(), VERSION))
 
 
 def endpoints_of() -> tuple[Endpoint[Any], ...]:
-    """All endpoints, in the order in which they are described."""
+    """All endpoints, in the order of the description."""
     return tuple(each for group in groups_of() for each in group.endpoints)
 
 
 def groups_of() -> tuple[EndpointGroup, ...]:
-    """What belongs together."""
+    """Endpoints by tag."""
     return (
-        EndpointGroup(name="sql", about="SQL, and rows as they come.", endpoints=_SQL),
+        EndpointGroup(name="sql", about="SQL, live tail and search queries.", endpoints=_SQL),
         EndpointGroup(name="logs", about="Log records.", endpoints=_LOGS),
-        EndpointGroup(
-            name="traces", about="Traces, and the services they go through.", endpoints=_TRACES
-        ),
+        EndpointGroup(name="traces", about="Traces and services.", endpoints=_TRACES),
         EndpointGroup(name="metrics", about="Metrics over time.", endpoints=_METRICS),
-        EndpointGroup(name="dashboards", about="What the web page draws.", endpoints=_DASHBOARDS),
+        EndpointGroup(
+            name="dashboards", about="Dashboards of the web page.", endpoints=_DASHBOARDS
+        ),
         EndpointGroup(name="lake", about="The Iceberg tables.", endpoints=_LAKE),
         EndpointGroup(name="demo", about="Demo data.", endpoints=_DEMO),
-        EndpointGroup(name="operating", about="How the node does.", endpoints=_OPERATING),
+        EndpointGroup(
+            name="operating", about="Status, health and metrics of the node.", endpoints=_OPERATING
+        ),
     )
 
 
@@ -162,7 +164,10 @@ _TRACES = (
         trace.find_spans,
     ),
     _get(
-        "/api/v1/services", services.StretchRequest, services.ServicesAnswer, services.all_services
+        "/api/v1/services",
+        services.TimeRangeRequest,
+        services.ServicesAnswer,
+        services.all_services,
     ),
     _get(
         "/api/v1/services/series",
@@ -178,7 +183,10 @@ _TRACES = (
     ),
     _get("/api/v1/failures", services.ServiceRequest, services.FailuresAnswer, services.failed),
     _get(
-        "/api/v1/dependencies", services.StretchRequest, services.DependenciesAnswer, services.calls
+        "/api/v1/dependencies",
+        services.TimeRangeRequest,
+        services.DependenciesAnswer,
+        services.calls,
     ),
     _get("/api/v1/volumes", services.VolumesRequest, services.VolumesAnswer, services.amounts),
 )
@@ -194,7 +202,7 @@ _METRICS = (
     ),
 )
 _DASHBOARDS: tuple[Endpoint[Any], ...] = (
-    _get("/api/v1/dashboards", NoParams, dashboards.DashboardsAnswer, dashboards.all_of_them),
+    _get("/api/v1/dashboards", NoParams, dashboards.DashboardsAnswer, dashboards.list_dashboards),
     _get(
         "/api/v1/dashboards/{name}",
         dashboards.DashboardRequest,
@@ -234,7 +242,7 @@ _LAKE: tuple[Endpoint[Any], ...] = (
     ),
 )
 _DEMO: tuple[Endpoint[Any], ...] = (
-    _get("/api/v1/demo", NoParams, DemoState, look_at_demo),
+    _get("/api/v1/demo", NoParams, DemoState, demo_state),
     Endpoint(
         method="POST",
         path="/api/v1/demo",

@@ -1,4 +1,4 @@
-"""ApiServer: the port for SQL, questions and health, open."""
+"""ApiServer: the open port of the API."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from frazil.serve.http.router import Router
 from frazil.serve.routes import endpoints_of
 
 TARGET_BYTES_MAX = 16 * 1024
-"""A path with a search and its filters."""
+"""Length of a path with query string: a search and its filters."""
 FETCH_TIMEOUT_S = 60.0
-"""How long a client may leave rows unread: whoever works on some of them before he takes more."""
+"""How long a client may stop reading, for example to process rows."""
 
 
 class ApiServer:
-    """An open port for the API. Belongs to the event loop."""
+    """The open port of the API. Owned by the event loop."""
 
-    def __init__(self, desk: Handler, port: HttpPort) -> None:
+    def __init__(self, handler: Handler, port: HttpPort) -> None:
         self.port = port.port
-        self._desk = desk
+        self._handler = handler
         self._port = port
 
     @classmethod
     async def open(
-        cls, rooms: NodeContext, config: ServeConfig, ingest: IngestConfig, access: Auth
+        cls, context: NodeContext, config: ServeConfig, ingest: IngestConfig, auth: Auth
     ) -> Self:
-        """Listen where OTLP listens. `Unavailable` when the port cannot be had."""
-        access = reading(access, config)
-        desk = Handler(rooms, config)
+        """Listen on `ingest.host`. `Unavailable` if the port is taken."""
+        auth = reading_auth(auth, config)
+        handler = Handler(context, config)
         app = App(
-            desk,
+            handler,
             Router(endpoints_of()),
-            access,
+            auth,
             cors_origins=ingest.cors_origins,
-            is_local=is_loopback(ingest.host) and not access.tokens,
+            is_local=is_loopback(ingest.host) and not auth.tokens,
         )
         address = ListenAddress(
             host=ingest.host,
@@ -50,7 +50,7 @@ class ApiServer:
             host_setting="ingest.host",
             port_setting="serve.http_port",
         )
-        manners = ConnectionLimits(
+        limits = ConnectionLimits(
             count_max=config.connections_max,
             count_setting="serve.connections_max",
             target_bytes_max=TARGET_BYTES_MAX,
@@ -58,27 +58,27 @@ class ApiServer:
             response_of=answer_of_error,
         )
         with ExitStack() as undo:
-            undo.callback(desk.close)
-            port = await HttpPort.open(app.serve, address, access, manners)
+            undo.callback(handler.close)
+            port = await HttpPort.open(app.serve, address, auth, limits)
             undo.pop_all()
-        return cls(desk, port)
+        return cls(handler, port)
 
     async def close(self, grace_s: float) -> None:
-        """Take no more requests, let those in hand finish for `grace_s`, then cut them off."""
-        self._desk.stop()
+        """Accept no more requests, let running ones finish for `grace_s`, then cut them off."""
+        self._handler.stop()
         await self._port.close(grace_s)
-        self._desk.close()
+        self._handler.close()
 
 
-def reading(access: Auth, config: ServeConfig) -> Auth:
-    """Who may read: those who may send, unless others are named."""
+def reading_auth(auth: Auth, config: ServeConfig) -> Auth:
+    """Use `serve.token_file` if set; otherwise the tokens for sending."""
     if config.token_file is None:
-        return access
+        return auth
     own = Auth.load(IngestConfig(token_file=config.token_file))
     return Auth(
         tokens=own.tokens,
-        certificate=access.certificate,
-        key=access.key,
-        client_ca=access.client_ca,
-        tls=access.tls,
+        certificate=auth.certificate,
+        key=auth.key,
+        client_ca=auth.client_ca,
+        tls=auth.tls,
     )

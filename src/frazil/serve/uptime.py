@@ -1,4 +1,4 @@
-"""Uptime: since when a node runs, what it does now, and how fast data comes in."""
+"""Uptime: start time, state and recent rates of a node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frazil.metrics import Counter, Histogram, find, quantile
 from frazil.model import NS_PER_MS, Clock, Signal
 
 WINDOW_S = 10
-"""Rates are over so many seconds, or since the start."""
+"""Window of rates, in seconds."""
 QUERIES = "frazil.query.queries"
 ACKNOWLEDGED, SYNCED, ANSWERED = (
     "frazil.ingest.ack.ms",
@@ -21,14 +21,14 @@ ACKNOWLEDGED, SYNCED, ANSWERED = (
     "frazil.query.duration.ms",
 )
 LATENCIES = (ACKNOWLEDGED, SYNCED, ANSWERED)
-"""Histograms that are remembered."""
+"""Histograms kept for the window."""
 NS_PER_S = 1000 * NS_PER_MS
 
 State = Literal["starting", "running", "stopping"]
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """What came in of one signal, and was stored, per second."""
+    """Ingest rate of one signal."""
 
     signal: str
     requests_per_s: float
@@ -37,7 +37,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """How long something took, to the resolution of the histogram that counts it."""
+    """Durations, to the resolution of the histogram."""
 
     count: int
     p50_ms: float
@@ -45,8 +45,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    """What was counted up to a moment."""
+class _Reading:
+    """Counters at one time."""
 
     at_ns: int
     totals: dict[Signal, Totals]
@@ -55,18 +55,18 @@ class _Look:
 
 
 class Rates:
-    """Looks at the counters about once a second. Belongs to the event loop."""
+    """Rates over the window; `step` runs once a second. Owned by the event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seen: deque[_Look] = deque(maxlen=WINDOW_S + 1)
+        self._readings: deque[_Reading] = deque(maxlen=WINDOW_S + 1)
         self.step()
 
     def step(self) -> None:
-        """Remember what was counted up to now."""
+        """Record the counters."""
         queries = find(QUERIES)
-        self._seen.append(
-            _Look(
+        self._readings.append(
+            _Reading(
                 at_ns=self._clock.monotonic_ns(),
                 totals={signal: totals_of(signal) for signal in Signal},
                 query_count=queries.total() if isinstance(queries, Counter) else 0,
@@ -79,7 +79,7 @@ class Rates:
         )
 
     def now(self) -> list[Rate]:
-        """Between the oldest look that is remembered, and the last one."""
+        """Ingest rates over the window."""
         before, after, seconds = self._window()
         return [
             _rate(signal, before.totals[signal], after.totals[signal], seconds) for signal in Signal
@@ -87,12 +87,12 @@ class Rates:
 
     @property
     def queries_per_s(self) -> float:
-        """Queries that ended."""
+        """Finished queries per second."""
         before, after, seconds = self._window()
         return (after.query_count - before.query_count) / seconds if seconds else 0.0
 
     def latency(self, name: str) -> Timing | None:
-        """What one of `LATENCIES` took in the same time; None when there was nothing of it."""
+        """Durations of one of `LATENCIES` in the window; None if there were none."""
         before, after, _ = self._window()
         metric = find(name)
         if not isinstance(metric, Histogram) or name not in before.counts:
@@ -105,15 +105,15 @@ class Rates:
             return None
         return Timing(count=sum(counts), p50_ms=round(p50, 3), p99_ms=round(p99, 3))
 
-    def _window(self) -> tuple[_Look, _Look, float]:
-        before, after = self._seen[0], self._seen[-1]
+    def _window(self) -> tuple[_Reading, _Reading, float]:
+        before, after = self._readings[0], self._readings[-1]
         return before, after, (after.at_ns - before.at_ns) / NS_PER_S
 
 
 def _rate(signal: Signal, before: Totals, after: Totals, seconds: float) -> Rate:
     def per_s(name: str) -> float:
-        risen: int = getattr(after, name) - getattr(before, name)
-        return round(risen / seconds, 1) if seconds else 0.0
+        increase: int = getattr(after, name) - getattr(before, name)
+        return round(increase / seconds, 1) if seconds else 0.0
 
     return Rate(
         signal=signal.value,
@@ -124,7 +124,7 @@ def _rate(signal: Signal, before: Totals, after: Totals, seconds: float) -> Rate
 
 
 class Uptime:
-    """What a node knows of itself. Belongs to the event loop; others may look."""
+    """State and rates of a node. Written by the event loop, read by any thread."""
 
     def __init__(self, clock: Clock) -> None:
         self.state: State = "starting"

@@ -83,13 +83,13 @@ def test_nobody_is_overwritten_unseen(there: Served) -> None:
     assert second != first
     late = put(there, "seen", {**EMPTY, "title": "Three"}, first)
     assert late.status == 409
-    assert "changed meanwhile" in late.message
+    assert "changed in the meantime" in late.message
     assert there.ask("DELETE", f"/api/v1/dashboards/seen?etag={first}").status == 409
     assert there.ask("GET", "/api/v1/dashboards/seen").json["dashboard"]["title"] == "Two"
     (folder(there) / "seen.json").unlink()
     gone = put(there, "seen", EMPTY, second)
     assert gone.status == 409
-    assert "deleted meanwhile" in gone.message
+    assert "deleted in the meantime" in gone.message
 
 
 def test_of_many_writers_one_is_first(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_of_many_writers_one_is_first(tmp_path: Path) -> None:
         (b"", "not JSON"),
         (b"{", "not JSON"),
         (b"\xff", "not JSON"),
-        (b"[" * 100_000, "no dashboard"),
-        (b"[]", "no dashboard"),
-        (b'{"format": 2, "title": "x"}', "no dashboard"),
+        (b"[" * 100_000, "not a dashboard"),
+        (b"[]", "not a dashboard"),
+        (b'{"format": 2, "title": "x"}', "not a dashboard"),
         (b'{"format": 1, "title": "x", "panles": []}', "panles"),
         (b'{"format": 1, "title": "x"' + b" " * store.FILE_BYTES_MAX + b"}", "bytes"),
     ],
@@ -289,8 +289,8 @@ def test_a_file_is_read_as_it_was_written(dashboard: Dashboard) -> None:
     ("body", "why"),
     [
         ({**EMPTY, "panels": [{**PANEL, "x": 7}]}, "columns"),
-        ({**EMPTY, "panels": [PANEL, PANEL]}, "called a"),
-        ({**EMPTY, "variables": [{"name": "v", "kind": "list"}] * 2}, "called v"),
+        ({**EMPTY, "panels": [PANEL, PANEL]}, "named a"),
+        ({**EMPTY, "variables": [{"name": "v", "kind": "list"}] * 2}, "named v"),
         ({**EMPTY, "title": "x" * 201}, "200"),
         ({**EMPTY, "panels": [{**PANEL, "id": f"p{n}"} for n in range(101)]}, "100"),
     ],

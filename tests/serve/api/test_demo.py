@@ -55,7 +55,7 @@ def test_a_demo_is_stopped(tmp_path: Path) -> None:
 def test_a_demo_ends_with_the_node(tmp_path: Path) -> None:
     with served(tmp_path) as node:
         node.ask("POST", "/api/v1/demo", {"seconds": 600, "backfill_minutes": 0, "rate": 1})
-        process = node.api._desk.demo._process
+        process = node.api._handler.demo._process
         assert process is not None
     assert process.returncode is not None
 

@@ -129,13 +129,13 @@ def test_a_wrong_query_has_its_place(there: Served) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("query?table=metrics", "it is one of: logs, spans"),
-        ("query?table=spans&search=x", "are for logs"),
+        ("query?table=metrics", "choose one of: logs, spans"),
+        ("query?table=spans&search=x", "apply to logs"),
         ("query?filter=x", "write name=value"),
         ("query?since=soon", "write a time"),
-        ("tail?table=metrics&query=x", "for logs and spans"),
-        ("logs/pages?every=1", "Records of one page"),
-        ("fields?limit=0", "Names, at most"),
+        ("tail?table=metrics&query=x", "to logs and spans"),
+        ("logs/pages?every=1", "Page size"),
+        ("fields?limit=0", "Maximum number of names"),
     ],
 )
 def test_a_wrong_request_is_told_so(there: Served, path: str, words: str) -> None:

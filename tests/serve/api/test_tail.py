@@ -90,10 +90,10 @@ def test_only_what_fits(there: Served) -> None:
 @pytest.mark.parametrize(
     ("query", "headers", "words"),
     [
-        ("table=nope", {}, "it is one of: logs, spans, metrics"),
-        ("rate=0", {}, "at once, at most"),
-        ("rate=501", {}, "at once, at most"),
-        ("table=spans&search=x", {}, "are for logs"),
+        ("table=nope", {}, "choose one of: logs, spans, metrics"),
+        ("rate=0", {}, "Maximum rows per poll"),
+        ("rate=501", {}, "Maximum rows per poll"),
+        ("table=spans&search=x", {}, "apply to logs"),
         ("severity=x", {}, "is no severity"),
         ("filter=x", {}, "write name=value"),
         ("", {"Last-Event-ID": "x"}, "Last-Event-ID"),

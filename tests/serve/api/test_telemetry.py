@@ -261,7 +261,7 @@ def test_one_span_of_a_trace(there: Served, sent: Sent) -> None:
     for path in (f"spans/{'0' * 16}", f"?below={'0' * 16}"):
         said = there.ask("GET", f"/api/v1/traces/{trace_id}/{path}".replace("/?", "?"))
         assert said.status == 404
-        assert f"no span {'0' * 16} of a trace {trace_id}" in said.message
+        assert f"span {'0' * 16} of trace {trace_id}" in said.message
 
 
 def test_finding_in_a_trace(there: Served, sent: Sent) -> None:
@@ -278,11 +278,11 @@ def test_finding_in_a_trace(there: Served, sent: Sent) -> None:
 @pytest.mark.parametrize(
     ("trace_id", "status", "words"),
     [
-        ("0" * 32, 404, "no span of a trace"),
+        ("0" * 32, 404, "was not found"),
         ("f" * 31, 400, "32 hexadecimal digits"),
         ("%ff" * 32, 400, "32 hexadecimal digits"),
         ("x' OR 'a'='a", 400, "32 hexadecimal digits"),
-        ("0" * 32 + "/outline", 404, "no span of a trace"),
+        ("0" * 32 + "/outline", 404, "was not found"),
         ("0" * 32 + "/spans/0", 400, "16 hexadecimal digits"),
         ("0" * 32 + "/find?filter=nonsense", 400, "filter"),
     ],

@@ -49,7 +49,7 @@ def test_a_well_node_is_ready(tmp_path: Path) -> None:
 def test_only_a_running_node_is_ready(state: State, tmp_path: Path) -> None:
     """Whoever sends requests is told to wait, or to go elsewhere."""
     with open_rooms(tmp_path) as rooms:
-        rooms.life.state = state
+        rooms.uptime.state = state
         assert not is_ready(checks_of(rooms))
 
 
@@ -65,7 +65,7 @@ def test_a_full_log_is_not_ready(tmp_path: Path) -> None:
         found = check(rooms, "log")
         assert found.state == "failed"
         assert "the log is full" in (found.why or "")
-        assert "there is none" in (found.next_step or "")
+        assert "there is no lake" in (found.next_step or "")
         assert not is_ready(checks_of(rooms))
 
 
@@ -79,7 +79,7 @@ def test_a_dead_hot_worker_is_not_ready(tmp_path: Path) -> None:
         checks = checks_of(rooms)
         assert not is_ready(checks)
         text = readiness_text(checks)
-        assert "[-]hot failed: nothing new becomes visible: MemoryError('no more'); " in text
+        assert "[-]hot failed: new rows are not visible: MemoryError('no more'); " in text
         assert text.endswith("readyz check failed\n")
 
 

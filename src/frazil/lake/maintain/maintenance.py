@@ -13,7 +13,9 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta
 
 from frazil.errors import Conflict, Corrupt, FrazilError
 from frazil.lake.append.appender import data_file_of
@@ -51,7 +53,7 @@ REMOVED = Counter("frazil.lake.files.removed", "Files that were taken away, by t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintained:
-    """What was done to one table."""
+    """Result of maintaining one table."""
 
     table: str
     files_joined: int = 0
@@ -62,12 +64,10 @@ class Maintained:
     tags_made: tuple[str, ...] = ()
     tags_dropped: tuple[str, ...] = ()
     snapshots_expired: int = 0
-    files_removed: int = 0
-    """That only expired snapshots named."""
+    files_removed: Annotated[int, Meta(description="Files of expired snapshots only.")] = 0
     orphans_removed: int = 0
     orphan_bytes: int = 0
-    trouble: tuple[str, ...] = ()
-    """What could not be done, and why."""
+    trouble: Annotated[tuple[str, ...], Meta(description="Steps that failed, and why.")] = ()
 
     def __add__(self, other: Maintained) -> Maintained:
         """Both, one after the other."""

@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from frazil.lake.catalog.catalog import PYTHON_ONLY, catalog_properties, spark_settings
 from frazil.lake.config import LakeConfig
@@ -20,17 +22,14 @@ _IN_QUERY = re.compile(r"([?&][^=&]*(?:secret|token|password|key)[^=&]*=)[^&]*",
 
 
 class CatalogInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """How other engines find the tables. Secrets are left out: `…` stands for each."""
+    """How other engines reach the catalog. Secrets are replaced by `…`."""
 
     name: str
     namespace: str
     type: str
-    properties: dict[str, str]
-    """For PyIceberg."""
-    spark: dict[str, str]
-    """For Spark: settings of a session."""
-    spark_packages: list[str]
-    """What Spark must have loaded, as Maven names it."""
+    properties: Annotated[dict[str, str], Meta(description="PyIceberg catalog properties.")]
+    spark: Annotated[dict[str, str], Meta(description="Spark session settings.")]
+    spark_packages: Annotated[list[str], Meta(description="Maven packages that Spark must load.")]
 
 
 def catalog_shown(config: LakeConfig, data_folder: Path) -> CatalogInfo:

@@ -21,7 +21,7 @@ MADE: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facet:
-    """A column or an attribute, with its most frequent values."""
+    """A column or attribute with its most frequent values."""
 
     name: str
     values: tuple[tuple[str | None, int], ...]
@@ -29,7 +29,7 @@ class Facet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacetsAnswer:
-    """The most frequent values, and how many rows there are in all."""
+    """Most frequent values, and the total number of rows."""
 
     total: int
     facets: tuple[Facet, ...]

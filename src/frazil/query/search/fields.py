@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import pyarrow as pa
+from msgspec import Meta
 
 from frazil.model.arrow import TABLES
 from frazil.query.search.filters import (
@@ -42,12 +43,11 @@ _OTHERWISE = frozenset({"level"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedField:
-    """A name as the search box and filters take it."""
+    """A field name that the search box and filters accept."""
 
     name: str
     kind: Kind
-    count: int | None
-    """Of the newest thousand rows, how many have it; null for columns, which are not counted."""
+    count: Annotated[int | None, Meta(description="Of the newest 1000 rows; null for columns.")]
 
 
 def fields_of(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Meta
 
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.filters import MICROSECOND, Ask, TimeRange, where, whole
@@ -26,15 +27,17 @@ _KEYS = ("time", "_log_partition", "_offset", "_row")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Where pages begin in a list of log records."""
+    """Page boundaries in a list of log records."""
 
-    count: int
-    """Records in all."""
+    count: Annotated[int, Meta(description="Total number of records.")]
     every: int
-    cursors: tuple[str, ...]
-    """The n-th, counted from 0, is the `after` for what comes behind (n + 1) * every records."""
-    is_cut: bool
-    """Are there more records than a million? Then places behind those are not given."""
+    cursors: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Element n is the `after` of the page that follows (n + 1) * every records."
+        ),
+    ]
+    is_cut: Annotated[bool, Meta(description="True above 1,000,000 records; no cursors beyond.")]
 
 
 def log_pages(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Annotated, Any, Literal, TypedDict, Unpack
+
+from msgspec import Meta
 
 from frazil.errors import TooLarge
 from frazil.model.arrow import LOGS
@@ -84,11 +86,10 @@ def conditions_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """One log record, with all there is to show of it."""
+    """One log record with everything a client displays."""
 
     place: Cursor
-    cursor: str
-    """That place as text: for the page behind this record, or what was logged around it."""
+    cursor: Annotated[str, Meta(description="Cursor of this record, for `after` or /logs/around.")]
     time: datetime.datetime
     time_unix_nano: int
     observed_time_unix_nano: int
@@ -166,7 +167,7 @@ def logs_of_trace(ask: Ask, trace_id: str, *, limit: int = LIMIT_MAX) -> list[Lo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """A log record, and what was logged right before and after it. All oldest first."""
+    """A log record with the records before and after it, oldest first."""
 
     before: tuple[LogRow, ...]
     row: LogRow
@@ -188,7 +189,7 @@ def logs_around(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """How many log records of one severity lie in one bucket of time."""
+    """Number of log records of one severity in one time bucket."""
 
     time: datetime.datetime
     severity: str

@@ -34,6 +34,9 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from frazil.errors import Malformed, TooLarge
 from frazil.model.arrow import METRICS
@@ -79,7 +82,7 @@ Value = tuple[datetime.datetime, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Values over time, of all that has these labels. A label is None where a point has none."""
+    """Values over time of all points with these labels. A label is None where a point lacks it."""
 
     labels: Mapping[str, str | None]
     values: tuple[Value, ...]
@@ -87,14 +90,12 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesAnswer:
-    """A metric over time. The series with the most values come first."""
+    """A metric over time; series with the most values first."""
 
-    metric_type: str | None
-    """None when there are no points."""
+    metric_type: Annotated[str | None, Meta(description="Null if there are no points.")]
     unit: str | None
     series: tuple[Series, ...]
-    is_cut: bool
-    """There are more series than were asked for."""
+    is_cut: Annotated[bool, Meta(description="True if there are more series than `limit`.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,9 @@ import datetime
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from frazil.model.arrow import METRICS
 from frazil.query.search.filters import (
@@ -31,11 +33,10 @@ COMBINATIONS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One metric. The same name with another type, unit or temporality is another one."""
+    """One metric. The same name with another type, unit or temporality is a different metric."""
 
     name: str
-    type: str
-    """gauge, sum, histogram, exponential_histogram or summary."""
+    type: Annotated[str, Meta(description="gauge, sum, histogram, exponential_histogram, summary.")]
     unit: str | None
     description: str | None
     temporality: str | None
@@ -116,15 +117,14 @@ def metric_labels(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemplar:
-    """One recorded value, with the span it was recorded in."""
+    """One recorded value and the span it was recorded in."""
 
     time_unix_nano: int
     value: float
     trace_id: str
     span_id: str
     service_name: str
-    labels: Mapping[str, str]
-    """The attributes of the point, and those of the value that the point leaves out."""
+    labels: Annotated[Mapping[str, str], Meta(description="Attributes of point and exemplar.")]
 
 
 def exemplars(

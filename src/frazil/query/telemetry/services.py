@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from msgspec import Meta
 
 from frazil.errors import TooLarge
 from frazil.query.search.filters import ALWAYS, Ask, TimeRange, micros_of, text, where, whole
@@ -23,12 +26,11 @@ def _percentile(share: float, column: str = "duration_nano") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """How one service does, by all of its signals. Without spans it has no durations."""
+    """Health of one service across all signals. Durations need spans."""
 
     name: str
     span_count: int = 0
-    error_count: int = 0
-    """Of its spans."""
+    error_count: Annotated[int, Meta(description="Spans with status ERROR.")] = 0
     p50_nano: int | None = None
     p95_nano: int | None = None
     p99_nano: int | None = None
@@ -65,11 +67,10 @@ def services(ask: Ask, *, within: TimeRange = ALWAYS, limit: int = LIMIT_MAX) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStep:
-    """How one service did in one step of time."""
+    """Requests, errors and durations of one service in one time step."""
 
     service: str
-    time: datetime.datetime
-    """When the step begins."""
+    time: Annotated[datetime.datetime, Meta(description="Start of the step.")]
     span_count: int
     error_count: int
     p95_nano: int
@@ -95,7 +96,7 @@ def service_steps(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How one operation of a service does."""
+    """Calls, errors and durations of one operation."""
 
     service: str
     operation: str
@@ -127,16 +128,14 @@ def latencies(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Spans that failed in the same way."""
+    """Failed spans with the same service, operation, message and type."""
 
     service: str
     operation: str
     message: str | None
-    error_type: str | None
-    """Their attribute `error.type`: an exception, or the status of an answer."""
+    error_type: Annotated[str | None, Meta(description="`error.type`: exception or status.")]
     count: int
-    origin_count: int
-    """How many of them have no failed span right below them: there it began, as far as is told."""
+    origin_count: Annotated[int, Meta(description="Spans without a failed child: likely origins.")]
     last_trace_id: str
 
 
@@ -171,12 +170,11 @@ def failures(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """One service calls another, or works on what another has left for it."""
+    """Calls from one service to another, direct or by messages."""
 
     caller: str
     callee: str
-    is_linked: bool
-    """By links between spans, as messages have them: the caller does not wait."""
+    is_linked: Annotated[bool, Meta(description="By span links: the caller does not wait.")]
     call_count: int
     error_count: int
     p95_nano: int

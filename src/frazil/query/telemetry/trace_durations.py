@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Annotated, Unpack
+
+from msgspec import Meta
 
 from frazil.errors import TooLarge
 from frazil.query.search.filters import Ask, micros_of
@@ -17,18 +19,14 @@ STEPS_PER_DECADE = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceDot:
-    """Traces that began at about the same time and took about as long; the longest one stands
-    for them."""
+    """Traces with about the same start and duration, represented by the longest."""
 
     trace_id: str
-    time: datetime.datetime
-    """When that one began."""
+    time: Annotated[datetime.datetime, Meta(description="Start of the longest trace.")]
     duration_nano: int
-    root_service: str | None
-    """None where its first span is not within the time."""
+    root_service: Annotated[str | None, Meta(description="Null if the root span is out of range.")]
     root_name: str | None
-    is_failed: bool
-    """Has each of them a failed span? Otherwise none has."""
+    is_failed: Annotated[bool, Meta(description="True: all traces have an error. False: none.")]
     trace_count: int
 
 

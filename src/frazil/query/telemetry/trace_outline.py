@@ -11,12 +11,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Meta
 
 from frazil.model.arrow import SPANS
 from frazil.query.search.filters import Ask, Filters, equals, text, where
@@ -31,37 +32,29 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A trace as columns. A span is the same place in each, in the order of a waterfall."""
+    """A trace in columns. One index is one span in all columns, in waterfall order."""
 
     trace_id: str
     span_count: int
-    is_cut: bool
-    """Are there more spans than are shown?"""
-    begin: str
-    """When the first span began, to the nanosecond."""
-    duration_nano: int
-    """From there until the last one ended."""
+    is_cut: Annotated[bool, Meta(description="True if the trace has more spans.")]
+    begin: Annotated[str, Meta(description="Start of the first span, to the nanosecond.")]
+    duration_nano: Annotated[int, Meta(description="From the first start to the last end.")]
     services: list[str]
     names: list[str]
     kinds: list[str]
     span_id: list[str]
-    parent: list[int]
-    """The place of the span above, or -1."""
-    service: list[int]
-    """Its place in `services`; the same for `name` and `kind`."""
+    parent: Annotated[list[int], Meta(description="Index of the parent span, or -1.")]
+    service: Annotated[
+        list[int], Meta(description="Index into `services`; likewise `name`, `kind`.")
+    ]
     name: list[int]
     kind: list[int]
-    offset_nano: list[int]
-    """After `begin`."""
+    offset_nano: Annotated[list[int], Meta(description="Start of the span relative to `begin`.")]
     length_nano: list[int]
-    self_nano: list[int]
-    """While no child of it ran."""
-    failed: list[int]
-    """Places of spans whose status is an error."""
-    orphans: list[int]
-    """Places of spans that have a parent which is not here."""
-    critical: list[int]
-    """The critical path, as threes: the place of a span, from when, until when."""
+    self_nano: Annotated[list[int], Meta(description="Time in which no child span ran.")]
+    failed: Annotated[list[int], Meta(description="Indexes of spans with status ERROR.")]
+    orphans: Annotated[list[int], Meta(description="Indexes of spans whose parent is missing.")]
+    critical: Annotated[list[int], Meta(description="Critical path: span index, start, end, ...")]
 
 
 def outline(ask: Ask, trace_id: str) -> Outline | None:

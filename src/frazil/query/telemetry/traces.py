@@ -6,9 +6,10 @@ import datetime
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 import pyarrow as pa
+from msgspec import Meta
 
 from frazil.errors import Malformed, TooLarge
 from frazil.model.arrow import SPANS
@@ -49,7 +50,7 @@ ORDERS: Mapping[Order, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceShare:
-    """What one service has of a trace."""
+    """Part of one service in a trace."""
 
     service: str
     span_count: int
@@ -58,7 +59,7 @@ class ServiceShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
-    """One line of a list of traces."""
+    """One row in a list of traces."""
 
     trace_id: str
     root_service: str
@@ -69,10 +70,8 @@ class TraceSummary:
     span_count: int
     error_count: int
     services: tuple[str, ...]
-    shares: tuple[ServiceShare, ...]
-    """By service, in the same order."""
-    cursor: str
-    """For `find_traces(after=...)`, to go on behind this one."""
+    shares: Annotated[tuple[ServiceShare, ...], Meta(description="By service, in the same order.")]
+    cursor: Annotated[str, Meta(description="Pass as `after` to continue behind this trace.")]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from frazil.errors import TooLarge
 from frazil.query.search.filters import ALWAYS, Ask, TimeRange, micros_of, where
@@ -17,13 +19,12 @@ ROWS_MAX = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """How many rows of one signal a service has, in all or in one step of time."""
+    """Rows of one signal that a service sent, in total or in one time step."""
 
     service: str
     signal: Signal
     row_count: int
-    time: datetime.datetime | None = None
-    """When the step begins; None when there are no steps."""
+    time: Annotated[datetime.datetime | None, Meta(description="Start of the step.")] = None
 
 
 def volumes(

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from frazil.query.telemetry.traces import SpanNode, Trace
 
@@ -26,13 +28,10 @@ class Line:
     depth: int
     offset_nano: int
     duration_nano: int
-    self_nano: int
-    """While no child of it ran."""
-    critical_nano: int
-    """How much of its own time is on the critical path."""
+    self_nano: Annotated[int, Meta(description="Time in which no child span ran.")]
+    critical_nano: Annotated[int, Meta(description="Part of the self time on the critical path.")]
     is_critical: bool
-    is_orphan: bool
-    """It has a parent, and that is not here."""
+    is_orphan: Annotated[bool, Meta(description="True if the parent span is missing.")]
 
 
 def waterfall(found: Trace) -> list[Line]:

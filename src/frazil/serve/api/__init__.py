@@ -1,16 +1,16 @@
 """serve/api: the endpoints.
 
-dashboards.py   dashboards of the web page
-demo.py         demo data
-lake_jobs.py    flush, maintenance, snapshots
-lake_tables.py  the tables of the lake, and one of them in every detail
-logs.py         questions about logs
-metrics.py      questions about metrics
-search.py       the search box: its names, and what it says as SQL
-services.py     questions about services
 sql.py          SQL
-status.py       status, health and probes
-tail.py         rows as they come
-trace.py        one trace: its outline, a span of it, and where something is
-traces.py       questions about traces
+search.py       search queries as SQL, and field names
+logs.py         log records, histogram, facets, pages
+traces.py       lists of traces
+trace.py        one trace, its spans, search in it
+services.py     services, operations, failures, dependencies, volumes
+metrics.py      metrics over time, labels, exemplars
+tail.py         live tail
+dashboards.py   dashboards of the web page
+lake_tables.py  Iceberg tables in detail
+lake_jobs.py    flush, maintenance, snapshots
+demo.py         demo data
+status.py       status, health, probes, metrics
 """

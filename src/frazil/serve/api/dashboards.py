@@ -1,10 +1,11 @@
-"""Dashboards, over HTTP."""
+"""Endpoints of dashboards."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from frazil.httpd import Response
 from frazil.results import json_of
@@ -15,23 +16,26 @@ from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
 from frazil.serve.http.router import NoParams
 
-DashboardName = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN, examples=["shop"])]
-Etag = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+DashboardName = Annotated[
+    str,
+    Meta(
+        pattern=NAME_PATTERN,
+        examples=["shop"],
+        description="Lower-case letters, digits, - and _; at most 64.",
+    ),
+]
+Etag = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class DashboardSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One dashboard in a list."""
 
-    name: str
-    """Of its file, and of its address."""
-    etag: str
-    """Names this very text: whoever writes says which he has seen."""
-    title: str
-    """The name where the file is broken."""
+    name: Annotated[str, Meta(description="Name in the URL and of the file.")]
+    etag: Annotated[str, Meta(description="Version of the text; send it to replace or delete.")]
+    title: Annotated[str, Meta(description="The name if the file is broken.")]
     description: str
     panel_count: int
-    error: str | None
-    """What is wrong with a file that somebody broke; None when all is well."""
+    error: Annotated[str | None, Meta(description="Why the file cannot be read; null if it can.")]
 
 
 class DashboardsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,70 +45,67 @@ class DashboardsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dashboard."""
+    """Which dashboard to return."""
 
     name: DashboardName
-    """Lower-case letters, digits, - and _; at most 64."""
 
 
 class PutDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A dashboard to store."""
 
     name: DashboardName
-    """Lower-case letters, digits, - and _; at most 64."""
-    etag: Etag | None = None
-    """That of the text this one replaces; without it, the name must be free."""
-    body: Dashboard
-    """What is stored."""
+    etag: Annotated[Etag | None, Meta(description="Version to replace; omit to create.")] = None
+    body: Annotated[Dashboard, Meta(description="The dashboard to store.")]
 
 
 class DeleteDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A dashboard to delete."""
 
     name: DashboardName
-    """Lower-case letters, digits, - and _; at most 64."""
-    etag: Etag | None = None
-    """That of the text that was seen last; without it, whatever is there is deleted."""
+    etag: Annotated[Etag | None, Meta(description="Version to delete; omit for any.")] = None
 
 
-async def all_of_them(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """All dashboards, with what is wrong with those that are broken."""
+async def list_dashboards(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """List all dashboards, with the error of broken ones."""
 
-    def look() -> bytes:
-        found = [_summary(each) for each in desk.dashboards.all()]
-        return json_of(DashboardsAnswer(dashboards=found))
+    def load() -> bytes:
+        summaries = [_summary(stored) for stored in handler.dashboards.all()]
+        return json_of(DashboardsAnswer(dashboards=summaries))
 
-    return answer_of_body(await desk.run(look), JSON)
-
-
-async def one(desk: Handler, asked: DashboardRequest, _: ApiRequest) -> Response:
-    """One dashboard, as its file has it."""
-    return answer_of_body(await desk.run(lambda: json_of(desk.dashboards.get(asked.name))), JSON)
+    return answer_of_body(await handler.run(load), JSON)
 
 
-async def put(desk: Handler, asked: PutDashboardRequest, _: ApiRequest) -> Response:
-    """Store a dashboard, as a new one or in place of the one that was seen."""
+async def one(handler: Handler, params: DashboardRequest, _: ApiRequest) -> Response:
+    """Return one dashboard."""
+    return answer_of_body(
+        await handler.run(lambda: json_of(handler.dashboards.get(params.name))), JSON
+    )
+
+
+async def put(handler: Handler, params: PutDashboardRequest, _: ApiRequest) -> Response:
+    """Create or replace a dashboard."""
 
     def store() -> bytes:
-        return json_of(desk.dashboards.put(asked.name, asked.body, asked.etag))
+        return json_of(handler.dashboards.put(params.name, params.body, params.etag))
 
-    return answer_of_body(await desk.run(store), JSON)
+    return answer_of_body(await handler.run(store), JSON)
 
 
-async def delete(desk: Handler, asked: DeleteDashboardRequest, _: ApiRequest) -> Response:
-    """Delete a dashboard, and give what it was."""
+async def delete(handler: Handler, params: DeleteDashboardRequest, _: ApiRequest) -> Response:
+    """Delete a dashboard and return it."""
     return answer_of_body(
-        await desk.run(lambda: json_of(desk.dashboards.delete(asked.name, asked.etag))), JSON
+        await handler.run(lambda: json_of(handler.dashboards.delete(params.name, params.etag))),
+        JSON,
     )
 
 
 def _summary(stored: StoredDashboard) -> DashboardSummary:
-    found = stored.dashboard
+    dashboard = stored.dashboard
     return DashboardSummary(
         name=stored.name,
         etag=stored.etag,
-        title=stored.name if found is None else found.title,
-        description="" if found is None else found.description,
-        panel_count=0 if found is None else len(found.panels),
+        title=stored.name if dashboard is None else dashboard.title,
+        description="" if dashboard is None else dashboard.description,
+        panel_count=0 if dashboard is None else len(dashboard.panels),
         error=stored.error,
     )

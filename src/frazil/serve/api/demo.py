@@ -1,4 +1,4 @@
-"""Demo data, over HTTP: start it, look at it, end it."""
+"""Endpoints of the demo data."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from frazil.serve.http.responses import answer_of
 from frazil.serve.http.router import NoParams
 
 
-async def look_at_demo(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """Does a demo run on this node, and what became of the last one."""
-    return answer_of(desk.demo.state)
+async def demo_state(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """Return the state of the demo."""
+    return answer_of(handler.demo.state)
 
 
-async def start_demo(desk: Handler, asked: DemoRequest, _: ApiRequest) -> Response:
-    """Have a small shop send to this node for a while; 409 while one does already."""
-    await desk.run(lambda: desk.demo.start(asked))
-    return answer_of(desk.demo.state)
+async def start_demo(handler: Handler, params: DemoRequest, _: ApiRequest) -> Response:
+    """Start a demo shop that sends telemetry to this node. 409 if one is running."""
+    await handler.run(lambda: handler.demo.start(params))
+    return answer_of(handler.demo.state)
 
 
-async def stop_demo(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """End the demo of this node, if one runs."""
-    desk.demo.stop()
-    return answer_of(desk.demo.state)
+async def stop_demo(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """Stop the demo, if it is running."""
+    handler.demo.stop()
+    return answer_of(handler.demo.state)

@@ -1,11 +1,12 @@
-"""What can be asked of the lake: bring in what is durable, tidy up, say what there is."""
+"""Endpoints for flush, maintenance and snapshots."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from frazil.errors import Unavailable
 from frazil.httpd import Response
@@ -21,22 +22,21 @@ SNAPSHOTS_MAX = 1000
 
 
 class Flushed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a flush has brought into tables, commit by commit."""
+    """Commits made by a flush."""
 
     commits: list[Appended]
 
 
 class Tidied(msgspec.Struct, frozen=True, kw_only=True):
-    """What maintenance has done, table by table."""
+    """Results of maintenance, by table."""
 
     tables: list[Maintained]
 
 
 class SnapshotsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which snapshots: of one table, or of all."""
+    """Filter for snapshots."""
 
-    table: Name | None = None
-    """As logs, or spans; without it, of all."""
+    table: Annotated[Name | None, Meta(description="Only this table, such as logs.")] = None
 
 
 class Snapshots(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,33 +45,34 @@ class Snapshots(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: list[dict[str, Any]]
 
 
-async def flush(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """Bring everything that is acknowledged by now into the tables; answers when it is there."""
-    return answer_of(Flushed(commits=await asyncio.wrap_future(lake_of(desk).ask_flush())))
+async def flush(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """Append all acknowledged data to the tables; responds after the commit."""
+    return answer_of(Flushed(commits=await asyncio.wrap_future(lake_of(handler).ask_flush())))
 
 
-async def maintain(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """Join small files, let old snapshots go, remove what nobody names; answers when it is done."""
-    return answer_of(Tidied(tables=await asyncio.wrap_future(lake_of(desk).ask_maintain())))
+async def maintain(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """Compact files, expire snapshots, delete orphan files; responds when done."""
+    return answer_of(Tidied(tables=await asyncio.wrap_future(lake_of(handler).ask_maintain())))
 
 
-async def snapshots(desk: Handler, asked: SnapshotsRequest, request: ApiRequest) -> Response:
-    """The snapshots that the tables still have, newest first."""
+async def snapshots(handler: Handler, params: SnapshotsRequest, request: ApiRequest) -> Response:
+    """List the snapshots of the tables, newest first."""
 
-    def question(ask: Ask) -> list[dict[str, Any]]:
+    def load(ask: Ask) -> Snapshots:
         rows: list[dict[str, Any]] = ask(
             f"SELECT * FROM snapshots ORDER BY committed_at DESC, table_name LIMIT {SNAPSHOTS_MAX}"
         ).to_pylist()
-        return [row for row in rows if asked.table in (None, row["table_name"])]
+        rows = [row for row in rows if params.table in (None, row["table_name"])]
+        return Snapshots(snapshots=rows)
 
-    return await desk.answer(request, lambda ask: Snapshots(snapshots=question(ask)))
+    return await handler.respond(request, load)
 
 
-def lake_of(desk: Handler) -> Lake:
-    """The lake of a node. `Unavailable` where there is none."""
-    if desk.rooms.lake is None:
+def lake_of(handler: Handler) -> Lake:
+    """Return the lake. `Unavailable` if the node has none."""
+    if handler.context.lake is None:
         raise Unavailable(
             "there is no lake on this node: install it with `pip install 'frazil[lake]'`, or set "
             "lake.enabled = true"
         )
-    return desk.rooms.lake
+    return handler.context.lake

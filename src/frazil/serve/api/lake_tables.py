@@ -1,6 +1,6 @@
-"""The Iceberg tables, for those who look at them: what there is, how it lies, how it came.
+"""Endpoints of the Iceberg tables: files, partitions, schemas, snapshots.
 
-Ids of snapshots are text: they have 64 bits, and not all readers of JSON keep so many.
+Snapshot ids are text: they have 64 bits, which JavaScript numbers do not hold.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from frazil.httpd import HttpError, Response
 from frazil.lake import (
@@ -41,13 +42,12 @@ FILES = 200
 FILES_MAX = 1000
 NO_LAKE = (
     "There is no lake on this node: `lake.enabled` is false, or it is not installed "
-    "(`pip install 'frazil[lake]'`). The log and the hot tier keep what they can hold."
+    "(`pip install 'frazil[lake]'`). The log and the hot tier keep data within their limits."
 )
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a table is with one partition of a topic. Watermarks are the first offsets that are
-    not there yet."""
+    """Progress of a table in one partition. Watermarks are the first offsets not covered."""
 
     topic: str
     partition: int
@@ -57,38 +57,31 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LakeTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table at a glance."""
+    """Summary of one table."""
 
     name: str
     rows: int
     files: int
-    small_files: int
-    """Below 8 MiB. Maintenance joins those of one day."""
+    small_files: Annotated[int, Meta(description="Files below 8 MiB, which maintenance compacts.")]
     bytes: int
     snapshots: int
-    snapshot_id: str | None
-    """Null while nothing was ever committed."""
-    committed_ms: int | None
-    """When the current snapshot came."""
+    snapshot_id: Annotated[str | None, Meta(description="Null before the first commit.")]
+    committed_ms: Annotated[int | None, Meta(description="Commit time of the current snapshot.")]
     reaches: list[Reach]
-    lag_offsets: int
-    """Requests, or records, that are acknowledged and not in the table yet."""
+    lag_offsets: Annotated[int, Meta(description="Acknowledged, but not in the table yet.")]
     lag_bytes: int
-    refusal: str | None
-    """Why SQL here cannot read its files as they are; null when it can."""
+    refusal: Annotated[
+        str | None, Meta(description="Why SQL cannot read the files; null if it can.")
+    ]
 
 
 class LakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The lake: its catalog and its tables."""
+    """The catalog and tables of the lake."""
 
-    why_absent: str | None
-    """Why there is no lake; null when there is one."""
-    trouble: str | None
-    """Why the last round, that should have brought rows in, failed."""
-    spark: str | None
-    """What Spark does: it is started when there is something to commit."""
-    flush_age_ms: int | None
-    """Rows wait so long for a commit, at most, unless there are many."""
+    why_absent: Annotated[str | None, Meta(description="Why the lake is off; null if it is on.")]
+    trouble: Annotated[str | None, Meta(description="Error of the last append, or null.")]
+    spark: Annotated[str | None, Meta(description="State of Spark, which starts on demand.")]
+    flush_age_ms: Annotated[int | None, Meta(description="Longest wait of rows for a commit.")]
     catalog: CatalogInfo | None
     tables: list[LakeTable]
 
@@ -96,14 +89,12 @@ class LakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class LakeTableRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which table, and which of its files."""
 
-    name: Name
-    """As logs, or topic_orders."""
-    partition: Name | None = None
-    """Only files of this one, as `partitions` names it."""
-    order: Literal["newest", "largest", "smallest"] = "newest"
-    """Which files come first."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=FILES_MAX)] = FILES
-    """Files that are told of."""
+    name: Annotated[Name, Meta(description="Table name, such as logs or topic_orders.")]
+    partition: Annotated[Name | None, Meta(description="Only files of this partition.")] = None
+    order: Annotated[
+        Literal["newest", "largest", "smallest"], Meta(description="Order of the files.")
+    ] = "newest"
+    limit: Annotated[int, Meta(ge=1, le=FILES_MAX, description="Maximum number of files.")] = FILES
 
 
 class LakeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,14 +106,12 @@ class LakeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     operation: str
     schema_id: int | None
     is_current: bool
-    is_current_line: bool
-    """Is it the current snapshot, or one of those that it came from?"""
+    is_current_line: Annotated[bool, Meta(description="The current snapshot or an ancestor.")]
     tags: list[str]
     added_rows: int | None
     total_rows: int | None
     total_files: int | None
-    summary: dict[str, str]
-    """What the commit says of itself, as Iceberg names it."""
+    summary: Annotated[dict[str, str], Meta(description="Iceberg's summary of the commit.")]
 
 
 class LakeColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,20 +125,18 @@ class LakeColumn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LakeSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """One schema that the table has, or had."""
+    """A current or past schema of the table."""
 
     schema_id: int
     is_current: bool
-    first_used_ms: int | None
-    """When the first commit with it came, of the snapshots that are still there."""
+    first_used_ms: Annotated[int | None, Meta(description="First commit that used it.")]
     columns: list[LakeColumn]
-    added: list[str]
-    """Columns that the schema before it had not."""
+    added: Annotated[list[str], Meta(description="Columns that the previous schema lacks.")]
     dropped: list[str]
 
 
 class LakePartition(msgspec.Struct, frozen=True, kw_only=True):
-    """Files whose rows are of the same day, mostly."""
+    """Data files of one partition value, usually a day."""
 
     partition: str
     files: int
@@ -161,25 +148,23 @@ class LakePartition(msgspec.Struct, frozen=True, kw_only=True):
 class LakeFile(msgspec.Struct, frozen=True, kw_only=True):
     """A data file of the current snapshot."""
 
-    path: str
-    """Below the table's location."""
+    path: Annotated[str, Meta(description="Relative to the table's location.")]
     partition: str
     rows: int
     bytes: int
     time_min_us: int | None
-    time_max_us: int | None
-    """Bounds of the column `time`, in microseconds since 1970."""
+    time_max_us: Annotated[int | None, Meta(description="Upper bound of `time`, Unix epoch.")]
 
 
 class FileSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """How many files have at least so many bytes, and less than twice as many."""
+    """Number of files from `bytes_min` up to twice that size."""
 
     bytes_min: int
     files: int
 
 
 class LakeTableAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One table. Lists have their newest first, and an end; counts are of all."""
+    """One table. Lists are newest first and bounded; counts are complete."""
 
     table: LakeTable
     location: str
@@ -194,36 +179,35 @@ class LakeTableAnswer(msgspec.Struct, frozen=True, kw_only=True):
     partition_count: int
     partitions: list[LakePartition]
     sizes: list[FileSizes]
-    file_count: int
-    """Of the partition that was asked for, or of all."""
+    file_count: Annotated[int, Meta(description="Files in the requested partition, or in all.")]
     files: list[LakeFile]
 
 
-async def tables(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """The Iceberg tables: rows, files, bytes, the last commit, how far behind; the catalog."""
-    body = await desk.run(lambda: json_of(_answer(desk.rooms)))
+async def tables(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """List the Iceberg tables with size, last commit and lag, and the catalog."""
+    body = await handler.run(lambda: json_of(_answer(handler.context)))
     return answer_of_body(body, JSON)
 
 
-async def one(desk: Handler, asked: LakeTableRequest, _: ApiRequest) -> Response:
-    """One Iceberg table: its snapshots, partitions, files, schemas and settings."""
-    lake = lake_of(desk)
+async def one(handler: Handler, params: LakeTableRequest, _: ApiRequest) -> Response:
+    """Return snapshots, partitions, files, schemas and properties of one Iceberg table."""
+    lake = lake_of(handler)
 
-    def look() -> bytes:
-        facts = lake.view.facts(asked.name)
+    def load() -> bytes:
+        facts = lake.view.facts(params.name)
         if facts is None:
             raise HttpError(
                 HTTPStatus.NOT_FOUND,
-                f"the lake has no table {asked.name!r}; /api/v1/lake lists those there are, and "
-                "each is made with its first rows",
+                f"the lake has no table {params.name!r}; /api/v1/lake lists the tables, which are "
+                "created with their first rows",
             )
-        return json_of(_table_answer(desk.rooms, lake, facts, asked))
+        return json_of(_table_answer(handler.context, lake, facts, params))
 
-    return answer_of_body(await desk.run(look), JSON)
+    return answer_of_body(await handler.run(load), JSON)
 
 
-def _answer(rooms: NodeContext) -> LakeAnswer:
-    lake = rooms.lake
+def _answer(context: NodeContext) -> LakeAnswer:
+    lake = context.lake
     if lake is None:
         return LakeAnswer(
             why_absent=NO_LAKE,
@@ -236,16 +220,16 @@ def _answer(rooms: NodeContext) -> LakeAnswer:
     view = lake.view.pin(lake.view.topic_tables())
     return LakeAnswer(
         why_absent=None,
-        trouble=lake.trouble if lake.died is None else f"its thread died: {lake.died!r}",
+        trouble=lake.trouble if lake.died is None else f"the thread died: {lake.died!r}",
         spark=lake.session.state,
         flush_age_ms=lake.config.flush_age_ms,
         catalog=catalog_shown(lake.config, lake.data_folder),
-        tables=[_table(rooms, lake, view.tables[name]) for name in sorted(view.tables)],
+        tables=[_table(context, lake, view.tables[name]) for name in sorted(view.tables)],
     )
 
 
-def _table(rooms: NodeContext, lake: Lake, view: TableView) -> LakeTable:
-    reaches = _reaches(rooms, lake, view)
+def _table(context: NodeContext, lake: Lake, view: TableView) -> LakeTable:
+    reaches = _reaches(context, lake, view)
     current = next((s for s in view.snapshots if s.snapshot_id == view.snapshot_id), None)
     return LakeTable(
         name=view.name,
@@ -263,34 +247,34 @@ def _table(rooms: NodeContext, lake: Lake, view: TableView) -> LakeTable:
     )
 
 
-def _reaches(rooms: NodeContext, lake: Lake, view: TableView) -> list[Reach]:
-    found = []
-    for topic in rooms.log.topics():
+def _reaches(context: NodeContext, lake: Lake, view: TableView) -> list[Reach]:
+    reaches = []
+    for topic in context.log.topics():
         for partition in topic.partitions:
             source = source_of(topic.name, partition.index, lake.config.topics)
             if source is None or source.table != view.name:
                 continue
-            now = partition.view
-            # A lake that was filled elsewhere may be further than this log.
-            held = min(view.offsets.get((topic.name, partition.index), 0), now.durable_watermark)
-            found.append(
+            durable = partition.view.durable_watermark
+            # A lake filled from elsewhere may be ahead of this log.
+            end = min(view.offsets.get((topic.name, partition.index), 0), durable)
+            reaches.append(
                 Reach(
                     topic=topic.name,
                     partition=partition.index,
-                    lake_watermark=held,
-                    durable_watermark=now.durable_watermark,
-                    lag_bytes=bytes_behind(now, held),
+                    lake_watermark=end,
+                    durable_watermark=durable,
+                    lag_bytes=bytes_behind(partition.view, end),
                 )
             )
-    return found
+    return reaches
 
 
 def _table_answer(
-    rooms: NodeContext, lake: Lake, facts: TableInfo, asked: LakeTableRequest
+    context: NodeContext, lake: Lake, facts: TableInfo, params: LakeTableRequest
 ) -> LakeTableAnswer:
-    wanted = [f for f in facts.view.files if asked.partition in (None, f.partition)]
+    files = [f for f in facts.view.files if params.partition in (None, f.partition)]
     return LakeTableAnswer(
-        table=_table(rooms, lake, facts.view),
+        table=_table(context, lake, facts.view),
         location=facts.location,
         metadata_location=facts.metadata_location,
         uuid=facts.uuid,
@@ -302,27 +286,27 @@ def _table_answer(
         schemas=[_schema(each) for each in facts.schemas],
         partition_count=facts.partition_count,
         partitions=[_partition(each) for each in facts.partitions],
-        sizes=sizes_of(wanted),
-        file_count=len(wanted),
-        files=[_file(each) for each in _ordered(wanted, asked.order)[: asked.limit]],
+        sizes=sizes_of(files),
+        file_count=len(files),
+        files=[_file(each) for each in _ordered(files, params.order)[: params.limit]],
     )
 
 
-def _snapshot(told: SnapshotSummary, current_id: int | None) -> LakeSnapshot:
-    facts = told.facts
+def _snapshot(snapshot: SnapshotSummary, current_id: int | None) -> LakeSnapshot:
+    facts = snapshot.facts
     return LakeSnapshot(
         snapshot_id=str(facts.snapshot_id),
         parent_id=None if facts.parent_id is None else str(facts.parent_id),
         committed_ms=facts.committed_ms,
         operation=facts.operation,
-        schema_id=told.schema_id,
+        schema_id=snapshot.schema_id,
         is_current=facts.snapshot_id == current_id,
         is_current_line=facts.is_current_line,
-        tags=list(told.tags),
+        tags=list(snapshot.tags),
         added_rows=facts.added_rows,
         total_rows=facts.total_rows,
         total_files=facts.total_files,
-        summary=dict(told.summary),
+        summary=dict(snapshot.summary),
     )
 
 
@@ -371,7 +355,7 @@ def _ordered(files: Sequence[TableFile], order: str) -> list[TableFile]:
 
 
 def sizes_of(files: Sequence[TableFile]) -> list[FileSizes]:
-    """Files by size, in steps of twice as much; steps without a file are there, too."""
+    """Histogram of file sizes in powers of two, including empty buckets."""
     if not files:
         return []
     steps = [file.size_bytes.bit_length() for file in files]

@@ -1,12 +1,13 @@
-"""Questions about logs, over HTTP."""
+"""Endpoints of log records."""
 
 from __future__ import annotations
 
 import datetime
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from frazil.errors import Malformed
 from frazil.httpd import HttpError, Response
@@ -27,48 +28,45 @@ from frazil.query import (
 )
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import (
+    Excludes,
+    FacetLimit,
+    FacetNames,
+    Filters,
     Limit,
     LogCursor,
-    Moment,
-    Names,
+    LogOrder,
+    LogSearch,
+    MinSeverity,
     Pairs,
-    Severity,
+    SearchQuery,
+    Since,
     SpanId,
-    Stretch,
-    Text,
+    Step,
     TraceId,
+    Until,
 )
-from frazil.serve.http.request import ApiRequest, moment_now, pairs_of, range_of, seconds_of
+from frazil.serve.http.request import ApiRequest, pairs_of, range_of, seconds_of, wall_time
 
 FACETS = ("service_name", "severity", "event_name", "scope_name", "host_name", "k8s_pod_name")
-"""When nobody says which."""
+"""Default fields."""
 EVERY_MIN, EVERY_MAX = 10, 1000
-"""Records of one page: a million of them still have fewer pages than an answer can hold."""
+"""Bounds of the page size: a million records must not give too many pages."""
 BARS = 60
-"""Into so many the time is cut, when nobody says how long a bar is."""
+"""Default number of bars."""
 
 
 class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which log records. All that is given must fit."""
+    """Which log records. All conditions must match."""
 
-    since: Moment | None = None
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
-    filter: Pairs = ()
-    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    exclude: Pairs = ()
-    """The same, for what must not be."""
-    search: Text | None = None
-    """Words of the body."""
-    severity: Severity | None = None
-    """That and worse: TRACE, DEBUG, INFO, WARN, ERROR, FATAL."""
-    trace_id: TraceId | None = None
-    """Only what was logged in this trace."""
-    span_id: SpanId | None = None
-    """Only what was logged in this span."""
-    query: Text | None = None
-    """What somebody types into a search box: words, field:value, field:>5, AND, OR, NOT."""
+    since: Since = None
+    until: Until = None
+    filter: Filters = ()
+    exclude: Excludes = ()
+    search: LogSearch = None
+    severity: MinSeverity = None
+    trace_id: Annotated[TraceId | None, Meta(description="Only records of this trace.")] = None
+    span_id: Annotated[SpanId | None, Meta(description="Only records of this span.")] = None
+    query: SearchQuery = None
 
     def which(self, clock: Clock) -> LogFilter:
         return LogFilter(
@@ -86,123 +84,111 @@ class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class FindLogsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which log records, and how many."""
 
-    limit: Limit = 100
-    """Records of one page, at most."""
-    order: Literal["newest", "oldest"] = "newest"
-    """Which of them come first."""
-    after: LogCursor | None = None
-    """The `cursor` of a page, or of one of its records: what comes behind it."""
+    limit: Annotated[Limit, Meta(description="Page size.")] = 100
+    order: LogOrder = "newest"
+    after: Annotated[LogCursor | None, Meta(description="`cursor` of a page or record.")] = None
 
 
 class LogsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Log records; `cursor` turns the page, and is null on the last one."""
+    """A page of log records; `cursor` is null on the last page."""
 
     logs: list[LogRow]
     cursor: str | None
 
 
 class HistogramRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which log records, and how long a bar is."""
+    """Which log records, and the bar width."""
 
-    step: Stretch | None = None
-    """As 10s, 5m, 1h; without it the time between since and until is cut into 60."""
+    step: Annotated[Step | None, Meta(description="Bar width. Default: 1/60 of the range.")] = None
 
 
 class HistogramAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How many there were when, by severity."""
+    """Log records over time, by severity."""
 
     step_s: float
     bars: list[Bar]
 
 
 class FacetsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which log records, and which columns or attributes of them."""
+    """Which log records, and which fields of them."""
 
-    name: Names = FACETS
-    """A column, an attribute, or `resource.` and an attribute of the resource; several by
-    repetition."""
-    limit: Limit = 10
-    """Values of each, at most."""
+    name: FacetNames = FACETS
+    limit: FacetLimit = 10
 
 
 class PagesRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which log records, and how long a page of them is."""
+    """Which log records, and the page size."""
 
-    order: Literal["newest", "oldest"] = "newest"
-    """Which of them come first."""
-    every: Annotated[int, msgspec.Meta(ge=EVERY_MIN, le=EVERY_MAX)] = EVERY_MAX
-    """Records of one page."""
+    order: LogOrder = "newest"
+    every: Annotated[int, Meta(ge=EVERY_MIN, le=EVERY_MAX, description="Page size.")] = EVERY_MAX
 
 
 class AroundRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happened right before and after a log record."""
+    """A log record whose neighbors to return."""
 
-    at: LogCursor
-    """The `cursor` of that record, from another answer."""
-    filter: Pairs = ()
-    """Only those that fit, as name=value."""
-    count: Limit = 10
-    """Records before it, and as many after it, at most."""
+    at: Annotated[LogCursor, Meta(description="`cursor` of the record.")]
+    filter: Annotated[Pairs, Meta(description="Only neighbors that match, as name=value.")] = ()
+    count: Annotated[Limit, Meta(description="Maximum number of records before, and after.")] = 10
 
 
-async def find(desk: Handler, asked: FindLogsRequest, request: ApiRequest) -> Response:
-    """Log records, newest or oldest first, page by page."""
-    which = asked.which(desk.rooms.clock)
-    after = None if asked.after is None else Cursor.parse(asked.after)
+async def find(handler: Handler, params: FindLogsRequest, request: ApiRequest) -> Response:
+    """List log records, newest or oldest first, in pages."""
+    which = params.which(handler.context.clock)
+    after = None if params.after is None else Cursor.parse(params.after)
 
-    def question(ask: Ask) -> LogsAnswer:
-        rows = find_logs(ask, limit=asked.limit, order=asked.order, after=after, **which)
-        cursor = str(rows[-1].place) if len(rows) == asked.limit else None
+    def load(ask: Ask) -> LogsAnswer:
+        rows = find_logs(ask, limit=params.limit, order=params.order, after=after, **which)
+        cursor = str(rows[-1].place) if len(rows) == params.limit else None
         return LogsAnswer(logs=rows, cursor=cursor)
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-async def bars(desk: Handler, asked: HistogramRequest, request: ApiRequest) -> Response:
-    """How many log records there were when, by severity."""
-    which = asked.which(desk.rooms.clock)
-    step = _step(asked, which, desk.rooms.clock)
+async def bars(handler: Handler, params: HistogramRequest, request: ApiRequest) -> Response:
+    """Count log records over time, by severity."""
+    which = params.which(handler.context.clock)
+    step = _step(params, which, handler.context.clock)
     step_s = step.total_seconds()
-    return await desk.answer(
+    return await handler.respond(
         request,
         lambda ask: HistogramAnswer(step_s=step_s, bars=histogram(ask, step, **which)),
     )
 
 
-def _step(asked: HistogramRequest, which: LogFilter, clock: Clock) -> datetime.timedelta:
-    if asked.step is not None:
-        return seconds_of(asked.step, "step")
+def _step(params: HistogramRequest, which: LogFilter, clock: Clock) -> datetime.timedelta:
+    if params.step is not None:
+        return seconds_of(params.step, "step")
     since = which["within"].since
     if since is None:
-        raise Malformed("say since when, or how long a bar is: since=1h, or step=1m")
-    whole = ((which["within"].until or moment_now(clock)) - since).total_seconds()
-    return datetime.timedelta(seconds=max(1, round(whole / BARS)))
+        raise Malformed("the bar width is unknown; set since=1h or step=1m")
+    range_s = ((which["within"].until or wall_time(clock)) - since).total_seconds()
+    return datetime.timedelta(seconds=max(1, round(range_s / BARS)))
 
 
-async def values(desk: Handler, asked: FacetsRequest, request: ApiRequest) -> Response:
-    """The most frequent values of columns and attributes."""
-    conditions = log_conditions(**asked.which(desk.rooms.clock))
-    return await desk.answer(
-        request, lambda ask: facets_of(ask, "logs", asked.name, conditions, limit=asked.limit)
+async def values(handler: Handler, params: FacetsRequest, request: ApiRequest) -> Response:
+    """Count the most frequent values of columns and attributes."""
+    conditions = log_conditions(**params.which(handler.context.clock))
+    return await handler.respond(
+        request, lambda ask: facets_of(ask, "logs", params.name, conditions, limit=params.limit)
     )
 
 
-async def pages(desk: Handler, asked: PagesRequest, request: ApiRequest) -> Response:
-    """Where pages begin in all log records that fit, to jump anywhere in a long list."""
-    which = asked.which(desk.rooms.clock)
-    return await desk.answer(
-        request, lambda ask: log_pages(ask, every=asked.every, order=asked.order, **which)
+async def pages(handler: Handler, params: PagesRequest, request: ApiRequest) -> Response:
+    """Return page cursors for jumping in a long list of log records."""
+    which = params.which(handler.context.clock)
+    return await handler.respond(
+        request, lambda ask: log_pages(ask, every=params.every, order=params.order, **which)
     )
 
 
-async def around(desk: Handler, asked: AroundRequest, request: ApiRequest) -> Response:
-    """A log record, and those right before and after it."""
-    place, filters = Cursor.parse(asked.at), pairs_of(asked.filter, "filter")
+async def around(handler: Handler, params: AroundRequest, request: ApiRequest) -> Response:
+    """Return a log record with its neighbors."""
+    cursor, filters = Cursor.parse(params.at), pairs_of(params.filter, "filter")
 
-    def question(ask: Ask) -> Around:
-        found = logs_around(ask, place, count=asked.count, filters=filters)
-        if found is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, f"no log record is at {asked.at}")
-        return found
+    def load(ask: Ask) -> Around:
+        records = logs_around(ask, cursor, count=params.count, filters=filters)
+        if records is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, f"there is no log record at {params.at}")
+        return records
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)

@@ -1,10 +1,11 @@
-"""Questions about metrics, over HTTP."""
+"""Endpoints of metrics."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
@@ -19,8 +20,20 @@ from frazil.query import (
     metric_series,
 )
 from frazil.serve.http.handler import Handler
-from frazil.serve.http.params import Groups, Limit, Moment, Name, Pairs, Share, Stretch, Text
-from frazil.serve.http.request import ApiRequest, moment_now, pairs_of, range_of, seconds_of
+from frazil.serve.http.params import (
+    Excludes,
+    Filters,
+    Fraction,
+    Groups,
+    Limit,
+    Name,
+    RequiredSince,
+    Since,
+    Step,
+    Text,
+    Until,
+)
+from frazil.serve.http.request import ApiRequest, pairs_of, range_of, seconds_of, wall_time
 
 Aggregate = Literal[
     "avg",
@@ -38,22 +51,17 @@ Aggregate = Literal[
     "p99",
 ]
 STEPS = 120
-"""Into so many the time is cut, when nobody says how long a step is."""
+"""Default number of steps."""
 
 
 class MetricsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which metrics."""
+    """Filter for metrics."""
 
-    since: Moment | None = None
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
-    search: Text | None = None
-    """A part of the name."""
-    filter: Pairs = ()
-    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    limit: Limit = 100
-    """Metrics, at most."""
+    since: Since = None
+    until: Until = None
+    search: Annotated[Text | None, Meta(description="Part of the metric name.")] = None
+    filter: Filters = ()
+    limit: Annotated[Limit, Meta(description="Maximum number of metrics.")] = 100
 
 
 class MetricsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,28 +71,23 @@ class MetricsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OneMetricRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One metric in a stretch of time."""
+    """One metric in a time range."""
 
-    name: Name
-    """Of the metric."""
-    since: Moment | None = None
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
-    filter: Pairs = ()
-    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    limit: Limit = 10
-    """How many of what is asked for, at most; of labels, values of each."""
+    name: Annotated[Name, Meta(description="Metric name.")]
+    since: Since = None
+    until: Until = None
+    filter: Filters = ()
+    limit: Annotated[Limit, Meta(description="Maximum exemplars, or values per label.")] = 10
 
 
 class LabelsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the points of a metric can be told apart by."""
+    """Labels of a metric's points."""
 
     labels: list[Label]
 
 
 class ExemplarsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Single values, with the spans they were recorded in."""
+    """Exemplars and the spans they were recorded in."""
 
     exemplars: list[Exemplar]
 
@@ -92,94 +95,92 @@ class ExemplarsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class MetricQueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One metric over time."""
 
-    name: Name
-    """Of the metric."""
-    aggregate: Aggregate
-    """What becomes of the points of a step; p50 and its like, and quantile, are of distributions
-    or of numbers, rate and increase of what only counts up."""
-    since: Moment
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
-    step: Stretch | None = None
-    """As 10s, 5m, 1h; without it the time is cut into 120."""
-    quantile: Share | None = None
-    """With the aggregate of that name: 0.99 is what 99 of 100 are at most."""
-    group_by: Groups = ()
-    """Labels: there is a series for each of their values; several by repetition."""
-    filter: Pairs = ()
-    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    exclude: Pairs = ()
-    """The same, for what must not be."""
-    type: Literal["gauge", "sum", "histogram", "exponential_histogram", "summary"] | None = None
-    """Needed only where a name is used for several kinds."""
-    limit: Limit = 100
-    """Series, at most."""
+    name: Annotated[Name, Meta(description="Metric name.")]
+    aggregate: Annotated[
+        Aggregate,
+        Meta(description="How to combine the points of a step. rate and increase need a counter."),
+    ]
+    since: RequiredSince
+    until: Until = None
+    step: Annotated[Step | None, Meta(description="Default: 1/120 of the range.")] = None
+    quantile: Annotated[Fraction | None, Meta(description="For aggregate `quantile`.")] = None
+    group_by: Annotated[Groups, Meta(description="Labels to group by; repeat for several.")] = ()
+    filter: Filters = ()
+    exclude: Excludes = ()
+    type: Annotated[
+        Literal["gauge", "sum", "histogram", "exponential_histogram", "summary"] | None,
+        Meta(description="Needed if several metrics share the name."),
+    ] = None
+    limit: Annotated[Limit, Meta(description="Maximum number of series.")] = 100
 
 
-async def names(desk: Handler, asked: MetricsRequest, request: ApiRequest) -> Response:
-    """Which metrics there are: type, unit, description, services."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    filters = pairs_of(asked.filter, "filter")
-    return await desk.answer(
+async def names(handler: Handler, params: MetricsRequest, request: ApiRequest) -> Response:
+    """List metrics with type, unit, description and services."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    filters = pairs_of(params.filter, "filter")
+    return await handler.respond(
         request,
         lambda ask: MetricsAnswer(
             metrics=metric_names(
-                ask, within=within, search=asked.search, filters=filters, limit=asked.limit
+                ask, within=within, search=params.search, filters=filters, limit=params.limit
             )
         ),
     )
 
 
-async def labels(desk: Handler, asked: OneMetricRequest, request: ApiRequest) -> Response:
-    """What the points of a metric can be told apart by, with the most frequent values."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    filters = pairs_of(asked.filter, "filter")
-    return await desk.answer(
+async def labels(handler: Handler, params: OneMetricRequest, request: ApiRequest) -> Response:
+    """List the labels of a metric with their most frequent values."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    filters = pairs_of(params.filter, "filter")
+    return await handler.respond(
         request,
         lambda ask: LabelsAnswer(
-            labels=metric_labels(ask, asked.name, within=within, filters=filters, limit=asked.limit)
+            labels=metric_labels(
+                ask, params.name, within=within, filters=filters, limit=params.limit
+            )
         ),
     )
 
 
-async def examples(desk: Handler, asked: OneMetricRequest, request: ApiRequest) -> Response:
-    """Single values of a metric, with the spans they were recorded in, newest first."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    filters = pairs_of(asked.filter, "filter")
-    return await desk.answer(
+async def examples(handler: Handler, params: OneMetricRequest, request: ApiRequest) -> Response:
+    """List exemplars of a metric, newest first."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    filters = pairs_of(params.filter, "filter")
+    return await handler.respond(
         request,
         lambda ask: ExemplarsAnswer(
-            exemplars=exemplars(ask, asked.name, within=within, filters=filters, limit=asked.limit)
+            exemplars=exemplars(
+                ask, params.name, within=within, filters=filters, limit=params.limit
+            )
         ),
     )
 
 
-async def query(desk: Handler, asked: MetricQueryRequest, request: ApiRequest) -> Response:
-    """One metric over time, in steps, by the labels one asks for."""
-    clock = desk.rooms.clock
-    within = range_of(asked.since, asked.until, clock)
-    within = TimeRange(since=within.since, until=within.until or moment_now(clock))
+async def query(handler: Handler, params: MetricQueryRequest, request: ApiRequest) -> Response:
+    """Query one metric over time, grouped by labels."""
+    clock = handler.context.clock
+    within = range_of(params.since, params.until, clock)
+    within = TimeRange(since=within.since, until=within.until or wall_time(clock))
     assert within.since is not None
     assert within.until is not None
     if within.until <= within.since:
-        raise Malformed("until is not after since; ask for a stretch of time")
+        raise Malformed("until must be after since")
     seconds = (within.until - within.since).total_seconds()
-    step = seconds_of(asked.step or f"{max(1, round(seconds / STEPS))}s", "step")
-    filters, exclude = pairs_of(asked.filter, "filter"), pairs_of(asked.exclude, "exclude")
-    return await desk.answer(
+    step = seconds_of(params.step or f"{max(1, round(seconds / STEPS))}s", "step")
+    filters, exclude = pairs_of(params.filter, "filter"), pairs_of(params.exclude, "exclude")
+    return await handler.respond(
         request,
         lambda ask: metric_series(
             ask,
-            asked.name,
+            params.name,
             within=within,
             step=step,
-            aggregate=asked.aggregate,
-            quantile=asked.quantile,
-            group_by=asked.group_by,
+            aggregate=params.aggregate,
+            quantile=params.quantile,
+            group_by=params.group_by,
             filters=filters,
             exclude=exclude,
-            metric_type=asked.type,
-            limit=asked.limit,
+            metric_type=params.type,
+            limit=params.limit,
         ),
     )

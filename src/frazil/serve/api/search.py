@@ -1,98 +1,93 @@
-"""The search box, over HTTP: which names it knows, and what a text in it is as SQL."""
+"""Endpoints of the search box: field names, and a query as SQL."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
 from frazil.query import Ask, NamedField, fields_of, written
 from frazil.serve.http.handler import Handler
-from frazil.serve.http.params import Limit, Moment, Name, Pairs, Severity, Text
-from frazil.serve.http.request import ApiRequest, ago_or_moment, pairs_of, range_of
+from frazil.serve.http.params import (
+    Excludes,
+    Filters,
+    Limit,
+    LogSearch,
+    MinSeverity,
+    Name,
+    Since,
+    Until,
+)
+from frazil.serve.http.request import ApiRequest, age_or_timestamp, pairs_of, range_of
 
 
 class QueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A text in the search box, and what else is chosen beside it."""
+    """A search query and the filters beside it."""
 
-    table: Literal["logs", "spans"] = "logs"
-    """Of which table."""
-    query: str = ""
-    """The text."""
-    since: Moment | None = None
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
-    filter: Pairs = ()
-    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    exclude: Pairs = ()
-    """The same, for what must not be."""
-    search: Text | None = None
-    """Words of the body; logs only."""
-    severity: Severity | None = None
-    """That and worse; logs only."""
+    table: Annotated[Literal["logs", "spans"], Meta(description="Table to search.")] = "logs"
+    query: Annotated[str, Meta(description="The query text.")] = ""
+    since: Since = None
+    until: Until = None
+    filter: Filters = ()
+    exclude: Excludes = ()
+    search: LogSearch = None
+    severity: MinSeverity = None
 
 
 class WrongQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a text in the search box cannot be understood, and where."""
+    """Why a query cannot be parsed, and where."""
 
     message: str
-    begin: int
-    """The first character that is meant, counted from 0 in code points."""
-    end: int
-    """The one behind the last."""
+    begin: Annotated[int, Meta(description="First wrong character, 0-based, in code points.")]
+    end: Annotated[int, Meta(description="End of the wrong part, exclusive.")]
 
 
 class QueryAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The same question as SQL, or what is wrong with it; the other one is null."""
+    """The query as SQL, or its error. One of the two is null."""
 
     sql: str | None
     error: WrongQuery | None
 
 
 class FieldsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which names somebody may be about to write."""
+    """Filter for field names."""
 
-    table: Literal["logs", "spans", "metrics"] = "logs"
-    """Of which table."""
-    since: Moment | None = None
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
-    prefix: Name = ""
-    """How the name, or a part of it, begins; in any case."""
-    limit: Limit = 100
-    """Names, at most."""
+    table: Annotated[Literal["logs", "spans", "metrics"], Meta(description="Table.")] = "logs"
+    since: Since = None
+    until: Until = None
+    prefix: Annotated[Name, Meta(description="Prefix of the name or a dotted part; any case.")] = ""
+    limit: Annotated[Limit, Meta(description="Maximum number of names.")] = 100
 
 
 class FieldsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Names that can be searched for: columns, then attributes, the most frequent first."""
+    """Searchable field names: columns, then attributes by frequency."""
 
     fields: list[NamedField]
 
 
-async def query(desk: Handler, asked: QueryRequest, request: ApiRequest) -> Response:
-    """What is typed into a search box as SQL, or where it is wrong."""
-    if asked.table != "logs" and (asked.search is not None or asked.severity is not None):
-        raise Malformed(f"search and severity are for logs, not for {asked.table}; use query")
-    clock = desk.rooms.clock
-    since = None if asked.since is None else ago_or_moment(asked.since, "since", clock)
-    until = None if asked.until is None else ago_or_moment(asked.until, "until", clock)
-    filters, exclude = pairs_of(asked.filter, "filter"), pairs_of(asked.exclude, "exclude")
+async def query(handler: Handler, params: QueryRequest, request: ApiRequest) -> Response:
+    """Translate a search query to SQL, or locate its error."""
+    if params.table != "logs" and (params.search is not None or params.severity is not None):
+        raise Malformed(f"search and severity apply to logs, not to {params.table}; use query")
+    clock = handler.context.clock
+    since = None if params.since is None else age_or_timestamp(params.since, "since", clock)
+    until = None if params.until is None else age_or_timestamp(params.until, "until", clock)
+    filters, exclude = pairs_of(params.filter, "filter"), pairs_of(params.exclude, "exclude")
 
-    def question(_: Ask) -> QueryAnswer:
+    def load(_: Ask) -> QueryAnswer:
         try:
             sql = written(
-                asked.table,
+                params.table,
                 since=since,
                 until=until,
                 filters=filters,
                 exclude=exclude,
-                search=asked.search,
-                min_severity=asked.severity,
-                query=asked.query,
+                search=params.search,
+                min_severity=params.severity,
+                query=params.query,
             )
         except Malformed as error:
             if error.end is None:
@@ -101,15 +96,17 @@ async def query(desk: Handler, asked: QueryRequest, request: ApiRequest) -> Resp
             return QueryAnswer(sql=None, error=wrong)
         return QueryAnswer(sql=sql, error=None)
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-async def fields(desk: Handler, asked: FieldsRequest, request: ApiRequest) -> Response:
-    """Names to search for: columns, and attributes of the newest rows by how many have them."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
+async def fields(handler: Handler, params: FieldsRequest, request: ApiRequest) -> Response:
+    """List searchable columns, and attributes of the newest rows by frequency."""
+    within = range_of(params.since, params.until, handler.context.clock)
 
-    def question(ask: Ask) -> FieldsAnswer:
-        found = fields_of(ask, asked.table, prefix=asked.prefix, within=within, limit=asked.limit)
-        return FieldsAnswer(fields=found)
+    def load(ask: Ask) -> FieldsAnswer:
+        fields = fields_of(
+            ask, params.table, prefix=params.prefix, within=within, limit=params.limit
+        )
+        return FieldsAnswer(fields=fields)
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)

@@ -1,8 +1,11 @@
-"""Questions about services, over HTTP."""
+"""Endpoints of services."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from frazil.httpd import Response
 from frazil.query import (
@@ -21,133 +24,131 @@ from frazil.query import (
 )
 from frazil.query import Failure as SpanFailure
 from frazil.serve.http.handler import Handler
-from frazil.serve.http.params import Limit, Moment, Name, Stretch
+from frazil.serve.http.params import Limit, Name, Since, Step, StepWidth, Until
 from frazil.serve.http.request import ApiRequest, range_of, seconds_of
 
 
-class StretchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stretch of time."""
+class TimeRangeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A time range."""
 
-    since: Moment | None = None
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
+    since: Since = None
+    until: Until = None
 
 
-class ServiceRequest(StretchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stretch of time, and perhaps one service."""
+class ServiceRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A time range, and optionally one service."""
 
-    service: Name | None = None
-    """Only this one."""
-    limit: Limit = 100
-    """Lines of the answer, at most."""
+    service: Annotated[Name | None, Meta(description="Only this service.")] = None
+    limit: Annotated[Limit, Meta(description="Maximum number of results.")] = 100
 
 
-class VolumesRequest(StretchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stretch of time, and perhaps steps of it."""
+class VolumesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A time range, and optionally steps."""
 
-    step: Stretch | None = None
-    """As 10s, 5m, 1h; without it, all of the time is one."""
+    step: Annotated[
+        Step | None, Meta(description="Step width, such as 5m. Default: one total.")
+    ] = None
 
 
-class ServiceSeriesRequest(StretchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stretch of time, in steps."""
+class ServiceSeriesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A time range in steps."""
 
-    step: Stretch = "1m"
-    """As 10s, 5m, 1h."""
+    step: StepWidth = "1m"
 
 
 class ServicesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Every service that sent something."""
+    """Every service that sent telemetry."""
 
     services: list[Service]
 
 
 class ServiceSeriesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Every service over time; steps without spans are left out."""
+    """Every service over time; steps without spans are omitted."""
 
     step_s: int
     steps: list[ServiceStep]
 
 
 class OperationsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How operations do, the busiest first."""
+    """Operations, the busiest first."""
 
     operations: list[Latency]
 
 
 class FailuresAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Spans that failed, by service, operation, message and type."""
+    """Failed spans, grouped by service, operation, message and type."""
 
     failures: list[SpanFailure]
 
 
 class DependenciesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who calls whom."""
+    """Calls between services."""
 
     dependencies: list[Dependency]
 
 
 class VolumesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How much each service sends."""
+    """Rows sent by each service."""
 
     volumes: list[Volume]
 
 
-async def all_services(desk: Handler, asked: StretchRequest, request: ApiRequest) -> Response:
-    """Every service that sent something, and how it does."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    return await desk.answer(
+async def all_services(handler: Handler, params: TimeRangeRequest, request: ApiRequest) -> Response:
+    """List all services with requests, errors and durations."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    return await handler.respond(
         request, lambda ask: ServicesAnswer(services=services(ask, within=within))
     )
 
 
-async def over_time(desk: Handler, asked: ServiceSeriesRequest, request: ApiRequest) -> Response:
-    """How every service did, step by step."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    step = seconds_of(asked.step, "step")
+async def over_time(
+    handler: Handler, params: ServiceSeriesRequest, request: ApiRequest
+) -> Response:
+    """Return requests, errors and durations of all services over time."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    step = seconds_of(params.step, "step")
 
-    def question(ask: Ask) -> ServiceSeriesAnswer:
+    def load(ask: Ask) -> ServiceSeriesAnswer:
         steps = service_steps(ask, step, within=within)
         return ServiceSeriesAnswer(step_s=int(step.total_seconds()), steps=steps)
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-async def operations(desk: Handler, asked: ServiceRequest, request: ApiRequest) -> Response:
-    """How fast operations are, and how many fail."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
+async def operations(handler: Handler, params: ServiceRequest, request: ApiRequest) -> Response:
+    """List operations with calls, errors and durations."""
+    within = range_of(params.since, params.until, handler.context.clock)
 
-    def question(ask: Ask) -> OperationsAnswer:
-        found = latencies(ask, service=asked.service, within=within, limit=asked.limit)
-        return OperationsAnswer(operations=found)
+    def load(ask: Ask) -> OperationsAnswer:
+        rows = latencies(ask, service=params.service, within=within, limit=params.limit)
+        return OperationsAnswer(operations=rows)
 
-    return await desk.answer(request, question)
-
-
-async def failed(desk: Handler, asked: ServiceRequest, request: ApiRequest) -> Response:
-    """Spans that failed in the same way, the most frequent first."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-
-    def question(ask: Ask) -> FailuresAnswer:
-        found = failures(ask, service=asked.service, within=within, limit=asked.limit)
-        return FailuresAnswer(failures=found)
-
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-async def calls(desk: Handler, asked: StretchRequest, request: ApiRequest) -> Response:
-    """Which service calls which, how often, and how that goes."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    return await desk.answer(
+async def failed(handler: Handler, params: ServiceRequest, request: ApiRequest) -> Response:
+    """Group failed spans by cause, the most frequent first."""
+    within = range_of(params.since, params.until, handler.context.clock)
+
+    def load(ask: Ask) -> FailuresAnswer:
+        rows = failures(ask, service=params.service, within=within, limit=params.limit)
+        return FailuresAnswer(failures=rows)
+
+    return await handler.respond(request, load)
+
+
+async def calls(handler: Handler, params: TimeRangeRequest, request: ApiRequest) -> Response:
+    """List calls between services with counts, errors and durations."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    return await handler.respond(
         request, lambda ask: DependenciesAnswer(dependencies=dependencies(ask, within=within))
     )
 
 
-async def amounts(desk: Handler, asked: VolumesRequest, request: ApiRequest) -> Response:
-    """How many rows each service sends, in all or over time."""
-    within = range_of(asked.since, asked.until, desk.rooms.clock)
-    step = None if asked.step is None else seconds_of(asked.step, "step")
-    return await desk.answer(
+async def amounts(handler: Handler, params: VolumesRequest, request: ApiRequest) -> Response:
+    """Count the rows that each service sends, in total or over time."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    step = None if params.step is None else seconds_of(params.step, "step")
+    return await handler.respond(
         request, lambda ask: VolumesAnswer(volumes=volumes(ask, within=within, step=step))
     )

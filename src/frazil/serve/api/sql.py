@@ -1,15 +1,25 @@
-"""SQL over HTTP: one text in, rows out, as JSON, CSV, Arrow or Parquet."""
+"""Endpoint of SQL: rows as JSON, CSV, Arrow or Parquet."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from frazil.errors import Malformed, TooLarge
 from frazil.httpd import Response
-from frazil.results import ARROW, PARQUET, Limits, Result, TableScan, columns_of, json_rows
-from frazil.serve.http.handler import Asking, Handler, watched
+from frazil.results import (
+    ARROW,
+    PARQUET,
+    CancelToken,
+    Limits,
+    Result,
+    TableScan,
+    columns_of,
+    json_rows,
+)
+from frazil.serve.http.handler import Handler, run_query, watched
 from frazil.serve.http.params import Positive
 from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
@@ -22,10 +32,10 @@ FORMATS: dict[str, Format] = {
     ARROW: "arrow",
     PARQUET: "parquet",
 }
-"""What an `Accept` header may name."""
+"""Response format by content type."""
 Query = Annotated[
     str,
-    msgspec.Meta(
+    Meta(
         min_length=1,
         examples=["SELECT service_name, count(*) FROM logs GROUP BY 1 ORDER BY 2 DESC"],
     ),
@@ -33,69 +43,68 @@ Query = Annotated[
 
 
 class SqlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One query, and what it may take. Nobody gets more than the node's own limits."""
+    """One query and its limits, which cannot exceed the node's limits."""
 
-    sql: Query
-    """One SELECT, WITH, EXPLAIN, SHOW or DESCRIBE."""
-    format: Format | None = None
-    """Of the answer; without it, what the header Accept names, or JSON."""
-    engine: Literal["spark"] | None = None
-    """Run it on Spark, in its dialect: for what is too large for the node's own engine."""
-    timeout_ms: Positive | None = None
-    """How long it may take."""
-    rows_max: Positive | None = None
-    """Rows it may give; more than that is an error, or cut: see details."""
-    memory_bytes_max: Positive | None = None
-    """What it may hold in memory while it runs."""
-    details: bool = False
-    """Say also which types the columns have, and cut at the limit of rows instead of refusing."""
-    parts: bool = False
-    """Say also what is read of each table, in the hot tier and in the lake: JSON in `parts`, Arrow
-    in the metadata of its schema, at frazil.parts."""
+    sql: Annotated[Query, Meta(description="One SELECT, WITH, EXPLAIN, SHOW or DESCRIBE.")]
+    format: Annotated[Format | None, Meta(description="Default: the Accept header, or JSON.")] = (
+        None
+    )
+    engine: Annotated[
+        Literal["spark"] | None,
+        Meta(description="Run on Spark, in Spark SQL: for queries too large for the node."),
+    ] = None
+    timeout_ms: Annotated[Positive | None, Meta(description="Timeout of the query.")] = None
+    rows_max: Annotated[
+        Positive | None,
+        Meta(description="Maximum number of rows; see `details` for what happens above it."),
+    ] = None
+    memory_bytes_max: Annotated[Positive | None, Meta(description="Memory limit.")] = None
+    details: Annotated[bool, Meta(description="Add column types; truncate at `rows_max`.")] = False
+    parts: Annotated[
+        bool,
+        Meta(description="Add what is read per table; in Arrow as schema metadata frazil.parts."),
+    ] = False
 
 
 class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Rows as JSON. With `details` also types, and whether there were more rows."""
+    """Rows as JSON; `types` and `is_cut` only with `details`."""
 
-    columns: list[str]
-    """Their names, which need not differ."""
-    rows: list[list[Any]]
-    """Each has a value per column. Bytes are base64, maps are objects; numbers that JSON lacks are
-    the texts NaN, Infinity and -Infinity."""
-    types: list[str] | None = None
-    """Of the columns, as Arrow calls them."""
-    is_cut: bool | None = None
-    """Were there more rows?"""
-    parts: list[TableScan] | None = None
-    """What was read of each table, for whoever asked for that."""
+    columns: Annotated[list[str], Meta(description="Column names; duplicates are possible.")]
+    rows: Annotated[
+        list[list[Any]],
+        Meta(description="Bytes are base64, maps are objects; NaN and infinities are strings."),
+    ]
+    types: Annotated[list[str] | None, Meta(description="Arrow types of the columns.")] = None
+    is_cut: Annotated[bool | None, Meta(description="True if there were more rows.")] = None
+    parts: Annotated[list[TableScan] | None, Meta(description="What was read per table.")] = None
 
 
-async def sql(desk: Handler, asked: SqlRequest, request: ApiRequest) -> Response | RowStream:
+async def sql(handler: Handler, params: SqlRequest, request: ApiRequest) -> Response | RowStream:
     """Run one query."""
-    how = asked.format or _accepted(request.headers.get("accept"))
+    response_format = params.format or _accepted(request.headers.get("accept"))
     limits = Limits(
-        timeout_ms=asked.timeout_ms,
-        rows_max=asked.rows_max,
-        memory_bytes_max=asked.memory_bytes_max,
+        timeout_ms=params.timeout_ms,
+        rows_max=params.rows_max,
+        memory_bytes_max=params.memory_bytes_max,
     )
-    asking = Asking(desk.sql)
-    async with watched(request, asking.cancel):
-        result = await desk.run(
-            lambda: asking.begin(asked.sql, limits=limits, is_on_spark=asked.engine == "spark")
+    token = CancelToken()
+    async with watched(request, token):
+        result = await handler.run(
+            lambda: run_query(handler.sql, token, params.sql, limits=limits, engine=params.engine)
         )
-        if how == "json":
-            bytes_max = desk.config.answer_bytes_max
-            body = await desk.run(lambda: json_answer(result, bytes_max, asked))
+        if response_format == "json":
+            bytes_max = handler.config.answer_bytes_max
+            body = await handler.run(lambda: json_answer(result, bytes_max, params))
             return answer_of_body(body, JSON)
-    if how == "arrow":
-        return await desk.run(
-            lambda: arrow_stream(result, may_cut=asked.details, has_parts=asked.parts)
+    if response_format == "arrow":
+        return await handler.run(
+            lambda: arrow_stream(result, may_cut=params.details, has_parts=params.parts)
         )
-    return parquet_stream(result) if how == "parquet" else csv_stream(result)
+    return parquet_stream(result) if response_format == "parquet" else csv_stream(result)
 
 
-def json_answer(result: Result, bytes_max: int, asked: SqlRequest) -> bytes:
-    """All rows in one document of at most `bytes_max`."""
+def json_answer(result: Result, bytes_max: int, params: SqlRequest) -> bytes:
+    """Encode all rows as JSON. `TooLarge` above `bytes_max`."""
     rows: list[bytes] = []
     size = 0
     with result:
@@ -104,22 +113,21 @@ def json_answer(result: Result, bytes_max: int, asked: SqlRequest) -> bytes:
                 size += len(row) + 1
                 if size > bytes_max:
                     raise TooLarge(
-                        f"the rows are above serve.answer_bytes_max ({bytes_max} bytes) in JSON; "
-                        "add a LIMIT, name fewer columns, or ask for Arrow or CSV, which are sent "
-                        "as they come"
+                        f"the JSON response is above serve.answer_bytes_max ({bytes_max} bytes); "
+                        "add a LIMIT, select fewer columns, or use Arrow or CSV, which are streamed"
                     )
                 rows.append(row)
-    if result.is_cut and not asked.details:
+    if result.is_cut and not params.details:
         raise TooLarge(
             f"the result has more than {result.given_count} rows, the limit of this query or "
-            "query.rows_max; add a LIMIT, aggregate, or ask with details, which says so in is_cut"
+            "query.rows_max; add a LIMIT, aggregate, or set details to get a truncated result"
         )
     columns = columns_of(result.schema)
     head = {"columns": [column["name"] for column in columns]}
     tail: dict[str, Any] = {}
-    if asked.details:
+    if params.details:
         tail = {"types": [column["type"] for column in columns], "is_cut": result.is_cut}
-    if asked.parts:
+    if params.parts:
         tail["parts"] = result.parts()
     rest = msgspec.json.encode(tail)[1:] if tail else b"}"
     comma = b"," if tail else b""
@@ -127,7 +135,7 @@ def json_answer(result: Result, bytes_max: int, asked: SqlRequest) -> bytes:
 
 
 def _accepted(header: str | None) -> Format:
-    """What a client wants: the first of the types in his header that we have."""
+    """Return the first supported type of an `Accept` header."""
     if header is None:
         return "json"
     for part in header.split(","):
@@ -137,4 +145,4 @@ def _accepted(header: str | None) -> Format:
         if name in ("*/*", "application/*"):
             return "json"
     known = ", ".join(FORMATS)
-    raise Malformed(f"Accept is {header!r}; rows come as {known}")
+    raise Malformed(f"Accept is {header!r}; supported are {known}")

@@ -1,10 +1,12 @@
-"""How a node does, over HTTP: status for people and pages, probes for orchestrators."""
+"""Endpoints of status, health, metrics and probes."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from frazil.httpd import Response
 from frazil.serve.http.handler import Handler
@@ -20,46 +22,45 @@ METRICS_TYPES = ("text/plain", OPENMETRICS_TYPE)
 
 
 class ProbeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much to say."""
+    """How detailed the response is."""
 
-    verbose: Name | None = None
-    """If it is there, whatever it is, each room is named."""
+    verbose: Annotated[Name | None, Meta(description="If present, list every component.")] = None
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Each room, why it is not well, and what to do."""
+    """State of every component, with cause and remedy."""
 
     is_ready: bool
     checks: list[Check]
 
 
-async def status(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """How the node does: what came in, how far each stage is, sizes, the last commit, trouble."""
-    return answer_of(status_of(desk.rooms))
+async def status(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """Return the node status: rates, lag, sizes, last commit, problems."""
+    return answer_of(status_of(handler.context))
 
 
-async def health(desk: Handler, _: NoParams, __: ApiRequest) -> Response:
-    """Each room: is it well, why not, and what next."""
-    checks = checks_of(desk.rooms)
+async def health(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
+    """Return the state of every component, with cause and remedy."""
+    checks = checks_of(handler.context)
     return answer_of(HealthAnswer(is_ready=is_ready(checks), checks=checks))
 
 
-async def metrics(desk: Handler, _: NoParams, request: ApiRequest) -> Response:
-    """All metrics, for Prometheus; OpenMetrics for whoever accepts that."""
-    content_type, text = exposition(desk.rooms, request.headers.get("accept", ""))
+async def metrics(handler: Handler, _: NoParams, request: ApiRequest) -> Response:
+    """Return all metrics in Prometheus or OpenMetrics text format."""
+    content_type, text = exposition(handler.context, request.headers.get("accept", ""))
     return answer_of_body(text, content_type.encode())
 
 
 async def livez(_: Handler, __: ProbeRequest, ___: ApiRequest) -> Response:
-    """Is the process alive? Whatever Spark, a catalog or the disk do."""
+    """Liveness: 200 while the process responds, whatever Spark, catalog or disk do."""
     return answer_of_body(b"ok\n", TEXT)
 
 
-async def readyz(desk: Handler, asked: ProbeRequest, _: ApiRequest) -> Response:
-    """Should requests be sent here? 503 when not; with `verbose`, each room and why."""
-    checks = checks_of(desk.rooms)
+async def readyz(handler: Handler, params: ProbeRequest, _: ApiRequest) -> Response:
+    """Readiness: 503 if any component failed. `verbose` lists all components."""
+    checks = checks_of(handler.context)
     ready = is_ready(checks)
-    says_more = asked.verbose is not None or not ready
-    text = readiness_text(checks) if says_more else "ok\n"
-    found = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
-    return answer_of_body(text.encode(), TEXT, found)
+    is_verbose = params.verbose is not None or not ready
+    text = readiness_text(checks) if is_verbose else "ok\n"
+    status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
+    return answer_of_body(text.encode(), TEXT, status)

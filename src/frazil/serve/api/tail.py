@@ -1,8 +1,8 @@
-"""A live tail: rows as they come, as server-sent events.
+"""Endpoint of the live tail: new rows as server-sent events.
 
-data: one row in JSON, with the place to go on from as its id
-event: skipped, with how many rows came too fast to be shown
-a comment now and then, so that nobody in between takes the silence for death
+data            one row as JSON; the id of the last one resumes the tail
+event: skipped  number of rows that exceeded the rate
+comment         keep-alive for proxies
 """
 
 from __future__ import annotations
@@ -15,100 +15,108 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pyarrow as pa
+from msgspec import Meta
 
 from frazil.errors import Malformed, Unavailable
 from frazil.hot import HotTier
 from frazil.model import Signal
 from frazil.model.arrow import METRICS, SPANS
-from frazil.query import Tail, TailRows, box_conditions, log_conditions, log_rows, row_conditions
-from frazil.results import json_of
-from frazil.serve.http.handler import Asking, Handler
-from frazil.serve.http.params import Pairs, Severity, Text
+from frazil.query import (
+    Ask,
+    Tail,
+    TailRows,
+    box_conditions,
+    log_conditions,
+    log_rows,
+    row_conditions,
+)
+from frazil.results import CancelToken, json_of
+from frazil.serve.http.handler import Handler, ask_with, disconnect
+from frazil.serve.http.params import (
+    Excludes,
+    Filters,
+    LogSearch,
+    MinSeverity,
+    Text,
+)
 from frazil.serve.http.request import ApiRequest, pairs_of
 from frazil.serve.http.row_streams import LiveStream
 
 EVENTS = b"text/event-stream"
-LOOK_S = 0.1
-"""How often to look for something new."""
-SILENCE_S = 15.0
-"""After so long without a row a comment is sent."""
+POLL_INTERVAL_S = 0.1
+"""Interval between polls."""
+KEEP_ALIVE_S = 15.0
+"""Send a comment after this time without rows."""
 RETRY_MS = 2000
-"""When a browser shall come back after a connection that ended."""
-CATCH_MAX = 500
-"""Rows that are sent at once; of more than that, the newest, and how many others there were."""
+"""Reconnect delay for browsers."""
+ROWS_MAX = 500
+"""Rows per poll; above it the newest are sent and the others counted as skipped."""
 SCHEMAS = {"spans": SPANS, "metrics": METRICS}
 TOPICS = {signal.table: signal.topic for signal in Signal}
 
-_PLACES = re.compile(r"(\d{1,9}:\d{1,18})(,\d{1,9}:\d{1,18}){0,999}", re.ASCII)
+_EVENT_ID = re.compile(r"(\d{1,9}:\d{1,18})(,\d{1,9}:\d{1,18}){0,999}", re.ASCII)
 
 
 class TailRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which rows to show as they come."""
+    """Which new rows to send."""
 
-    table: Literal["logs", "spans", "metrics"] = "logs"
-    """Of which table."""
-    filter: Pairs = ()
-    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    exclude: Pairs = ()
-    """The same, for what must not be."""
-    search: Text | None = None
-    """Words of the body; logs only."""
-    severity: Severity | None = None
-    """That and worse; logs only."""
-    query: Text | None = None
-    """What somebody types into a search box: words, field:value, field:>5, AND, OR, NOT; logs and
-    spans only."""
-    rate: Annotated[int, msgspec.Meta(ge=1, le=CATCH_MAX)] = CATCH_MAX
-    """Rows that are shown at once, at most."""
+    table: Annotated[Literal["logs", "spans", "metrics"], Meta(description="Table.")] = "logs"
+    filter: Filters = ()
+    exclude: Excludes = ()
+    search: LogSearch = None
+    severity: MinSeverity = None
+    query: Annotated[Text | None, Meta(description="Search query; logs and spans only.")] = None
+    rate: Annotated[int, Meta(ge=1, le=ROWS_MAX, description="Maximum rows per poll.")] = ROWS_MAX
 
 
-async def tail(desk: Handler, asked: TailRequest, request: ApiRequest) -> LiveStream:
-    """Rows as they come, as server-sent events; with Last-Event-ID from there on."""
-    tier = desk.rooms.tier
+async def tail(handler: Handler, params: TailRequest, request: ApiRequest) -> LiveStream:
+    """Stream new rows as server-sent events. Last-Event-ID resumes."""
+    tier = handler.context.tier
     if tier is None:
-        raise Unavailable("there is no live tail on this node: hot.enabled is false")
-    begin = request.headers.get("last-event-id")
-    start = _watermarks(tier, asked.table) if begin is None else _parsed(begin)
-    following = Tail(asked.table, _conditions(asked), start=start, limit=asked.rate)
-    asking = Asking(desk.sql)
-    place = desk.take_tail()
-    place.callback(asking.cancel)
+        raise Unavailable("this node has no live tail: hot.enabled is false")
+    event_id = request.headers.get("last-event-id")
+    start = _watermarks(tier, params.table) if event_id is None else _parse_event_id(event_id)
+    following = Tail(params.table, _conditions(params), start=start, limit=params.rate)
+    token = CancelToken()
+    ask = ask_with(handler.sql, token)
+    slot = handler.take_tail()
+    slot.callback(disconnect, token)
     return LiveStream(
         content_type=EVENTS,
-        pieces=_events(desk, tier, asked.table, following, asking),
-        close=place.close,
+        pieces=_events(handler, tier, params.table, following, ask),
+        close=slot.close,
     )
 
 
 async def _events(
-    desk: Handler, tier: HotTier, table: str, following: Tail, asking: Asking
+    handler: Handler, tier: HotTier, table: str, following: Tail, ask: Ask
 ) -> AsyncIterator[bytes]:
-    # Whoever loses the connection before the first row comes back to where it began, too.
-    yield b"retry: %d\nid: %s\n\n" % (RETRY_MS, _place(following.watermarks))
-    silent_s = 0.0
+    # The first id lets a client that loses the connection before the first row resume here.
+    yield b"retry: %d\nid: %s\n\n" % (RETRY_MS, _event_id(following.watermarks))
+    idle_s = 0.0
     while True:
         watermarks = _watermarks(tier, table)
-        caught = None
+        polled = None
         if following.next_sql(watermarks) is not None:
-            caught = await desk.run(partial(following.poll, asking.ask, watermarks))
-        if caught is not None and (caught.rows.num_rows or caught.skipped_count):
-            silent_s = 0.0
-            yield await desk.run(partial(_written, caught, table, following.watermarks))
-        elif silent_s >= SILENCE_S:
-            silent_s = 0.0
-            yield b": nothing new\n\n"
-        silent_s += LOOK_S
-        await asyncio.sleep(LOOK_S)
+            polled = await handler.run(partial(following.poll, ask, watermarks))
+        if polled is not None and (polled.rows.num_rows or polled.skipped_count):
+            idle_s = 0.0
+            yield await handler.run(partial(_encode, polled, table, following.watermarks))
+        elif idle_s >= KEEP_ALIVE_S:
+            idle_s = 0.0
+            yield b": keep-alive\n\n"
+        idle_s += POLL_INTERVAL_S
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
-def _written(caught: TailRows, table: str, watermarks: dict[int, int]) -> bytes:
-    """Events for all of it. Only the last one has an id: going on from there repeats nothing."""
+def _encode(polled: TailRows, table: str, watermarks: dict[int, int]) -> bytes:
+    """Encode rows as events. Only the last has an id, so that resuming repeats nothing."""
     parts = []
-    if caught.skipped_count:
-        parts.append(b'event: skipped\ndata: {"count":%d}\n\n' % caught.skipped_count)
-    rows = [b"data: %s\n\n" % json_of(row) for row in _rows(caught.rows, table)]
+    if polled.skipped_count:
+        parts.append(b'event: skipped\ndata: {"count":%d}\n\n' % polled.skipped_count)
+    rows = [b"data: %s\n\n" % json_of(row) for row in _rows(polled.rows, table)]
     if rows:
-        rows[-1] = b"id: %s\n%s" % (_place(watermarks), rows[-1])
+        rows[-1] = b"id: %s\n%s" % (_event_id(watermarks), rows[-1])
     return b"".join([*parts, *rows])
 
 
@@ -119,39 +127,38 @@ def _rows(rows: pa.Table, table: str) -> Iterator[Any]:
     return ({name: value for name, value in row.items() if value is not None} for row in values)
 
 
-def _conditions(asked: TailRequest) -> list[str]:
-    filters, exclude = pairs_of(asked.filter, "filter"), pairs_of(asked.exclude, "exclude")
-    if asked.table == "logs":
+def _conditions(params: TailRequest) -> list[str]:
+    filters, exclude = pairs_of(params.filter, "filter"), pairs_of(params.exclude, "exclude")
+    if params.table == "logs":
         return log_conditions(
             filters=filters,
             exclude=exclude,
-            search=asked.search,
-            min_severity=asked.severity,
-            query=asked.query,
+            search=params.search,
+            min_severity=params.severity,
+            query=params.query,
         )
-    if asked.search is not None or asked.severity is not None:
-        raise Malformed(f"search and severity are for logs, not for {asked.table}; use filter")
-    conditions = row_conditions(filters, exclude, SCHEMAS[asked.table])
-    if asked.query is None:
+    if params.search is not None or params.severity is not None:
+        raise Malformed(f"search and severity apply to logs, not to {params.table}; use filter")
+    conditions = row_conditions(filters, exclude, SCHEMAS[params.table])
+    if params.query is None:
         return conditions
-    if asked.table == "metrics":
-        raise Malformed("query is for logs and spans, not for metrics; use filter")
-    return conditions + box_conditions(asked.table, asked.query)
+    if params.table == "metrics":
+        raise Malformed("query applies to logs and spans, not to metrics; use filter")
+    return conditions + box_conditions(params.table, params.query)
 
 
 def _watermarks(tier: HotTier, table: str) -> dict[int, int]:
     return tier.watermarks(TOPICS[table])
 
 
-def _place(watermarks: dict[int, int]) -> bytes:
-    """Where to go on, as an id of an event; where nothing has come yet, from the very first row.
-    An empty id would be none."""
-    places = sorted((watermarks or {0: 0}).items())
-    return ",".join(f"{partition}:{end}" for partition, end in places).encode()
+def _event_id(watermarks: dict[int, int]) -> bytes:
+    """Watermarks as an event id. Without any, the first row: an empty id would be ignored."""
+    ends = sorted((watermarks or {0: 0}).items())
+    return ",".join(f"{partition}:{end}" for partition, end in ends).encode()
 
 
-def _parsed(written: str) -> dict[int, int]:
-    if not _PLACES.fullmatch(written):
-        raise Malformed(f"Last-Event-ID is {written[:100]!r}; send one of ours, or none")
-    pairs = (place.split(":") for place in written.split(","))
+def _parse_event_id(text: str) -> dict[int, int]:
+    if not _EVENT_ID.fullmatch(text):
+        raise Malformed(f"Last-Event-ID is {text[:100]!r}; send an id of this stream, or none")
+    pairs = (pair.split(":") for pair in text.split(","))
     return {int(partition): int(end) for partition, end in pairs}

@@ -1,12 +1,13 @@
-"""Questions about one trace, over HTTP: all of it, its outline, a span, where something is."""
+"""Endpoints of one trace: waterfall, outline, span, search."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from frazil.httpd import HttpError, Response
 from frazil.query import (
@@ -23,127 +24,118 @@ from frazil.query import (
     waterfall,
 )
 from frazil.serve.http.handler import Handler
-from frazil.serve.http.params import Pairs, SpanId, Text, TraceId
+from frazil.serve.http.params import Filters, SpanId, Text, TraceId
 from frazil.serve.http.request import ApiRequest, pairs_of
 
 
 class TraceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which trace."""
+    """Which trace to return."""
 
     trace_id: TraceId
-    """32 hexadecimal digits."""
-    logs: bool = False
-    """With what was logged in it?"""
-    below: SpanId | None = None
-    """Only this span, and what is below it."""
+    logs: Annotated[bool, Meta(description="Include the log records of the trace.")] = False
+    below: Annotated[SpanId | None, Meta(description="Only this span and its descendants.")] = None
 
 
 class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One trace as lines, in the order of a waterfall."""
+    """One trace as rows of a waterfall."""
 
     trace_id: str
     span_count: int
-    is_cut: bool
-    """Are there more spans than are shown?"""
+    is_cut: Annotated[bool, Meta(description="True if the trace has more spans.")]
     lines: list[Line]
     logs: list[LogRow]
 
 
 class OutlineRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which trace."""
+    """Which trace to return."""
 
     trace_id: TraceId
-    """32 hexadecimal digits."""
 
 
 class SpanRequest(OutlineRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which span of which trace."""
 
     span_id: SpanId
-    """16 hexadecimal digits."""
 
 
 class SpanAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one span."""
+    """One span with all attributes."""
 
     span: Mapping[str, Any]
-    event_offset_nano: list[int]
-    """How long after the start of the span each of its events was."""
+    event_offset_nano: Annotated[list[int], Meta(description="Times of events since span start.")]
 
 
 class FindRequest(OutlineRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to find in a trace: spans that fit all of this."""
+    """Which spans of a trace. All conditions must match."""
 
-    search: Text = ""
-    """A part of a name, a value or an event, in capitals or not."""
-    filter: Pairs = ()
-    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
+    search: Annotated[Text, Meta(description="Part of a name, value or event; any case.")] = ""
+    filter: Filters = ()
 
 
 class FindAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Spans that fit, the first first."""
+    """Matching spans, in order of time."""
 
     span_ids: list[str]
 
 
-async def one(desk: Handler, asked: TraceRequest, request: ApiRequest) -> Response:
-    """One trace as a waterfall, with what was logged in it."""
+async def one(handler: Handler, params: TraceRequest, request: ApiRequest) -> Response:
+    """Return one trace as a waterfall, optionally with its log records."""
 
-    def question(ask: Ask) -> TraceAnswer:
-        if asked.below is None:
-            found = trace(ask, asked.trace_id)
+    def load(ask: Ask) -> TraceAnswer:
+        if params.below is None:
+            found = trace(ask, params.trace_id)
         else:
-            found = subtree(ask, asked.trace_id, asked.below)
+            found = subtree(ask, params.trace_id, params.below)
         if found is None:
-            raise _no_such_trace(asked.trace_id, asked.below)
+            raise _not_found(params.trace_id, params.below)
         return TraceAnswer(
             trace_id=found.trace_id,
             span_count=found.span_count,
             is_cut=found.is_cut,
             lines=waterfall(found),
-            logs=logs_of_trace(ask, asked.trace_id) if asked.logs else [],
+            logs=logs_of_trace(ask, params.trace_id) if params.logs else [],
         )
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-async def columns(desk: Handler, asked: OutlineRequest, request: ApiRequest) -> Response:
-    """One trace as columns: small enough for traces of any size, without attributes."""
+async def columns(handler: Handler, params: OutlineRequest, request: ApiRequest) -> Response:
+    """Return one trace in columns, without attributes: compact at any size."""
 
-    def question(ask: Ask) -> Outline:
-        found = outline(ask, asked.trace_id)
+    def load(ask: Ask) -> Outline:
+        found = outline(ask, params.trace_id)
         if found is None:
-            raise _no_such_trace(asked.trace_id)
+            raise _not_found(params.trace_id)
         return found
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-async def one_span(desk: Handler, asked: SpanRequest, request: ApiRequest) -> Response:
-    """All that is known of one span."""
+async def one_span(handler: Handler, params: SpanRequest, request: ApiRequest) -> Response:
+    """Return one span with all attributes."""
 
-    def question(ask: Ask) -> SpanAnswer:
-        span = span_of_trace(ask, asked.trace_id, asked.span_id)
+    def load(ask: Ask) -> SpanAnswer:
+        span = span_of_trace(ask, params.trace_id, params.span_id)
         if span is None:
-            raise _no_such_trace(asked.trace_id, asked.span_id)
+            raise _not_found(params.trace_id, params.span_id)
         begin = span["time_unix_nano"]
         offsets = [event["time_unix_nano"] - begin for event in span["events"]]
         return SpanAnswer(span=span, event_offset_nano=offsets)
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-async def find_spans(desk: Handler, asked: FindRequest, request: ApiRequest) -> Response:
-    """The spans of a trace that have a text or a value somewhere."""
-    filters = pairs_of(asked.filter, "filter")
+async def find_spans(handler: Handler, params: FindRequest, request: ApiRequest) -> Response:
+    """Find the spans of a trace that contain a text or a value."""
+    filters = pairs_of(params.filter, "filter")
 
-    def question(ask: Ask) -> FindAnswer:
-        found = find_in_trace(ask, asked.trace_id, search=asked.search, filters=filters)
-        return FindAnswer(span_ids=found)
+    def load(ask: Ask) -> FindAnswer:
+        span_ids = find_in_trace(ask, params.trace_id, search=params.search, filters=filters)
+        return FindAnswer(span_ids=span_ids)
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-def _no_such_trace(trace_id: str, span_id: str | None = None) -> HttpError:
-    span = "span" if span_id is None else f"span {span_id}"
-    return HttpError(HTTPStatus.NOT_FOUND, f"no {span} of a trace {trace_id} is here")
+def _not_found(trace_id: str, span_id: str | None = None) -> HttpError:
+    span = "" if span_id is None else f"span {span_id} of "
+    return HttpError(HTTPStatus.NOT_FOUND, f"{span}trace {trace_id} was not found")

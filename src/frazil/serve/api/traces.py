@@ -1,11 +1,14 @@
-"""Questions about traces, over HTTP."""
+"""Endpoints of traces."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from frazil.httpd import Response
-from frazil.model import Clock
+from frazil.model import NS_PER_MS, Clock
 from frazil.query import (
     Ask,
     SpanFilter,
@@ -21,20 +24,20 @@ from frazil.query import (
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import (
     Duration,
+    Excludes,
+    FacetLimit,
+    FacetNames,
+    Filters,
     Groups,
     Limit,
-    Moment,
     Name,
-    Names,
-    Pairs,
-    Stretch,
-    Text,
+    SearchQuery,
+    Since,
+    StepWidth,
     TraceCursor,
+    Until,
 )
 from frazil.serve.http.request import ApiRequest, pairs_of, range_of, seconds_of
-
-NS_PER_MS = 1_000_000
-
 
 FACETS = (
     "service_name",
@@ -50,35 +53,23 @@ FACETS = (
     "deployment_environment",
     "host_name",
 )
-"""When nobody says which."""
+"""Default fields."""
 
 
 class SpansRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which spans: those that fit all of these."""
+    """Which spans. All conditions must match."""
 
-    since: Moment | None = None
-    """A time with its zone, or how long ago: 90s, 15m, 6h, 7d."""
-    until: Moment | None = None
-    """The same: what comes before it counts."""
-    service: Name | None = None
-    """Of the span."""
-    operation: Name | None = None
-    """The name of the span."""
-    min_duration_ms: Duration | None = None
-    """Of the span."""
-    max_duration_ms: Duration | None = None
-    """Of the span."""
-    filter: Pairs = ()
-    """name=value: a column, an attribute, or `resource.` and an attribute of the resource."""
-    exclude: Pairs = ()
-    """The same, for what must not be."""
-    errors: bool = False
-    """Only spans that failed."""
-    roots: bool = False
-    """Only the first span of a trace is looked at."""
-    query: Text | None = None
-    """What somebody types into a search box: words of the span's name, field:value, field:>5, AND,
-    OR, NOT."""
+    since: Since = None
+    until: Until = None
+    service: Annotated[Name | None, Meta(description="Service of the span.")] = None
+    operation: Annotated[Name | None, Meta(description="Name of the span.")] = None
+    min_duration_ms: Annotated[Duration | None, Meta(description="Minimum span duration.")] = None
+    max_duration_ms: Annotated[Duration | None, Meta(description="Maximum span duration.")] = None
+    filter: Filters = ()
+    exclude: Excludes = ()
+    errors: Annotated[bool, Meta(description="Only failed spans.")] = False
+    roots: Annotated[bool, Meta(description="Only root spans.")] = False
+    query: SearchQuery = None
 
     def which(self, clock: Clock) -> SpanFilter:
         return SpanFilter(
@@ -95,15 +86,14 @@ class SpansRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
 
-class FittingRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which traces: those with a span that fits all of these, and that fit as a whole."""
+class TraceFilterRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which traces: at least one span must match, and the trace as a whole."""
 
-    through: Groups = ()
-    """Services that the trace goes through, all of them."""
-    min_trace_ms: Duration | None = None
-    """Of the whole trace, from its first begin to its last end."""
-    max_trace_ms: Duration | None = None
-    """The same."""
+    through: Annotated[Groups, Meta(description="Services that must all be in the trace.")] = ()
+    min_trace_ms: Annotated[
+        Duration | None, Meta(description="Minimum duration of the trace, first start to last end.")
+    ] = None
+    max_trace_ms: Annotated[Duration | None, Meta(description="Maximum trace duration.")] = None
 
     def which_traces(self, clock: Clock) -> TraceFilter:
         return TraceFilter(
@@ -114,79 +104,76 @@ class FittingRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
 
-class TracesRequest(FittingRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which traces, and which of them first."""
+class TracesRequest(TraceFilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which traces, and in which order."""
 
-    order: TraceOrder = "newest"
-    """What comes first: the newest, the longest, or those with the most spans or errors."""
-    limit: Limit = 20
-    """Traces of one page, at most."""
-    after: TraceCursor | None = None
-    """The cursor of the last one of a page, to turn it; for the same order."""
+    order: Annotated[
+        TraceOrder, Meta(description="Newest, longest, most spans, or most errors first.")
+    ] = "newest"
+    limit: Annotated[Limit, Meta(description="Page size.")] = 20
+    after: Annotated[TraceCursor | None, Meta(description="`cursor` of the previous page.")] = None
 
 
-class DurationsRequest(FittingRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which traces, and how finely they are told apart."""
+class DurationsRequest(TraceFilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which traces, and the time resolution."""
 
-    step: Stretch = "1m"
-    """As 10s, 5m, 1h."""
+    step: StepWidth = "1m"
 
 
 class DurationsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """All traces that fit, as dots."""
+    """All matching traces as dots."""
 
     step_s: int
     dots: list[TraceDot]
 
 
 class SpanFacetsRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which spans, and which columns or attributes of them."""
+    """Which spans, and which fields of them."""
 
-    name: Names = FACETS
-    """A column, an attribute, or `resource.` and an attribute of the resource; several by
-    repetition."""
-    limit: Limit = 10
-    """Values of each, at most."""
+    name: FacetNames = FACETS
+    limit: FacetLimit = 10
 
 
 class TracesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Traces in the order asked for; `cursor` turns the page, and is null on the last one."""
+    """A page of traces; `cursor` is null on the last page."""
 
     traces: list[TraceSummary]
     cursor: str | None
 
 
-async def find(desk: Handler, asked: TracesRequest, request: ApiRequest) -> Response:
-    """Traces with a span that fits, newest first or otherwise, page by page."""
-    which = asked.which_traces(desk.rooms.clock)
+async def find(handler: Handler, params: TracesRequest, request: ApiRequest) -> Response:
+    """List traces with a matching span, in pages."""
+    which = params.which_traces(handler.context.clock)
 
-    def question(ask: Ask) -> TracesAnswer:
-        found = find_traces(ask, order=asked.order, limit=asked.limit, after=asked.after, **which)
-        cursor = found[-1].cursor if len(found) == asked.limit else None
-        return TracesAnswer(traces=found, cursor=cursor)
+    def load(ask: Ask) -> TracesAnswer:
+        traces = find_traces(
+            ask, order=params.order, limit=params.limit, after=params.after, **which
+        )
+        cursor = traces[-1].cursor if len(traces) == params.limit else None
+        return TracesAnswer(traces=traces, cursor=cursor)
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
-async def durations(desk: Handler, asked: DurationsRequest, request: ApiRequest) -> Response:
-    """How long traces took, over time."""
-    which = asked.which_traces(desk.rooms.clock)
-    step = seconds_of(asked.step, "step")
+async def durations(handler: Handler, params: DurationsRequest, request: ApiRequest) -> Response:
+    """Return trace durations over time."""
+    which = params.which_traces(handler.context.clock)
+    step = seconds_of(params.step, "step")
 
-    def question(ask: Ask) -> DurationsAnswer:
+    def load(ask: Ask) -> DurationsAnswer:
         dots = trace_dots(ask, step, **which)
         return DurationsAnswer(step_s=int(step.total_seconds()), dots=dots)
 
-    return await desk.answer(request, question)
+    return await handler.respond(request, load)
 
 
 def _nanos(duration_ms: float | None) -> int | None:
     return None if duration_ms is None else int(duration_ms * NS_PER_MS)
 
 
-async def values(desk: Handler, asked: SpanFacetsRequest, request: ApiRequest) -> Response:
-    """The most frequent values of columns and attributes of spans."""
-    conditions = span_conditions(**asked.which(desk.rooms.clock))
-    return await desk.answer(
-        request, lambda ask: facets_of(ask, "spans", asked.name, conditions, limit=asked.limit)
+async def values(handler: Handler, params: SpanFacetsRequest, request: ApiRequest) -> Response:
+    """Count the most frequent values of columns and attributes of spans."""
+    conditions = span_conditions(**params.which(handler.context.clock))
+    return await handler.respond(
+        request, lambda ask: facets_of(ask, "spans", params.name, conditions, limit=params.limit)
     )

@@ -1,5 +1,5 @@
 """serve/dashboards: dashboards as files.
 
-model.py  Dashboard: panels on a grid, as a file has them
-store.py  DashboardFiles: the files
+model.py  Dashboard: panels on a grid, as stored
+store.py  DashboardFiles: reads and writes the files
 """

@@ -1,13 +1,12 @@
 """serve/http: requests, routing, responses, OpenAPI.
 
-app.py          App: what becomes of a request
-field_docs.py   what is said of them, for the description
-handler.py      Desk: what an endpoint works with; Asking: queries that end when nobody waits
-openapi.py      all of them, described for programs
-params.py       types of those values
-request.py      Request: what somebody asks, and the values in it
-responses.py    answers, and errors by number
-router.py       Endpoint, Routes: one thing that can be asked for, and how it is found
-row_streams.py  rows on their way: Arrow and CSV
-static.py       Page: the web page, as it was built
+app.py          App: the ASGI application
+request.py      ApiRequest: a request and its parameters
+params.py       types of parameters
+router.py       Endpoint, Router: finds the endpoint of a request
+handler.py      Handler: what endpoints share; cancels queries when the client disconnects
+responses.py    responses, and the HTTP status of each error
+row_streams.py  rows as Arrow, CSV and Parquet streams
+static.py       StaticFiles: the web page
+openapi.py      OpenAPI description of all endpoints
 """

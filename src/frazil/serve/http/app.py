@@ -1,6 +1,6 @@
-"""App: what becomes of a request to the API. The application behind its port.
+"""App: the ASGI application of the API.
 
-who may ask ─> which endpoint ─> its values ─> a seat ─> the answer, or the stream, or why not
+origin check ─> endpoint ─> token ─> parameters ─> request limit ─> response or stream
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from frazil.serve.http.static import StaticFiles
 
 logger = logging.getLogger(__name__)
 
-REQUESTS = Counter("frazil.serve.requests", "Requests to the API that were answered, by status.")
-DURATION = Histogram("frazil.serve.duration.ms", "From a request to the API to its last byte.")
-SENT = Counter("frazil.serve.sent.bytes", "Bytes of answers of the API.")
+REQUESTS = Counter("frazil.serve.requests", "API requests, by status.")
+DURATION = Histogram("frazil.serve.duration.ms", "Time of an API request until the last byte.")
+SENT = Counter("frazil.serve.sent.bytes", "Bytes sent in API responses.")
 
-FAILED = "this request failed inside the node, which has logged why"
+FAILED = "internal error; see the log of the node"
 
 SECURITY = (
     (b"x-content-type-options", b"nosniff"),
@@ -50,28 +50,27 @@ SECURITY = (
 
 
 class App:
-    """Serves requests, many at a time. Belongs to the event loop."""
+    """Serves concurrent requests. Owned by the event loop."""
 
     def __init__(
         self,
-        desk: Handler,
+        handler: Handler,
         routes: Router,
-        access: Auth,
+        auth: Auth,
         *,
         cors_origins: Sequence[str],
         is_local: bool,
     ) -> None:
         self._page = StaticFiles()
-        self._desk = desk
+        self._handler = handler
         self._routes = routes
-        self._access = access
+        self._auth = auth
         self._cors_origins = cors_origins
-        self._is_local = is_local
-        """Is it only reached from this machine, and asks nobody who he is?"""
+        self._is_local = is_local  # loopback without tokens: check the Host header
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whatever it is."""
-        clock = self._desk.rooms.clock
+        """Serve one request. Never raises."""
+        clock = self._handler.context.clock
         begin_ns = clock.monotonic_ns()
         request = ApiRequest.of(scope, receive)
         cors = cors_headers(_latin(request.headers.get("origin")), self._cors_origins)
@@ -84,7 +83,7 @@ class App:
             else:
                 await _send_answer(answer, send, cors)
         except (ClientGone, asyncio.CancelledError):
-            return  # There is nobody to answer to.
+            return
         finally:
             DURATION.record((clock.monotonic_ns() - begin_ns) / NS_PER_MS)
 
@@ -97,21 +96,20 @@ class App:
             if page is not None:
                 return page
             endpoint, named = self._routes.find(request.method, request.path)
-            if not endpoint.is_open and not self._access.knows(
-                request.headers.get("authorization")
-            ):
-                await self._access.deny()
+            authorization = request.headers.get("authorization")
+            if not endpoint.is_open and not self._auth.knows(authorization):
+                await self._auth.deny()
             return await self._serve(endpoint, named, request)
         except (FrazilError, HttpError) as error:
             return answer_of_error(error)
         except ClientGone:
             raise
-        except Exception:  # top of loop: what one request breaks must not become everybody's
+        except Exception:  # top of loop: one request must not break others
             logger.exception("request failed", extra={"path": request.path})
             return answer_of_error(Unavailable(FAILED))
 
     async def _page_answer(self, request: ApiRequest) -> Response | None:
-        """The web page for whoever comes with a browser; None for everybody else."""
+        """Return the web page for a browser, None for other clients."""
         accept = request.headers.get("accept", "")
         if request.method != "GET" or not self._page.is_page(request.path, accept):
             return None
@@ -119,32 +117,33 @@ class App:
             return None
         accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
         known = request.headers.get("if-none-match", "")
-        return await self._desk.run(lambda: self._page.answer(request.path, accepts_gzip, known))
+        return await self._handler.run(lambda: self._page.answer(request.path, accepts_gzip, known))
 
     async def _serve(
         self, endpoint: Endpoint[Any], named: dict[str, str], request: ApiRequest
     ) -> Reply:
-        body = await request.body(self._desk.config.body_bytes_max)
+        body = await request.body(self._handler.config.body_bytes_max)
         content_type = request.headers.get("content-type", "")
         if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
-            asked = struct_of_json(endpoint.takes, body, content_type)
+            params = struct_of_json(endpoint.takes, body, content_type)
         elif endpoint.body is not None:
             content = struct_of_json(endpoint.body_type, body, content_type)
-            given = {**named, endpoint.body: content}
-            asked = struct_of_query(endpoint.takes, request.query, given)
+            values = {**named, endpoint.body: content}
+            params = struct_of_query(endpoint.takes, request.query, values)
         else:
-            asked = struct_of_query(endpoint.takes, request.query, named)
+            params = struct_of_query(endpoint.takes, request.query, named)
         if endpoint.is_open:
-            return await endpoint.serve(self._desk, asked, request)
+            return await endpoint.serve(self._handler, params, request)
         name = f"{endpoint.method} {endpoint.path}"
         parent = request.headers.get("traceparent")
-        with self._desk.seat(), tracing.span(name, parent=parent):
-            return await endpoint.serve(self._desk, asked, request)
+        with self._handler.admit(), tracing.span(name, parent=parent):
+            return await endpoint.serve(self._handler, params, request)
 
     def _check_page(self, request: ApiRequest, cors: list[tuple[bytes, bytes]]) -> None:
-        """Refuse web pages that are not allowed, also those that only pretend to be ours.
+        """Reject requests of foreign web pages.
 
-        A page may have its own name lead to this machine; its requests then carry that name.
+        DNS rebinding: a foreign page can resolve its own name to this machine; the Host header
+        then has that name.
         """
         if (
             "origin" in request.headers
@@ -153,26 +152,26 @@ class App:
         ):
             raise HttpError(
                 HTTPStatus.FORBIDDEN,
-                f"pages of {request.headers['origin']} may not ask here; allow them with "
+                f"pages from {request.headers['origin']} are not allowed; add the origin to "
                 "ingest.cors_origins",
             )
         host = request.headers.get("host", "")
         if self._is_local and not _is_own_name(host):
             raise HttpError(
                 HTTPStatus.FORBIDDEN,
-                f"this node listens on this machine only and is asked as {host!r}; ask it as "
+                f"this node serves only this machine, and the Host header is {host!r}; use "
                 "localhost or 127.0.0.1, or set serve.token_file",
             )
 
     async def _send_stream(
         self, stream: RowStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]
     ) -> None:
-        """Send pieces as they come. What goes wrong before the first of them is an answer."""
-        desk = self._desk
+        """Send pieces as they are produced. An error before the first becomes an error response."""
+        handler = self._handler
         leaving = asyncio.create_task(request.gone())
         try:
             try:
-                piece = await _piece(desk, stream, leaving)
+                piece = await _piece(handler, stream, leaving)
             except FrazilError as error:
                 await _send_answer(answer_of_error(error), send, cors)
                 return
@@ -182,7 +181,7 @@ class App:
             try:
                 while piece is not None:
                     await _send_piece(piece, send)
-                    piece = await _piece(desk, stream, leaving)
+                    piece = await _piece(handler, stream, leaving)
             except FrazilError as error:
                 logger.info("stream cut off", extra={"reason": failure_of(error).message})
                 await _send_piece(stream.farewell(error), send)
@@ -191,14 +190,14 @@ class App:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             leaving.cancel()
-            await desk.run(stream.close)
+            await handler.run(stream.close)
 
     async def _send_live(
         self, live: LiveStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]
     ) -> None:
-        """Send pieces until the client leaves, or the node stops."""
+        """Send pieces until the client disconnects or the node stops."""
         leaving = asyncio.create_task(request.gone())
-        stopping = asyncio.create_task(self._desk.is_stopping.wait())
+        stopping = asyncio.create_task(self._handler.is_stopping.wait())
         sending = asyncio.create_task(_send_pieces(live, send, cors))
         try:
             await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
@@ -222,10 +221,10 @@ async def _send_pieces(live: LiveStream, send: Send, cors: list[tuple[bytes, byt
         await _send_piece(piece, send)
 
 
-async def _piece(desk: Handler, stream: RowStream, leaving: asyncio.Task[None]) -> bytes | None:
-    """The next piece; `ClientGone` when nobody wants it any more."""
-    making = asyncio.ensure_future(desk.run(lambda: next(stream.pieces, None)))
-    making.add_done_callback(_hear)
+async def _piece(handler: Handler, stream: RowStream, leaving: asyncio.Task[None]) -> bytes | None:
+    """Return the next piece. `ClientGone` if the client disconnected."""
+    making = asyncio.ensure_future(handler.run(lambda: next(stream.pieces, None)))
+    making.add_done_callback(_consume_error)
     await asyncio.wait({making, leaving}, return_when=asyncio.FIRST_COMPLETED)
     if leaving.done():
         stream.stop()
@@ -236,7 +235,7 @@ async def _piece(desk: Handler, stream: RowStream, leaving: asyncio.Task[None]) 
         if leaving.done():
             raise ClientGone from None
         raise
-    except Exception:  # top of loop: what one request breaks must not become everybody's
+    except Exception:  # top of loop: one request must not break others
         logger.exception("request failed")
         raise Unavailable(FAILED) from None
     if leaving.done():
@@ -244,8 +243,8 @@ async def _piece(desk: Handler, stream: RowStream, leaving: asyncio.Task[None]) 
     return piece
 
 
-def _hear(making: asyncio.Future[bytes | None]) -> None:
-    """What went wrong after everybody had left, as at a stop, is nobody's news."""
+def _consume_error(making: asyncio.Future[bytes | None]) -> None:
+    """Prevent "exception was never retrieved" after a disconnect or a stop."""
     if not making.cancelled():
         making.exception()
 
@@ -259,8 +258,8 @@ async def _send_piece(piece: bytes, send: Send) -> None:
 async def _send_answer(answer: Response, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
     REQUESTS.add(status=str(int(answer.status)))
     SENT.add(len(answer.body))
-    said = {name for name, _ in answer.headers}
-    headers = [*answer.headers, *(each for each in SECURITY if each[0] not in said), *cors]
+    names = {name for name, _ in answer.headers}
+    headers = [*answer.headers, *(h for h in SECURITY if h[0] not in names), *cors]
     if answer.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
         headers.append((b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": int(answer.status), "headers": headers})
@@ -268,7 +267,7 @@ async def _send_answer(answer: Response, send: Send, cors: list[tuple[bytes, byt
 
 
 def _preflight() -> Response:
-    """Tell a browser what a page may ask."""
+    """Answer a CORS preflight request."""
     headers = [
         (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
         (b"access-control-allow-headers", b"authorization, content-type, accept"),
@@ -278,7 +277,7 @@ def _preflight() -> Response:
 
 
 def _is_same(request: ApiRequest) -> bool:
-    """Is the page from this very port?"""
+    """Return whether the page comes from this port."""
     origin = request.headers.get("origin", "")
     return origin.partition("://")[2] == request.headers.get("host", "")
 

@@ -1,13 +1,12 @@
-"""Handler: what an endpoint works with. Whatever takes long runs in threads, and ends when whoever
-asked for it has left."""
+"""Handler: what endpoints share: components, threads, limits. Queries run in threads and are
+cancelled when the client disconnects."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 
@@ -23,20 +22,20 @@ from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
 
 THREADS = 16
-"""Questions that are worked on at the same time; the engine has a limit of its own."""
+"""Concurrent requests; the query engine has its own limit."""
 RETRY_AFTER_MS = 1000
 
 T = TypeVar("T")
 
 
 class Handler:
-    """Opened with the port, closed after it. Belongs to the event loop."""
+    """Opened with the port, closed after it. Owned by the event loop."""
 
-    def __init__(self, rooms: NodeContext, config: ServeConfig) -> None:
-        self.rooms = rooms
+    def __init__(self, context: NodeContext, config: ServeConfig) -> None:
+        self.context = context
         self.config = config
-        self.demo = DemoShop(rooms.otlp, rooms.clock)
-        self.dashboards = DashboardFiles(rooms.disk)
+        self.demo = DemoShop(context.otlp, context.clock)
+        self.dashboards = DashboardFiles(context.disk)
         self._threads = WorkerThreads("frazil-serve", THREADS)
         self._request_count = 0
         self._tail_count = 0
@@ -44,34 +43,34 @@ class Handler:
 
     @property
     def sql(self) -> Sql:
-        """What runs queries. `Unavailable` where nothing does."""
-        if self.rooms.sql is None:
-            raise Unavailable("there is no SQL on this node: hot.enabled is false; set it to true")
-        return self.rooms.sql
+        """The query function. `Unavailable` if there is no SQL."""
+        if self.context.sql is None:
+            raise Unavailable("this node has no SQL: hot.enabled is false; set it to true")
+        return self.context.sql
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do something in a thread, which belongs to the span that we are in."""
+        """Run `work` in a thread, within the current trace span."""
         return await self._threads.run(work)
 
-    async def ask(self, request: ApiRequest, question: Callable[[Ask], T]) -> T:
-        """Run a question, as many queries as it takes. `ClientGone` when the client left."""
-        asking = Asking(self.sql)
-        async with watched(request, asking.cancel):
-            return await self.run(lambda: question(asking.ask))
+    async def load(self, request: ApiRequest, load: Callable[[Ask], T]) -> T:
+        """Run `load` with its queries in a thread. `ClientGone` if the client disconnects."""
+        token = CancelToken()
+        ask = ask_with(self.sql, token)
+        async with watched(request, token):
+            return await self.run(lambda: load(ask))
 
-    async def answer(self, request: ApiRequest, question: Callable[[Ask], object]) -> Response:
-        """The same, written as JSON. None of it is done on the event loop, which has others to
-        serve: acknowledgements, for one."""
-        body = await self.ask(request, lambda ask: json_of(question(ask)))
+    async def respond(self, request: ApiRequest, load: Callable[[Ask], object]) -> Response:
+        """Run `load` and return JSON, encoded off the event loop, which also acknowledges."""
+        body = await self.load(request, lambda ask: json_of(load(ask)))
         return answer_of_body(body, JSON)
 
     @contextlib.contextmanager
-    def seat(self) -> Iterator[None]:
-        """A place among the requests that are served. `Overloaded` when there is none."""
+    def admit(self) -> Iterator[None]:
+        """Count a request while it is served. `Overloaded` above `serve.requests_max`."""
         if self._request_count >= self.config.requests_max:
             raise Overloaded(
-                f"{self._request_count} requests are being served, which is serve.requests_max; "
-                "ask again in a moment",
+                f"{self._request_count} requests are running, the limit serve.requests_max; "
+                "retry in a moment",
                 retry_after_ms=RETRY_AFTER_MS,
             )
         self._request_count += 1
@@ -81,75 +80,70 @@ class Handler:
             self._request_count -= 1
 
     def take_tail(self) -> contextlib.ExitStack:
-        """A place among the live tails, until it is closed. `Overloaded` when there is none."""
+        """Count a live tail until the stack is closed. `Overloaded` above `serve.tails_max`."""
         if self._tail_count >= self.config.tails_max:
             raise Overloaded(
-                f"{self._tail_count} live tails are open, which is serve.tails_max; close one",
+                f"{self._tail_count} live tails are open, the limit serve.tails_max; close one",
                 retry_after_ms=RETRY_AFTER_MS,
             )
         self._tail_count += 1
-        place = contextlib.ExitStack()
-        place.callback(self._give_back_tail)
-        return place
+        stack = contextlib.ExitStack()
+        stack.callback(self._release_tail)
+        return stack
 
-    def _give_back_tail(self) -> None:
+    def _release_tail(self) -> None:
         self._tail_count -= 1
 
     def stop(self) -> None:
-        """End what never ends by itself: live tails, and streams between two pieces."""
+        """End live tails and streams."""
         self.is_stopping.set()
 
     def close(self) -> None:
-        """Wait for what is under way; nothing new is begun."""
+        """Stop the demo and wait for running threads."""
         self.demo.close()
         self._threads.close()
 
 
-class Asking:
-    """The queries of one question. Asked in one thread, cancelled from any."""
+def run_query(
+    sql: Sql,
+    token: CancelToken,
+    text: str,
+    *,
+    limits: Limits | None = None,
+    engine: Literal["spark"] | None = None,
+) -> Result:
+    """Start a query that `token` cancels. Each query of a request has its own token, since its
+    timeout must not cancel the others."""
+    query_token = CancelToken()
+    token.attach(query_token)
+    return sql(text, limits=limits, engine=engine, cancel_token=query_token)
 
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        self._lock = threading.Lock()
-        self._cancel_token = CancelToken()
-        self._error: Unavailable | None = None
 
-    def begin(
-        self, text: str, *, limits: Limits | None = None, is_on_spark: bool = False
-    ) -> Result:
-        """Run a query; its rows are worked out while they are read."""
-        cancel_token = CancelToken()
-        with self._lock:
-            if self._error is not None:
-                raise self._error
-            self._cancel_token = cancel_token
-        return self._sql(
-            text, limits=limits, engine="spark" if is_on_spark else None, cancel_token=cancel_token
-        )
+def ask_with(sql: Sql, token: CancelToken) -> Ask:
+    """Return a function that runs a query and reads all rows, until `token` is cancelled."""
 
-    def ask(self, text: str) -> pa.Table:
-        """All rows of a query."""
-        with self.begin(text) as result:
+    def ask(text: str) -> pa.Table:
+        with run_query(sql, token, text) as result:
             return result.arrow()
 
-    def cancel(self) -> None:
-        """End the query that runs, and let no other begin."""
-        with self._lock:
-            self._error = Unavailable("whoever has asked is gone")
-            cancel_token = self._cancel_token
-        cancel_token.cancel(self._error)
+    return ask
+
+
+def disconnect(token: CancelToken) -> None:
+    """Cancel the queries of a client that is gone."""
+    token.cancel(Unavailable("the client disconnected"))
 
 
 @contextlib.asynccontextmanager
-async def watched(request: ApiRequest, cancel: Callable[[], None]) -> AsyncIterator[None]:
-    """Cancel the work, and raise `ClientGone`, when the client disconnects meanwhile. Also
-    when a shutdown cuts the client off: the work would go on in a thread the shutdown awaits."""
+async def watched(request: ApiRequest, token: CancelToken) -> AsyncIterator[None]:
+    """Cancel `token` and raise `ClientGone` when the client disconnects. Also cancel when a
+    shutdown cuts the client off: the shutdown waits for the thread."""
     watch = asyncio.create_task(request.gone())
-    watch.add_done_callback(lambda task: None if task.cancelled() else cancel())
+    watch.add_done_callback(lambda task: None if task.cancelled() else disconnect(token))
     try:
         yield
     except asyncio.CancelledError:
-        cancel()
+        disconnect(token)
         raise
     except Unavailable:
         if watch.done():

@@ -1,17 +1,16 @@
-"""The API described for programs: OpenAPI 3.1, made from the endpoints themselves."""
+"""OpenAPI 3.1 description of the API, generated from the endpoints."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
 from frazil.results import ErrorAnswer
-from frazil.serve.http.field_docs import comments_of
 from frazil.serve.http.router import Endpoint
 
 REFS = "#/components/schemas/{name}"
@@ -26,31 +25,31 @@ COMMON = (
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
-"""Answers that any endpoint may give."""
-OF_BODIES = (HTTPStatus.UNSUPPORTED_MEDIA_TYPE,)
-OF_QUESTIONS = (HTTPStatus.GATEWAY_TIMEOUT,)
+"""Error responses of every endpoint."""
+WITH_BODY = (HTTPStatus.UNSUPPORTED_MEDIA_TYPE,)
+WITH_QUERY = (HTTPStatus.GATEWAY_TIMEOUT,)
 HEADERS = {
-    HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate", "How to say who one is.", {"type": "string"}),
+    HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate", "Authentication challenge.", {"type": "string"}),
     HTTPStatus.TOO_MANY_REQUESTS: (
         "Retry-After",
-        "Seconds to wait before one asks again.",
+        "Seconds to wait before retrying.",
         {"type": "integer", "minimum": 1},
     ),
 }
-ABOUT = """SQL and questions over telemetry, and how the node does.
+ABOUT = """SQL, logs, traces and metrics, and the status of the node.
 
-Every answer that is no success is `{"error": {"kind": ..., "message": ...}}`: one word for
-programs, and one sentence that says what to do. Answers are bounded, and whoever hangs up ends
-what he has asked for. Times are RFC 3339 in UTC.
+Every error is `{"error": {"kind": ..., "message": ...}}`: one word for programs, and one sentence
+that says what to do. Responses are bounded; closing the connection cancels the query. Times are
+RFC 3339 in UTC.
 
-Whole numbers have up to 64 bits (`format: int64`): nanoseconds and ids of snapshots are above
-2^53, where JavaScript's numbers are no longer exact. Read them with a parser that keeps them, or
-have them as text: `CAST(time_unix_nano AS VARCHAR)`."""
+Integers have up to 64 bits (`format: int64`). Nanoseconds and snapshot ids exceed 2^53, above
+which JavaScript numbers are not exact: use a parser that keeps them, or select text:
+`CAST(time_unix_nano AS VARCHAR)`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointGroup:
-    """Endpoints that belong together."""
+    """Endpoints under one tag."""
 
     name: str
     about: str
@@ -59,15 +58,16 @@ class EndpointGroup:
 
 def describe(groups: Sequence[EndpointGroup], version: str) -> dict[str, Any]:
     """The whole description."""
-    endpoints = [each for group in groups for each in group.endpoints]
+    endpoints = [endpoint for group in groups for endpoint in group.endpoints]
     kinds = list(dict.fromkeys([ErrorAnswer, *_kinds(endpoints)]))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=REFS)
+    _widen(components)
     schema_of = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, Any] = {}
     for group in groups:
-        for each in group.endpoints:
-            operation = {"tags": [group.name], **_operation(each, schema_of)}
-            paths.setdefault(each.path, {})[each.method.lower()] = operation
+        for endpoint in group.endpoints:
+            operation = {"tags": [group.name], **_operation(endpoint, schema_of)}
+            paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {
@@ -80,12 +80,12 @@ def describe(groups: Sequence[EndpointGroup], version: str) -> dict[str, Any]:
         "tags": [{"name": group.name, "description": group.about} for group in groups],
         "paths": paths,
         "components": {
-            "schemas": _commented(components, _named(kinds)),
+            "schemas": components,
             "securitySchemes": {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A line of serve.token_file, where the node has one.",
+                    "description": "A line of serve.token_file, if the node requires tokens.",
                 }
             },
         },
@@ -94,16 +94,16 @@ def describe(groups: Sequence[EndpointGroup], version: str) -> dict[str, Any]:
 
 
 def _kinds(endpoints: Sequence[Endpoint[Any]]) -> Iterable[Any]:
-    for each in endpoints:
-        if each.gives is not None:
-            yield each.gives
-        body = _body(each)
+    for endpoint in endpoints:
+        if endpoint.gives is not None:
+            yield endpoint.gives
+        body = _body(endpoint)
         if body is not None:
             yield body
 
 
 def _body(endpoint: Endpoint[Any]) -> Any | None:
-    """The type of what is sent in JSON."""
+    """Type of the JSON body, if any."""
     if endpoint.body is not None:
         return endpoint.body_type
     return (
@@ -111,42 +111,8 @@ def _body(endpoint: Endpoint[Any]) -> Any | None:
     )
 
 
-def _named(kinds: Sequence[Any]) -> dict[str, type]:
-    """Every class that the answers are made of, by its name."""
-    found: dict[str, type] = {}
-
-    def look(info: Any) -> None:
-        kind = getattr(info, "cls", None)
-        if isinstance(kind, type):
-            if kind.__name__ in found:
-                return
-            found[kind.__name__] = kind
-        for field in getattr(info, "fields", ()):
-            look(field.type)
-        for name in ("type", "item_type", "key_type", "value_type"):
-            if hasattr(info, name):
-                look(getattr(info, name))
-        for each in (*getattr(info, "types", ()), *getattr(info, "item_types", ())):
-            look(each)
-
-    for info in msgspec.inspect.multi_type_info(kinds):
-        look(info)
-    return found
-
-
-def _commented(components: dict[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Schemas with what is said of each field."""
-    for name, schema in components.items():
-        comments = comments_of(kinds[name]) if name in kinds else {}
-        for field, given in schema.get("properties", {}).items():
-            _widen(given)
-            if field in comments and "$ref" not in given:
-                given.setdefault("description", comments[field])
-    return components
-
-
 def _widen(schema: Any) -> None:
-    """Say how large whole numbers may be."""
+    """Mark integers without a bound as 64-bit."""
     if isinstance(schema, list):
         for each in schema:
             _widen(each)
@@ -178,12 +144,12 @@ def _operation(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, 
 
 
 def _responses(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, Any]:
-    more = OF_BODIES if endpoint.method in ("POST", "PUT") else ()
-    questions = OF_QUESTIONS if not endpoint.is_open else ()
+    with_body = WITH_BODY if endpoint.method in ("POST", "PUT") else ()
+    with_query = WITH_QUERY if not endpoint.is_open else ()
     error: dict[str, Any] = {"application/json": {"schema": schema_of[ErrorAnswer]}}
     content = _content(endpoint, schema_of)
     responses: dict[str, Any] = {"200": {"description": "OK", "content": content}}
-    for status in sorted({*COMMON, *endpoint.statuses, *more, *questions}):
+    for status in sorted({*COMMON, *endpoint.statuses, *with_body, *with_query}):
         described: dict[str, Any] = {"description": status.phrase, "content": error}
         if status == HTTPStatus.SERVICE_UNAVAILABLE and "text/plain" in content:
             described["content"] = {**error, **content}
@@ -210,27 +176,26 @@ def _parameters(endpoint: Endpoint[Any]) -> Iterable[dict[str, Any]]:
     _, components = msgspec.json.schema_components([endpoint.takes], ref_template=REFS)
     properties = components[endpoint.takes.__name__]["properties"]
     required = components[endpoint.takes.__name__].get("required", [])
-    kind: type = endpoint.takes
-    comments = comments_of(kind)
     for name, described in properties.items():
         if name == endpoint.body:
             continue
         where = "path" if name in in_path else "query"
-        given = dict(described)
-        if given.get("default") is None:
-            given.pop("default", None)
+        schema = dict(described)
+        description = schema.pop("description")
+        if schema.get("default") is None:
+            schema.pop("default", None)
         yield {
             "name": name,
             "in": where,
-            "description": comments[name],
+            "description": description,
             "required": name in required or where == "path",
-            "schema": _without_null(given),
-            **({"explode": True} if where == "query" and given.get("type") == "array" else {}),
+            "schema": _without_null(schema),
+            **({"explode": True} if where == "query" and schema.get("type") == "array" else {}),
         }
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query string has no null: what may be absent is left out."""
+    """Drop null: a query string omits absent values."""
     choices = schema.get("anyOf")
     if choices is None:
         return schema
@@ -240,7 +205,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(endpoint: Endpoint[Any]) -> str:
-    """Unlike any other: a page for probes is not the question of the same name."""
+    """Operation id, unique: `/healthz` and `/api/v1/health` differ."""
     words = re.findall(r"\w+", endpoint.path)
     words = words[2:] if endpoint.path.startswith("/api/v1/") else ["node", *words]
     return "_".join([endpoint.method.lower(), *words])

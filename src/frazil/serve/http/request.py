@@ -1,4 +1,4 @@
-"""ApiRequest: what somebody asks, and the values in it as a struct."""
+"""ApiRequest: one HTTP request, and its parameters as a struct."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from frazil.errors import Malformed, TooLarge
 from frazil.httpd import ClientGone, HttpError, Receive, Scope
 from frazil.model import Clock
 from frazil.query import TimeRange
-from frazil.serve.http.field_docs import comments_of
 
 BODY_TIMEOUT_S = 30.0
-"""From a request's headers to the end of its body."""
+"""From the headers of a request to the end of its body."""
 FIELDS_MAX = 200
-"""Of a query string."""
+"""Parameters in a query string."""
 EARLIEST = datetime.datetime(1900, 1, 1, tzinfo=datetime.UTC)
 LATEST = datetime.datetime(2600, 1, 1, tzinfo=datetime.UTC)
-"""No record is from before or after; a time that is stands for these."""
+"""Times outside are clamped to these; no record is older or newer."""
 
 UNIONS = (types.UnionType, typing.Union)
 
@@ -39,7 +38,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
-    """A request, before its body is read. Belongs to the event loop."""
+    """A request whose body is not read yet. Owned by the event loop."""
 
     method: str
     path: str
@@ -61,14 +60,14 @@ class ApiRequest:
         )
 
     async def body(self, bytes_max: int) -> bytes:
-        """The whole body, within the limit and in time."""
+        """Read the whole body. `TooLarge` above the limit, 408 after `BODY_TIMEOUT_S`."""
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 return await self._read(bytes_max)
         except TimeoutError:
             raise HttpError(
                 HTTPStatus.REQUEST_TIMEOUT,
-                f"the body did not come within {BODY_TIMEOUT_S:g} s; send it at once",
+                f"the body did not arrive within {BODY_TIMEOUT_S:g} s; send it at once",
             ) from None
 
     async def _read(self, bytes_max: int) -> bytes:
@@ -87,36 +86,35 @@ class ApiRequest:
         return bytes(body)
 
     async def gone(self) -> None:
-        """Returns when the client has left. To be called once the body is read."""
+        """Return when the client has disconnected. Call it after the body is read."""
         while (await self.receive())["type"] != "http.disconnect":
             continue
 
 
-def struct_of_query(kind: type[T], query: str, named: Mapping[str, Any]) -> T:
-    """The values of a query string, and those named elsewhere, as in the path, as a struct. Lists
-    come by repetition."""
-    given: dict[str, Any] = dict(named)
+def struct_of_query(kind: type[T], query: str, path_values: Mapping[str, Any]) -> T:
+    """Convert a query string and the values of the path. Repeated names become lists."""
+    values: dict[str, Any] = dict(path_values)
     lists = _lists(kind)
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
     except ValueError as error:
-        raise Malformed(f"the query string cannot be read: {error}") from None
+        raise Malformed(f"the query string cannot be parsed: {error}") from None
     for name, value in pairs:
         if name in lists:
-            given.setdefault(name, []).append(value)
-        elif name in given:
+            values.setdefault(name, []).append(value)
+        elif name in values:
             raise Malformed(f"{name} is given twice; give it once")
         else:
-            given[name] = value
-    found = _converted(kind, given)
-    for name in given:
-        if getattr(found, name) is None:  # it says null, which is nothing that one can ask for
-            raise Malformed(f"{name} is {given[name]!r}; give it a value, or leave it out")
-    return found
+            values[name] = value
+    params = _convert(kind, values)
+    for name in values:
+        if getattr(params, name) is None:  # msgspec converts the text "null" to None
+            raise Malformed(f"{name} is {values[name]!r}; give it a value, or leave it out")
+    return params
 
 
 def struct_of_json(kind: type[T], body: bytes, content_type: str) -> T:
-    """The values of a body in JSON as a struct."""
+    """Decode a JSON body."""
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise HttpError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -125,30 +123,36 @@ def struct_of_json(kind: type[T], body: bytes, content_type: str) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise Malformed(_words(kind, str(error))) from None
+        raise Malformed(_message(kind, str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Malformed(f"the body is not JSON: {error}") from None
 
 
-def _converted(kind: type[T], given: dict[str, Any]) -> T:
-    """Numbers and truth are text in a query string."""
+def _convert(kind: type[T], values: dict[str, Any]) -> T:
+    """Numbers and booleans are text in a query string, hence not strict."""
     try:
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Malformed(_words(kind, str(error))) from None
+        raise Malformed(_message(kind, str(error))) from None
 
 
-def _words(kind: type[msgspec.Struct], message: str) -> str:
-    """What msgspec says, and what would be right."""
-    said = f"{message[:1].lower()}{message[1:]}"
-    named = re.search(r"at `\$\.(\w+)`", message)
-    if named is not None and "enum" in message:
-        choices = ", ".join(map(str, _choices(typing.get_type_hints(kind)[named[1]])))
-        return f"{said}; it is one of: {choices}"
+def _message(kind: type[msgspec.Struct], message: str) -> str:
+    """Add the allowed values or the description of the field to an error of msgspec."""
+    text = f"{message[:1].lower()}{message[1:]}"
+    field = re.search(r"at `\$\.(\w+)`", message)
+    if field is not None and "enum" in message:
+        choices = ", ".join(map(str, _choices(typing.get_type_hints(kind)[field[1]])))
+        return f"{text}; choose one of: {choices}"
     if "field" in message:
-        return f"{said}; known here: {', '.join(kind.__struct_fields__) or 'nothing'}"
-    comment = None if named is None else comments_of(kind).get(named[1])
-    return said if comment is None else f"{said}; it is: {comment}"
+        return f"{text}; known fields: {', '.join(kind.__struct_fields__) or 'none'}"
+    description = None if field is None else _description(kind, field[1])
+    return text if description is None else f"{text}; expected: {description}"
+
+
+def _description(kind: type[msgspec.Struct], field: str) -> str | None:
+    hint = typing.get_type_hints(kind, include_extras=True).get(field)
+    metas = [meta for meta in getattr(hint, "__metadata__", ()) if isinstance(meta, msgspec.Meta)]
+    return next((meta.description for meta in reversed(metas) if meta.description), None)
 
 
 def _choices(hint: Any) -> list[Any]:
@@ -169,64 +173,63 @@ def _is_list(hint: Any) -> bool:
 
 
 def range_of(since: str | None, until: str | None, clock: Clock) -> TimeRange:
-    """A stretch of time, as requests name it."""
-    now = moment_now(clock)
+    """Parse the time range of a request."""
+    now = wall_time(clock)
     return TimeRange(
-        since=None if since is None else moment_of(since, "since", now),
-        until=None if until is None else moment_of(until, "until", now),
+        since=None if since is None else timestamp_of(since, "since", now),
+        until=None if until is None else timestamp_of(until, "until", now),
     )
 
 
-def moment_now(clock: Clock) -> datetime.datetime:
+def wall_time(clock: Clock) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(clock.wall_ms() / 1000, datetime.UTC)
 
 
-def ago_or_moment(text: str, name: str, clock: Clock) -> datetime.datetime | datetime.timedelta:
-    """A time, or how long ago it was, as it was written."""
+def age_or_timestamp(text: str, name: str, clock: Clock) -> datetime.datetime | datetime.timedelta:
+    """Parse a time, or an age as a `timedelta`."""
     ago = _AGO.fullmatch(text)
-    moment = moment_of(text, name, moment_now(clock))
-    if ago is None or moment == EARLIEST:
-        return moment
+    timestamp = timestamp_of(text, name, wall_time(clock))
+    if ago is None or timestamp == EARLIEST:
+        return timestamp
     return datetime.timedelta(**{_UNITS[ago[2]]: int(ago[1])})
 
 
-def moment_of(text: str, name: str, now: datetime.datetime) -> datetime.datetime:
-    """A time in RFC 3339, or how long ago it was: 90s, 15m, 6h, 7d, 2w."""
+def timestamp_of(text: str, name: str, now: datetime.datetime) -> datetime.datetime:
+    """Parse an RFC 3339 time or an age: 90s, 15m, 6h, 7d, 2w."""
     ago = _AGO.fullmatch(text)
     try:
         if ago is not None:
             return max(EARLIEST, now - datetime.timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
-        moment = datetime.datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            return min(max(EARLIEST, moment), LATEST).astimezone(datetime.UTC)
+        timestamp = datetime.datetime.fromisoformat(text)
+        if timestamp.tzinfo is not None:
+            return min(max(EARLIEST, timestamp), LATEST).astimezone(datetime.UTC)
     except OverflowError:
-        return EARLIEST  # so long ago that there was no calendar
+        return EARLIEST  # before year 1
     except ValueError:
         pass
     raise Malformed(
-        f"{name} is {text!r}; write a time with its zone, as 2026-11-16T10:00:00Z, or how long ago "
-        "it was, as 90s, 15m, 6h, 7d"
+        f"{name} is {text!r}; write a time with a zone, such as 2026-11-16T10:00:00Z, or an age, "
+        "such as 90s, 15m, 6h, 7d"
     )
 
 
 def pairs_of(texts: tuple[str, ...], name: str) -> dict[str, list[str]]:
-    """Filters, each written as `name=value`. A name that comes several times may have any of its
-    values."""
+    """Parse filters of the form `name=value`. A repeated name matches any of its values."""
     pairs: dict[str, list[str]] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise Malformed(f"{name} is {text!r}; write name=value, as in service_name=checkout")
+            raise Malformed(f"{name} is {text!r}; write name=value, such as service_name=checkout")
         pairs.setdefault(key, []).append(value)
     return pairs
 
 
 def seconds_of(text: str, name: str) -> datetime.timedelta:
-    """A stretch of time: 90s, 15m, 6h, 7d, 2w."""
-    found = _AGO.fullmatch(text)
-    if found is None or int(found[1]) == 0:
+    """Parse a duration: 90s, 15m, 6h, 7d, 2w."""
+    match = _AGO.fullmatch(text)
+    if match is None or int(match[1]) == 0:
         raise Malformed(f"{name} is {text!r}; write 10s, 5m, 1h or 1d")
     try:
-        return datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})
+        return datetime.timedelta(**{_UNITS[match[2]]: int(match[1])})
     except OverflowError:
-        raise Malformed(f"{name} is {text!r}, which is too long") from None
+        raise Malformed(f"{name} is {text!r}; that is too long") from None

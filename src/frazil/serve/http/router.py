@@ -1,4 +1,4 @@
-"""Endpoint: one thing that can be asked for. The description for others is made from these."""
+"""Endpoint: one method of one path. Router: finds the endpoint of a request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 Reply = Response | RowStream | LiveStream
 
 SEGMENT_MAX = 256
-"""Letters of a name in a path."""
+"""Characters of a name in a path."""
 
 
 class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,31 +31,30 @@ class Endpoint(Generic[T]):
     """One method of one path."""
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
-    path: str
-    """A part in braces stands for one name, which is a field of `takes`."""
+    path: str  # a part in braces is a field of `takes`
     takes: type[T]
     body: str | None = None
-    """The field of `takes` that comes as the body of a PUT. The body of a POST is all of it."""
+    """Field of `takes` that is the body of a PUT. The body of a POST is the whole struct."""
     gives: Any
-    """The type of the answer in JSON; None when it has none."""
+    """Type of the JSON response; None for other formats."""
     types: tuple[str, ...] = ("application/json",)
-    """What the answer may be."""
+    """Content types of the response."""
     statuses: tuple[HTTPStatus, ...] = ()
-    """Answers that only this one has."""
+    """Error responses besides the common ones."""
     serve: Callable[[Handler, T, ApiRequest], Awaitable[Reply]]
     is_open: bool = False
-    """Does it need no token? As those for probes, which say nothing about the data."""
+    """True if it needs no token, such as probes, which reveal no data."""
 
     @property
     def body_type(self) -> type[msgspec.Struct]:
-        """What the body of a PUT is."""
+        """Type of the body of a PUT."""
         assert self.body is not None
         kind: type[msgspec.Struct] = get_type_hints(self.takes)[self.body]
         return kind
 
     @property
     def summary(self) -> str:
-        """What it does, as its function says."""
+        """First line of the handler's docstring."""
         return (self.serve.__doc__ or "").strip().partition("\n")[0]
 
 
@@ -66,35 +65,35 @@ class Router:
         self.endpoints = tuple(endpoints)
 
     def knows(self, path: str) -> bool:
-        """Is there anything at that path?"""
+        """Return whether any endpoint has this path."""
         return any(_match(each.path, path) is not None for each in self.endpoints)
 
     def find(self, method: str, path: str) -> tuple[Endpoint[Any], dict[str, str]]:
-        """The endpoint for a request, and the names in its path."""
-        there = [
-            (each, named)
-            for each in self.endpoints
-            if (named := _match(each.path, path)) is not None
+        """Return the endpoint and the values of its path. 404 or 405 if there is none."""
+        matches = [
+            (endpoint, values)
+            for endpoint in self.endpoints
+            if (values := _match(endpoint.path, path)) is not None
         ]
-        if not there:
-            raise HttpError(HTTPStatus.NOT_FOUND, f"nothing is at {path}; /openapi.json lists all")
-        for endpoint, named in there:
+        if not matches:
+            raise HttpError(HTTPStatus.NOT_FOUND, f"there is no endpoint {path}; see /openapi.json")
+        for endpoint, values in matches:
             if endpoint.method == method:
-                return endpoint, named
-        allowed = sorted(endpoint.method for endpoint, _ in there)
+                return endpoint, values
+        allowed = sorted(endpoint.method for endpoint, _ in matches)
         raise HttpError(
             HTTPStatus.METHOD_NOT_ALLOWED,
-            f"{path} takes {' and '.join(allowed)}, not {method}",
+            f"{path} does not allow {method}; use {' or '.join(allowed)}",
             (b"allow", ", ".join(allowed).encode()),
         )
 
 
 def _match(template: str, path: str) -> dict[str, str] | None:
-    wanted, given = template.split("/"), path.split("/")
-    if len(wanted) != len(given):
+    parts, values = template.split("/"), path.split("/")
+    if len(parts) != len(values):
         return None
     named: dict[str, str] = {}
-    for part, value in zip(wanted, given, strict=True):
+    for part, value in zip(parts, values, strict=True):
         if part.startswith("{"):
             if not 0 < len(value) <= SEGMENT_MAX:
                 return None

@@ -1,7 +1,7 @@
-"""Rows on their way to a client, piece by piece: Arrow, CSV and Parquet.
+"""Rows streamed to a client as Arrow, CSV or Parquet.
 
-A stream that cannot be finished is cut off, so that nobody takes a part for the whole. For those
-who read Arrow as we write it, the last batch of such a stream is empty and says why.
+On an error the connection is cut without an end, so that clients notice the missing rows. An Arrow
+stream then ends with an empty batch whose metadata has the error.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ from frazil.serve.http.responses import failure_of
 CSV = b"text/csv; charset=utf-8"
 
 PIECE_ROWS = 8192
-"""Of CSV; larger batches are written in several pieces, so that no piece is large."""
+"""Rows per piece of CSV; larger batches are split to bound memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStream:
-    """An answer that is sent while it is made."""
+    """A response that is sent while it is produced."""
 
     content_type: bytes
     pieces: Iterator[bytes]
-    """Read in a thread, one after the other."""
+    """Read in a thread, one at a time."""
     stop: Callable[[], None]
-    """End what is being worked on for the next piece, from any thread."""
+    """Cancel the next piece. Any thread may call it."""
     close: Callable[[], None]
-    """Let go of what the pieces come from."""
+    """Release the resources of `pieces`."""
     farewell: Callable[[FrazilError], bytes]
-    """What is sent before the stream is cut off because of an error."""
+    """Last bytes to send before the connection is cut on an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStream:
-    """An answer that has no end of its own."""
+    """A response that ends only with the client or the node."""
 
     content_type: bytes
     pieces: AsyncIterator[bytes]
     close: Callable[[], None]
-    """Let go of what the pieces come from."""
+    """Release the resources of `pieces`."""
 
 
 def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> RowStream:
-    """Rows as an Arrow IPC stream. With parts it says first what is read."""
+    """Rows as an Arrow IPC stream. `has_parts` adds the scans to the schema's metadata."""
     sink = _Pieces()
     schema = result.schema
     if has_parts:
-        known = {**(schema.metadata or {}), PARTS_KEY: msgspec.json.encode(result.parts())}
-        schema = schema.with_metadata(known)
+        metadata = {**(schema.metadata or {}), PARTS_KEY: msgspec.json.encode(result.parts())}
+        schema = schema.with_metadata(metadata)
     writer = pa.ipc.new_stream(sink, schema)
 
     def pieces() -> Iterator[bytes]:
@@ -94,10 +94,10 @@ def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> RowStream
 
 
 def csv_stream(result: Result) -> RowStream:
-    """Rows as CSV, with a line of names first."""
+    """Rows as CSV with a header line."""
 
     def pieces() -> Iterator[bytes]:
-        head = csv_head(result.schema)  # with the first rows: what fails before is no success
+        head = csv_head(result.schema)  # sent with the first rows: earlier errors keep their status
         for batch in result:
             for start in range(0, batch.num_rows, PIECE_ROWS):
                 yield head + csv_of(batch.slice(start, PIECE_ROWS))
@@ -116,7 +116,7 @@ def csv_stream(result: Result) -> RowStream:
 
 
 def parquet_stream(result: Result) -> RowStream:
-    """Rows as a Parquet file, one row group after the other."""
+    """Rows as a Parquet file, one row group at a time."""
     sink = _Pieces()
 
     def pieces() -> Iterator[bytes]:
@@ -128,7 +128,7 @@ def parquet_stream(result: Result) -> RowStream:
                 if result.is_cut:
                     raise _cut(result)
         except pa.ArrowException as error:
-            raise Malformed(f"these rows cannot be a Parquet file: {error}; use CAST") from None
+            raise Malformed(f"these rows cannot be written as Parquet: {error}; use CAST") from None
         yield sink.take()
 
     return RowStream(
@@ -152,7 +152,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 class _Pieces:
-    """Where Arrow writes to, and pieces are taken from."""
+    """File-like sink: Arrow writes, `take` returns what was written since the last call."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -171,7 +171,7 @@ class _Pieces:
         self.closed = True
 
     def flush(self) -> None:
-        """There is nothing behind it."""
+        """Nothing is buffered."""
 
     def take(self) -> bytes:
         taken, self._parts = b"".join(self._parts), []

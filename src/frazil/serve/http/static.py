@@ -1,7 +1,7 @@
-"""StaticFiles: the web page, as it was built into this package.
+"""StaticFiles: the web page, as built into this package.
 
-Its files have their content in their names and are kept by browsers for ever; the page itself is
-asked for anew each time. It has one address for each screen, which only the page tells apart.
+Asset names contain a hash of their content, so browsers cache them forever; the page itself is
+revalidated each time. Every screen has its own URL, which only the page interprets.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ TYPES = {
     "svg": b"image/svg+xml",
     "woff2": b"font/woff2",
 }
-"""By the end of a name. A file of another kind is not built."""
+"""Content type by file extension; others are not served."""
 ASSETS = "/assets/"
 BASE = b'<base href="./" />'
-"""Stands in the page for how far up the root is."""
+"""Replaced by the relative path to the root."""
 POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
         "worker-src 'self'",
-        # The editor's and the charts' styles are made as they are drawn.
+        # The editor and the charts create styles at run time.
         "style-src 'self' 'unsafe-inline'",
         "img-src 'self' data: blob:",
         "font-src 'self'",
@@ -42,29 +42,28 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""What the page may do: run its own scripts, and ask the node it came from. Nothing else."""
-OF_PAGES = (
+"""The page may run its own scripts and call its own node, nothing else."""
+PAGE_HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"vary", b"accept, accept-encoding"),
     (b"cache-control", b"no-cache"),
 )
-OF_ASSETS = (
+ASSET_HEADERS = (
     (b"vary", b"accept-encoding"),
     (b"cache-control", b"public, max-age=31536000, immutable"),
 )
 GZIP_MIN = 1024
-"""Below, packing makes nothing faster."""
+"""Smaller files are not worth compressing."""
 MISSING = b"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Frazil</title>
 <body style="font: 15px/1.5 sans-serif; max-width: 40em; margin: 4em auto; padding: 0 1em">
 <h1>This Frazil has no web page</h1>
-<p>It was installed from its source where there was no Node.js 20.19 or newer to build the page
-with. Everything else is here: the command <code>frazil</code>, and the API, described at
-<a href="openapi.json">/openapi.json</a>.</p>
-<p>For the page: install Node.js, run <code>make ui</code> where the source is, and start the node
-again. A wheel of Frazil has the page in it.</p>
+<p>It was installed from source without Node.js 20.19 or newer, which builds the page. The command
+<code>frazil</code> and the API (see <a href="openapi.json">/openapi.json</a>) work.</p>
+<p>To get the page, install Node.js, run <code>make ui</code> in the source folder and restart the
+node. Wheels of Frazil include the page.</p>
 """
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -73,65 +72,64 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 @dataclass(frozen=True, slots=True)
 class _File:
     body: bytes
-    packed: bytes | None
+    compressed: bytes | None
     content_type: bytes
 
 
 class StaticFiles:
-    """Files of the page, read when they are first asked for. Asked by one thread at a time or by
-    several: what is read twice is the same."""
+    """Files of the page, read on first use. Any thread may call it; reading twice is harmless."""
 
     def __init__(self, folder: Traversable | None = None) -> None:
         self._folder = files("frazil.serve") / "built" if folder is None else folder
         self._read: dict[str, _File] = {}
 
     def is_page(self, path: str, accept: str) -> bool:
-        """Is this a browser that goes to a screen, or comes for a file of the page?"""
+        """Return whether a browser requests a screen or an asset."""
         if path.startswith(ASSETS):
             return True
         return "text/html" in accept and not path.startswith("/api/")
 
     def answer(self, path: str, accepts_gzip: bool, known: str) -> Response:
-        """The page for a screen, or one of its files. `known` is what the browser has already."""
+        """Return the page or an asset. `known` is the `If-None-Match` header."""
         if path.startswith(ASSETS):
-            return _answer(self._asset(path.removeprefix(ASSETS)), OF_ASSETS, accepts_gzip)
+            return _answer(self._asset(path.removeprefix(ASSETS)), ASSET_HEADERS, accepts_gzip)
         page = self._file("index.html")
         if page is None:
-            return _answer(_File(MISSING, None, TYPES["html"]), OF_PAGES, accepts_gzip)
+            return _answer(_File(MISSING, None, TYPES["html"]), PAGE_HEADERS, accepts_gzip)
         depth = path.count("/") - 1
         base = b'<base href="%s" />' % (b"../" * depth or b"./")
         body = page.body.replace(BASE, base, 1)
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        headers = (*OF_PAGES, (b"etag", tag.encode()))
+        headers = (*PAGE_HEADERS, (b"etag", tag.encode()))
         if tag in known:
             return Response(status=HTTPStatus.NOT_MODIFIED, headers=list(headers))
         return _answer(_File(body, None, TYPES["html"]), headers, accepts_gzip)
 
     def _asset(self, name: str) -> _File:
-        found = self._file(f"assets/{name}") if _NAME.fullmatch(name) else None
-        if found is None:
+        file = self._file(f"assets/{name}") if _NAME.fullmatch(name) else None
+        if file is None:
             raise HttpError(
                 HTTPStatus.NOT_FOUND,
-                f"the page has no file {name!r}; it may be of another version: load it again",
+                f"the page has no file {name!r}; reload the page, it may be another version",
             )
-        return found
+        return file
 
     def _file(self, name: str) -> _File | None:
         if name in self._read:
             return self._read[name]
-        at = self._folder / name
+        path = self._folder / name
         content_type = TYPES.get(name.rpartition(".")[2])
-        if content_type is None or not at.is_file():
+        if content_type is None or not path.is_file():
             return None
-        body = at.read_bytes()
-        packed = gzip.compress(body, 9, mtime=0) if len(body) >= GZIP_MIN else None
-        found = self._read[name] = _File(body, packed, content_type)
-        return found
+        body = path.read_bytes()
+        compressed = gzip.compress(body, 9, mtime=0) if len(body) >= GZIP_MIN else None
+        file = self._read[name] = _File(body, compressed, content_type)
+        return file
 
 
 def _answer(file: _File, headers: tuple[tuple[bytes, bytes], ...], accepts_gzip: bool) -> Response:
-    own = [(b"content-type", file.content_type), *headers]
-    if accepts_gzip and file.packed is not None:
-        own.append((b"content-encoding", b"gzip"))
-        return Response(status=HTTPStatus.OK, headers=own, body=file.packed)
-    return Response(status=HTTPStatus.OK, headers=own, body=file.body)
+    sent = [(b"content-type", file.content_type), *headers]
+    if accepts_gzip and file.compressed is not None:
+        sent.append((b"content-encoding", b"gzip"))
+        return Response(status=HTTPStatus.OK, headers=sent, body=file.compressed)
+    return Response(status=HTTPStatus.OK, headers=sent, body=file.body)

@@ -1,6 +1,6 @@
 """serve/status: node status and health.
 
-collect.py  that, looked up
-health.py   is each room well, why not, and what next
-model.py    Status: how it does, as one answer
+model.py    Status: the response of /api/v1/status
+collect.py  reads it from the components
+health.py   Check: state of each component, cause and remedy
 """

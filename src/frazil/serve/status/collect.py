@@ -1,7 +1,4 @@
-"""How a node does now, looked up.
-
-Only memory is looked at: no file, no catalog, no Spark, no lock that is held for long.
-"""
+"""Collect the status of a node from memory: no file, catalog, Spark or long-held lock."""
 
 from __future__ import annotations
 
@@ -45,23 +42,25 @@ from frazil.version import __version__
 COMMITS_MAX = 20
 
 
-def status_of(rooms: NodeContext) -> Status:
-    """How a node does now. Takes about a millisecond; call it from the event loop."""
-    log = _log_status(rooms)
+def status_of(context: NodeContext) -> Status:
+    """Collect the status. Takes about 1 ms; call it on the event loop."""
+    log = _log_status(context)
     return Status(
         version=__version__,
         pid=os.getpid(),
-        state=rooms.life.state,
-        started_ms=rooms.life.started_ms,
-        uptime_s=round(rooms.life.uptime_s, 3),
-        data=rooms.data,
-        ingest=_ingest_status(rooms),
+        state=context.uptime.state,
+        started_ms=context.uptime.started_ms,
+        uptime_s=round(context.uptime.uptime_s, 3),
+        data=context.data,
+        ingest=_ingest_status(context),
         rates_window_s=WINDOW_S,
-        rates=rooms.life.rates.now(),
+        rates=context.uptime.rates.now(),
         log=log,
-        hot=_hot_status(rooms),
-        lake=None if rooms.lake is None else _lake_status(rooms.lake, log, rooms.clock.wall_ms()),
-        query=_query_status(rooms),
+        hot=_hot_status(context),
+        lake=None
+        if context.lake is None
+        else _lake_status(context.lake, log, context.clock.wall_ms()),
+        query=_query_status(context),
         subscribers=[
             SubscriberStatus(
                 subscriber=each.name,
@@ -69,24 +68,24 @@ def status_of(rooms: NodeContext) -> Status:
                 lag_offsets=each.lag(),
                 in_flight_batches=each.in_flight(),
             )
-            for each in rooms.log.subscribers()
+            for each in context.log.subscribers()
         ],
     )
 
 
-def _ingest_status(rooms: NodeContext) -> IngestStatus:
-    admission = rooms.otlp.admission()
+def _ingest_status(context: NodeContext) -> IngestStatus:
+    admission = context.otlp.admission()
     totals = {signal.value: totals_of(signal) for signal in Signal}
     return IngestStatus(
-        grpc_port=rooms.otlp.grpc_port,
-        http_port=rooms.otlp.http_port,
+        grpc_port=context.otlp.grpc_port,
+        http_port=context.otlp.http_port,
         is_open=admission.why_closed is None,
         why_closed=admission.why_closed,
         in_flight_requests=admission.request_count,
         in_flight_bytes=admission.in_flight_bytes,
-        needs_token=rooms.otlp.needs_token,
-        is_tls=rooms.otlp.is_tls,
-        acknowledging=rooms.life.rates.latency(ACKNOWLEDGED),
+        needs_token=context.otlp.needs_token,
+        is_tls=context.otlp.is_tls,
+        acknowledging=context.uptime.rates.latency(ACKNOWLEDGED),
         signals=[
             SignalStatus(
                 signal=signal,
@@ -109,8 +108,8 @@ def _ingest_status(rooms: NodeContext) -> IngestStatus:
     )
 
 
-def _log_status(rooms: NodeContext) -> LogStatus:
-    log = rooms.log
+def _log_status(context: NodeContext) -> LogStatus:
+    log = context.log
     return LogStatus(
         used_bytes=log.budget.used_bytes,
         bytes_max=log.budget.hard_bytes_max,
@@ -118,21 +117,21 @@ def _log_status(rooms: NodeContext) -> LogStatus:
         when_full=log.config.when_full,
         queue_batches=log.writer.queue_count,
         queue_bytes=log.writer.queue_bytes,
-        syncing=rooms.life.rates.latency(SYNCED),
+        syncing=context.uptime.rates.latency(SYNCED),
         topics=[
             TopicStatus(
                 topic=topic.name,
-                partitions=[_partition_status(rooms, topic, each) for each in topic.partitions],
+                partitions=[_partition_status(context, topic, each) for each in topic.partitions],
             )
             for topic in log.topics()
         ],
     )
 
 
-def _partition_status(rooms: NodeContext, topic: Topic, partition: Partition) -> PartitionStatus:
-    hot = None if rooms.tier is None else rooms.tier.reach(topic.name, partition.index)
-    lake = rooms.log.lake_watermark(topic.name, partition.index)
-    view = partition.view  # after the others, so that no lag is below zero
+def _partition_status(context: NodeContext, topic: Topic, partition: Partition) -> PartitionStatus:
+    hot = None if context.tier is None else context.tier.reach(topic.name, partition.index)
+    lake = context.log.lake_watermark(topic.name, partition.index)
+    view = partition.view  # read last, so that no lag is negative
     end = view.durable_watermark
     return PartitionStatus(
         partition=partition.index,
@@ -148,11 +147,11 @@ def _partition_status(rooms: NodeContext, topic: Topic, partition: Partition) ->
     )
 
 
-def _hot_status(rooms: NodeContext) -> HotStatus | None:
-    tier = rooms.tier
+def _hot_status(context: NodeContext) -> HotStatus | None:
+    tier = context.tier
     if tier is None:
         return None
-    died = None if tier.died is None else f"its thread died: {tier.died!r}"
+    died = None if tier.died is None else f"the thread died: {tier.died!r}"
     return HotStatus(
         is_whole=tier.is_whole,
         lag_offsets=tier.lag,
@@ -172,12 +171,12 @@ def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
     view = lake.view.latest
     tables = [] if view is None else list(view.tables.values())
     lags = [part.lake_lag_bytes for topic in log.topics for part in topic.partitions]
-    known = [lag for lag in lags if lag is not None]
+    known_lags = [lag for lag in lags if lag is not None]
     return LakeStatus(
         spark=SparkStatus(
             state=lake.session.state, pid=lake.session.pid, trouble=lake.session.trouble
         ),
-        lag_bytes=sum(known) if known else None,
+        lag_bytes=sum(known_lags) if known_lags else None,
         lag_age_s=None if lake.pending_age_ms is None else lake.pending_age_ms / 1000,
         flush_bytes=lake.config.flush_bytes,
         flush_age_ms=lake.config.flush_age_ms,
@@ -195,7 +194,7 @@ def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
             )
             for table in tables
         ],
-        trouble=lake.trouble if lake.died is None else f"its thread died: {lake.died!r}",
+        trouble=lake.trouble if lake.died is None else f"the thread died: {lake.died!r}",
         given_up=None if lake.given_up is None else str(lake.given_up),
     )
 
@@ -210,7 +209,7 @@ def _doing_status(lake: Lake, now_ms: int) -> DoingStatus | None:
 def _commits(
     tables: list[TableView], now_ms: int, count: int, only: str | None = None
 ) -> list[CommitStatus]:
-    """The newest of all tables. Each table has its own in their order, so few are looked at."""
+    """Return the newest commits. Snapshots of a table are ordered, so few are read."""
     newest = [
         (facts.committed_ms, table.name, facts)
         for table in tables
@@ -235,10 +234,10 @@ def _backwards(snapshots: Sequence[SnapshotInfo], only: str | None) -> Iterator[
     return (facts for facts in reversed(snapshots) if only in (None, facts.operation))
 
 
-def _query_status(rooms: NodeContext) -> QueryStatus | None:
-    if rooms.sql is None:
+def _query_status(context: NodeContext) -> QueryStatus | None:
+    if context.sql is None:
         return None
-    rates = rooms.life.rates
+    rates = context.uptime.rates
     return QueryStatus(
         queries_per_s=round(rates.queries_per_s, 2), answering=rates.latency(ANSWERED)
     )

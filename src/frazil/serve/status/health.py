@@ -1,16 +1,17 @@
-"""Health: is each room well, why not, and what to do next. What `/livez` and `/readyz` say.
+"""Health of each component, with cause and remedy. The content of `/livez` and `/readyz`.
 
-A node is alive while its event loop answers, whatever Spark or a catalog does. It is ready while no
-room has failed and it does not stop. Degraded means: what was acknowledged is safe and is still
-answered for, and something has to be looked at.
+A node is alive while its event loop responds, whatever Spark or a catalog does. It is ready while
+no component has failed and it is not stopping. Degraded: acknowledged data is safe and queryable,
+and an operator should act.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from frazil.serve.context import NodeContext
 from frazil.serve.uptime import Uptime
@@ -19,68 +20,65 @@ Health = Literal["ok", "degraded", "failed"]
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """How one room does."""
+    """State of one component."""
 
     room: str
     state: Health
-    why: str | None = None
-    """What is wrong, or what is worth knowing."""
-    next_step: str | None = None
-    """What a human can do; None where nothing has to be done."""
+    why: Annotated[str | None, Meta(description="What is wrong, or worth knowing.")] = None
+    next_step: Annotated[str | None, Meta(description="What to do; null if nothing.")] = None
 
 
-def checks_of(rooms: NodeContext) -> list[Check]:
-    """Every room, in the order of the river. Looks at memory only; call it from the event loop."""
+def checks_of(context: NodeContext) -> list[Check]:
+    """Check every component, in memory only. Call it on the event loop."""
     return [
-        _node(rooms.life),
-        _log(rooms),
-        _ingest(rooms),
-        _hot(rooms),
-        _lake(rooms),
-        _query(rooms),
+        _node(context.uptime),
+        _log(context),
+        _ingest(context),
+        _hot(context),
+        _lake(context),
+        _query(context),
     ]
 
 
 def is_ready(checks: Iterable[Check]) -> bool:
-    """Should requests be sent here?"""
+    """Return whether the node should receive requests."""
     return all(check.state != "failed" for check in checks)
 
 
 def readiness_text(checks: list[Check]) -> str:
-    """A line for each room, as Kubernetes writes them, and the verdict."""
+    """One line per component in the format of Kubernetes, then the verdict."""
     verdict = "readyz check passed" if is_ready(checks) else "readyz check failed"
     return "".join(f"{_line(check)}\n" for check in checks) + f"{verdict}\n"
 
 
 def _line(check: Check) -> str:
     sign = "[-]" if check.state == "failed" else "[+]"
-    said = "; ".join(part for part in (check.why, check.next_step) if part is not None)
-    # Messages may have lines of their own, such as the last ones that Spark said.
-    said = " ".join(said.split())
-    return f"{sign}{check.room} {check.state}{f': {said}' if said else ''}"
+    text = "; ".join(part for part in (check.why, check.next_step) if part is not None)
+    text = " ".join(text.split())  # messages of Spark have line breaks
+    return f"{sign}{check.room} {check.state}{f': {text}' if text else ''}"
 
 
-def _node(life: Uptime) -> Check:
-    if life.state == "running":
+def _node(uptime: Uptime) -> Check:
+    if uptime.state == "running":
         return Check(room="node", state="ok")
-    return Check(room="node", state="failed", why=f"this node is {life.state}")
+    return Check(room="node", state="failed", why=f"this node is {uptime.state}")
 
 
-def _log(rooms: NodeContext) -> Check:
-    log = rooms.log
+def _log(context: NodeContext) -> Check:
+    log = context.log
     if log.writer.failure is not None:
         return Check(
             room="log",
             state="failed",
-            why=f"nothing is written any more: {log.writer.failure}",
-            next_step="look at the disk, then start the node again",
+            why=f"writing stopped: {log.writer.failure}",
+            next_step="check the disk, then restart the node",
         )
     if log.budget.is_full:
         return Check(
             room="log",
             state="failed",
             why=f"the log is full: {log.budget.used_bytes} of {log.budget.hard_bytes_max} bytes",
-            next_step=f"find who holds it back ({_slowest(rooms)}), free room on the disk, or "
+            next_step=f"find the slowest reader ({_slowest(context)}), free disk space, or "
             "raise log.disk_bytes_max",
         )
     if log.budget.is_tight:
@@ -89,32 +87,32 @@ def _log(rooms: NodeContext) -> Check:
             state="degraded",
             why=f"the log is almost full: {log.budget.used_bytes} of {log.budget.hard_bytes_max} "
             "bytes",
-            next_step=f"find who holds it back: {_slowest(rooms)}",
+            next_step=f"find the slowest reader: {_slowest(context)}",
         )
     return Check(room="log", state="ok")
 
 
-def _slowest(rooms: NodeContext) -> str:
-    """Who has most of the log before him, by name."""
-    lags = {subscriber.name: subscriber.lag() for subscriber in rooms.log.subscribers()}
-    if rooms.lake is not None:
+def _slowest(context: NodeContext) -> str:
+    """Describe the reader with the largest lag."""
+    lags = {subscriber.name: subscriber.lag() for subscriber in context.log.subscribers()}
+    if context.lake is not None:
         lags["the lake"] = sum(
             partition.view.durable_watermark
-            - (rooms.log.lake_watermark(topic.name, partition.index) or 0)
-            for topic in rooms.log.topics()
+            - (context.log.lake_watermark(topic.name, partition.index) or 0)
+            for topic in context.log.topics()
             if topic.config.awaits_lake
             for partition in topic.partitions
         )
-    elif any(topic.config.awaits_lake for topic in rooms.log.topics()):
-        return "telemetry stays until a lake has it, and there is none"
+    elif any(topic.config.awaits_lake for topic in context.log.topics()):
+        return "telemetry is kept until a lake has it, and there is no lake"
     if not lags:
-        return "nobody reads it"
-    name = max(lags, key=lambda each: lags[each])
+        return "it has no readers"
+    name = max(lags, key=lambda name: lags[name])
     return f"{name} lags by {lags[name]} offsets"
 
 
-def _ingest(rooms: NodeContext) -> Check:
-    admission = rooms.otlp.admission()
+def _ingest(context: NodeContext) -> Check:
+    admission = context.otlp.admission()
     why = admission.why_closed
     if why is None:
         return Check(room="ingest", state="ok")
@@ -123,21 +121,21 @@ def _ingest(rooms: NodeContext) -> Check:
     return Check(
         room="ingest",
         state="degraded",
-        why=f"requests are told to come back: {why}",
-        next_step="it opens by itself; if it does not, look at the log",
+        why=f"requests are asked to retry: {why}",
+        next_step="it recovers by itself; otherwise see the log of the node",
     )
 
 
-def _hot(rooms: NodeContext) -> Check:
-    tier = rooms.tier
+def _hot(context: NodeContext) -> Check:
+    tier = context.tier
     if tier is None:
         return Check(room="hot", state="ok", why="off (hot.enabled = false)")
     if tier.died is not None:
         return Check(
             room="hot",
             state="failed",
-            why=f"nothing new becomes visible: {tier.died!r}",
-            next_step="acknowledgements go on; start the node again, rows come from the log",
+            why=f"new rows are not visible: {tier.died!r}",
+            next_step="ingest continues; restart the node, it reads the missing rows from the log",
         )
     trouble = tier.trouble or tier.disk_trouble
     if trouble is not None:
@@ -151,49 +149,49 @@ def _hot(rooms: NodeContext) -> Check:
         return Check(
             room="hot",
             state="degraded",
-            why=f"{tier.memory_bytes} bytes of rows wait for the disk, which is "
-            "hot.memory_bytes_max: rows come late",
-            next_step="look at the disk: it is too slow or full for sealing",
+            why=f"{tier.memory_bytes} bytes of rows are unsealed, the limit hot.memory_bytes_max; "
+            "new rows are late",
+            next_step="check the disk: it is too slow or full for sealing",
         )
     return Check(room="hot", state="ok", why=None if tier.is_whole else "catching up")
 
 
-def _lake(rooms: NodeContext) -> Check:
-    lake = rooms.lake
+def _lake(context: NodeContext) -> Check:
+    lake = context.lake
     if lake is None:
         return Check(room="lake", state="ok", why="off, or not installed")
     if lake.died is not None:
         return Check(
             room="lake",
             state="failed",
-            why=f"nobody fills the tables: {lake.died!r}",
-            next_step="acknowledgements and SQL go on; start the node again",
+            why=f"appends to the tables stopped: {lake.died!r}",
+            next_step="ingest and SQL continue; restart the node",
         )
     if lake.given_up is not None:
         return Check(
             room="lake",
             state="degraded",
-            why=f"no round comes by itself any more: {lake.given_up}",
-            next_step="if somebody else fills these tables, stop one of the two, then start again",
+            why=f"automatic appends stopped: {lake.given_up}",
+            next_step="if another node appends to these tables, stop one of them, then restart",
         )
     if lake.trouble is not None:
         return Check(
             room="lake",
             state="degraded",
             why=lake.trouble,
-            next_step="it is tried again; acknowledgements and hot SQL go on, the log keeps it all",
+            next_step="it is retried; ingest and SQL continue, the log keeps all data",
         )
     return Check(room="lake", state="ok", why=f"Spark {lake.session.state.replace('_', ' ')}")
 
 
-def _query(rooms: NodeContext) -> Check:
-    if rooms.sql is None:
+def _query(context: NodeContext) -> Check:
+    if context.sql is None:
         return Check(room="query", state="ok", why="off (hot.enabled = false)")
-    if rooms.tier is not None and rooms.tier.died is not None:
+    if context.tier is not None and context.tier.died is not None:
         return Check(
             room="query",
             state="failed",
-            why="SQL is refused, as it would not show recent rows",
-            next_step="start the node again",
+            why="SQL is refused, because recent rows would be missing",
+            next_step="restart the node",
         )
     return Check(room="query", state="ok")

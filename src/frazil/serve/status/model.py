@@ -1,17 +1,20 @@
-"""Status: how a node does, as one answer. What `frazil status` and the API show.
+"""Status: the response of /api/v1/status, also shown by `frazil status`.
 
-A number that nobody knows yet is null. An offset of telemetry is a request.
+Unknown numbers are null. In telemetry topics one offset is one request.
 """
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from frazil.serve.uptime import Rate, State, Timing
 
 
 class IngestStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """OTLP: is it open, and what came."""
+    """OTLP ports and admission."""
 
     grpc_port: int
     http_port: int
@@ -19,19 +22,20 @@ class IngestStatus(msgspec.Struct, frozen=True, kw_only=True):
     why_closed: str | None
     in_flight_requests: int
     in_flight_bytes: int
-    needs_token: bool
-    """Does it take nothing from whoever has no token?"""
+    needs_token: Annotated[bool, Meta(description="True if clients must send a token.")]
     is_tls: bool
-    acknowledging: Timing | None
-    """From a whole body to its durable answer; None when nothing came lately."""
+    acknowledging: Annotated[
+        Timing | None, Meta(description="Body to acknowledgement; null if idle.")
+    ]
     signals: list[SignalStatus]
     transports: list[TransportStatus]
-    refusals: dict[str, int]
-    """Requests that were refused since the start, by reason."""
+    refusals: Annotated[
+        dict[str, int], Meta(description="Refused requests by reason, since start.")
+    ]
 
 
 class SignalStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one signal since the start."""
+    """Totals of one signal since the start."""
 
     signal: str
     accepted_requests: int
@@ -43,7 +47,7 @@ class SignalStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransportStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What came by gRPC or by HTTP since the start."""
+    """Totals of gRPC or HTTP since the start."""
 
     transport: str
     accepted_requests: int
@@ -51,7 +55,7 @@ class TransportStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log takes, of what it may."""
+    """Size and queue of the log."""
 
     used_bytes: int
     bytes_max: int
@@ -59,20 +63,19 @@ class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
     when_full: str
     queue_batches: int
     queue_bytes: int
-    syncing: Timing | None
-    """What it takes to make a group of requests durable; None when nothing came lately."""
+    syncing: Annotated[Timing | None, Meta(description="Time of a group commit; null if idle.")]
     topics: list[TopicStatus]
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic and how far each stage has come with it."""
+    """A topic and the progress of each stage."""
 
     topic: str
     partitions: list[PartitionStatus]
 
 
 class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Watermarks are the first offsets that a stage has not finished."""
+    """One partition. A watermark is the first offset that a stage has not finished."""
 
     partition: int
     start_offset: int
@@ -89,40 +92,37 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
 class HotStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The hot tier."""
 
-    is_whole: bool
-    """Is every row visible that the log has?"""
+    is_whole: Annotated[bool, Meta(description="True if every row of the log is queryable.")]
     lag_offsets: int
     memory_bytes: int
     memory_bytes_max: int
     disk_bytes: int
     disk_bytes_max: int
-    rows: dict[str, int]
-    """By table."""
+    rows: Annotated[dict[str, int], Meta(description="Rows by table.")]
     trouble: str | None
 
 
 class LakeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The Iceberg tables, as they were looked up last."""
+    """The Iceberg tables at the last refresh."""
 
     spark: SparkStatus
-    lag_bytes: int | None
-    """Of the log, that are not in tables yet."""
-    lag_age_s: float | None
-    """How long the first of them wait; None when none do, or when nobody fills the tables."""
+    lag_bytes: Annotated[int | None, Meta(description="Bytes of log not in tables yet.")]
+    lag_age_s: Annotated[
+        float | None,
+        Meta(description="Age of the oldest of them; null if none, or nothing fills the tables."),
+    ]
     flush_bytes: int
     flush_age_ms: int
-    doing: DoingStatus | None
-    """What is done to the tables now; None when nothing is."""
+    doing: Annotated[DoingStatus | None, Meta(description="Running work on the tables, if any.")]
     last_commit: CommitStatus | None
-    commits: list[CommitStatus]
-    """The newest of all tables, whatever they did; the newest first."""
+    commits: Annotated[list[CommitStatus], Meta(description="Latest commits, newest first.")]
     tables: list[TableStatus]
     trouble: str | None
     given_up: str | None
 
 
 class SparkStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Spark's process."""
+    """The Spark process."""
 
     state: str
     pid: int | None
@@ -130,21 +130,16 @@ class SparkStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DoingStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A round that fills tables, or maintenance of them."""
+    """A running append round or maintenance."""
 
-    work: str
-    """round, or maintenance."""
-    step: str
-    """In words."""
+    work: Annotated[str, Meta(description="`round` or `maintenance`.")]
+    step: Annotated[str, Meta(description="Current step, for people.")]
     table: str | None
     begun_ms: int
     age_s: float
-    task_count: int
-    """Of the job on Spark."""
-    log_bytes: int
-    """What the round takes from the log."""
-    done_bytes: int
-    """Of these, what is committed."""
+    task_count: Annotated[int, Meta(description="Tasks of the Spark job.")]
+    log_bytes: Annotated[int, Meta(description="Bytes of log that the round appends.")]
+    done_bytes: Annotated[int, Meta(description="Bytes of log already committed.")]
     done_rows: int
 
 
@@ -153,10 +148,8 @@ class CommitStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     snapshot_id: int
-    snapshot: str
-    """The same as a text, for readers whose numbers are not exact above 2^53."""
-    operation: str
-    """append brought rows, replace joined files."""
+    snapshot: Annotated[str, Meta(description="`snapshot_id` as text: it exceeds 2^53.")]
+    operation: Annotated[str, Meta(description="append adds rows, replace compacts files.")]
     added_rows: int | None
     committed_ms: int
     age_s: float
@@ -169,8 +162,7 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_id: int | None
     rows: int
     files: int
-    small_files: int
-    """Those that maintenance would join with others, once there are enough of them."""
+    small_files: Annotated[int, Meta(description="Files that compaction would merge.")]
     bytes: int
 
 
@@ -178,8 +170,7 @@ class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
     """SQL over hot tier and lake."""
 
     queries_per_s: float
-    answering: Timing | None
-    """From a question to its last row; None when nothing was asked lately."""
+    answering: Annotated[Timing | None, Meta(description="Query to last row; null if idle.")]
 
 
 class SubscriberStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +183,7 @@ class SubscriberStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """One node at one moment."""
+    """Status of one node."""
 
     version: str
     pid: int
@@ -204,10 +195,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     rates_window_s: int
     rates: list[Rate]
     log: LogStatus
-    hot: HotStatus | None
-    """None when `hot.enabled` is false."""
-    lake: LakeStatus | None
-    """None when `lake.enabled` is false, or something for it is not installed."""
-    query: QueryStatus | None
-    """None when there is no SQL, as `hot.enabled` is false."""
+    hot: Annotated[HotStatus | None, Meta(description="Null if `hot.enabled` is false.")]
+    lake: Annotated[LakeStatus | None, Meta(description="Null if disabled or not installed.")]
+    query: Annotated[QueryStatus | None, Meta(description="Null if `hot.enabled` is false.")]
     subscribers: list[SubscriberStatus]
