@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from frazil.errors import Conflict, Unavailable
 from frazil.ingest import OtlpPorts
-from frazil.model import Clock
+from frazil.model import Clock, doc
 
 NICENESS = 10
 ERROR_CHARS_MAX = 500
@@ -41,15 +41,15 @@ class DemoState(msgspec.Struct, frozen=True, kw_only=True):
     """State of the demo on this node, and the result of the last run."""
 
     state: Literal["idle", "running", "stopping"]
-    started_ms: Annotated[int | None, Meta(description="Start of the last run, if any.")] = None
+    started_ms: Annotated[int | None, doc("Start of the last run, if any.")] = None
     seconds: float | None = None
     backfill_minutes: float | None = None
     acknowledged: Annotated[
         dict[str, int] | None,
-        Meta(description="Spans, logs and points of the last run, after its end."),
+        doc("Spans, logs and points of the last run, after its end."),
     ] = None
-    trouble: Annotated[str | None, Meta(description="Why the last run failed, or null.")] = None
-    refusal: Annotated[str | None, Meta(description="Why it cannot run here, or null.")] = None
+    trouble: Annotated[str | None, doc("Why the last run failed, or null.")] = None
+    refusal: Annotated[str | None, doc("Why it cannot run here, or null.")] = None
 
 
 class DemoShop:

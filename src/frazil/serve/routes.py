@@ -7,9 +7,9 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
 from frazil.httpd import Response
+from frazil.model import doc
 from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
 from frazil.serve.api import (
     dashboards,
@@ -54,7 +54,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
         "This is a Frazil node. Open this address with a browser, or use `frazil sql`, "
         "`frazil tail` and `frazil status`, or the API."
     )
-    openapi: Annotated[str, Meta(description="Description of the API.")] = "/openapi.json"
+    openapi: Annotated[str, doc("Description of the API.")] = "/openapi.json"
     sql: str = "/api/v1/sql"
     status: str = "/api/v1/status"
     ready: str = "/readyz?verbose"

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta
-
 from frazil.errors import Conflict, Corrupt, FrazilError
 from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import APPENDER
@@ -25,7 +23,7 @@ from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.compaction import CompactionGroup, groups_of
 from frazil.metrics import Counter
-from frazil.model import Clock, MiB, Rand, SteadyTime
+from frazil.model import Clock, MiB, Rand, SteadyTime, doc
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -64,10 +62,10 @@ class Maintained:
     tags_made: tuple[str, ...] = ()
     tags_dropped: tuple[str, ...] = ()
     snapshots_expired: int = 0
-    files_removed: Annotated[int, Meta(description="Files of expired snapshots only.")] = 0
+    files_removed: Annotated[int, doc("Files of expired snapshots only.")] = 0
     orphans_removed: int = 0
     orphan_bytes: int = 0
-    trouble: Annotated[tuple[str, ...], Meta(description="Steps that failed, and why.")] = ()
+    trouble: Annotated[tuple[str, ...], doc("Steps that failed, and why.")] = ()
 
     def __add__(self, other: Maintained) -> Maintained:
         """Both, one after the other."""

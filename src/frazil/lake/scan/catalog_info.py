@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from frazil.lake.catalog.catalog import PYTHON_ONLY, catalog_properties, spark_settings
 from frazil.lake.config import LakeConfig
 from frazil.lake.spark.jars import JARS
+from frazil.model import doc
 
 HIDDEN = "…"
 _SECRET = re.compile(r"secret|token|credential|password|access-key|passphrase|auth", re.IGNORECASE)
@@ -27,9 +27,9 @@ class CatalogInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     namespace: str
     type: str
-    properties: Annotated[dict[str, str], Meta(description="PyIceberg catalog properties.")]
-    spark: Annotated[dict[str, str], Meta(description="Spark session settings.")]
-    spark_packages: Annotated[list[str], Meta(description="Maven packages that Spark must load.")]
+    properties: Annotated[dict[str, str], doc("PyIceberg catalog properties.")]
+    spark: Annotated[dict[str, str], doc("Spark session settings.")]
+    spark_packages: Annotated[list[str], doc("Maven packages that Spark must load.")]
 
 
 def catalog_shown(config: LakeConfig, data_folder: Path) -> CatalogInfo:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import pyarrow as pa
-from msgspec import Meta
 
+from frazil.model import doc
 from frazil.model.arrow import TABLES
 from frazil.query.search.filters import (
     ALWAYS,
@@ -47,7 +47,7 @@ class NamedField:
 
     name: str
     kind: Kind
-    count: Annotated[int | None, Meta(description="Of the newest 1000 rows; null for columns.")]
+    count: Annotated[int | None, doc("Of the newest 1000 rows; null for columns.")]
 
 
 def fields_of(

@@ -10,8 +10,8 @@ from typing import Annotated, Unpack
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec import Meta
 
+from frazil.model import doc
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.filters import MICROSECOND, Ask, TimeRange, where, whole
 from frazil.query.telemetry.logs import LogFilter, Order, conditions_of
@@ -29,15 +29,13 @@ _KEYS = ("time", "_log_partition", "_offset", "_row")
 class Pages:
     """Page boundaries in a list of log records."""
 
-    count: Annotated[int, Meta(description="Total number of records.")]
+    count: Annotated[int, doc("Total number of records.")]
     every: int
     cursors: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Element n is the `after` of the page that follows (n + 1) * every records."
-        ),
+        doc("Element n is the `after` of the page that follows (n + 1) * every records."),
     ]
-    is_cut: Annotated[bool, Meta(description="True above 1,000,000 records; no cursors beyond.")]
+    is_cut: Annotated[bool, doc("True above 1,000,000 records; no cursors beyond.")]
 
 
 def log_pages(

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
-from msgspec import Meta
-
 from frazil.errors import TooLarge
+from frazil.model import doc
 from frazil.model.arrow import LOGS
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, facets_of
@@ -89,7 +88,7 @@ class LogRow:
     """One log record with everything a client displays."""
 
     place: Cursor
-    cursor: Annotated[str, Meta(description="Cursor of this record, for `after` or /logs/around.")]
+    cursor: Annotated[str, doc("Cursor of this record, for `after` or /logs/around.")]
     time: datetime.datetime
     time_unix_nano: int
     observed_time_unix_nano: int

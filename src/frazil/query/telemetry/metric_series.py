@@ -36,9 +36,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from msgspec import Meta
-
 from frazil.errors import Malformed, TooLarge
+from frazil.model import doc
 from frazil.model.arrow import METRICS
 from frazil.query.search.filters import (
     EPOCH,
@@ -92,10 +91,10 @@ class Series:
 class SeriesAnswer:
     """A metric over time; series with the most values first."""
 
-    metric_type: Annotated[str | None, Meta(description="Null if there are no points.")]
+    metric_type: Annotated[str | None, doc("Null if there are no points.")]
     unit: str | None
     series: tuple[Series, ...]
-    is_cut: Annotated[bool, Meta(description="True if there are more series than `limit`.")]
+    is_cut: Annotated[bool, doc("True if there are more series than `limit`.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from frazil.model import doc
 from frazil.model.arrow import METRICS
 from frazil.query.search.filters import (
     ALWAYS,
@@ -36,7 +35,7 @@ class Metric:
     """One metric. The same name with another type, unit or temporality is a different metric."""
 
     name: str
-    type: Annotated[str, Meta(description="gauge, sum, histogram, exponential_histogram, summary.")]
+    type: Annotated[str, doc("gauge, sum, histogram, exponential_histogram, summary.")]
     unit: str | None
     description: str | None
     temporality: str | None
@@ -124,7 +123,7 @@ class Exemplar:
     trace_id: str
     span_id: str
     service_name: str
-    labels: Annotated[Mapping[str, str], Meta(description="Attributes of point and exemplar.")]
+    labels: Annotated[Mapping[str, str], doc("Attributes of point and exemplar.")]
 
 
 def exemplars(

@@ -6,9 +6,8 @@ import datetime
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from msgspec import Meta
-
 from frazil.errors import TooLarge
+from frazil.model import doc
 from frazil.query.search.filters import ALWAYS, Ask, TimeRange, micros_of, text, where, whole
 from frazil.query.search.severity import least_number
 
@@ -30,7 +29,7 @@ class Service:
 
     name: str
     span_count: int = 0
-    error_count: Annotated[int, Meta(description="Spans with status ERROR.")] = 0
+    error_count: Annotated[int, doc("Spans with status ERROR.")] = 0
     p50_nano: int | None = None
     p95_nano: int | None = None
     p99_nano: int | None = None
@@ -70,7 +69,7 @@ class ServiceStep:
     """Requests, errors and durations of one service in one time step."""
 
     service: str
-    time: Annotated[datetime.datetime, Meta(description="Start of the step.")]
+    time: Annotated[datetime.datetime, doc("Start of the step.")]
     span_count: int
     error_count: int
     p95_nano: int
@@ -133,9 +132,9 @@ class Failure:
     service: str
     operation: str
     message: str | None
-    error_type: Annotated[str | None, Meta(description="`error.type`: exception or status.")]
+    error_type: Annotated[str | None, doc("`error.type`: exception or status.")]
     count: int
-    origin_count: Annotated[int, Meta(description="Spans without a failed child: likely origins.")]
+    origin_count: Annotated[int, doc("Spans without a failed child: likely origins.")]
     last_trace_id: str
 
 
@@ -174,7 +173,7 @@ class Dependency:
 
     caller: str
     callee: str
-    is_linked: Annotated[bool, Meta(description="By span links: the caller does not wait.")]
+    is_linked: Annotated[bool, doc("By span links: the caller does not wait.")]
     call_count: int
     error_count: int
     p95_nano: int

@@ -6,9 +6,8 @@ import datetime
 from dataclasses import dataclass
 from typing import Annotated, Unpack
 
-from msgspec import Meta
-
 from frazil.errors import TooLarge
+from frazil.model import doc
 from frazil.query.search.filters import Ask, micros_of
 from frazil.query.telemetry.traces import LENGTH, TraceFilter, demands_of
 
@@ -22,11 +21,11 @@ class TraceDot:
     """Traces with about the same start and duration, represented by the longest."""
 
     trace_id: str
-    time: Annotated[datetime.datetime, Meta(description="Start of the longest trace.")]
+    time: Annotated[datetime.datetime, doc("Start of the longest trace.")]
     duration_nano: int
-    root_service: Annotated[str | None, Meta(description="Null if the root span is out of range.")]
+    root_service: Annotated[str | None, doc("Null if the root span is out of range.")]
     root_name: str | None
-    is_failed: Annotated[bool, Meta(description="True: all traces have an error. False: none.")]
+    is_failed: Annotated[bool, doc("True: all traces have an error. False: none.")]
     trace_count: int
 
 

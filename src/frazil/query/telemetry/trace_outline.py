@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Meta
 
+from frazil.model import doc
 from frazil.model.arrow import SPANS
 from frazil.query.search.filters import Ask, Filters, equals, text, where
 from frazil.query.telemetry.traces import SPANS_MAX, parents_of, spans_of_trace
@@ -36,25 +36,23 @@ class Outline:
 
     trace_id: str
     span_count: int
-    is_cut: Annotated[bool, Meta(description="True if the trace has more spans.")]
-    begin: Annotated[str, Meta(description="Start of the first span, to the nanosecond.")]
-    duration_nano: Annotated[int, Meta(description="From the first start to the last end.")]
+    is_cut: Annotated[bool, doc("True if the trace has more spans.")]
+    begin: Annotated[str, doc("Start of the first span, to the nanosecond.")]
+    duration_nano: Annotated[int, doc("From the first start to the last end.")]
     services: list[str]
     names: list[str]
     kinds: list[str]
     span_id: list[str]
-    parent: Annotated[list[int], Meta(description="Index of the parent span, or -1.")]
-    service: Annotated[
-        list[int], Meta(description="Index into `services`; likewise `name`, `kind`.")
-    ]
+    parent: Annotated[list[int], doc("Index of the parent span, or -1.")]
+    service: Annotated[list[int], doc("Index into `services`; likewise `name`, `kind`.")]
     name: list[int]
     kind: list[int]
-    offset_nano: Annotated[list[int], Meta(description="Start of the span relative to `begin`.")]
+    offset_nano: Annotated[list[int], doc("Start of the span relative to `begin`.")]
     length_nano: list[int]
-    self_nano: Annotated[list[int], Meta(description="Time in which no child span ran.")]
-    failed: Annotated[list[int], Meta(description="Indexes of spans with status ERROR.")]
-    orphans: Annotated[list[int], Meta(description="Indexes of spans whose parent is missing.")]
-    critical: Annotated[list[int], Meta(description="Critical path: span index, start, end, ...")]
+    self_nano: Annotated[list[int], doc("Time in which no child span ran.")]
+    failed: Annotated[list[int], doc("Indexes of spans with status ERROR.")]
+    orphans: Annotated[list[int], doc("Indexes of spans whose parent is missing.")]
+    critical: Annotated[list[int], doc("Critical path: span index, start, end, ...")]
 
 
 def outline(ask: Ask, trace_id: str) -> Outline | None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 import pyarrow as pa
-from msgspec import Meta
 
 from frazil.errors import Malformed, TooLarge
+from frazil.model import doc
 from frazil.model.arrow import SPANS
 from frazil.query.search.filters import (
     ALWAYS,
@@ -70,8 +70,8 @@ class TraceSummary:
     span_count: int
     error_count: int
     services: tuple[str, ...]
-    shares: Annotated[tuple[ServiceShare, ...], Meta(description="By service, in the same order.")]
-    cursor: Annotated[str, Meta(description="Pass as `after` to continue behind this trace.")]
+    shares: Annotated[tuple[ServiceShare, ...], doc("By service, in the same order.")]
+    cursor: Annotated[str, doc("Pass as `after` to continue behind this trace.")]
 
 
 @dataclass(slots=True, kw_only=True)

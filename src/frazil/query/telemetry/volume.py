@@ -6,9 +6,8 @@ import datetime
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
 from frazil.errors import TooLarge
+from frazil.model import doc
 from frazil.query.search.filters import ALWAYS, Ask, TimeRange, micros_of, where
 
 Signal = Literal["logs", "spans", "metrics"]
@@ -24,7 +23,7 @@ class Volume:
     service: str
     signal: Signal
     row_count: int
-    time: Annotated[datetime.datetime | None, Meta(description="Start of the step.")] = None
+    time: Annotated[datetime.datetime | None, doc("Start of the step.")] = None
 
 
 def volumes(

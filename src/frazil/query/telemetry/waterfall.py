@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from frazil.model import doc
 from frazil.query.telemetry.traces import SpanNode, Trace
 
 Stretch = tuple[int, int]
@@ -28,10 +27,10 @@ class Line:
     depth: int
     offset_nano: int
     duration_nano: int
-    self_nano: Annotated[int, Meta(description="Time in which no child span ran.")]
-    critical_nano: Annotated[int, Meta(description="Part of the self time on the critical path.")]
+    self_nano: Annotated[int, doc("Time in which no child span ran.")]
+    critical_nano: Annotated[int, doc("Part of the self time on the critical path.")]
     is_critical: bool
-    is_orphan: Annotated[bool, Meta(description="True if the parent span is missing.")]
+    is_orphan: Annotated[bool, doc("True if the parent span is missing.")]
 
 
 def waterfall(found: Trace) -> list[Line]:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from frazil.httpd import Response
+from frazil.model import doc
 from frazil.results import json_of
 from frazil.serve.dashboards.model import Dashboard
 from frazil.serve.dashboards.store import NAME_PATTERN, StoredDashboard
@@ -30,12 +31,12 @@ Etag = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 class DashboardSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One dashboard in a list."""
 
-    name: Annotated[str, Meta(description="Name in the URL and of the file.")]
-    etag: Annotated[str, Meta(description="Version of the text; send it to replace or delete.")]
-    title: Annotated[str, Meta(description="The name if the file is broken.")]
+    name: Annotated[str, doc("Name in the URL and of the file.")]
+    etag: Annotated[str, doc("Version of the text; send it to replace or delete.")]
+    title: Annotated[str, doc("The name if the file is broken.")]
     description: str
     panel_count: int
-    error: Annotated[str | None, Meta(description="Why the file cannot be read; null if it can.")]
+    error: Annotated[str | None, doc("Why the file cannot be read; null if it can.")]
 
 
 class DashboardsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,15 +55,15 @@ class PutDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     """A dashboard to store."""
 
     name: DashboardName
-    etag: Annotated[Etag | None, Meta(description="Version to replace; omit to create.")] = None
-    body: Annotated[Dashboard, Meta(description="The dashboard to store.")]
+    etag: Annotated[Etag | None, doc("Version to replace; omit to create.")] = None
+    body: Annotated[Dashboard, doc("The dashboard to store.")]
 
 
 class DeleteDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A dashboard to delete."""
 
     name: DashboardName
-    etag: Annotated[Etag | None, Meta(description="Version to delete; omit for any.")] = None
+    etag: Annotated[Etag | None, doc("Version to delete; omit for any.")] = None
 
 
 async def list_dashboards(handler: Handler, _: NoParams, __: ApiRequest) -> Response:

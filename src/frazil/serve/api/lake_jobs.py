@@ -6,11 +6,11 @@ import asyncio
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
 from frazil.errors import Unavailable
 from frazil.httpd import Response
 from frazil.lake import Appended, Lake, Maintained
+from frazil.model import doc
 from frazil.query import Ask
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Name
@@ -36,7 +36,7 @@ class Tidied(msgspec.Struct, frozen=True, kw_only=True):
 class SnapshotsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Filter for snapshots."""
 
-    table: Annotated[Name | None, Meta(description="Only this table, such as logs.")] = None
+    table: Annotated[Name | None, doc("Only this table, such as logs.")] = None
 
 
 class Snapshots(msgspec.Struct, frozen=True, kw_only=True):

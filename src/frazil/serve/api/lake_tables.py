@@ -29,6 +29,7 @@ from frazil.lake import (
     is_small,
     source_of,
 )
+from frazil.model import doc
 from frazil.results import json_of
 from frazil.serve.api.lake_jobs import lake_of
 from frazil.serve.context import NodeContext
@@ -62,26 +63,24 @@ class LakeTable(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     rows: int
     files: int
-    small_files: Annotated[int, Meta(description="Files below 8 MiB, which maintenance compacts.")]
+    small_files: Annotated[int, doc("Files below 8 MiB, which maintenance compacts.")]
     bytes: int
     snapshots: int
-    snapshot_id: Annotated[str | None, Meta(description="Null before the first commit.")]
-    committed_ms: Annotated[int | None, Meta(description="Commit time of the current snapshot.")]
+    snapshot_id: Annotated[str | None, doc("Null before the first commit.")]
+    committed_ms: Annotated[int | None, doc("Commit time of the current snapshot.")]
     reaches: list[Reach]
-    lag_offsets: Annotated[int, Meta(description="Acknowledged, but not in the table yet.")]
+    lag_offsets: Annotated[int, doc("Acknowledged, but not in the table yet.")]
     lag_bytes: int
-    refusal: Annotated[
-        str | None, Meta(description="Why SQL cannot read the files; null if it can.")
-    ]
+    refusal: Annotated[str | None, doc("Why SQL cannot read the files; null if it can.")]
 
 
 class LakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The catalog and tables of the lake."""
 
-    why_absent: Annotated[str | None, Meta(description="Why the lake is off; null if it is on.")]
-    trouble: Annotated[str | None, Meta(description="Error of the last append, or null.")]
-    spark: Annotated[str | None, Meta(description="State of Spark, which starts on demand.")]
-    flush_age_ms: Annotated[int | None, Meta(description="Longest wait of rows for a commit.")]
+    why_absent: Annotated[str | None, doc("Why the lake is off; null if it is on.")]
+    trouble: Annotated[str | None, doc("Error of the last append, or null.")]
+    spark: Annotated[str | None, doc("State of Spark, which starts on demand.")]
+    flush_age_ms: Annotated[int | None, doc("Longest wait of rows for a commit.")]
     catalog: CatalogInfo | None
     tables: list[LakeTable]
 
@@ -89,11 +88,11 @@ class LakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class LakeTableRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which table, and which of its files."""
 
-    name: Annotated[Name, Meta(description="Table name, such as logs or topic_orders.")]
-    partition: Annotated[Name | None, Meta(description="Only files of this partition.")] = None
-    order: Annotated[
-        Literal["newest", "largest", "smallest"], Meta(description="Order of the files.")
-    ] = "newest"
+    name: Annotated[Name, doc("Table name, such as logs or topic_orders.")]
+    partition: Annotated[Name | None, doc("Only files of this partition.")] = None
+    order: Annotated[Literal["newest", "largest", "smallest"], doc("Order of the files.")] = (
+        "newest"
+    )
     limit: Annotated[int, Meta(ge=1, le=FILES_MAX, description="Maximum number of files.")] = FILES
 
 
@@ -106,12 +105,12 @@ class LakeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     operation: str
     schema_id: int | None
     is_current: bool
-    is_current_line: Annotated[bool, Meta(description="The current snapshot or an ancestor.")]
+    is_current_line: Annotated[bool, doc("The current snapshot or an ancestor.")]
     tags: list[str]
     added_rows: int | None
     total_rows: int | None
     total_files: int | None
-    summary: Annotated[dict[str, str], Meta(description="Iceberg's summary of the commit.")]
+    summary: Annotated[dict[str, str], doc("Iceberg's summary of the commit.")]
 
 
 class LakeColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,9 +128,9 @@ class LakeSchema(msgspec.Struct, frozen=True, kw_only=True):
 
     schema_id: int
     is_current: bool
-    first_used_ms: Annotated[int | None, Meta(description="First commit that used it.")]
+    first_used_ms: Annotated[int | None, doc("First commit that used it.")]
     columns: list[LakeColumn]
-    added: Annotated[list[str], Meta(description="Columns that the previous schema lacks.")]
+    added: Annotated[list[str], doc("Columns that the previous schema lacks.")]
     dropped: list[str]
 
 
@@ -148,12 +147,12 @@ class LakePartition(msgspec.Struct, frozen=True, kw_only=True):
 class LakeFile(msgspec.Struct, frozen=True, kw_only=True):
     """A data file of the current snapshot."""
 
-    path: Annotated[str, Meta(description="Relative to the table's location.")]
+    path: Annotated[str, doc("Relative to the table's location.")]
     partition: str
     rows: int
     bytes: int
     time_min_us: int | None
-    time_max_us: Annotated[int | None, Meta(description="Upper bound of `time`, Unix epoch.")]
+    time_max_us: Annotated[int | None, doc("Upper bound of `time`, Unix epoch.")]
 
 
 class FileSizes(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +178,7 @@ class LakeTableAnswer(msgspec.Struct, frozen=True, kw_only=True):
     partition_count: int
     partitions: list[LakePartition]
     sizes: list[FileSizes]
-    file_count: Annotated[int, Meta(description="Files in the requested partition, or in all.")]
+    file_count: Annotated[int, doc("Files in the requested partition, or in all.")]
     files: list[LakeFile]
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from frazil.errors import Malformed
 from frazil.httpd import HttpError, Response
-from frazil.model import Clock
+from frazil.model import Clock, doc
 from frazil.query import (
     Around,
     Ask,
@@ -64,8 +64,8 @@ class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     exclude: Excludes = ()
     search: LogSearch = None
     severity: MinSeverity = None
-    trace_id: Annotated[TraceId | None, Meta(description="Only records of this trace.")] = None
-    span_id: Annotated[SpanId | None, Meta(description="Only records of this span.")] = None
+    trace_id: Annotated[TraceId | None, doc("Only records of this trace.")] = None
+    span_id: Annotated[SpanId | None, doc("Only records of this span.")] = None
     query: SearchQuery = None
 
     def which(self, clock: Clock) -> LogFilter:
@@ -84,9 +84,9 @@ class LogsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class FindLogsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which log records, and how many."""
 
-    limit: Annotated[Limit, Meta(description="Page size.")] = 100
+    limit: Annotated[Limit, doc("Page size.")] = 100
     order: LogOrder = "newest"
-    after: Annotated[LogCursor | None, Meta(description="`cursor` of a page or record.")] = None
+    after: Annotated[LogCursor | None, doc("`cursor` of a page or record.")] = None
 
 
 class LogsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class LogsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class HistogramRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which log records, and the bar width."""
 
-    step: Annotated[Step | None, Meta(description="Bar width. Default: 1/60 of the range.")] = None
+    step: Annotated[Step | None, doc("Bar width. Default: 1/60 of the range.")] = None
 
 
 class HistogramAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,9 +126,9 @@ class PagesRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields
 class AroundRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A log record whose neighbors to return."""
 
-    at: Annotated[LogCursor, Meta(description="`cursor` of the record.")]
-    filter: Annotated[Pairs, Meta(description="Only neighbors that match, as name=value.")] = ()
-    count: Annotated[Limit, Meta(description="Maximum number of records before, and after.")] = 10
+    at: Annotated[LogCursor, doc("`cursor` of the record.")]
+    filter: Annotated[Pairs, doc("Only neighbors that match, as name=value.")] = ()
+    count: Annotated[Limit, doc("Maximum number of records before, and after.")] = 10
 
 
 async def find(handler: Handler, params: FindLogsRequest, request: ApiRequest) -> Response:

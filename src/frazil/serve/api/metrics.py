@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
+from frazil.model import doc
 from frazil.query import (
     Exemplar,
     Label,
@@ -59,9 +59,9 @@ class MetricsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     since: Since = None
     until: Until = None
-    search: Annotated[Text | None, Meta(description="Part of the metric name.")] = None
+    search: Annotated[Text | None, doc("Part of the metric name.")] = None
     filter: Filters = ()
-    limit: Annotated[Limit, Meta(description="Maximum number of metrics.")] = 100
+    limit: Annotated[Limit, doc("Maximum number of metrics.")] = 100
 
 
 class MetricsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +73,11 @@ class MetricsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class OneMetricRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One metric in a time range."""
 
-    name: Annotated[Name, Meta(description="Metric name.")]
+    name: Annotated[Name, doc("Metric name.")]
     since: Since = None
     until: Until = None
     filter: Filters = ()
-    limit: Annotated[Limit, Meta(description="Maximum exemplars, or values per label.")] = 10
+    limit: Annotated[Limit, doc("Maximum exemplars, or values per label.")] = 10
 
 
 class LabelsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,23 +95,23 @@ class ExemplarsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class MetricQueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One metric over time."""
 
-    name: Annotated[Name, Meta(description="Metric name.")]
+    name: Annotated[Name, doc("Metric name.")]
     aggregate: Annotated[
         Aggregate,
-        Meta(description="How to combine the points of a step. rate and increase need a counter."),
+        doc("How to combine the points of a step. rate and increase need a counter."),
     ]
     since: RequiredSince
     until: Until = None
-    step: Annotated[Step | None, Meta(description="Default: 1/120 of the range.")] = None
-    quantile: Annotated[Fraction | None, Meta(description="For aggregate `quantile`.")] = None
-    group_by: Annotated[Groups, Meta(description="Labels to group by; repeat for several.")] = ()
+    step: Annotated[Step | None, doc("Default: 1/120 of the range.")] = None
+    quantile: Annotated[Fraction | None, doc("For aggregate `quantile`.")] = None
+    group_by: Annotated[Groups, doc("Labels to group by; repeat for several.")] = ()
     filter: Filters = ()
     exclude: Excludes = ()
     type: Annotated[
         Literal["gauge", "sum", "histogram", "exponential_histogram", "summary"] | None,
-        Meta(description="Needed if several metrics share the name."),
+        doc("Needed if several metrics share the name."),
     ] = None
-    limit: Annotated[Limit, Meta(description="Maximum number of series.")] = 100
+    limit: Annotated[Limit, doc("Maximum number of series.")] = 100
 
 
 async def names(handler: Handler, params: MetricsRequest, request: ApiRequest) -> Response:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
+from frazil.model import doc
 from frazil.query import Ask, NamedField, fields_of, written
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import (
@@ -27,8 +27,8 @@ from frazil.serve.http.request import ApiRequest, age_or_timestamp, pairs_of, ra
 class QueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A search query and the filters beside it."""
 
-    table: Annotated[Literal["logs", "spans"], Meta(description="Table to search.")] = "logs"
-    query: Annotated[str, Meta(description="The query text.")] = ""
+    table: Annotated[Literal["logs", "spans"], doc("Table to search.")] = "logs"
+    query: Annotated[str, doc("The query text.")] = ""
     since: Since = None
     until: Until = None
     filter: Filters = ()
@@ -41,8 +41,8 @@ class WrongQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Why a query cannot be parsed, and where."""
 
     message: str
-    begin: Annotated[int, Meta(description="First wrong character, 0-based, in code points.")]
-    end: Annotated[int, Meta(description="End of the wrong part, exclusive.")]
+    begin: Annotated[int, doc("First wrong character, 0-based, in code points.")]
+    end: Annotated[int, doc("End of the wrong part, exclusive.")]
 
 
 class QueryAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,11 +55,11 @@ class QueryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class FieldsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Filter for field names."""
 
-    table: Annotated[Literal["logs", "spans", "metrics"], Meta(description="Table.")] = "logs"
+    table: Annotated[Literal["logs", "spans", "metrics"], doc("Table.")] = "logs"
     since: Since = None
     until: Until = None
-    prefix: Annotated[Name, Meta(description="Prefix of the name or a dotted part; any case.")] = ""
-    limit: Annotated[Limit, Meta(description="Maximum number of names.")] = 100
+    prefix: Annotated[Name, doc("Prefix of the name or a dotted part; any case.")] = ""
+    limit: Annotated[Limit, doc("Maximum number of names.")] = 100
 
 
 class FieldsAnswer(msgspec.Struct, frozen=True, kw_only=True):

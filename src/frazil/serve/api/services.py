@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from frazil.httpd import Response
+from frazil.model import doc
 from frazil.query import (
     Ask,
     Dependency,
@@ -38,16 +38,14 @@ class TimeRangeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class ServiceRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A time range, and optionally one service."""
 
-    service: Annotated[Name | None, Meta(description="Only this service.")] = None
-    limit: Annotated[Limit, Meta(description="Maximum number of results.")] = 100
+    service: Annotated[Name | None, doc("Only this service.")] = None
+    limit: Annotated[Limit, doc("Maximum number of results.")] = 100
 
 
 class VolumesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A time range, and optionally steps."""
 
-    step: Annotated[
-        Step | None, Meta(description="Step width, such as 5m. Default: one total.")
-    ] = None
+    step: Annotated[Step | None, doc("Step width, such as 5m. Default: one total.")] = None
 
 
 class ServiceSeriesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):

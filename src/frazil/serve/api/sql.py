@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from frazil.errors import Malformed, TooLarge
 from frazil.httpd import Response
+from frazil.model import doc
 from frazil.results import (
     ARROW,
     PARQUET,
@@ -45,38 +46,36 @@ Query = Annotated[
 class SqlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One query and its limits, which cannot exceed the node's limits."""
 
-    sql: Annotated[Query, Meta(description="One SELECT, WITH, EXPLAIN, SHOW or DESCRIBE.")]
-    format: Annotated[Format | None, Meta(description="Default: the Accept header, or JSON.")] = (
-        None
-    )
+    sql: Annotated[Query, doc("One SELECT, WITH, EXPLAIN, SHOW or DESCRIBE.")]
+    format: Annotated[Format | None, doc("Default: the Accept header, or JSON.")] = None
     engine: Annotated[
         Literal["spark"] | None,
-        Meta(description="Run on Spark, in Spark SQL: for queries too large for the node."),
+        doc("Run on Spark, in Spark SQL: for queries too large for the node."),
     ] = None
-    timeout_ms: Annotated[Positive | None, Meta(description="Timeout of the query.")] = None
+    timeout_ms: Annotated[Positive | None, doc("Timeout of the query.")] = None
     rows_max: Annotated[
         Positive | None,
-        Meta(description="Maximum number of rows; see `details` for what happens above it."),
+        doc("Maximum number of rows; see `details` for what happens above it."),
     ] = None
-    memory_bytes_max: Annotated[Positive | None, Meta(description="Memory limit.")] = None
-    details: Annotated[bool, Meta(description="Add column types; truncate at `rows_max`.")] = False
+    memory_bytes_max: Annotated[Positive | None, doc("Memory limit.")] = None
+    details: Annotated[bool, doc("Add column types; truncate at `rows_max`.")] = False
     parts: Annotated[
         bool,
-        Meta(description="Add what is read per table; in Arrow as schema metadata frazil.parts."),
+        doc("Add what is read per table; in Arrow as schema metadata frazil.parts."),
     ] = False
 
 
 class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Rows as JSON; `types` and `is_cut` only with `details`."""
 
-    columns: Annotated[list[str], Meta(description="Column names; duplicates are possible.")]
+    columns: Annotated[list[str], doc("Column names; duplicates are possible.")]
     rows: Annotated[
         list[list[Any]],
-        Meta(description="Bytes are base64, maps are objects; NaN and infinities are strings."),
+        doc("Bytes are base64, maps are objects; NaN and infinities are strings."),
     ]
-    types: Annotated[list[str] | None, Meta(description="Arrow types of the columns.")] = None
-    is_cut: Annotated[bool | None, Meta(description="True if there were more rows.")] = None
-    parts: Annotated[list[TableScan] | None, Meta(description="What was read per table.")] = None
+    types: Annotated[list[str] | None, doc("Arrow types of the columns.")] = None
+    is_cut: Annotated[bool | None, doc("True if there were more rows.")] = None
+    parts: Annotated[list[TableScan] | None, doc("What was read per table.")] = None
 
 
 async def sql(handler: Handler, params: SqlRequest, request: ApiRequest) -> Response | RowStream:

@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from frazil.httpd import Response
+from frazil.model import doc
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Name
 from frazil.serve.http.request import ApiRequest
@@ -24,7 +24,7 @@ METRICS_TYPES = ("text/plain", OPENMETRICS_TYPE)
 class ProbeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How detailed the response is."""
 
-    verbose: Annotated[Name | None, Meta(description="If present, list every component.")] = None
+    verbose: Annotated[Name | None, doc("If present, list every component.")] = None
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):

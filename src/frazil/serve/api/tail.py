@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from frazil.errors import Malformed, Unavailable
 from frazil.hot import HotTier
-from frazil.model import Signal
+from frazil.model import Signal, doc
 from frazil.model.arrow import METRICS, SPANS
 from frazil.query import (
     Ask,
@@ -60,12 +60,12 @@ _EVENT_ID = re.compile(r"(\d{1,9}:\d{1,18})(,\d{1,9}:\d{1,18}){0,999}", re.ASCII
 class TailRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which new rows to send."""
 
-    table: Annotated[Literal["logs", "spans", "metrics"], Meta(description="Table.")] = "logs"
+    table: Annotated[Literal["logs", "spans", "metrics"], doc("Table.")] = "logs"
     filter: Filters = ()
     exclude: Excludes = ()
     search: LogSearch = None
     severity: MinSeverity = None
-    query: Annotated[Text | None, Meta(description="Search query; logs and spans only.")] = None
+    query: Annotated[Text | None, doc("Search query; logs and spans only.")] = None
     rate: Annotated[int, Meta(ge=1, le=ROWS_MAX, description="Maximum rows per poll.")] = ROWS_MAX
 
 

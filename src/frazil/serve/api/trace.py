@@ -7,9 +7,9 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
 from frazil.httpd import HttpError, Response
+from frazil.model import doc
 from frazil.query import (
     Ask,
     Line,
@@ -32,8 +32,8 @@ class TraceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Which trace to return."""
 
     trace_id: TraceId
-    logs: Annotated[bool, Meta(description="Include the log records of the trace.")] = False
-    below: Annotated[SpanId | None, Meta(description="Only this span and its descendants.")] = None
+    logs: Annotated[bool, doc("Include the log records of the trace.")] = False
+    below: Annotated[SpanId | None, doc("Only this span and its descendants.")] = None
 
 
 class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     trace_id: str
     span_count: int
-    is_cut: Annotated[bool, Meta(description="True if the trace has more spans.")]
+    is_cut: Annotated[bool, doc("True if the trace has more spans.")]
     lines: list[Line]
     logs: list[LogRow]
 
@@ -62,13 +62,13 @@ class SpanAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One span with all attributes."""
 
     span: Mapping[str, Any]
-    event_offset_nano: Annotated[list[int], Meta(description="Times of events since span start.")]
+    event_offset_nano: Annotated[list[int], doc("Times of events since span start.")]
 
 
 class FindRequest(OutlineRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which spans of a trace. All conditions must match."""
 
-    search: Annotated[Text, Meta(description="Part of a name, value or event; any case.")] = ""
+    search: Annotated[Text, doc("Part of a name, value or event; any case.")] = ""
     filter: Filters = ()
 
 

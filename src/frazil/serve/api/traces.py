@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from frazil.httpd import Response
-from frazil.model import NS_PER_MS, Clock
+from frazil.model import NS_PER_MS, Clock, doc
 from frazil.query import (
     Ask,
     SpanFilter,
@@ -61,14 +60,14 @@ class SpansRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     since: Since = None
     until: Until = None
-    service: Annotated[Name | None, Meta(description="Service of the span.")] = None
-    operation: Annotated[Name | None, Meta(description="Name of the span.")] = None
-    min_duration_ms: Annotated[Duration | None, Meta(description="Minimum span duration.")] = None
-    max_duration_ms: Annotated[Duration | None, Meta(description="Maximum span duration.")] = None
+    service: Annotated[Name | None, doc("Service of the span.")] = None
+    operation: Annotated[Name | None, doc("Name of the span.")] = None
+    min_duration_ms: Annotated[Duration | None, doc("Minimum span duration.")] = None
+    max_duration_ms: Annotated[Duration | None, doc("Maximum span duration.")] = None
     filter: Filters = ()
     exclude: Excludes = ()
-    errors: Annotated[bool, Meta(description="Only failed spans.")] = False
-    roots: Annotated[bool, Meta(description="Only root spans.")] = False
+    errors: Annotated[bool, doc("Only failed spans.")] = False
+    roots: Annotated[bool, doc("Only root spans.")] = False
     query: SearchQuery = None
 
     def which(self, clock: Clock) -> SpanFilter:
@@ -89,11 +88,11 @@ class SpansRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class TraceFilterRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which traces: at least one span must match, and the trace as a whole."""
 
-    through: Annotated[Groups, Meta(description="Services that must all be in the trace.")] = ()
+    through: Annotated[Groups, doc("Services that must all be in the trace.")] = ()
     min_trace_ms: Annotated[
-        Duration | None, Meta(description="Minimum duration of the trace, first start to last end.")
+        Duration | None, doc("Minimum duration of the trace, first start to last end.")
     ] = None
-    max_trace_ms: Annotated[Duration | None, Meta(description="Maximum trace duration.")] = None
+    max_trace_ms: Annotated[Duration | None, doc("Maximum trace duration.")] = None
 
     def which_traces(self, clock: Clock) -> TraceFilter:
         return TraceFilter(
@@ -107,11 +106,11 @@ class TraceFilterRequest(SpansRequest, frozen=True, kw_only=True, forbid_unknown
 class TracesRequest(TraceFilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which traces, and in which order."""
 
-    order: Annotated[
-        TraceOrder, Meta(description="Newest, longest, most spans, or most errors first.")
-    ] = "newest"
-    limit: Annotated[Limit, Meta(description="Page size.")] = 20
-    after: Annotated[TraceCursor | None, Meta(description="`cursor` of the previous page.")] = None
+    order: Annotated[TraceOrder, doc("Newest, longest, most spans, or most errors first.")] = (
+        "newest"
+    )
+    limit: Annotated[Limit, doc("Page size.")] = 20
+    after: Annotated[TraceCursor | None, doc("`cursor` of the previous page.")] = None
 
 
 class DurationsRequest(TraceFilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from frazil.errors import Malformed
+from frazil.model import doc
 
 FORMAT = 1
 """Version of the file format; others are rejected."""
@@ -37,8 +38,8 @@ class PanelMetric(
 ):
     """One metric over time."""
 
-    name: Annotated[Short, Meta(description="Metric name.")]
-    type: Annotated[Short, Meta(description="Needed if several metrics share the name.")] = ""
+    name: Annotated[Short, doc("Metric name.")]
+    type: Annotated[Short, doc("Needed if several metrics share the name.")] = ""
     aggregates: Annotated[
         tuple[Short, ...],
         Meta(
@@ -47,12 +48,10 @@ class PanelMetric(
             description="For example avg, rate, p99; quantiles can be combined.",
         ),
     ]
-    by: Annotated[Labels, Meta(description="Labels to group by.")] = ()
-    filter: Annotated[Pairs, Meta(description="Conditions as name=value.")] = ()
-    exclude: Annotated[Pairs, Meta(description="Rows to leave out, as name=value.")] = ()
-    step: Annotated[
-        Short, Meta(description="Step width, such as 10s, 5m, 1h; empty: automatic.")
-    ] = ""
+    by: Annotated[Labels, doc("Labels to group by.")] = ()
+    filter: Annotated[Pairs, doc("Conditions as name=value.")] = ()
+    exclude: Annotated[Pairs, doc("Rows to leave out, as name=value.")] = ()
+    step: Annotated[Short, doc("Step width, such as 10s, 5m, 1h; empty: automatic.")] = ""
 
 
 class PanelLogs(
@@ -60,10 +59,10 @@ class PanelLogs(
 ):
     """Which log records."""
 
-    search: Annotated[Words, Meta(description="Words that the body must contain.")] = ""
-    severity: Annotated[Short, Meta(description="Minimum severity.")] = ""
-    filter: Annotated[Pairs, Meta(description="Conditions as name=value.")] = ()
-    exclude: Annotated[Pairs, Meta(description="Rows to leave out, as name=value.")] = ()
+    search: Annotated[Words, doc("Words that the body must contain.")] = ""
+    severity: Annotated[Short, doc("Minimum severity.")] = ""
+    filter: Annotated[Pairs, doc("Conditions as name=value.")] = ()
+    exclude: Annotated[Pairs, doc("Rows to leave out, as name=value.")] = ()
 
 
 class Panel(
@@ -71,26 +70,26 @@ class Panel(
 ):
     """One rectangle of the grid."""
 
-    id: Annotated[PanelId, Meta(description="Unique in the dashboard.")]
+    id: Annotated[PanelId, doc("Unique in the dashboard.")]
     title: Title = ""
     kind: Annotated[
         Literal["series", "stat", "table", "logs", "top"],
-        Meta(description="Time series, single number, table, log records, or top list."),
+        doc("Time series, single number, table, log records, or top list."),
     ]
     x: Annotated[int, Meta(ge=0, lt=COLUMNS, description="First column.")]
     y: Annotated[int, Meta(ge=0, le=ROW_MAX, description="First row.")]
     w: Annotated[int, Meta(ge=1, le=COLUMNS, description="Width in columns.")]
     h: Annotated[int, Meta(ge=1, le=HEIGHT_MAX, description="Height in rows.")]
-    metric: Annotated[PanelMetric | None, Meta(description="Metric to query.")] = None
-    sql: Annotated[Query, Meta(description="SQL to run.")] = ""
-    logs: Annotated[PanelLogs | None, Meta(description="Log records to show.")] = None
-    unit: Annotated[Short, Meta(description="Overrides the metric's unit.")] = ""
-    look: Annotated[
-        Literal["lines", "stacked", "bars"], Meta(description="Drawing style of a time series.")
-    ] = "lines"
+    metric: Annotated[PanelMetric | None, doc("Metric to query.")] = None
+    sql: Annotated[Query, doc("SQL to run.")] = ""
+    logs: Annotated[PanelLogs | None, doc("Log records to show.")] = None
+    unit: Annotated[Short, doc("Overrides the metric's unit.")] = ""
+    look: Annotated[Literal["lines", "stacked", "bars"], doc("Drawing style of a time series.")] = (
+        "lines"
+    )
     reduce: Annotated[
         Literal["last", "avg", "min", "max", "sum"],
-        Meta(description="How a series becomes one number."),
+        doc("How a series becomes one number."),
     ] = "last"
     limit: Annotated[int, Meta(ge=1, le=1000, description="Maximum number of entries.")] = 10
 
@@ -101,15 +100,15 @@ class Variable(
     """A choice that panels reference as $name."""
 
     name: VariableName
-    label: Annotated[Title, Meta(description="Display name.")] = ""
-    kind: Annotated[Literal["label", "sql", "list"], Meta(description="Source of the values.")]
-    metric: Annotated[Short, Meta(description="Metric that has the label.")] = ""
-    of: Annotated[Short, Meta(description="Label whose values to offer.")] = ""
-    sql: Annotated[Query, Meta(description="Query whose first column has the values.")] = ""
+    label: Annotated[Title, doc("Display name.")] = ""
+    kind: Annotated[Literal["label", "sql", "list"], doc("Source of the values.")]
+    metric: Annotated[Short, doc("Metric that has the label.")] = ""
+    of: Annotated[Short, doc("Label whose values to offer.")] = ""
+    sql: Annotated[Query, doc("Query whose first column has the values.")] = ""
     values: Annotated[
         tuple[Short, ...], Meta(max_length=VALUES_MAX, description="Fixed values.")
     ] = ()
-    many: Annotated[bool, Meta(description="Allow several values.")] = False
+    many: Annotated[bool, doc("Allow several values.")] = False
     chosen: Annotated[
         tuple[Short, ...],
         Meta(max_length=VALUES_MAX, description="Default selection; empty selects all."),
@@ -121,7 +120,7 @@ class Dashboard(
 ):
     """Panels on a grid of 12 columns."""
 
-    format: Annotated[Literal[1], Meta(description="Version of the file format.")]
+    format: Annotated[Literal[1], doc("Version of the file format.")]
     title: Title
     description: Words = ""
     variables: Annotated[tuple[Variable, ...], Meta(max_length=VARIABLES_MAX)] = ()

@@ -15,11 +15,11 @@ from http import HTTPStatus
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from frazil.disk import Disk, is_full, make_directories, write_whole
 from frazil.errors import Conflict, Malformed, TooLarge, Unavailable
 from frazil.httpd import HttpError
+from frazil.model import doc
 from frazil.serve.dashboards.model import Dashboard, dashboard_of, text_of
 
 FOLDER = "dashboards"
@@ -36,9 +36,9 @@ class StoredDashboard(msgspec.Struct, frozen=True, kw_only=True):
     """One dashboard as stored."""
 
     name: str
-    etag: Annotated[str, Meta(description="Version of the text; send it to replace or delete.")]
-    dashboard: Annotated[Dashboard | None, Meta(description="Null if the file is broken.")]
-    error: Annotated[str | None, Meta(description="Why the file cannot be read.")] = None
+    etag: Annotated[str, doc("Version of the text; send it to replace or delete.")]
+    dashboard: Annotated[Dashboard | None, doc("Null if the file is broken.")]
+    error: Annotated[str | None, doc("Why the file cannot be read.")] = None
 
 
 class DashboardFiles:

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from frazil.model import doc
+
 NAME_MAX = 1024
 """Characters of a name, such as a service or an attribute."""
 TEXT_MAX = 4096
@@ -70,20 +72,18 @@ Positive = Annotated[int, Meta(ge=1, le=2**53)]
 # Parameters of several endpoints.
 _SINCE = "Start of the time range, inclusive: RFC 3339 with a zone, or an age: 90s, 15m, 6h, 7d."
 _FIELD = "a column, an attribute, or `resource.` and a resource attribute"
-Since = Annotated[Timestamp | None, Meta(description=_SINCE)]
-RequiredSince = Annotated[Timestamp, Meta(description=_SINCE)]
-Until = Annotated[
-    Timestamp | None, Meta(description="End of the time range, exclusive; written like `since`.")
-]
-Filters = Annotated[Pairs, Meta(description=f"name=value, where name is {_FIELD}.")]
-Excludes = Annotated[Pairs, Meta(description="Rows to leave out; written like `filter`.")]
-LogSearch = Annotated[Text | None, Meta(description="Words in the body; only for logs.")]
-MinSeverity = Annotated[Severity | None, Meta(description="Minimum severity; only for logs.")]
+Since = Annotated[Timestamp | None, doc(_SINCE)]
+RequiredSince = Annotated[Timestamp, doc(_SINCE)]
+Until = Annotated[Timestamp | None, doc("End of the time range, exclusive; written like `since`.")]
+Filters = Annotated[Pairs, doc(f"name=value, where name is {_FIELD}.")]
+Excludes = Annotated[Pairs, doc("Rows to leave out; written like `filter`.")]
+LogSearch = Annotated[Text | None, doc("Words in the body; only for logs.")]
+MinSeverity = Annotated[Severity | None, doc("Minimum severity; only for logs.")]
 SearchQuery = Annotated[
     Text | None,
-    Meta(description="Search query: words, field:value, field:>5, AND, OR, NOT."),
+    doc("Search query: words, field:value, field:>5, AND, OR, NOT."),
 ]
-LogOrder = Annotated[Literal["newest", "oldest"], Meta(description="Which records come first.")]
-FacetNames = Annotated[Names, Meta(description=f"Name of {_FIELD}; repeat for several.")]
-FacetLimit = Annotated[Limit, Meta(description="Maximum number of values per field.")]
-StepWidth = Annotated[Step, Meta(description="Step width, such as 10s, 5m, 1h.")]
+LogOrder = Annotated[Literal["newest", "oldest"], doc("Which records come first.")]
+FacetNames = Annotated[Names, doc(f"Name of {_FIELD}; repeat for several.")]
+FacetLimit = Annotated[Limit, doc("Maximum number of values per field.")]
+StepWidth = Annotated[Step, doc("Step width, such as 10s, 5m, 1h.")]

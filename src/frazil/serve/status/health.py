@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
 
+from frazil.model import doc
 from frazil.serve.context import NodeContext
 from frazil.serve.uptime import Uptime
 
@@ -24,8 +24,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     room: str
     state: Health
-    why: Annotated[str | None, Meta(description="What is wrong, or worth knowing.")] = None
-    next_step: Annotated[str | None, Meta(description="What to do; null if nothing.")] = None
+    why: Annotated[str | None, doc("What is wrong, or worth knowing.")] = None
+    next_step: Annotated[str | None, doc("What to do; null if nothing.")] = None
 
 
 def checks_of(context: NodeContext) -> list[Check]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
+from frazil.model import doc
 from frazil.serve.uptime import Rate, State, Timing
 
 
@@ -22,16 +22,12 @@ class IngestStatus(msgspec.Struct, frozen=True, kw_only=True):
     why_closed: str | None
     in_flight_requests: int
     in_flight_bytes: int
-    needs_token: Annotated[bool, Meta(description="True if clients must send a token.")]
+    needs_token: Annotated[bool, doc("True if clients must send a token.")]
     is_tls: bool
-    acknowledging: Annotated[
-        Timing | None, Meta(description="Body to acknowledgement; null if idle.")
-    ]
+    acknowledging: Annotated[Timing | None, doc("Body to acknowledgement; null if idle.")]
     signals: list[SignalStatus]
     transports: list[TransportStatus]
-    refusals: Annotated[
-        dict[str, int], Meta(description="Refused requests by reason, since start.")
-    ]
+    refusals: Annotated[dict[str, int], doc("Refused requests by reason, since start.")]
 
 
 class SignalStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +59,7 @@ class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
     when_full: str
     queue_batches: int
     queue_bytes: int
-    syncing: Annotated[Timing | None, Meta(description="Time of a group commit; null if idle.")]
+    syncing: Annotated[Timing | None, doc("Time of a group commit; null if idle.")]
     topics: list[TopicStatus]
 
 
@@ -92,13 +88,13 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
 class HotStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The hot tier."""
 
-    is_whole: Annotated[bool, Meta(description="True if every row of the log is queryable.")]
+    is_whole: Annotated[bool, doc("True if every row of the log is queryable.")]
     lag_offsets: int
     memory_bytes: int
     memory_bytes_max: int
     disk_bytes: int
     disk_bytes_max: int
-    rows: Annotated[dict[str, int], Meta(description="Rows by table.")]
+    rows: Annotated[dict[str, int], doc("Rows by table.")]
     trouble: str | None
 
 
@@ -106,16 +102,16 @@ class LakeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The Iceberg tables at the last refresh."""
 
     spark: SparkStatus
-    lag_bytes: Annotated[int | None, Meta(description="Bytes of log not in tables yet.")]
+    lag_bytes: Annotated[int | None, doc("Bytes of log not in tables yet.")]
     lag_age_s: Annotated[
         float | None,
-        Meta(description="Age of the oldest of them; null if none, or nothing fills the tables."),
+        doc("Age of the oldest of them; null if none, or nothing fills the tables."),
     ]
     flush_bytes: int
     flush_age_ms: int
-    doing: Annotated[DoingStatus | None, Meta(description="Running work on the tables, if any.")]
+    doing: Annotated[DoingStatus | None, doc("Running work on the tables, if any.")]
     last_commit: CommitStatus | None
-    commits: Annotated[list[CommitStatus], Meta(description="Latest commits, newest first.")]
+    commits: Annotated[list[CommitStatus], doc("Latest commits, newest first.")]
     tables: list[TableStatus]
     trouble: str | None
     given_up: str | None
@@ -132,14 +128,14 @@ class SparkStatus(msgspec.Struct, frozen=True, kw_only=True):
 class DoingStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A running append round or maintenance."""
 
-    work: Annotated[str, Meta(description="`round` or `maintenance`.")]
-    step: Annotated[str, Meta(description="Current step, for people.")]
+    work: Annotated[str, doc("`round` or `maintenance`.")]
+    step: Annotated[str, doc("Current step, for people.")]
     table: str | None
     begun_ms: int
     age_s: float
-    task_count: Annotated[int, Meta(description="Tasks of the Spark job.")]
-    log_bytes: Annotated[int, Meta(description="Bytes of log that the round appends.")]
-    done_bytes: Annotated[int, Meta(description="Bytes of log already committed.")]
+    task_count: Annotated[int, doc("Tasks of the Spark job.")]
+    log_bytes: Annotated[int, doc("Bytes of log that the round appends.")]
+    done_bytes: Annotated[int, doc("Bytes of log already committed.")]
     done_rows: int
 
 
@@ -148,8 +144,8 @@ class CommitStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     snapshot_id: int
-    snapshot: Annotated[str, Meta(description="`snapshot_id` as text: it exceeds 2^53.")]
-    operation: Annotated[str, Meta(description="append adds rows, replace compacts files.")]
+    snapshot: Annotated[str, doc("`snapshot_id` as text: it exceeds 2^53.")]
+    operation: Annotated[str, doc("append adds rows, replace compacts files.")]
     added_rows: int | None
     committed_ms: int
     age_s: float
@@ -162,7 +158,7 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_id: int | None
     rows: int
     files: int
-    small_files: Annotated[int, Meta(description="Files that compaction would merge.")]
+    small_files: Annotated[int, doc("Files that compaction would merge.")]
     bytes: int
 
 
@@ -170,7 +166,7 @@ class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
     """SQL over hot tier and lake."""
 
     queries_per_s: float
-    answering: Annotated[Timing | None, Meta(description="Query to last row; null if idle.")]
+    answering: Annotated[Timing | None, doc("Query to last row; null if idle.")]
 
 
 class SubscriberStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,7 +191,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     rates_window_s: int
     rates: list[Rate]
     log: LogStatus
-    hot: Annotated[HotStatus | None, Meta(description="Null if `hot.enabled` is false.")]
-    lake: Annotated[LakeStatus | None, Meta(description="Null if disabled or not installed.")]
-    query: Annotated[QueryStatus | None, Meta(description="Null if `hot.enabled` is false.")]
+    hot: Annotated[HotStatus | None, doc("Null if `hot.enabled` is false.")]
+    lake: Annotated[LakeStatus | None, doc("Null if disabled or not installed.")]
+    query: Annotated[QueryStatus | None, doc("Null if `hot.enabled` is false.")]
     subscribers: list[SubscriberStatus]
