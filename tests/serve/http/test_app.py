@@ -27,9 +27,11 @@ def leaves(kind: type[FrazilError]) -> Iterator[type[FrazilError]]:
         yield from leaves(below)
 
 
-@pytest.mark.parametrize("kind", list(leaves(FrazilError))[1:], ids=lambda kind: kind.__name__)
-def test_every_error_has_a_number(kind: type[FrazilError]) -> None:
-    """The tree and the table agree; nothing of ours is ever a 500."""
+ERRORS = [kind for kind in leaves(FrazilError) if kind.__module__ == "frazil.errors"][1:]
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+def test_every_error_has_a_status_other_than_500(kind: type[FrazilError]) -> None:
     assert any(parent in STATUSES for parent in kind.__mro__)
     if kind is not errors.Corrupt:
         answer = answer_of_error(kind("why"))
