@@ -461,7 +461,7 @@ REFUSED = {
     ),
     "damaged gzip": Refused(
         data=message(gzip.compress(ZEROS[: LIMIT // 2], 1)[:-1], is_compressed=True),
-        says=b"ends too early",
+        says=b"is truncated",
         encoding=b"gzip",
     ),
     "malformed": Refused(data=message(bytes(LIMIT)), says=b"not an OTLP request"),

@@ -173,7 +173,7 @@ CASES = [
         name="gzip that is damaged",
         messages=(gzip.compress(NOISE)[:-4],),
         code=Code.INVALID_ARGUMENT,
-        says="gzip body ends too early",
+        says="gzip body is truncated",
     ),
     Case(
         name="deflate that is damaged",
@@ -204,14 +204,14 @@ CASES = [
         name="too large once decompressed from gzip",
         messages=(DENSE,),
         code=Code.RESOURCE_EXHAUSTED,
-        says=f"above {LIMIT} bytes once decompressed",
+        says=f"exceeds {LIMIT} bytes once decompressed",
         compression=grpc.Compression.Gzip,
     ),
     Case(
         name="too large once decompressed from deflate",
         messages=(DENSE,),
         code=Code.RESOURCE_EXHAUSTED,
-        says=f"above {LIMIT} bytes once decompressed",
+        says=f"exceeds {LIMIT} bytes once decompressed",
         compression=grpc.Compression.Deflate,
     ),
     Case(

@@ -574,7 +574,7 @@ def test_depth_is_protobufs(levels: int) -> None:
     try:
         CLASSES[LOGS].FromString(wanted)
     except DecodeError:
-        with pytest.raises(Malformed, match="expected at most 100 messages inside each other"):
+        with pytest.raises(Malformed, match="expected at most 100 nested messages"):
             protobuf_of_json(LOGS, nested_json(levels))
     else:
         assert protobuf_of_json(LOGS, nested_json(levels)) == wanted

@@ -223,7 +223,7 @@ def test_groups_are_refused(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "wanted"),
     [
-        (log(inside(b"\xff", 3)), "a text is not UTF-8, at byte 6 in LogRecord.severity_text"),
+        (log(inside(b"\xff", 3)), "a string is not UTF-8, at byte 6 in LogRecord.severity_text"),
         (
             log(b"\x10\x80"),
             "the message ends inside a field, at byte 6 in LogRecord.severity_number",
@@ -234,7 +234,7 @@ def test_groups_are_refused(body: bytes) -> None:
             " ExportLogsServiceRequest.resource_logs",
         ),
         (inside(b"\x00\x00", 1), "a field has the number 0, at byte 2 in ResourceLogs"),
-        (inside(field(2**20, 7, b""), 1), "there is no such wire type, at byte 2 in ResourceLogs"),
+        (inside(field(2**20, 7, b""), 1), "a wire type is unknown, at byte 2 in ResourceLogs"),
         (nested(101), "nested more than 100 deep"),
     ],
 )

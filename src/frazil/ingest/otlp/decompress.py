@@ -1,7 +1,7 @@
-"""Decompression of request bodies, capped while the bytes come out.
+"""Decompression of request bodies, with a cap on the output.
 
-A few bytes can claim to be gigabytes. What comes out is counted as it comes, so a body never
-takes much more memory than the limit it breaks.
+A few bytes can expand to gigabytes. The output is counted as it is produced, so a body never takes
+much more memory than the limit it exceeds.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ ENCODINGS = ("identity", "gzip", "zstd", "deflate")
 """Names of `Content-Encoding`, in lower case."""
 
 MEMBERS_MAX = 64
-"""A gzip or zstd body may be several streams one after another; senders make one or a few, and
-each costs something however small it is."""
+"""Concatenated gzip or zstd streams per body. Clients send one or a few; each has a fixed cost,
+however small it is."""
 
 PIECE_BYTES = 256 * 1024
-"""Fed to gzip and deflate at a time: what a stream leaves over is copied, so little is offered."""
+"""Input fed to gzip and deflate at a time. Small, since unconsumed input is copied."""
 
 ZSTD_BLOCK_BYTES_MAX = 128 * 1024
 ZSTD_BLOCK_BYTES_MIN = 4
-"""A block of this many bytes, header and all, becomes at most that many: the format's densest."""
+"""The densest block of the format: 4 bytes, with its header, expand to 128 KiB."""
 ZSTD_PIECE_BYTES_MIN = 16
-"""Fed at least, so that it is not a byte at a time; may bring half a mebibyte above the limit."""
+"""Least input fed at a time. The output may exceed the limit by 512 KiB."""
 ZSTD_WINDOW_BYTES_MIN = 32 * 1024 * 1024
-"""The widest window that senders choose, even for small bodies. Only what is filled of it becomes
-memory, and that is no more than what comes out."""
+"""The largest window that clients choose, even for small bodies. It takes memory only as far as it
+is filled, which is no more than the output."""
 
 ISAL_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]
-"""Its stub says that this class is an instance."""
+"""The type stub declares this class as an instance."""
 
 GZIP = 16 + zlib.MAX_WBITS
 RAW = -zlib.MAX_WBITS
-"""How zlib's interface is told what is around the deflated bytes."""
+"""zlib's `wbits` for a gzip wrapper, and for none."""
 
 
 def decompress(encoding: str, data: bytes, bytes_max: int) -> bytes:
-    """The body that `data` stands for in one of `ENCODINGS`.
+    """Return the decompressed body. `encoding` is one of `ENCODINGS`.
 
-    `TooLarge` as soon as more than `bytes_max` come out; `Malformed` for bytes that are damaged,
-    end too early, or go on after the end.
+    Raises `TooLarge` as soon as the output exceeds `bytes_max`, and `Malformed` for input that is
+    damaged, truncated, or followed by other bytes.
     """
     match encoding:
         case "identity":
@@ -59,21 +59,21 @@ def decompress(encoding: str, data: bytes, bytes_max: int) -> bytes:
             decompressor = zstandard.ZstdDecompressor(max_window_size=_window_bytes_max(bytes_max))
             return _streams(data, bytes_max, encoding, lambda: _Unzstd(decompressor))
         case "deflate":
-            # By the standard it is wrapped as zlib does; some senders leave the wrapper off.
-            # Not by isal, which overlooks bytes that follow the end, unless it is gzip.
+            # The standard asks for zlib's wrapper; some clients omit it. Not isal, which ignores
+            # bytes after the end of a stream, except for gzip.
             inflate = zlib.decompressobj(zlib.MAX_WBITS if _is_zlib(data) else RAW)
             return _streams(data, bytes_max, encoding, lambda: _Inflate(inflate), members_max=1)
         case _:
-            raise Malformed(f"{encoding!r} is not an encoding known here: {', '.join(ENCODINGS)}")
+            raise Malformed(f"{encoding!r} is not a supported encoding: {', '.join(ENCODINGS)}")
 
 
 class _Stream(Protocol):
-    """One compressed stream on its way."""
+    """One compressed stream."""
 
     def feed(self, rest: memoryview, room_bytes: int) -> tuple[bytes, int]:
-        """Take some of `rest`. Returns what came out, and how much was taken.
+        """Consume some of `rest`. Returns the output and the number of bytes consumed.
 
-        What comes out ends soon after `room_bytes`.
+        The output exceeds `room_bytes` only slightly.
         """
 
     @property
@@ -81,7 +81,7 @@ class _Stream(Protocol):
 
 
 class _Inflater(Protocol):
-    """What zlib and isal both have."""
+    """The interface shared by zlib and isal."""
 
     @property
     def eof(self) -> bool: ...
@@ -93,7 +93,7 @@ class _Inflater(Protocol):
 
 
 class _Inflate:
-    """A stream of gzip or deflate."""
+    """A gzip or deflate stream."""
 
     def __init__(self, inflate: _Inflater) -> None:
         self._inflate = inflate
@@ -110,14 +110,14 @@ class _Inflate:
 
 
 class _Unzstd:
-    """A frame of zstd. The library has no limit on output, so the input is kept short instead."""
+    """A zstd frame. The library cannot limit its output, so the input is kept short instead."""
 
     def __init__(self, decompressor: zstandard.ZstdDecompressor) -> None:
         self._frame = decompressor.decompressobj()
 
     def feed(self, rest: memoryview, room_bytes: int) -> tuple[bytes, int]:
-        harmless = room_bytes // ZSTD_BLOCK_BYTES_MAX * ZSTD_BLOCK_BYTES_MIN
-        piece = rest[: max(ZSTD_PIECE_BYTES_MIN, harmless)]
+        safe_bytes = room_bytes // ZSTD_BLOCK_BYTES_MAX * ZSTD_BLOCK_BYTES_MIN
+        piece = rest[: max(ZSTD_PIECE_BYTES_MIN, safe_bytes)]
         output = self._frame.decompress(piece)
         return output, len(piece) - len(self._frame.unused_data)
 
@@ -127,7 +127,7 @@ class _Unzstd:
 
 
 class _Output:
-    """What has come out so far."""
+    """The output so far."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -138,7 +138,7 @@ class _Output:
         self.room_bytes -= len(part)
         if self.room_bytes < 0:
             raise TooLarge(
-                f"the body is above {self._bytes_max} bytes once decompressed; send smaller batches"
+                f"the body exceeds {self._bytes_max} bytes once decompressed; send smaller batches"
             )
         if part:
             self._parts.append(part)
@@ -155,17 +155,17 @@ def _streams(
     begin: Callable[[], _Stream],
     members_max: int = MEMBERS_MAX,
 ) -> bytes:
-    """Decompress streams one after another until there are no bytes left."""
+    """Decompress concatenated streams until the input ends."""
     output, rest = _Output(bytes_max), memoryview(data)
     for _ in range(members_max):
         stream = begin()
         try:
             while not stream.is_over:
-                part, taken = stream.feed(rest, output.room_bytes)
-                rest = rest[taken:]
+                part, consumed = stream.feed(rest, output.room_bytes)
+                rest = rest[consumed:]
                 output.add(part)
-                if not part and not taken:
-                    raise Malformed(f"the {encoding} body ends too early, at byte {len(data)}")
+                if not part and not consumed:
+                    raise Malformed(f"the {encoding} body is truncated at byte {len(data)}")
         except (zlib.error, ISAL_ERROR, zstandard.ZstdError) as error:
             raise Malformed(f"the {encoding} body does not decompress: {error}") from None
         if not rest:
@@ -177,11 +177,11 @@ def _streams(
 
 
 def _is_zlib(data: bytes) -> bool:
-    """Has this the two bytes that zlib begins with? No raw stream of any encoder does."""
+    """Return whether the data begins with zlib's two-byte header. No encoder's raw stream does."""
     header = int.from_bytes(data[:2], "big")
     return header >> 8 & 0x0F == zlib.DEFLATED and header % 31 == 0
 
 
 def _window_bytes_max(bytes_max: int) -> int:
-    """No body within the limit needs to look back farther; windows are powers of two."""
+    """Return a power of two that no body within the limit needs to look back beyond."""
     return max(ZSTD_WINDOW_BYTES_MIN, 1 << (bytes_max - 1).bit_length())

@@ -1,36 +1,34 @@
-"""OTLP/JSON in, protobuf out: `protobuf_of_json` rewrites an export request, so that the log holds
-one encoding.
+"""Converts OTLP/JSON requests to protobuf, so that the log holds one encoding.
 
-The rules are proto3's JSON mapping with the changes that OTLP makes to it, and what collectors
-let through besides:
+The rules are proto3's JSON mapping with OTLP's changes, and what collectors accept beyond it:
 
 | in JSON            | rule                                                                       |
 | ------------------ | -------------------------------------------------------------------------- |
 | keys               | lowerCamelCase, or as in the .proto files (snake_case); both: refused      |
-| unknown keys       | ignored, whatever they hold                                                |
-| the same key twice | the last one counts                                                        |
+| unknown keys       | ignored, with any value                                                    |
+| duplicate keys     | the last one wins                                                          |
 | null               | as if the key were absent; as an element of an array: refused              |
-| ids                | hex in either case, an even number of digits; the scan judges the length   |
+| ids                | hex in either case, an even number of digits; the scan checks the length   |
 | bytes              | base64, standard or URL-safe letters, padded or not                        |
 | integers           | a number or a string of one; 1.0 and 1e3 are integers, 1.5 is not          |
 | doubles            | a number, a string of one, or "NaN", "Infinity", "-Infinity"               |
 | enums              | an integer, or one of the names; an unknown name is refused                |
 | bool               | true and false                                                             |
 | oneof              | at most one member                                                         |
-| depth              | what protobuf's parser takes afterwards                                    |
+| depth              | the limit of protobuf's parser                                             |
 
 A number with a fraction or an exponent is read as a double, also where an integer is expected:
-beyond 2^53 it means the nearest double. Other integers are exact, and -0 is one: 0. Nothing is
-bent into its range: what does not fit is refused. So is a byte order mark, by RFC 8259.
+beyond 2^53 it becomes the nearest double. Other integers are exact; -0 is 0. Values out of range
+are refused, not clamped. So is a byte order mark, by RFC 8259.
 
-Fields come out in the order of the JSON keys. Zeros are left out where proto3 leaves them out, and
-kept where their presence means something.
+Fields are written in the order of the JSON keys. Zeros are omitted where proto3 omits them, and
+kept in fields with presence.
 
-The JSON itself is read by msgspec. It keeps integers of any size, where orjson makes doubles of
-those beyond 64 bits (-2^63 - 1 becomes -2^63, which is in range); it builds no second tree in
-memory; and orjson calls some bodies that end too early a failure "to allocate memory", which could
-not be told from a real one. Both refuse a bare NaN, 1e400 and lone surrogates, and keep the last
-of two equal keys. msgspec nests as deeply as Python calls functions, which is far beyond us.
+The JSON is parsed by msgspec, not orjson. msgspec keeps integers of any size, where orjson turns
+those beyond 64 bits into doubles (-2^63 - 1 becomes -2^63, which is in range); it builds no second
+tree in memory; and orjson reports some truncated bodies as a failure "to allocate memory", which
+cannot be told from a real one. Both refuse a bare NaN, 1e400 and lone surrogates, and keep the last
+of two equal keys. msgspec's nesting limit is Python's recursion limit, far beyond ours.
 """
 
 from __future__ import annotations
@@ -54,21 +52,21 @@ from frazil.model import Signal
 __all__ = ["protobuf_of_json"]
 
 DEPTH_MAX = 100
-"""Messages inside each other below the request: the limit of protobuf's parsers."""
+"""Nesting depth of messages below the request: the limit of protobuf's parsers."""
 ID_NAMES = frozenset({"trace_id", "span_id", "parent_span_id"})
-"""The fields of bytes that OTLP writes in hex."""
+"""The bytes fields that OTLP writes in hex."""
 BASE64 = re.compile(r"([\w+/-]*)(=*)", re.ASCII)
-"""Letters of either alphabet, and the padding; Python's own readers let more through."""
+"""Characters of either alphabet, then padding. Python's own decoders accept more."""
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 NUMBER_CHARS_MAX = 2_000
-"""Every double can be written down exactly in fewer; Python converts no more than 4,300 digits."""
+"""Enough to write any double exactly; Python converts at most 4,300 digits."""
 INT32, INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
 UINT32, UINT64 = range(2**32), range(2**64)
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-SHOWN_CHARS_MAX = 40
-"""How much of a wrong value an error repeats."""
+QUOTED_CHARS_MAX = 40
+"""How much of a wrong value an error quotes."""
 SHORT_COUNT = 2_048
-"""Most lengths and numbers are below it; their varints are made once."""
+"""Varints of numbers below this, which are most, are encoded once."""
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 """Protobuf's wire types."""
@@ -76,24 +74,23 @@ PACK_DOUBLE = struct.Struct("<d").pack
 ZEROS = {VARINT: b"\0", FIXED64: bytes(8), LENGTH: b"\0", FIXED32: bytes(4)}
 
 Write = Callable[[object, int], bytes]
-"""From a JSON value, and how many messages may be inside each other from here on, to a field with
-its tag."""
+"""From a JSON value, and the nesting depth left, to a field with its tag."""
 Scalar = Callable[[object], bytes]
-"""From a JSON value to what follows the tag."""
+"""From a JSON value to the bytes after the tag."""
 
 
 class JsonKey(NamedTuple):
-    """What a key stands for. The spellings of a key, and the members of a oneof, share a bit."""
+    """How to write a key. The spellings of a key, and the members of a oneof, share a bit."""
 
     bit: int
     write: Write
 
 
 class JsonError(Exception):
-    """Why the JSON is refused. The path is put together while this travels out."""
+    """Why the JSON is refused. The path is collected while the error propagates."""
 
     def __init__(self, expected: str, found: object) -> None:
-        super().__init__(f"expected {expected}, found {_shown(found)}")
+        super().__init__(f"expected {expected}, found {_quoted(found)}")
         self.steps: list[str] = []
 
     def below(self, step: str) -> JsonError:
@@ -106,46 +103,46 @@ class JsonError(Exception):
 
 
 def protobuf_of_json(signal: Signal, body: bytes) -> bytes:
-    """The protobuf bytes that mean what this OTLP/JSON request means.
+    """Convert an OTLP/JSON request to protobuf.
 
-    Protobuf's parser accepts every result. Raises `Malformed`, with the path in the JSON and what
-    is expected there, and nothing else whatever the bytes are.
+    Protobuf's parser accepts every result. Raises only `Malformed`, with the path in the JSON and
+    the value expected there.
     """
     try:
         request = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
-        why = str(wrong).removeprefix("JSON is malformed: ")
-        raise Malformed(f"the body is not JSON: {why}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        reason = str(error).removeprefix("JSON is malformed: ")
+        raise Malformed(f"the body is not JSON: {reason}") from None
     except RecursionError:
-        raise Malformed("the body is nested more deeply than any request") from None
+        raise Malformed("the body is nested too deeply") from None
     try:
         return ENCODERS[signal](request, DEPTH_MAX)
-    except JsonError as trouble:
-        raise Malformed(str(trouble)) from None
+    except JsonError as error:
+        raise Malformed(str(error)) from None
 
 
-def _shown(value: object) -> str:
-    """A value in an error: short, printable, and in the words of JSON."""
+def _quoted(value: object) -> str:
+    """Return a value for an error message: short, printable, in JSON's terms."""
     if type(value) is dict:
         return "an object"
     if type(value) is list:
         return "an array"
-    text = json.dumps(value[:SHOWN_CHARS_MAX] if type(value) is str else value)
-    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}..."
+    text = json.dumps(value[:QUOTED_CHARS_MAX] if type(value) is str else value)
+    return text if len(text) <= QUOTED_CHARS_MAX else f"{text[:QUOTED_CHARS_MAX]}..."
 
 
 # Objects and arrays.
 
 
 def _message(fields: dict[str, JsonKey], tag: bytes | None) -> Write:
-    """Writes an object as a message; without a tag, as the outermost, which has no length."""
+    """Write an object as a message. Without a tag it is the request, which has no length."""
     field_of = fields.get
 
     def write(value: object, depth: int) -> bytes:
         if type(value) is not dict:
             raise JsonError("an object", value)
         if depth < 0:
-            raise JsonError(f"at most {DEPTH_MAX} messages inside each other", value)
+            raise JsonError(f"at most {DEPTH_MAX} nested messages", value)
         depth -= 1
         data = b""
         seen = 0
@@ -156,11 +153,11 @@ def _message(fields: dict[str, JsonKey], tag: bytes | None) -> Write:
                     continue
                 bit, write_field = field
                 if seen & bit:
-                    raise JsonError(f"only one of {_rivals(fields, value, bit)}", item)
+                    raise JsonError(f"only one of {_conflicting(fields, value, bit)}", item)
                 seen |= bit
                 data += write_field(item, depth)
-        except JsonError as trouble:
-            raise trouble.below(f".{key}") from None
+        except JsonError as error:
+            raise error.below(f".{key}") from None
         if tag is None:
             return data
         size = len(data)
@@ -169,33 +166,33 @@ def _message(fields: dict[str, JsonKey], tag: bytes | None) -> Write:
     return write
 
 
-def _rivals(fields: dict[str, JsonKey], value: dict[str, object], bit: int) -> str:
-    """The keys of an object that cannot be there together."""
+def _conflicting(fields: dict[str, JsonKey], value: dict[str, object], bit: int) -> str:
+    """Return the keys of an object that exclude each other."""
     present = (key for key in value if value[key] is not None and key in fields)
     return ", ".join(key for key in present if fields[key].bit == bit)
 
 
 def _repeated(write_element: Write) -> Write:
-    """Writes an array as one field for each element."""
+    """Write an array as one field per element."""
 
     def write(value: object, depth: int) -> bytes:
         if type(value) is not list:
             raise JsonError("an array", value)
-        # Not a list of parts: millions of tiny ones would take fifty times the memory of the body.
+        # Not a list of parts: millions of small ones would take fifty times the body's memory.
         data = bytearray()
         elements = iter(value)
         try:
             for element in elements:
                 data += write_element(element, depth)
-        except JsonError as trouble:
-            raise trouble.below(f"[{len(value) - length_hint(elements) - 1}]") from None
+        except JsonError as error:
+            raise error.below(f"[{len(value) - length_hint(elements) - 1}]") from None
         return bytes(data)
 
     return write
 
 
 def _packed(tag: bytes, scalar: Scalar) -> Write:
-    """Writes an array of numbers as one field."""
+    """Write an array of numbers as one packed field."""
     write_elements = _repeated(lambda element, _: scalar(element))
 
     def write(value: object, depth: int) -> bytes:
@@ -208,25 +205,25 @@ def _packed(tag: bytes, scalar: Scalar) -> Write:
 # Single values.
 
 
-def _single(tag: bytes, scalar: Scalar, left_out: bytes | None) -> Write:
-    """Writes one value, unless its encoding is the one to leave out."""
+def _single(tag: bytes, scalar: Scalar, omitted: bytes | None) -> Write:
+    """Write one value, unless its encoding is `omitted`."""
 
     def write(value: object, _: int) -> bytes:
         data = scalar(value)
-        return b"" if data == left_out else tag + data
+        return b"" if data == omitted else tag + data
 
     return write
 
 
-def _text(tag: bytes, left_out: bytes | None) -> Write:
-    """`_single` for strings, in one call: half of all values are strings."""
+def _text(tag: bytes, omitted: bytes | None) -> Write:
+    """Write a string. `_single` in one call, since half of all values are strings."""
 
     def write(value: object, _: int) -> bytes:
         if type(value) is not str:
             raise JsonError("a string", value)
         data = value.encode()
         size = len(data)
-        if size == 0 and left_out is not None:
+        if size == 0 and omitted is not None:
             return b""
         return tag + (SHORT[size] if size < SHORT_COUNT else _varint(size)) + data
 
@@ -245,9 +242,9 @@ def _hex(value: object) -> bytes:
 def _base64(value: object) -> bytes:
     match = BASE64.fullmatch(value) if type(value) is str else None
     if match is not None:
-        letters, padding = match[1], match[2]
-        if len(letters) % 4 != 1 and len(padding) in (0, -len(letters) % 4):
-            standard = letters.replace("-", "+").replace("_", "/")
+        digits, padding = match[1], match[2]
+        if len(digits) % 4 != 1 and len(padding) in (0, -len(digits) % 4):
+            standard = digits.replace("-", "+").replace("_", "/")
             return _framed(binascii.a2b_base64(standard + "=="))
     raise JsonError("a string in base64", value)
 
@@ -272,8 +269,8 @@ def _double(value: object) -> bytes:
 
 
 def _integer(allowed: range, bytes_of: Callable[[int], bytes]) -> Scalar:
-    """Writes an integer of this range by `bytes_of`."""
-    least, most = allowed[0], allowed[-1]
+    """Write an integer of this range with `bytes_of`."""
+    low, high = allowed[0], allowed[-1]
 
     def scalar(value: object) -> bytes:
         number = value
@@ -281,9 +278,9 @@ def _integer(allowed: range, bytes_of: Callable[[int], bytes]) -> Scalar:
             number = int(value) if value.lstrip("-").isdigit() else float(value)
         if type(number) is float and number.is_integer():
             number = int(number)
-        if type(number) is int and least <= number <= most:
+        if type(number) is int and low <= number <= high:
             return bytes_of(number)
-        raise JsonError(f"an integer from {least} to {most}", value)
+        raise JsonError(f"an integer from {low} to {high}", value)
 
     return scalar
 
@@ -295,7 +292,7 @@ def _is_number(text: str) -> bool:
 
 
 def _enum(names: EnumDescriptor) -> Scalar:
-    """Writes a number of the enum, also one that is not known yet, or what a name stands for."""
+    """Write an enum by number, also an unknown one, or by name."""
     numbers = {name: _varint(value.number) for name, value in names.values_by_name.items()}
     number = _integer(INT32, _varint)
 
@@ -313,7 +310,7 @@ def _enum(names: EnumDescriptor) -> Scalar:
 
 
 def _varint(number: int) -> bytes:
-    """As protobuf writes integers; negative ones as 64 bits in two's complement."""
+    """Encode a varint; negative numbers as 64-bit two's complement."""
     return SHORT[number] if 0 <= number < SHORT_COUNT else _long_varint(number & 2**64 - 1)
 
 
@@ -327,7 +324,7 @@ def _long_varint(number: int) -> bytes:
 
 
 def _zigzag(number: int) -> bytes:
-    """As protobuf writes sint32: 0, -1, 1, -2 become 0, 1, 2, 3."""
+    """Encode a sint32: 0, -1, 1, -2 become 0, 1, 2, 3."""
     return _varint(number << 1 if number >= 0 else ~(number << 1))
 
 
@@ -335,7 +332,7 @@ def _framed(data: bytes) -> bytes:
     return _varint(len(data)) + data
 
 
-# The tables, made once.
+# Tables, built at import.
 
 SHORT = [_long_varint(number) for number in range(SHORT_COUNT)]
 SCALARS: dict[int, tuple[int, Scalar]] = {
@@ -350,7 +347,7 @@ SCALARS: dict[int, tuple[int, Scalar]] = {
     FieldDescriptor.TYPE_SFIXED64: (FIXED64, _integer(INT64, struct.Struct("<q").pack)),
     FieldDescriptor.TYPE_DOUBLE: (FIXED64, _double),
 }
-"""The types of fields in OTLP. One that a later OTLP brings stops the import, not a request."""
+"""OTLP's field types. A new one in a later OTLP fails the import, not a request."""
 
 
 def _scalar(field: FieldDescriptor) -> tuple[int, Scalar]:
@@ -362,18 +359,18 @@ def _scalar(field: FieldDescriptor) -> tuple[int, Scalar]:
 
 
 def _write(field: FieldDescriptor, known: dict[str, dict[str, JsonKey]]) -> Write:
-    """How to write this field of a message."""
-    left_out_of = ZEROS if not (field.has_presence or field.is_repeated) else {}
+    """Return the writer of a field."""
+    omitted_of = ZEROS if not (field.has_presence or field.is_repeated) else {}
     if field.message_type is not None:
         write = _message(_fields(field.message_type, known), _tag(field, LENGTH))
     elif field.type == FieldDescriptor.TYPE_STRING:
-        write = _text(_tag(field, LENGTH), left_out_of.get(LENGTH))
+        write = _text(_tag(field, LENGTH), omitted_of.get(LENGTH))
     else:
         wire_type, scalar = _scalar(field)
         if field.is_repeated:
             assert field.is_packed
             return _packed(_tag(field, LENGTH), scalar)
-        return _single(_tag(field, wire_type), scalar, left_out_of.get(wire_type))
+        return _single(_tag(field, wire_type), scalar, omitted_of.get(wire_type))
     return _repeated(write) if field.is_repeated else write
 
 
@@ -382,7 +379,7 @@ def _tag(field: FieldDescriptor, wire_type: int) -> bytes:
 
 
 def _fields(message: Descriptor, known: dict[str, dict[str, JsonKey]]) -> dict[str, JsonKey]:
-    """The table of a message. It is known before it is full: messages contain each other."""
+    """Return the table of a message. Registered before it is filled: messages are recursive."""
     if message.full_name in known:
         return known[message.full_name]
     fields = known[message.full_name] = {}

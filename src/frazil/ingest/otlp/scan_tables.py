@@ -1,8 +1,8 @@
-"""The tables that steer the scanner, made from protobuf's own descriptors.
+"""The scanner's tables, made from protobuf descriptors.
 
-One row per message, and in it one entry per tag (field number and wire type), which says what the
-bytes behind the tag are; see the constants of `wire_walk`. The last row knows no field: it serves
-the tags that are beyond the width of a row.
+One row per message, with one entry per tag (field number and wire type) that says what the bytes
+after the tag are; see the constants of `scan_walk`. The last row has no known field: it serves tags
+beyond the width of a row.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ RECORDS = frozenset(
 ID_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 
 TAG_BITS_MIN = 7
-"""The walk looks up a tag of one byte without asking whether the row is that wide."""
+"""Rows are this wide at least: the walk looks up one-byte tags without a range check."""
 
 UNKNOWN_KINDS = {
     WIRE_VARINT: VARINT,
@@ -68,7 +68,7 @@ UNKNOWN_KINDS = {
     WIRE_LENGTH: BYTES,
     WIRE_FIXED32: FIXED32,
 }
-"""How a field that nobody knows is skipped, by its wire type."""
+"""How to skip an unknown field, by wire type."""
 
 _FIXED64 = (WIRE_FIXED64, FIXED64, PACKED_FIXED64)
 _FIXED32 = (WIRE_FIXED32, FIXED32, PACKED_FIXED32)
@@ -89,61 +89,61 @@ NUMBERS = {
     FieldDescriptor.TYPE_UINT32: _VARINT,
     FieldDescriptor.TYPE_UINT64: _VARINT,
 }
-"""Type of field -> wire type, kind alone, kind packed."""
+"""Field type -> wire type, kind, packed kind."""
 COUNTS = {
     FieldDescriptor.TYPE_FIXED64: (COUNT, PACKED_COUNTS),
     FieldDescriptor.TYPE_UINT64: (VARINT_COUNT, PACKED_VARINT_COUNTS),
 }
-"""The types of OTLP's times and counts -> kind alone, kind packed."""
+"""Types of OTLP's times and counts -> kind, packed kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTable:
-    """What the walk needs to know about one kind of request, and how to speak of what it finds."""
+    """The table of one request type, and names for error messages."""
 
-    table: Table
+    entries: Table
     tag_bits: int
     """A row has an entry for each tag below `1 << tag_bits`."""
     messages: tuple[str, ...]
     """Row -> `LogRecord`."""
     fields: dict[int, str]
-    """Place in the table -> `trace_id`."""
+    """Index of an entry -> `trace_id`."""
 
 
-def steering_of(request: Descriptor) -> ScanTable:
-    """The tables for a request and everything inside it."""
+def scan_table_of(request: Descriptor) -> ScanTable:
+    """Build the table of a request and all messages inside it."""
     messages = messages_in(request)
-    # The rules for ids and counts hold in what is only found in records.
+    # The rules for ids and counts apply to messages that occur only inside records.
     ruled = messages.keys() - messages_in(request, RECORDS).keys() | RECORDS
     numbers = [field.number for message in messages.values() for field in message.fields]
     tag_bits = max(TAG_BITS_MIN, (max(numbers) << 3 | 7).bit_length())
     rows = {name: index << tag_bits for index, name in enumerate(messages)}
     unknown = np.array([_unknown_entry(tag) for tag in range(1 << tag_bits)], np.uint32)
-    table = np.tile(unknown, len(messages) + 1)
+    entries = np.tile(unknown, len(messages) + 1)
     fields = {}
     for name, message in messages.items():
         for field in message.fields:
             for wire_type, entry in _entries(field, rows, name in ruled):
-                place = rows[name] + (field.number << 3 | wire_type)
-                table[place] = entry
-                fields[place] = field.name
+                index = rows[name] + (field.number << 3 | wire_type)
+                entries[index] = entry
+                fields[index] = field.name
     names = tuple(message.name for message in messages.values())
-    return ScanTable(table=table, tag_bits=tag_bits, messages=names, fields=fields)
+    return ScanTable(entries=entries, tag_bits=tag_bits, messages=names, fields=fields)
 
 
 def messages_in(message: Descriptor, closed: frozenset[str] = frozenset()) -> dict[str, Descriptor]:
-    """A message and all that can be inside it, by full name, itself first. What is only inside
-    `closed` ones is left out."""
-    found = {message.full_name: message}
-    waiting = [message]
-    while waiting:
-        for field in waiting.pop().fields:
+    """Return a message and all messages inside it by full name, itself first. Messages that occur
+    only inside `closed` ones are left out."""
+    messages = {message.full_name: message}
+    pending = [message]
+    while pending:
+        for field in pending.pop().fields:
             inner = field.message_type
-            if inner is not None and inner.full_name not in found:
-                found[inner.full_name] = inner
+            if inner is not None and inner.full_name not in messages:
+                messages[inner.full_name] = inner
                 if inner.full_name not in closed:
-                    waiting.append(inner)
-    return found
+                    pending.append(inner)
+    return messages
 
 
 def _unknown_entry(tag: int) -> int:
@@ -158,7 +158,7 @@ def _unknown_entry(tag: int) -> int:
 def _entries(
     field: FieldDescriptor, rows: dict[str, int], is_ruled: bool
 ) -> Iterator[tuple[int, int]]:
-    """Wire type and entry, for each wire type that this field may have."""
+    """Yield each wire type this field may have, with its entry."""
     single = 0 if field.is_repeated else SINGLE
     if field.type == FieldDescriptor.TYPE_MESSAGE:
         yield WIRE_LENGTH, _message_entry(field, rows)
@@ -186,13 +186,13 @@ def _message_entry(field: FieldDescriptor, rows: dict[str, int]) -> int:
         return entry
     if field.containing_oneof is not None:
         entry |= MEMBER
-    if any(_carries(each.message_type) for oneof in message.oneofs for each in oneof.fields):
+    if any(_carries(member.message_type) for oneof in message.oneofs for member in oneof.fields):
         entry |= OWNER
     return entry | CARRIER
 
 
 def _carries(message: Descriptor | None) -> bool:
-    """Are there records below this message?"""
+    """Return whether there are records below this message."""
     if message is None or message.full_name in RECORDS:
         return False
     return bool(RECORDS & messages_in(message).keys())

@@ -1,14 +1,15 @@
-"""The walks over the bytes of a request, compiled by numba: no objects, no recursion, no GIL.
+"""The scanner's loops over the bytes of a request, compiled by numba: no objects, no recursion, no
+GIL.
 
-    walk   is this a request, how many records does it have, which of them can never be stored?
-    cut    the same bytes without some of the records
+    walk   validates a request, counts its records, and finds those that cannot be stored
+    cut    copies a request without some of its records
 
-Compiled code checks no bounds, so the walks prove each of their reads: they read at a position
-only after comparing it with `end`, and no message ends behind the one around it. A position is an
-address. All numbers are int64, since numba makes a float of an int64 and a uint64 together.
+Compiled code checks no bounds, so every read is proven safe: a position is compared with `end`
+before it is read, and no message ends after its parent. A position is an address. All numbers are
+int64, since numba makes a float of an int64 and a uint64.
 
-Everything that is compiled stands in this file, with the constants it was compiled with, since
-numba makes its copy on disk anew only when the file of the function changes.
+All compiled code and its constants are in this file: numba renews its cache on disk only when the
+file of the function changes.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-# An entry of the table has a kind, flags and a payload. Kinds that begin with a length come first.
+# An entry of the table has a kind, flags and a payload. Kinds with a length prefix come first.
 MESSAGE, TEXT, BYTES, ID = 0, 1, 2, 3
 PACKED_FIXED32, PACKED_FIXED64, PACKED_COUNTS = 4, 5, 6
 PACKED_VARINTS, PACKED_VARINT_COUNTS = 7, 8
 VARINT, VARINT_COUNT, FIXED64, COUNT, FIXED32, REFUSED = 9, 10, 11, 12, 13, 14
 KIND_MASK = 15
 RECORD = 1 << 4
-"""A MESSAGE that is counted, stored or rejected: a log record, a span, a data point."""
+"""A MESSAGE that is a record: a log record, a span, a data point."""
 CARRIER = 1 << 5
-"""A MESSAGE that has records below it."""
+"""A MESSAGE with records below it."""
 OWNER = 1 << 6
-"""A MESSAGE with a choice (oneof) between carriers: a metric."""
+"""A MESSAGE with a oneof of carriers: a metric."""
 MEMBER = 1 << 7
-"""A MESSAGE that is such a choice. It displaces another one that came before it."""
+"""A MESSAGE in such a oneof. It replaces an earlier member."""
 SINGLE = 1 << 8
-"""A number or ID of which the last one counts when there are several."""
+"""A number or ID that is not repeated: the last one wins."""
 PAYLOAD_SHIFT = 12
-"""MESSAGE: where its row begins. ID: its length. REFUSED: the fault."""
+"""The payload is the start of the row for MESSAGE, the length for ID, the fault for REFUSED."""
 ENTRY_BYTES = 4
 
 # Faults.
@@ -55,10 +56,10 @@ LENGTH_MAX = 2**31 - 1
 VARINT32_BYTES_MAX = 5
 VARINT_BYTES_MAX = 10
 DEPTH_MAX = 100
-"""Messages around each other, not counting the request."""
+"""Nesting depth of messages below the request."""
 
 BLOCK_BYTES = 64
-"""Text is looked at in blocks of as many bytes as a number has bits."""
+"""Text is checked in blocks of as many bytes as an int64 has bits."""
 
 Bytes = NDArray[np.uint8]
 Table = NDArray[np.uint32]
@@ -67,20 +68,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile at the first call, and keep the result on disk for the next process."""
+    """Compile at the first call, and cache the result on disk for the next process."""
     try:
         return cast(Function, numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # numba finds no folder to write to: every process compiles for itself
+    except RuntimeError:  # no writable folder for the cache: each process compiles
         return cast(Function, numba.njit(nogil=True)(function))
 
 
 def part(function: Function) -> Function:
-    """Compile together with what calls it."""
+    """Compile together with the caller."""
     return cast(Function, numba.njit(nogil=True)(function))
 
 
 def inlined(function: Function) -> Function:
-    """The same, for what runs for every field."""
+    """Compile into the caller, for code that runs for every field."""
     return cast(Function, numba.njit(nogil=True, forceinline=True)(function))
 
 
@@ -112,36 +113,36 @@ byte_at = _reader(8)
 entry_at = _reader(8 * ENTRY_BYTES)
 word_at = _reader(64)
 high_bits = cast(Callable[[int], int], intrinsic(_high_bits))
-"""The top bits of the block at an address, as one number: 0 when all of it is ASCII."""
+"""The top bits of the block at an address, as one number: 0 if the block is ASCII."""
 
 
 @compiled
 def walk(
     body: Bytes, table: Table, tag_bits: int, starts: Positions
 ) -> tuple[int, int, int, int, int, int]:
-    """Fault; where in the body and in the table something remarkable is; how many records can be
-    stored, are rejected, are struck out. Where the latter begin is written to `starts`, as far as
-    there is room.
+    """Return a fault, the position of a field in the body, the index of its entry in the table, and
+    the number of records that are stored, rejected and cut. Writes the positions of the latter to
+    `starts`, as far as it has room.
 
-    Remarkable is the field at fault, or else the first one for which a record is rejected. Records
-    that a later choice displaces are struck out but not rejected: protobuf does not show them.
+    The field is the one at fault, or else the first one for which a record is rejected. Records in
+    a oneof member that a later one replaces are cut but not rejected: protobuf hides them.
     """
     begin = position = field = _address(body)
     end = begin + body.size
     last_block = end - BLOCK_BYTES
     rows = row = _address(table)
     unknown_row = rows + (table.size - (1 << tag_bits)) * ENTRY_BYTES
-    # The messages around this one, which are not finished.
+    # The enclosing messages.
     outer_ends = np.empty(DEPTH_MAX, np.int64)
     outer_rows = np.empty(DEPTH_MAX, np.int64)
     depth = 0
-    stored = rejected = struck = 0
+    stored = rejected = cut_count = 0
     member = stored_before = rejected_before = 0
-    record = record_struck = remark = remark_place = 0
+    record = record_cut = bad_field = bad_entry = 0
     while True:
         while position == end:
             if depth == 0:
-                return WELL, remark, remark_place, stored, rejected, struck
+                return WELL, bad_field, bad_entry, stored, rejected, cut_count
             depth -= 1
             end = outer_ends[depth]
             row = outer_rows[depth]
@@ -178,34 +179,34 @@ def walk(
             position, is_bad = _read_content(entry, position, length, last_block)
         if position < 0:
             break
-        if is_bad and record != record_struck:
+        if is_bad and record != record_cut:
             if entry & SINGLE and _comes_again(tag, position, end):
                 continue
-            if struck < starts.size:
-                starts[struck] = record - begin
-            record_struck = record
-            struck += 1
+            if cut_count < starts.size:
+                starts[cut_count] = record - begin
+            record_cut = record
+            cut_count += 1
             stored -= 1
             rejected += 1
             if rejected == 1:
-                remark, remark_place = field - begin, (row - rows) // ENTRY_BYTES + tag
-    return -position, field - begin, (row - rows) // ENTRY_BYTES + tag, stored, rejected, struck
+                bad_field, bad_entry = field - begin, (row - rows) // ENTRY_BYTES + tag
+    return -position, field - begin, (row - rows) // ENTRY_BYTES + tag, stored, rejected, cut_count
 
 
 @inlined
 def _address(array: NDArray[Any]) -> int:
-    """Where the items of an array begin."""
+    """Return the address of an array's first item."""
     return np.int64(array.ctypes.data)  # type: ignore[return-value]
 
 
-# Whatever reads something returns the position behind it, or else the fault, negated.
+# Each reader returns the position after the value, or the negated fault.
 
 
 @inlined
 def _read_tag(
     position: int, end: int, row: int, unknown_row: int, tag_bits: int
 ) -> tuple[int, int, int]:
-    """A tag, or 0 for one that is beyond the table, and its entry."""
+    """Read a tag. Returns it, or 0 if it is beyond the table, and its entry."""
     tag = byte_at(position)
     if tag < 128:
         return tag, entry_at(row + tag * ENTRY_BYTES), position + 1
@@ -219,7 +220,7 @@ def _read_tag(
 
 @inlined
 def _read_length(position: int, end: int) -> tuple[int, int]:
-    """A length, of which so many bytes follow."""
+    """Read a length and check that as many bytes follow."""
     if position == end:
         return 0, -TRUNCATED
     length = byte_at(position)
@@ -234,7 +235,7 @@ def _read_length(position: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _read_number(entry: int, position: int, end: int) -> tuple[int, bool]:
-    """A number that stands alone, and whether it is a count above 2^63-1."""
+    """Read a number. Returns also whether it is a count above 2^63-1."""
     kind = entry & KIND_MASK
     if kind <= VARINT_COUNT:
         if position < end and byte_at(position) < 128:
@@ -252,14 +253,14 @@ def _read_number(entry: int, position: int, end: int) -> tuple[int, bool]:
 
 @inlined
 def _read_content(entry: int, position: int, length: int, last_block: int) -> tuple[int, bool]:
-    """What has a length and is no message, and whether it is an ID or a count that is bad."""
+    """Read a value with a length, not a message. Returns also whether it is a bad ID or count."""
     kind = entry & KIND_MASK
     end = position + length
     if kind == TEXT:
         if length == 0:
             return end, False
         is_near = length <= BLOCK_BYTES and position <= last_block
-        # The shift drops the bytes behind the text.
+        # The shift drops the bytes after the text.
         if is_near and high_bits(position) << (BLOCK_BYTES - length) == 0:
             return end, False
         return end if _is_text(position, end) else -NOT_TEXT, False
@@ -272,7 +273,7 @@ def _read_content(entry: int, position: int, length: int, last_block: int) -> tu
 
 @part
 def _read_packed(kind: int, position: int, end: int) -> tuple[int, bool]:
-    """Numbers without tags, and whether one of them is a count above 2^63-1."""
+    """Read packed numbers. Returns also whether one is a count above 2^63-1."""
     if kind == PACKED_FIXED32:
         return end if (end - position) % 4 == 0 else -PACKED_ODD, False
     if kind <= PACKED_COUNTS:
@@ -292,7 +293,7 @@ def _read_packed(kind: int, position: int, end: int) -> tuple[int, bool]:
 
 @part
 def _read_varint32(position: int, end: int, largest: int, fault: int) -> tuple[int, int]:
-    """A tag or a length."""
+    """Read a tag or a length."""
     number = 0
     for index in range(min(VARINT32_BYTES_MAX, end - position)):
         byte = byte_at(position + index)
@@ -304,7 +305,7 @@ def _read_varint32(position: int, end: int, largest: int, fault: int) -> tuple[i
 
 @part
 def _read_varint(position: int, end: int) -> int:
-    """A number whose value is of no interest."""
+    """Skip a varint."""
     for at in range(position, min(position + VARINT_BYTES_MAX, end)):
         if byte_at(at) < 128:
             return at + 1
@@ -313,14 +314,14 @@ def _read_varint(position: int, end: int) -> int:
 
 @part
 def _is_huge(position: int, after: int) -> bool:
-    """Is the number between these above 2^63-1? Then bit 63 is set, the lowest one of the tenth
-    byte. Protobuf ignores the others of that byte."""
+    """Return whether this varint is above 2^63-1: bit 63 is the lowest bit of the tenth byte.
+    Protobuf ignores that byte's other bits."""
     return after - position == VARINT_BYTES_MAX and byte_at(after - 1) & 1 == 1
 
 
 @part
 def _is_text(position: int, end: int) -> bool:
-    """Strict UTF-8: no surrogates, nothing overlong, nothing above U+10FFFF."""
+    """Check strict UTF-8: no surrogates, nothing overlong, nothing above U+10FFFF."""
     while position < end:
         first = byte_at(position)
         if first < 0x80:
@@ -328,7 +329,7 @@ def _is_text(position: int, end: int) -> bool:
             position += BLOCK_BYTES if is_plain else 1
             continue
         position += 1
-        # How many bytes follow, and between which bounds the first of them must be.
+        # The number of continuation bytes, and the bounds of the first one.
         follow, low, high = 1, 0x80, 0xBF
         if first >= 0xE0:
             follow = 2
@@ -355,14 +356,14 @@ def _is_text(position: int, end: int) -> bool:
 
 @part
 def _comes_again(tag: int, position: int, end: int) -> bool:
-    """Is there a field with this tag in the rest of its message? Then only that one counts. Each
-    search ends where the next one for the same tag begins, so they are not more than the bytes."""
+    """Return whether a field with this tag follows in the message, which then wins. Each search
+    ends where the next one for the same tag begins, so the total is linear in the bytes."""
     while 0 <= position < end:
-        found, position = _read_varint32(position, end, TAG_MAX, TAG_LONG)
-        if found == tag and position >= 0:
+        next_tag, position = _read_varint32(position, end, TAG_MAX, TAG_LONG)
+        if next_tag == tag and position >= 0:
             return True
         if position >= 0:
-            position = _skip_value(found & 7, position, end)
+            position = _skip_value(next_tag & 7, position, end)
     return False
 
 
@@ -381,8 +382,8 @@ def _skip_value(wire_type: int, position: int, end: int) -> int:
 
 @compiled
 def cut(body: Bytes, table: Table, tag_bits: int, starts: Positions, output: Bytes) -> int:
-    """Copy a body that `walk` found well, without the records that begin at `starts`. The number
-    of bytes of the copy. A length keeps its width, so one that was shortened is padded."""
+    """Copy a body that `walk` found valid, without the records that begin at `starts`. Returns the
+    length of the copy. A length prefix keeps its width, so a smaller one is padded."""
     begin = position = _address(body)
     end = begin + body.size
     rows = row = _address(table)
@@ -423,7 +424,7 @@ def _copy(output: Bytes, written: int, position: int, end: int) -> int:
 
 @part
 def _put_length(output: Bytes, at: int, width: int, length: int) -> None:
-    for place in range(at, at + width - 1):
-        output[place] = length & 127 | 128
+    for index in range(at, at + width - 1):
+        output[index] = length & 127 | 128
         length >>= 7
     output[at + width - 1] = length
