@@ -493,7 +493,7 @@ def test_time_past_the_last_millisecond() -> None:
     """A clock past 2093 is refused in words, uses nothing up, and is forgotten once set right."""
     clock = HandClock(EPOCH_WALL_MS + MS_MAX + 1)
     numbers = TimeIds.open(MemoryDisk(), PATH, clock, node=1)
-    with pytest.raises(Unavailable, match="set the clock right"):
+    with pytest.raises(Unavailable, match="correct the clock"):
         numbers.next()
     clock.now_ms = NOW_MS
     assert split_id(numbers.next()) == (NOW_MS, 1, 0)

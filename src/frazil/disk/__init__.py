@@ -1,13 +1,13 @@
-"""disk: bytes that survive.
+"""disk: bytes that survive a crash.
 
     files.py        Disk, File (protocols), RealDisk: open, append, sync, rename, lock
-    frames.py       a 32-byte checked header in front of every payload, as functions
+    frames.py       32-byte checked header in front of every payload
     checkpoint.py   small state replaced whole: tmp, sync, rename, sync directory
-    budget.py       bytes used, soft cap, hard cap
-    ids.py          DurableCounter, TimeIds: numbers never given twice, also over a crash
+    budget.py       Budget: bytes used, soft cap, hard cap
+    ids.py          DurableCounter, TimeIds: numbers that never repeat, even after a crash
 
-`Disk` is the only way to storage: everything above is given one, and the tests give a simulated
-one. A failed `sync` is never tried again.
+`Disk` is the only access to storage. It is passed in, so that tests can pass a simulated one. A
+failed `sync` is never retried.
 """
 
 from frazil.disk.budget import Budget

@@ -1,8 +1,8 @@
-"""How much room the log may take: plain accounting, a soft cap and a hard cap.
+"""Budget: how much disk space the log may use.
 
-Above the soft cap old data is released; at the hard cap appends are refused. The soft cap lies
-one segment below the hard cap, so that releasing starts before refusing does. A refused append is
-remembered as wanted room, so that whoever is refused finds room when it comes back.
+Above the soft cap released segments are removed; at the hard cap appends are refused. The soft cap
+is one segment below the hard cap, so that removal starts before refusal. The size of a refused
+append is remembered, so that there is room for it when the client retries.
 """
 
 from __future__ import annotations
@@ -10,35 +10,35 @@ from __future__ import annotations
 from frazil.errors import Overloaded
 from frazil.metrics import Counter, Gauge
 
-USED = Gauge("frazil.disk.budget.bytes", "Bytes the log takes on disk.")
+USED = Gauge("frazil.disk.budget.bytes", "Bytes of disk the log uses.")
 REFUSED = Counter("frazil.disk.budget.refusals", "Appends refused because the log is full.")
 
 
 class Budget:
-    """Bytes used against two caps. Moved by the writer thread, read by any."""
+    """Bytes used and two caps. Changed by the writer thread, read by any."""
 
     def __init__(self, *, hard_bytes_max: int, segment_bytes_max: int) -> None:
         assert hard_bytes_max > segment_bytes_max
         self.hard_bytes_max = hard_bytes_max
         self.soft_bytes_max = hard_bytes_max - segment_bytes_max
         self.used_bytes = 0
-        self._wanted_bytes = 0
+        self._refused_bytes = 0
         self._is_disk_full = False
 
     def admit(self, length: int) -> None:
-        """Let `length` more bytes in, or raise `Overloaded`. Takes nothing by itself."""
+        """Raise `Overloaded` unless `length` more bytes fit. Reserves nothing."""
         if self.used_bytes + length > self.hard_bytes_max:
-            self._wanted_bytes = max(self._wanted_bytes, length)
+            self._refused_bytes = max(self._refused_bytes, length)
             REFUSED.add()
             raise Overloaded(
-                f"the log holds {self.used_bytes} of {self.hard_bytes_max} bytes; it makes room "
-                "when its readers catch up: send again later, or raise log.disk_bytes_max"
+                f"the log holds {self.used_bytes} of {self.hard_bytes_max} bytes; retry when its "
+                "readers have caught up, or raise log.disk_bytes_max"
             )
-        if length >= self._wanted_bytes:  # a smaller one that fits does not help the larger one
-            self._wanted_bytes = 0
+        if length >= self._refused_bytes:  # a smaller append that fits does not help a larger one
+            self._refused_bytes = 0
 
     def take(self, length: int) -> None:
-        """Count bytes written; negative for bytes given back."""
+        """Count bytes written; negative for bytes freed."""
         self.used_bytes += length
         if length:
             self._is_disk_full = False
@@ -46,21 +46,21 @@ class Budget:
         USED.set(self.used_bytes)
 
     def note_full(self) -> None:
-        """The disk itself has no room, whatever the caps say; true until something fits or goes."""
+        """The disk itself is full. Holds until bytes are written or freed."""
         self._is_disk_full = True
 
     @property
     def is_full(self) -> bool:
-        """Was the last one who came refused, and is there still no room for him?"""
-        return self._is_disk_full or self.used_bytes + max(self._wanted_bytes, 1) > (
+        """Whether the last refused append would be refused again."""
+        return self._is_disk_full or self.used_bytes + max(self._refused_bytes, 1) > (
             self.hard_bytes_max
         )
 
     @property
     def is_tight(self) -> bool:
-        """Should everything that may go, go now?"""
+        """Whether everything released should be removed now."""
         return (
             self._is_disk_full
             or self.used_bytes > self.soft_bytes_max
-            or self.used_bytes + self._wanted_bytes > self.hard_bytes_max
+            or self.used_bytes + self._refused_bytes > self.hard_bytes_max
         )

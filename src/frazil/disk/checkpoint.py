@@ -1,7 +1,7 @@
-"""Small state that is replaced whole: old or new, never empty or mixed.
+"""Checkpoints: small state that is replaced atomically.
 
-Write goes to a `.tmp` file, which is synced and then renamed over the old one; the folder is
-synced last. The byte layout is `docs/formats/checkpoint.md`.
+The bytes go to a `.tmp` file, which is synced and renamed over the old one; then the folder is
+synced. The byte layout is in `docs/formats/checkpoint.md`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ HEADER = struct.Struct("<4s4sHHI")
 """magic, kind, version, reserved, body length; then the body; then CRC32C of all before it."""
 TRAILER = struct.Struct("<I")
 BODY_BYTES_MAX = 256 * 1024 * 1024
-"""A length above this is damage, not data: no state of ours comes near it."""
+"""A larger length is damage: no state comes near it."""
 
 
 def write_checkpoint(disk: Disk, path: str, kind: bytes, version: int, body: bytes) -> None:
-    """Replace the state at `path`. Returns once the new state survives a power cut."""
+    """Replace the checkpoint at `path`. Returns once it survives a power cut."""
     assert len(kind) == 4 and len(body) <= BODY_BYTES_MAX
     bytes_before_check = HEADER.pack(MAGIC, kind, version, 0, len(body)) + body
     write_whole(disk, path, [bytes_before_check, TRAILER.pack(crc32c(bytes_before_check))])
 
 
 def write_whole(disk: Disk, path: str, buffers: Sequence[Buffer]) -> None:
-    """Replace the file at `path` by these bytes. Returns once they survive a power cut."""
+    """Replace the file at `path` with these bytes. Returns once they survive a power cut."""
     folder, _, name = path.rpartition("/")
     scratch = f"{path}.tmp"
     if f"{name}.tmp" in disk.list(folder):
@@ -41,7 +41,7 @@ def write_whole(disk: Disk, path: str, buffers: Sequence[Buffer]) -> None:
         file.sync()
         disk.rename(scratch, path)
     except OSError:
-        disk.unlink(scratch)  # on a full disk the scratch file must not keep the room it took
+        disk.unlink(scratch)  # must not take up space on a full disk
         raise
     finally:
         file.close()
@@ -49,7 +49,8 @@ def write_whole(disk: Disk, path: str, buffers: Sequence[Buffer]) -> None:
 
 
 def read_checkpoint(disk: Disk, path: str, kind: bytes, version: int, hint: str) -> bytes | None:
-    """The body stored at `path`; None when there is none. `Corrupt` when it fails its check."""
+    """Return the body stored at `path`, None if there is no file. Raises `Corrupt` if it is
+    damaged."""
     try:
         file = disk.open(path)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The seam to the file system: `Disk` and `File`, and the real ones.
+"""Disk and File: the interface to the file system, and its real implementation.
 
-Paths are relative to the disk's root, with forward slashes, so that the same code runs on a
-folder and on the simulated disk of the tests. Nothing above this file calls `os` for storage.
+Paths are relative to the disk's root, with forward slashes, so that the same code runs on a folder
+and on the simulated disk of the tests. No other module calls `os` for storage.
 """
 
 from __future__ import annotations
@@ -21,97 +21,98 @@ Mode = Literal["read", "edit", "create"]
 Buffer = bytes | memoryview
 
 IOV_MAX = 1024
-"""Buffers one vectored write may carry on Linux."""
+"""Linux limit of buffers in one vectored write."""
 
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""What the kernel says when there is no room. Room may come back, so this is not a fault."""
+"""Errors that mean the disk is full. Space may become free again, so they are not faults."""
 
 
 class File(Protocol):
     """One open file. Owned by one thread; `read` alone may be called from any thread."""
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Add all bytes at the end, or raise. After an error part of them may be there."""
+        """Append all bytes, or raise. After an error some of them may be written."""
 
     def append_from(self, position: int) -> None:
-        """Let the next append begin at `position`, over what is there: the file is used again."""
+        """Make the next append start at `position`, overwriting a reused file."""
 
     def write_at(self, position: int, data: bytes) -> None:
         """Overwrite bytes in place. Only for small slots that carry their own checksum."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes; fewer only at the end of the file."""
+        """Return up to `length` bytes; fewer only at the end of the file."""
 
     def size(self) -> int:
-        """Bytes in the file, written or not yet synced."""
+        """Return the bytes in the file, synced or not."""
 
     def truncate(self, size: int) -> None:
-        """Forget what lies behind `size`."""
+        """Cut the file at `size`."""
 
     def sync(self) -> None:
-        """Return once every byte written so far survives a power cut. Never call it again
-        after it has failed: the kernel has forgotten the pages and would answer ok."""
+        """Return once every byte written so far survives a power cut. Never call it again after
+        it failed: the kernel has dropped the pages and would report success."""
 
     def settle(self) -> None:
-        """Sync, then drop what is cached, so that later reads show what the disk really has.
-        For recovery: after a failed sync of an earlier process the cache may show lost bytes."""
+        """Sync, then drop the page cache, so that later reads return what is on disk. For
+        recovery: after a failed sync of an earlier process the cache may show bytes that are
+        lost."""
 
     def map(self) -> Mapped:
-        """All bytes there are now, without reading them. For files that never change."""
+        """Map all current bytes without reading them. Only for files that never change."""
 
     def close(self) -> None:
-        """Give the handle back. Does not sync."""
+        """Close the handle. Does not sync."""
 
 
 class Mapped(Protocol):
-    """A file's bytes as memory. They outlive the handle and the name of the file."""
+    """A memory-mapped file. Outlives the handle and the name of the file."""
 
     @property
     def view(self) -> memoryview:
-        """The bytes, read from the disk when they are touched. Read-only."""
+        """The bytes, read-only; loaded from disk on first access."""
 
     def release(self) -> None:
-        """Give back the memory that touching them has taken; touching them takes it again."""
+        """Release the resident memory. The next access loads it again."""
 
 
 class Lock(Protocol):
-    """Held until closed or until the process dies."""
+    """A lock held until closed or until the process ends."""
 
     def close(self) -> None:
-        """Let the next process in."""
+        """Release the lock."""
 
 
 class Disk(Protocol):
-    """A folder that survives. A new, renamed or removed name is durable only after
-    `sync_directory` of the folder that holds it."""
+    """A durable folder. A created, renamed or removed name is durable only after
+    `sync_directory` of its folder."""
 
     def open(self, path: str, mode: Mode = "read") -> File:
-        """Open for reading, for reading and writing, or newly made (the name must be free)."""
+        """Open a file to read, to edit, or create it (the name must be free)."""
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, replacing what had it; all or nothing."""
+        """Rename a file atomically, replacing the target."""
 
     def unlink(self, path: str) -> None:
-        """Take the name away. Open handles go on reading."""
+        """Remove a name. Open handles stay readable."""
 
     def list(self, path: str) -> list[str]:
-        """The sorted names in a folder; empty when there is no such folder."""
+        """Return the sorted names in a folder; empty if there is no such folder."""
 
     def make_directory(self, path: str) -> None:
-        """Make one folder below an existing one; nothing happens when it is there."""
+        """Create a folder in an existing one, if it does not exist."""
 
     def sync_directory(self, path: str) -> None:
         """Make the names in a folder durable."""
 
     def space(self) -> int:
-        """Free bytes an ordinary user may still write."""
+        """Return the free bytes available to an unprivileged user."""
 
     def lock(self, path: str, holder: str) -> Lock:
-        """Own this disk alone, or raise `Held` naming who does."""
+        """Take the exclusive lock of this disk. Raises `Held`, which names the owner."""
 
 
 class RealFile:
-    """A file descriptor and where the next append goes."""
+    """A file descriptor and the position of the next append."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -122,17 +123,17 @@ class RealFile:
             self._append_some(buffers[begin : begin + IOV_MAX])
 
     def _append_some(self, buffers: Sequence[Buffer]) -> None:
-        wanted = sum(map(len, buffers))
+        expected = sum(map(len, buffers))
         written = os.pwritev(self._descriptor, buffers, self._end)
         self._end += written
-        if written == wanted:
+        if written == expected:
             return
         # A short write is legal; a write that makes no progress is a full disk.
         rest = memoryview(b"".join(buffers))[written:]
         while rest:
             written = os.pwrite(self._descriptor, rest, self._end)
             if written == 0:
-                raise OSError(errno.ENOSPC, "the disk took no more bytes")
+                raise OSError(errno.ENOSPC, "the disk accepted no more bytes")
             self._end += written
             rest = rest[written:]
 
@@ -183,10 +184,8 @@ class RealFile:
 
 
 class RealMapped:
-    """Shared with the page cache, so that it is the kernel's memory and not the process's own.
-
-    Ends when nobody refers to the bytes any more.
-    """
+    """Mapped pages of the page cache, which are not the process's own memory. Unmapped when no
+    view refers to them."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         # An empty file cannot be mapped.
@@ -199,7 +198,7 @@ class RealMapped:
 
 
 class RealLock:
-    """An advisory lock the kernel drops with the process, so it is never stale."""
+    """An advisory lock. The kernel drops it with the process, so it is never stale."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -211,7 +210,7 @@ class RealLock:
 
 
 class RealDisk:
-    """A folder of this machine. Safe to share between threads."""
+    """A folder on this machine. Safe to share between threads."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
@@ -251,12 +250,12 @@ class RealDisk:
         return stats.f_bavail * stats.f_frsize
 
     def files_left(self) -> int | None:
-        """Files that may still be made; None where the file system sets no bound."""
+        """Return the number of files that can still be created; None if unlimited."""
         stats = os.statvfs(self.root)
         return stats.f_favail if stats.f_files else None
 
     def is_locked(self, path: str) -> bool:
-        """Does a process hold this lock now? It is looked at by sharing it for a moment."""
+        """Return whether a process holds this lock, by sharing it for a moment."""
         descriptor = os.open(self.root / path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -281,7 +280,7 @@ class RealDisk:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, note, 0)
         except OSError as error:
-            if not is_full(error):  # without room the lock holds all the same, only nameless
+            if not is_full(error):  # on a full disk the lock is held without a name
                 os.close(descriptor)
                 raise
         return RealLock(descriptor)
@@ -297,19 +296,19 @@ def _sync_directory(path: Path) -> None:
 
 def _holder_of(note: bytes) -> str:
     try:
-        facts = json.loads(note)
-        return f"process {facts['pid']} ({facts['holder']})"
+        owner = json.loads(note)
+        return f"process {owner['pid']} ({owner['holder']})"
     except (ValueError, KeyError, TypeError):
-        return "another process (its name is not written yet)"
+        return "another process (not named in the lock file yet)"
 
 
 def is_full(error: OSError) -> bool:
-    """Did the call fail only because there is no room?"""
+    """Return whether the call failed because the disk is full."""
     return error.errno in FULL_ERRNOS
 
 
 class Folders(Protocol):
-    """What a disk says and does about folders."""
+    """The methods of a disk that concern folders."""
 
     def list(self, path: str) -> list[str]: ...
 
@@ -319,9 +318,9 @@ class Folders(Protocol):
 
 
 def make_directories(disk: Folders, path: str) -> None:
-    """Make a folder with its parents, each durable before the next is made in it.
+    """Create a folder and its parents, each durable before the next.
 
-    Also syncs what is there already: a killed process may have made it and not come to that.
+    Existing folders are synced too: a killed process may have created them without a sync.
     """
     parent = ""
     for name in path.split("/"):

@@ -1,9 +1,9 @@
-"""Frames: a 32-byte header in front of every payload, so that bytes prove what they are.
+"""Frames: a 32-byte header in front of every payload, so that bytes can be verified.
 
-The header's CRC32C covers the header, the file's salt and the first bytes of the payload. A
-flipped length is therefore never taken for a torn tail, a frame of another file never parses in
-this one, and a payload cannot change places with its neighbour. The rest of the payload carries
-its own checksum. The byte layout is `docs/formats/log-segment.md`.
+The header's CRC32C covers the header, the file's salt and the first bytes of the payload. So a
+flipped length is never taken for a torn tail, a frame of another file never parses in this one, and
+two payloads cannot be swapped. The rest of the payload has its own checksum. The byte layout is in
+`docs/formats/log-segment.md`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ FRAME_HEADER_BYTES = FRAME_HEADER.size
 UNCHECKED = struct.Struct("<4sIQQI")
 CHECK = struct.Struct("<I")
 HEAD_BYTES = 64
-"""How much of the payload the header's checksum covers: a whole record batch header."""
+"""Payload bytes covered by the header's checksum: a whole record batch header."""
 PAYLOAD_BYTES_MAX = 128 * 1024 * 1024
-"""A length above this is refused by the writer and taken for damage by the reader."""
+"""The writer refuses a larger payload; the reader takes a larger length for damage."""
 SALT_BYTES = 8
 CHUNK_BYTES = 1024 * 1024
 
 
 class Frame(NamedTuple):
-    """One frame as it lies in a file; `end` is the position behind it."""
+    """One frame of a file; `end` is the position after it."""
 
     position: int
     end: int
@@ -44,16 +44,16 @@ class Frame(NamedTuple):
 def frame_header(
     head: bytes, length: int, base_offset: int, durable_watermark: int, flags: int, salt: bytes
 ) -> bytes:
-    """The 32 bytes in front of a payload of `length` bytes that begins with `head`."""
+    """Return the 32 bytes in front of a payload of `length` bytes that starts with `head`."""
     assert len(head) == min(length, HEAD_BYTES) and length <= PAYLOAD_BYTES_MAX
     unchecked = UNCHECKED.pack(FRAME_MAGIC, length, base_offset, durable_watermark, flags)
     return unchecked + CHECK.pack(crc32c(unchecked + salt + head))
 
 
 def parse_frame(data: bytes, at: int, position: int, salt: bytes) -> Frame | int:
-    """The frame at `data[at:]`, which lies at `position` of its file.
+    """Return the frame at `data[at:]`, which is at `position` of its file.
 
-    When more bytes are needed, how many in all; zero when these bytes are no frame.
+    If more bytes are needed, returns how many in total; if these bytes are no frame, returns 0.
     """
     available = len(data) - at
     if available < FRAME_HEADER.size:
@@ -76,32 +76,33 @@ def parse_frame(data: bytes, at: int, position: int, salt: bytes) -> Frame | int
 
 
 def walk_frames(file: File, begin: int, end: int, salt: bytes) -> Iterator[Frame]:
-    """The whole frames of `file` from `begin` on, none reaching past `end`.
+    """Yield the whole frames of `file` from `begin` on, up to `end`.
 
-    Stops without a word at the first bytes that are no whole frame: the caller compares the last
-    `Frame.end` with `end` and decides what that means. Holds one chunk, or one frame, at a time.
+    Stops at the first bytes that are no whole frame; the caller compares the last `Frame.end` with
+    `end`. Holds one chunk or one frame in memory.
     """
     position, data, at = begin, b"", 0
     while position < end:
-        found = parse_frame(data, at, position, salt)
-        if isinstance(found, Frame):
-            yield found
-            position, at = found.end, at + found.end - found.position
+        frame = parse_frame(data, at, position, salt)
+        if isinstance(frame, Frame):
+            yield frame
+            position, at = frame.end, at + frame.end - frame.position
             continue
-        if found == 0 or found > end - position:
+        needed = frame
+        if needed == 0 or needed > end - position:
             return
-        data, at = file.read(position, min(max(found, CHUNK_BYTES), end - position)), 0
-        if len(data) < found:
+        data, at = file.read(position, min(max(needed, CHUNK_BYTES), end - position)), 0
+        if len(data) < needed:
             return
 
 
 def find_frames(data: bytes, position: int, salt: bytes) -> Iterator[tuple[int, int, int]]:
-    """Every place in `data` where a valid frame header stands, as (position, base offset, durable
-    watermark). For judging what follows damaged bytes: the payloads behind are not checked."""
+    """Yield (position, base offset, durable watermark) of every valid frame header in `data`.
+    Used to judge what follows damaged bytes: payloads are not checked."""
     at = data.find(FRAME_MAGIC)
     while at >= 0:
-        found = parse_frame(data, at, position + at, salt)
-        if isinstance(found, Frame) or found > FRAME_HEADER.size + HEAD_BYTES:
+        frame = parse_frame(data, at, position + at, salt)
+        if isinstance(frame, Frame) or frame > FRAME_HEADER.size + HEAD_BYTES:
             _, _, base_offset, durable_watermark, _, _ = FRAME_HEADER.unpack_from(data, at)
             yield position + at, base_offset, durable_watermark
         at = data.find(FRAME_MAGIC, at + 1)

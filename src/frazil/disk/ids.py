@@ -1,8 +1,8 @@
-"""Numbers that are never handed out twice, also over kill -9 and a clock that jumps back.
+"""DurableCounter and TimeIds: numbers that never repeat, even after kill -9 or a clock jump.
 
-Both kinds reserve ahead: a checkpoint says "everything below this limit may be in use", and a
-number is handed out only below a limit that is durable. A crash therefore costs a gap, never a
-repeat, and only one call in many waits for the disk.
+Both reserve ahead: a checkpoint stores a limit below which every number may be in use, and only
+numbers below a durable limit are returned. A crash costs a gap, never a repeat, and few calls wait
+for the disk.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from frazil.errors import Corrupt, Malformed, Overloaded, Unavailable
 from frazil.model import Clock
 
 NUMBER_MAX = 2**63 - 1
-"""Largest number of either kind: Kafka, Arrow and SQL carry it as a signed 64-bit integer."""
+"""Largest number of either kind: Kafka, Arrow and SQL use signed 64-bit integers."""
 
 MS_BITS, NODE_BITS, SEQUENCE_BITS = 41, 10, 12
-"""Parts of a time id from the top, below a sign bit that is always 0."""
+"""Fields of a time id from the top, below a sign bit that is always 0."""
 NODE_SHIFT = SEQUENCE_BITS
 MS_SHIFT = NODE_BITS + SEQUENCE_BITS
 MS_MAX = 2**MS_BITS - 1
 NODE_MAX = 2**NODE_BITS - 1
 SEQUENCE_MAX = 2**SEQUENCE_BITS - 1
 EPOCH_WALL_MS = 1_704_067_200_000
-"""Millisecond 0 of a time id is 2024-01-01 UTC; the last one is in September 2093."""
+"""Millisecond 0 of a time id: 2024-01-01 UTC. The last one is in September 2093."""
 
 VERSION = 1
 BODY = struct.Struct("<Q")
@@ -34,10 +34,10 @@ BODY = struct.Struct("<Q")
 
 
 class DurableCounter:
-    """Rising numbers without a repeat, from `floor` or from where the last run stopped.
+    """Increasing numbers that never repeat, from `floor` or where the last run stopped.
 
-    Owned by one thread, and the only open counter at its path. A call that has to reserve waits
-    for the disk; the others only add one.
+    Owned by one thread; only one may be open per path. A call that has to reserve waits for the
+    disk.
     """
 
     def __init__(self, limit: _Limit, number: int, reserve_count: int) -> None:
@@ -48,8 +48,8 @@ class DurableCounter:
 
     @classmethod
     def open(cls, disk: Disk, path: str, *, floor: int = 0, reserve_count: int = 65_536) -> Self:
-        """Go on where the stored counter stopped, but not below `floor`. Writes nothing yet; the
-        folder of `path` must be there. `Corrupt` when the stored counter is damaged."""
+        """Continue after the stored counter, but not below `floor`. Writes nothing; the folder
+        of `path` must exist. Raises `Corrupt` if the stored counter is damaged."""
         if not 0 <= floor <= NUMBER_MAX:
             raise Malformed(f"the floor of {path} is {floor}; it must be 0 to {NUMBER_MAX}")
         if reserve_count < 1:
@@ -59,16 +59,16 @@ class DurableCounter:
             path,
             kind=b"CNTR",
             limit_max=NUMBER_MAX + 1,
-            hint="Put the file back from a copy, or remove it and open the counter with a floor"
-            " above every number it ever gave.",
+            hint="Restore the file from a copy, or remove it and open the counter with a floor"
+            " above every number it ever returned.",
         )
         return cls(limit, max(limit.stored, floor), reserve_count)
 
     def next(self) -> int:
-        """A number never given before and never given again.
+        """Return a number that was never returned before.
 
-        `Overloaded` when the disk is full: nothing was given, call again later. `Unavailable`
-        when the counter is closed, used up, or its disk has failed; then it stays so.
+        Raises `Overloaded` if the disk is full (retry later), `Unavailable` if the counter is
+        closed, exhausted, or its disk has failed (final).
         """
         number = self._next
         if number >= self._safe_below:
@@ -78,14 +78,14 @@ class DurableCounter:
 
     def _reserve(self) -> None:
         if self._next > NUMBER_MAX:
-            raise Unavailable(f"{self._limit.path} has given every number up to {NUMBER_MAX}")
-        wanted = min(self._next + self._reserve_count, NUMBER_MAX + 1)
-        self._limit.store(wanted)
-        self._safe_below = wanted
+            raise Unavailable(f"{self._limit.path} has returned every number up to {NUMBER_MAX}")
+        limit = min(self._next + self._reserve_count, NUMBER_MAX + 1)
+        self._limit.store(limit)
+        self._safe_below = limit
 
     def close(self) -> None:
-        """Store the exact next number, so that a clean stop leaves no gap. When that fails the
-        reservation stands, and the next run begins behind it."""
+        """Store the exact next number, so that a clean stop leaves no gap. If that fails, the
+        next run starts after the reservation."""
         self._safe_below = self._next
         self._limit.close(self._next)
 
@@ -97,20 +97,19 @@ class DurableCounter:
 
 
 class TimeIds:
-    """64-bit ids that always rise, and sort by time as long as the clock is right.
+    """64-bit ids that always increase, and sort by time while the clock is right.
 
         0 | 41 bits: milliseconds since 2024 | 10 bits: node | 12 bits: sequence
 
-    When the clock stands still, jumps back, or more than 4096 ids fall into one millisecond, ids
-    take the milliseconds ahead: they never wait and never repeat. A clock that jumped forward
-    and was set back leaves ids ahead of time until the true time has caught up.
+    If the clock stands still or jumps back, or one millisecond has more than 4096 ids, ids use
+    later milliseconds: they never wait and never repeat. After a clock jumped forward and was set
+    back, ids stay ahead of time until the true time has caught up.
 
-    Two nodes never give the same id while their node numbers differ. Opening with another node
-    number than before is allowed: the stored millisecond is kept as the floor, so ids go on
-    rising.
+    Nodes with different node numbers never return the same id. A reopen with another node number is
+    allowed: the stored millisecond remains the floor, so ids keep increasing.
 
-    Owned by one thread, and the only open one at its path. A call that has to reserve waits for
-    the disk, at most once per `reserve_ms` of id time.
+    Owned by one thread; only one may be open per path. A call that has to reserve waits for the
+    disk, at most once per `reserve_ms` of id time.
     """
 
     def __init__(self, limit: _Limit, clock: Clock, node: int, reserve_ms: int) -> None:
@@ -125,8 +124,8 @@ class TimeIds:
     def open(
         cls, disk: Disk, path: str, clock: Clock, *, node: int, reserve_ms: int = 10_000
     ) -> Self:
-        """Begin at the present or at the stored limit, whichever is later. Writes nothing yet;
-        the folder of `path` must be there. `Corrupt` when the stored limit is damaged."""
+        """Start at the current time or the stored limit, whichever is later. Writes nothing; the
+        folder of `path` must exist. Raises `Corrupt` if the stored limit is damaged."""
         if not 0 <= node <= NODE_MAX:
             raise Malformed(f"the node of {path} is {node}; it must be 0 to {NODE_MAX}")
         if reserve_ms < 1:
@@ -136,16 +135,16 @@ class TimeIds:
             path,
             kind=b"TIDS",
             limit_max=MS_MAX + 1,
-            hint="Put the file back from a copy. Or make sure that the clock is right and is past"
-            " the time of the newest id, then remove the file.",
+            hint="Restore the file from a copy. Or check that the clock is right and past the"
+            " time of the newest id, then remove the file.",
         )
         return cls(limit, clock, node, reserve_ms)
 
     def next(self) -> int:
-        """An id above every one given before.
+        """Return an id above all earlier ones.
 
-        `Overloaded` when the disk is full: nothing was given, call again later. `Unavailable`
-        when this is closed, its disk has failed (then it stays so), or the clock is past 2093.
+        Raises `Overloaded` if the disk is full (retry later), `Unavailable` if this is closed, its
+        disk has failed (final), or the clock is past 2093.
         """
         number = (self._wall_ms() - EPOCH_WALL_MS) << MS_SHIFT | self._node_bits
         if number < self._next:
@@ -162,19 +161,19 @@ class TimeIds:
         if ms > MS_MAX:
             raise Unavailable(
                 f"{self._limit.path}: millisecond {EPOCH_WALL_MS + ms} since 1970 is past the last"
-                f" one an id can hold, {EPOCH_WALL_MS + MS_MAX}; set the clock right, then retry"
+                f" one of an id, {EPOCH_WALL_MS + MS_MAX}; correct the clock, then retry"
             )
-        wanted_ms = min(ms + self._reserve_ms, MS_MAX + 1)
-        # After a failure even ids below the old limit are refused, also when the clock goes back.
+        limit_ms = min(ms + self._reserve_ms, MS_MAX + 1)
+        # After a failure ids below the old limit are refused, too, even if the clock goes back.
         self._safe_below = 0
-        self._limit.store(wanted_ms)
-        self._safe_below = wanted_ms << MS_SHIFT
+        self._limit.store(limit_ms)
+        self._safe_below = limit_ms << MS_SHIFT
 
     def close(self) -> None:
-        """Store the first millisecond without an id, so that a clean stop wastes none. When that
-        fails the reservation stands, and the next run begins behind it."""
+        """Store the first unused millisecond, so that a clean stop wastes none. If that fails,
+        the next run starts after the reservation."""
         self._safe_below = 0
-        # Every id given lies below `_next`; a millisecond begun is a millisecond used.
+        # All ids are below `_next`; a started millisecond counts as used.
         begun = self._next & SEQUENCE_MAX != 0
         self._limit.close((self._next >> MS_SHIFT) + begun)
 
@@ -186,7 +185,7 @@ class TimeIds:
 
 
 def split_id(number: int) -> tuple[int, int, int]:
-    """The parts of a time id: milliseconds since 1970, node, sequence."""
+    """Return the fields of a time id: milliseconds since 1970, node, sequence."""
     if not 0 <= number <= NUMBER_MAX:
         raise Malformed(f"{number} is not a time id; it must be 0 to {NUMBER_MAX}")
     return (
@@ -197,7 +196,7 @@ def split_id(number: int) -> tuple[int, int, int]:
 
 
 class _Limit:
-    """The durable limit of one file, until it is closed or its disk fails."""
+    """The durable limit in one file. Unusable once closed or once its disk has failed."""
 
     def __init__(self, disk: Disk, path: str, *, kind: bytes, limit_max: int, hint: str) -> None:
         self.path = path
@@ -207,22 +206,24 @@ class _Limit:
         self.stored = _read_limit(disk, path, kind, limit_max, hint)
 
     def store(self, limit: int) -> None:
-        """Make a new limit durable, or raise and leave the old one in force."""
+        """Make a new limit durable, or raise and keep the old one."""
         if self._refusal is not None:
             raise Unavailable(self._refusal)
         try:
             write_checkpoint(self._disk, self.path, self._kind, VERSION, BODY.pack(limit))
         except OSError as error:
             if is_full(error):
-                raise Overloaded(f"{self.path}: no room to reserve; free some space") from error
-            # What the disk now holds is unknown, and a second sync would lie: stop for good.
-            self._refusal = f"{self.path} gives no more numbers, its disk has failed: {error}"
+                raise Overloaded(
+                    f"{self.path}: no space to reserve numbers; free disk space"
+                ) from error
+            # The disk state is unknown, and a second sync would report success: stop for good.
+            self._refusal = f"{self.path} cannot return numbers, its disk has failed: {error}"
             raise Unavailable(self._refusal) from error
         self.stored = limit
 
     def close(self, limit: int) -> None:
-        """Store the last limit and refuse from now on. Nothing is written when it is stored
-        already, after a failure, or the second time."""
+        """Store the last limit and refuse any further. Writes nothing if it is stored already,
+        after a failure, or on a second call."""
         if self._refusal is not None:
             return
         try:
@@ -233,13 +234,13 @@ class _Limit:
 
 
 def _read_limit(disk: Disk, path: str, kind: bytes, limit_max: int, hint: str) -> int:
-    """The stored limit; 0 when there is no file, and never 0 because there is a damaged one."""
+    """Return the stored limit, 0 if there is no file. Raises `Corrupt` if it is damaged."""
     body = read_checkpoint(disk, path, kind, VERSION, hint)
     if body is None:
         return 0
     limit = int.from_bytes(body, "little")
     if len(body) != BODY.size or limit > limit_max:
-        # The checksum holds, so a program wrote this; it was not this one.
+        # The checksum matches, so another program wrote this.
         raise Corrupt(
             path=path,
             position=HEADER.size,

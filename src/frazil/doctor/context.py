@@ -70,7 +70,7 @@ def holder_of(case: CheckContext) -> FolderHolder | None:
         facts = json.loads(lock.read_bytes())
         return FolderHolder(pid=int(facts["pid"]), name=str(facts["holder"]))
     except (ValueError, KeyError, TypeError):
-        return FolderHolder(pid=None, name="another process (its name is not written yet)")
+        return FolderHolder(pid=None, name="another process (not named in the lock file yet)")
 
 
 def size_text(count: float) -> str:
