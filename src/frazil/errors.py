@@ -1,24 +1,24 @@
-"""The whole error tree on one screen, sorted by what the caller should do.
+"""All errors of Frazil, sorted by what the caller should do.
 
     FrazilError
     ├── Rejected       the request is wrong: fix it, then send it again
-    │   ├── Malformed      bytes that do not parse, a value outside its range
+    │   ├── Malformed        bytes that do not parse, a value out of range
     │   │   └── InvalidSetting  a setting, or several that contradict each other
-    │   ├── TooLarge       over a named limit
-    │   ├── Unauthenticated  no token, or one that is not ours
-    │   ├── Unknown        no such topic, partition, subscriber, producer
-    │   ├── OutOfRange     the offset is not in the log (any more, or yet)
-    │   ├── Fenced         a newer epoch of this producer has taken over
-    │   ├── SequenceGap    an earlier batch of this producer is missing
-    │   └── SequenceOld    repeats a batch older than the ones remembered
-    ├── Overloaded     healthy but full: come back after `retry_after_ms`
-    ├── Unavailable    stopped, stopping, or a neighbour is down: retry elsewhere or later
-    │   └── Held           the data folder belongs to another process
+    │   ├── TooLarge         above a named limit
+    │   ├── Unauthenticated  no token, or an unknown one
+    │   ├── Unknown          no such topic, partition, subscriber, producer
+    │   ├── OutOfRange       the offset is not in the log (any more, or yet)
+    │   ├── Fenced           a newer epoch of this producer exists
+    │   ├── SequenceGap      an earlier batch of this producer is missing
+    │   └── SequenceOld      repeats a batch older than the remembered ones
+    ├── Overloaded     healthy but full: retry after `retry_after_ms`
+    ├── Unavailable    stopped, stopping, or a dependency is down: retry later
+    │   └── Held             another process owns the data folder
     ├── Conflict       lost a race: read again, then retry
-    ├── Unresolved     written, outcome unknown: look before you repeat
+    ├── Unresolved     sent, outcome unknown: check before repeating
     └── Corrupt        bytes fail their check: stop and tell the operator
 
-`Rejected`, `Overloaded` and `Unavailable` promise that nothing was stored.
+`Rejected`, `Overloaded` and `Unavailable` guarantee that nothing was stored.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from collections.abc import Callable
 
 
 class FrazilError(Exception):
-    """Anything Frazil raises on purpose."""
+    """Base of all errors that Frazil raises on purpose."""
 
 
 class Rejected(FrazilError):
-    """The request is wrong; the same request will never work."""
+    """The request is wrong; the same request will never succeed."""
 
 
 class Malformed(Rejected):
-    """The bytes do not parse, or a value is outside its range. Of a text that somebody types it
-    may be known where: from `begin` to before `end`, in characters."""
+    """The bytes do not parse, or a value is out of range. For a typed text, `begin` and `end`
+    give the position of the error in characters."""
 
     def __init__(self, message: str = "", *, begin: int = 0, end: int | None = None) -> None:
         super().__init__(message)
@@ -57,11 +57,11 @@ class TooLarge(Rejected):
 
 
 class Unauthenticated(Rejected):
-    """The caller did not prove who he is: no token, or one that is not known here."""
+    """The client sent no token, or an unknown one."""
 
 
 class Unknown(Rejected):
-    """A topic, partition, subscriber or producer of that name does not exist."""
+    """No topic, partition, subscriber or producer of that name."""
 
 
 class OutOfRange(Rejected):
@@ -69,7 +69,7 @@ class OutOfRange(Rejected):
 
 
 class Fenced(Rejected):
-    """The producer's epoch is older than one the log has already seen."""
+    """The producer's epoch is older than one the log has seen."""
 
 
 class SequenceGap(Rejected):
@@ -77,11 +77,11 @@ class SequenceGap(Rejected):
 
 
 class SequenceOld(Rejected):
-    """The producer repeats a batch that is older than the remembered ones."""
+    """The producer repeats a batch older than the remembered ones."""
 
 
 class Overloaded(FrazilError):
-    """Healthy but full. Nothing was stored; come back after `retry_after_ms`."""
+    """Healthy but full. Nothing was stored; retry after `retry_after_ms`."""
 
     def __init__(self, message: str, *, retry_after_ms: int = 1000) -> None:
         super().__init__(message)
@@ -89,23 +89,24 @@ class Overloaded(FrazilError):
 
 
 class Unavailable(FrazilError):
-    """This part is stopped, stopping or cannot reach a neighbour. Nothing was stored."""
+    """Stopped, stopping, or a dependency cannot be reached. Nothing was stored."""
 
 
 class Held(Unavailable):
-    """Another living process owns the data folder."""
+    """Another running process owns the data folder."""
 
 
 class Conflict(FrazilError):
-    """Somebody else was first: read the new state, then decide again."""
+    """Another writer was first: read the new state, then retry."""
 
 
 class Unresolved(FrazilError):
-    """The bytes left our hands but no answer came: they may or may not be stored."""
+    """The bytes were sent but there was no response: they may or may not be stored."""
 
 
 class Corrupt(FrazilError):
-    """Stored bytes fail their check. Carries where, what was expected, and what to do."""
+    """Stored bytes fail their check. Has the path, position, expected and found values, and a
+    hint."""
 
     def __init__(self, *, path: str, position: int, expected: str, found: str, hint: str) -> None:
         super().__init__(
@@ -118,7 +119,7 @@ class Corrupt(FrazilError):
         self.hint = hint
 
     def __reduce__(self) -> tuple[Callable[..., Corrupt], tuple[object, ...]]:
-        """So that a task in another process can tell of it."""
+        """Pickle support, for tasks in other processes."""
         return _corrupt, (self.path, self.position, self.expected, self.found, self.hint)
 
 
@@ -127,6 +128,6 @@ def _corrupt(path: str, position: int, expected: str, found: str, hint: str) -> 
 
 
 def reason_of(error: FrazilError) -> str:
-    """One word for metrics: the error's name, as in `too_large`."""
+    """Return the name of the error for metrics, such as `too_large`."""
     name = type(error).__name__
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,6 +1,5 @@
-"""Counters, gauges and histograms. Each is declared beside the code that moves it and named
-`frazil.<room>.<noun>.<unit>`; `collect()` gives all of them to whoever shows them.
-"""
+"""Counters, gauges and histograms. Each is declared in the module that changes it and named
+`frazil.<room>.<noun>.<unit>`; `collect()` yields all samples."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ LATENCY_BOUNDS_MS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One value to show: the metric's name, its labels, its number."""
+    """One value: name, labels and number."""
 
     name: str
     labels: Labels
@@ -24,7 +23,7 @@ class Sample:
 
 
 class Counter:
-    """Only rises. Safe to move from any thread."""
+    """A value that only increases. Thread-safe."""
 
     def __init__(self, name: str, help_text: str) -> None:
         self.name = name
@@ -42,9 +41,9 @@ class Counter:
         return self._values.get(tuple(sorted(labels.items())), 0)
 
     def total(self, **labels: str) -> float:
-        """The sum over all sets of labels that have these."""
-        wanted = labels.items()
-        return sum(each.value for each in self.samples() if wanted <= dict(each.labels).items())
+        """Return the sum over all label sets that contain these labels."""
+        subset = labels.items()
+        return sum(s.value for s in self.samples() if subset <= dict(s.labels).items())
 
     def samples(self) -> Iterator[Sample]:
         with self._lock:
@@ -54,7 +53,7 @@ class Counter:
 
 
 class Gauge:
-    """The newest value. Safe to set from any thread."""
+    """The latest value. Thread-safe."""
 
     def __init__(self, name: str, help_text: str) -> None:
         self.name = name
@@ -74,7 +73,7 @@ class Gauge:
 
 
 class Histogram:
-    """How values spread over fixed bounds. Safe to move from any thread."""
+    """Distribution of values over fixed buckets. Thread-safe."""
 
     def __init__(
         self, name: str, help_text: str, bounds: tuple[float, ...] = LATENCY_BOUNDS_MS
@@ -93,7 +92,8 @@ class Histogram:
             self._sum += value
 
     def counts(self) -> tuple[int, ...]:
-        """How many values there were up to each bound, and above the last one; not summed up."""
+        """Return the count of each bucket, the last one for values above all bounds; not
+        cumulative."""
         with self._lock:
             return tuple(self._counts)
 
@@ -109,13 +109,13 @@ class Histogram:
 
 
 def quantile(bounds: Sequence[float], counts: Sequence[int], share: float) -> float | None:
-    """The value that this share of all is at or below, to the resolution of the bounds; None while
-    there are none. What is above the last bound counts as that."""
-    wanted = share * sum(counts)
+    """Return the value at quantile `share`, interpolated within its bucket; None without values.
+    Values above the last bound count as that bound."""
+    rank = share * sum(counts)
     low, below = 0.0, 0
     for bound, count in zip(bounds, counts, strict=False):
-        if count and below + count >= wanted:
-            return low + (bound - low) * (wanted - below) / count
+        if count and below + count >= rank:
+            return low + (bound - low) * (rank - below) / count
         low, below = bound, below + count
     return low if sum(counts) else None
 
@@ -130,16 +130,16 @@ def _declare(metric: Metric) -> None:
 
 
 def declared() -> list[Metric]:
-    """Every metric, by name, with or without a value."""
+    """Return all metrics by name, with or without values."""
     return [_DECLARED[name] for name in sorted(_DECLARED)]
 
 
 def find(name: str) -> Metric | None:
-    """The metric of a name; None when nobody has declared it."""
+    """Return the metric of that name, None if there is none."""
     return _DECLARED.get(name)
 
 
 def collect() -> Iterator[Sample]:
-    """Every sample of every metric, by name."""
+    """Yield all samples of all metrics, by name."""
     for name in sorted(_DECLARED):
         yield from _DECLARED[name].samples()

@@ -1,4 +1,4 @@
-"""Time and chance, passed in everywhere so that a seed replays a run."""
+"""Clocks and randomness. Both are passed in, so that a seed replays a run."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Protocol
 NS_PER_MS = 1_000_000
 
 Rand = random.Random
-"""The source of randomness a component is given; a test gives a seeded one."""
+"""Source of randomness; tests pass a seeded one."""
 
 SystemRand = random.SystemRandom
-"""The machine's own chance, for a program that runs for real."""
+"""The operating system's randomness, for production."""
 
 
 class Clock(Protocol):
-    """Two clocks and a way to wait. Implemented by `SystemClock` and by the tests' `SimClock`."""
+    """Two clocks and a sleep. Implemented by `SystemClock` and by the tests' `SimClock`."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970, as a human would tell them. May jump either way."""
+        """Return milliseconds since 1970. May jump in either direction."""
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since some fixed moment. Never goes back; says nothing about the date."""
+        """Return nanoseconds since an arbitrary moment. Never goes back."""
 
     def sleep(self, seconds: float) -> None:
         """Wait at least this long."""
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The operating system's clocks."""
 
     def wall_ms(self) -> int:
         return time.time_ns() // NS_PER_MS
@@ -42,10 +42,10 @@ class SystemClock:
 
 
 class SteadyTime:
-    """Wall time that keeps going when the wall clock jumps.
+    """Wall time that does not jump with the wall clock.
 
-    Reads the wall clock once and afterwards adds monotonic time, so that a date set wrongly
-    while we run never makes data look old enough to expire.
+    Reads the wall clock once and then adds monotonic time, so that a wrong date set while running
+    never makes data look old enough to expire.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,19 +1,19 @@
-"""asking: SQL in, rows out, wherever it is run; light enough for a command that only asks.
+"""results: the rows of a query, wherever it runs. Imports no engine, so that a client starts fast.
 
-    arrow_result.py  rows that somebody else has worked out, as a result
-    cancel.py        CancelToken: what a cancel and a time limit pull at
-    html.py          rows as HTML
-    json_csv.py      rows as JSON and CSV
-    limits.py        Limits: what one query may take
-    protocol.py      how answers are told from errors
-    result.py        Result: rows as they come, as Arrow and as other things
-    row_groups.py    rows in groups for a Parquet file
-    running.py       RunningQuery: a query that is running
-    statements.py    where one query ends and the next begins
+    limits.py        Limits: timeout, memory and rows of one query
+    tokens.py        tokens of a SQL text
+    statements.py    split a text into statements
+    running.py       RunningQuery (protocol): a query in progress
+    cancel.py        CancelToken: cancels whatever a query is doing
     table_scan.py    TableScan: what a query reads of one table
-    tokens.py        the words of SQL
+    result.py        Result: rows as a stream, as Arrow, pandas, polars or Python values
+    arrow_result.py  rows of an Arrow table as a Result
+    json_csv.py      rows as JSON and CSV
+    html.py          rows as an HTML table
+    row_groups.py    rows in groups for a Parquet file
+    protocol.py      media types, metadata keys and error bodies of the HTTP API
 
-A result belongs to one reader; a cancel_token may be pulled by anybody.
+A result is read by one thread; a CancelToken may be used from any.
 """
 
 from frazil.results.arrow_result import result_of, result_of_run
@@ -34,7 +34,7 @@ from frazil.results.row_groups import GROUP_ROWS, row_groups
 from frazil.results.running import RunningQuery
 from frazil.results.statements import is_blank, split_statements
 from frazil.results.table_scan import TableScan
-from frazil.results.tokens import Token, place_of, tokens
+from frazil.results.tokens import Token, line_and_column, tokens
 
 __all__ = [
     "ARROW",
@@ -57,7 +57,7 @@ __all__ = [
     "is_blank",
     "json_of",
     "json_rows",
-    "place_of",
+    "line_and_column",
     "result_of",
     "result_of_run",
     "row_groups",

@@ -1,4 +1,4 @@
-"""Rows that somebody else has worked out, as a result like any other."""
+"""Rows of an Arrow table, or of a query that runs elsewhere, as a Result."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from frazil.results.running import RunningQuery
 
 
 def result_of(table: pa.Table, rows_max: int) -> Result:
-    """A result with these rows, of which at most `rows_max` are shown."""
+    """Return a result with the rows of `table`, at most `rows_max`."""
     return result_of_run(ArrowRun(table), rows_max)
 
 
 def result_of_run(run: RunningQuery, rows_max: int) -> Result:
-    """A result of a query that runs somewhere else."""
+    """Return the result of a query that runs elsewhere."""
     cancel_token = CancelToken()
     cancel_token.attach(run)
     return Result(run, cancel_token, rows_max=rows_max, preface=None, on_close=lambda _: None)
 
 
 class ArrowRun:
-    """Rows that are there already, read batch by batch."""
+    """A RunningQuery over the batches of a table."""
 
     is_cut = False
 

@@ -1,4 +1,4 @@
-"""Rows as an HTML table, for a notebook: a bounded part of them, and nothing in it is markup."""
+"""Rows as an HTML table for a notebook: bounded, and escaped."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TYPE = '<span style="font-weight:normal;font-size:smaller">{}</span>'
 
 
 def html_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema, rows_max: int) -> str:
-    """A table of the first rows."""
-    shown = pa.Table.from_batches(batches, schema).slice(0, rows_max)
-    there = sum(batch.num_rows for batch in batches)
+    """Return a table of the first rows."""
+    visible = pa.Table.from_batches(batches, schema).slice(0, rows_max)
+    row_count = sum(batch.num_rows for batch in batches)
     fields = list(schema)[:COLUMNS_MAX]
     styles = [f'style="text-align:{_side(field.type)};vertical-align:top"' for field in fields]
     head = "".join(
@@ -24,11 +24,11 @@ def html_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema, rows_max: int)
     )
     columns = [
         [f"<td {style}>{_cell(value)}</td>" for value in column.to_pylist(maps_as_pydicts="lossy")]
-        for style, column in zip(styles, shown.columns, strict=False)
+        for style, column in zip(styles, visible.columns, strict=False)
     ]
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*columns, strict=True))
     notes = []
-    if there > rows_max:
+    if row_count > rows_max:
         notes.append(f"the first {rows_max} rows")
     if len(schema) > COLUMNS_MAX:
         notes.append(f"the first {COLUMNS_MAX} of {len(schema)} columns")
@@ -37,7 +37,7 @@ def html_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema, rows_max: int)
 
 
 def _side(kind: pa.DataType) -> str:
-    """Numbers stand below each other."""
+    """Align numbers to the right."""
     return "right" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "left"
 
 
@@ -45,7 +45,7 @@ def _cell(value: object) -> str:
     if value is None:
         return "<i>NULL</i>"
     if isinstance(value, dict):
-        value = ", ".join(f"{name}: {each}" for name, each in value.items())
+        value = ", ".join(f"{key}: {item}" for key, item in value.items())
     text = str(value)
     if len(text) > CELL_LENGTH_MAX:
         text = text[:CELL_LENGTH_MAX] + "…"

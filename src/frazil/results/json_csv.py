@@ -1,7 +1,7 @@
-"""Rows written down for others: as values that JSON has, and as CSV.
+"""Rows as JSON values and as CSV.
 
-JSON: times are RFC 3339 in UTC, bytes are base64, maps are objects, and numbers that JSON lacks are
-the texts "NaN", "Infinity" and "-Infinity". CSV: the same, and what is nested is JSON in a cell.
+JSON: times are RFC 3339 in UTC, bytes are base64, maps are objects; NaN and infinities are the
+strings "NaN", "Infinity" and "-Infinity". CSV: the same, with nested values as JSON in a cell.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from frazil.errors import Malformed
 
 
 def _text(value: object) -> str:
-    """What JSON has no word for, such as a stretch of time, is written as text. Times to the
-    nanosecond come as a type of their own."""
+    """Encode a type JSON lacks, such as a duration, as text. Nanosecond timestamps arrive as a
+    type of their own."""
     if isinstance(value, datetime.datetime):
         return value.isoformat().replace("+00:00", "Z")
     return str(value)
@@ -32,12 +32,12 @@ _QUOTED = re.compile(r'[",\r\n]')
 
 
 def columns_of(schema: pa.Schema) -> list[dict[str, str]]:
-    """Name and type of each column."""
+    """Return name and type of each column."""
     return [{"name": field.name, "type": str(field.type)} for field in schema]
 
 
 def json_rows(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """Each row as a list in JSON."""
+    """Yield each row as a JSON array."""
     columns = _columns(batch)
     if not columns:
         return iter([b"[]"] * batch.num_rows)
@@ -45,25 +45,25 @@ def json_rows(batch: pa.RecordBatch) -> Iterator[bytes]:
 
 
 def json_of(value: object) -> bytes:
-    """A value in JSON, written as those of rows are."""
+    """Encode a value the way row values are encoded."""
     return _ENCODER.encode(value)
 
 
 def _columns(batch: pa.RecordBatch) -> list[list[Any]]:
-    found = []
+    columns = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
-            found.append(plain(column))
+            columns.append(plain(column))
         except (OverflowError, ValueError):
             raise Malformed(
-                f"the column {name} has a {column.type} that no calendar has, such as a day after "
-                "the year 9999; ask for Arrow, or make it text or a number with CAST"
+                f"column {name} has a {column.type} outside the calendar, such as after the year "
+                "9999; request Arrow, or CAST it to text or a number"
             ) from None
-    return found
+    return columns
 
 
 def plain(column: pa.Array) -> list[Any]:
-    """The values of a column as JSON has them."""
+    """Return the values of a column as JSON values."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         return _moments(column)
@@ -74,14 +74,14 @@ def plain(column: pa.Array) -> list[Any]:
 
 
 def _moments(column: pa.Array) -> list[str | None]:
-    """To the last digit that there is, without those behind a second that are all zero."""
+    """Format timestamps with all significant digits, without trailing zeros."""
     text = pc.cast(column.cast(pa.timestamp(column.type.unit)), pa.string()).to_pylist()
     end = "" if column.type.tz is None else "Z"
     return [None if moment is None else _moment(moment) + end for moment in text]
 
 
 def _moment(text: str) -> str:
-    if text.startswith("<"):  # Arrow says that it is out of range
+    if text.startswith("<"):  # Arrow marks a value out of range
         raise ValueError(text)
     day, _, time = text.partition(" ")
     whole, dot, part = time.partition(".")
@@ -100,21 +100,21 @@ def _number(value: float | None) -> float | str | None:
 
 
 def _nested(value: Any) -> Any:
-    """What lies inside lists and maps, too, is something that JSON has."""
+    """Convert the values inside lists and maps, too."""
     if isinstance(value, dict):
-        return {str(name): _nested(each) for name, each in value.items()}
+        return {str(key): _nested(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_nested(each) for each in value]
+        return [_nested(item) for item in value]
     return _number(value) if isinstance(value, float) else value
 
 
 def csv_head(schema: pa.Schema) -> bytes:
-    """The first line."""
+    """Return the header line."""
     return ",".join(map(_cell, schema.names)).encode() + b"\n"
 
 
 def csv_of(batch: pa.RecordBatch) -> bytes:
-    """Lines of CSV. What is not there is an empty cell; an empty text is one in quotes."""
+    """Return the rows as CSV lines. NULL is an empty cell, an empty string is `""`."""
     columns = [map(_cell, column) for column in _columns(batch)]
     return "".join(",".join(row) + "\n" for row in zip(*columns, strict=True)).encode()
 

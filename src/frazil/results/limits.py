@@ -1,4 +1,4 @@
-"""Limits: what one query may take."""
+"""Limits: timeout, memory and rows of one query."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one query may take. None is the engine's own limit; nobody gets more than that."""
+    """Limits of one query. None means the engine's limit; a request cannot exceed that."""
 
     timeout_ms: int | None = None
     memory_bytes_max: int | None = None

@@ -1,4 +1,4 @@
-"""How answers of the API are told from errors, by whoever sends them and whoever reads them."""
+"""Media types, metadata keys and error bodies that the HTTP API and its clients share."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ARROW: Final = "application/vnd.apache.arrow.stream"
 PARQUET: Final = "application/vnd.apache.parquet"
 
 ERROR_KEY: Final = b"frazil.error"
-"""In the metadata of the last batch: the failure, in JSON."""
+"""In the metadata of the last batch: the error, as JSON."""
 CUT_KEY: Final = b"frazil.is_cut"
-"""In the metadata of the last batch: there were more rows than the limit allows."""
+"""In the metadata of the last batch: rows beyond the limit were left out."""
 PARTS_KEY: Final = b"frazil.parts"
-"""In the metadata of the schema, for whoever asks for it: what is read, in JSON."""
+"""In the metadata of the schema, on request: what is read, as JSON."""
 
 
 class ErrorReason(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Result: the rows of a query, as they come."""
+"""Result: the rows of a query, as a stream."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from frazil.results.running import RunningQuery
 from frazil.results.table_scan import TableScan
 
 SHOWN_ROWS_MAX = 20
-"""Rows that a notebook shows."""
+"""Rows a notebook shows."""
 
 
 class Result:
-    """Rows of a query. Read by one thread, once; `cancel` may come from any.
+    """Rows of a query. Read once, by one thread; `cancel` may be called from any.
 
-    Iterate for Arrow batches as they come, or take all of them with `arrow`, `df`, `pl` or
-    `fetchall`, or hand it to anything that reads Arrow streams. A result that is not read to its
-    end keeps its place among the running queries: close it, or use it in `with`.
+    Iterate over Arrow batches as they arrive, or take all rows with `arrow`, `df`, `pl` or
+    `fetchall`, or pass it to anything that reads Arrow streams. A result that is not read to its
+    end counts as a running query: close it, or use it in `with`.
 
-    A result has at most `query.rows_max` rows. Whoever iterates sees in `is_cut` that there were
-    more. Where such a mark cannot be seen, there is an error instead: a part never passes for the
+    A result has at most `query.rows_max` rows. When iterating, `is_cut` says that there were more.
+    Methods that return all rows raise `TooLarge` instead, so that a part never passes for the
     whole.
     """
 
@@ -44,27 +44,27 @@ class Result:
     ) -> None:
         self.schema: pa.Schema = run.schema
         self.parts = parts
-        """What is read of each table, worked out when somebody asks; nothing where it is not
-        known, as of a query on Spark."""
+        """What is read of each table, computed on call; empty if unknown, as for a query on
+        Spark."""
         self.is_cut = False
         self._run = run
         self._cancel_token = cancel_token
         self.rows_max = rows_max
         self._row_count = 0
-        self._ahead: deque[pa.RecordBatch] = deque([preface] if preface is not None else [])
+        self._buffered: deque[pa.RecordBatch] = deque([preface] if preface is not None else [])
         self._on_close = on_close
         self._is_closed = False
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch; each row once, however often one begins."""
+        """Yield the batches. Each row is returned once, over all iterations."""
         while (batch := self._next()) is not None:
             yield batch
 
     def _next(self) -> pa.RecordBatch | None:
-        return self._ahead.popleft() if self._ahead else self._read()
+        return self._buffered.popleft() if self._buffered else self._read()
 
     def _read(self) -> pa.RecordBatch | None:
-        """The next rows that are not none."""
+        """Return the next batch that has rows."""
         while not self._is_closed:
             try:
                 batch = self._run.next()
@@ -90,26 +90,26 @@ class Result:
         return batch if batch.num_rows else None
 
     def _whole(self) -> Iterator[pa.RecordBatch]:
-        """All batches; `TooLarge` when there are more than the limit allows."""
+        """Yield all batches. Raises `TooLarge` if there are more rows than the limit."""
         yield from self
         if self.is_cut:
             raise TooLarge(
-                f"the result has more than {self.given_count} rows, the limit of this query or "
+                f"the result has more than {self.returned_count} rows, the limit of this query or "
                 "query.rows_max; add a LIMIT, aggregate, or read it batch by batch"
             )
 
     @property
-    def given_count(self) -> int:
-        """Rows that it has given."""
+    def returned_count(self) -> int:
+        """Rows returned so far."""
         return min(self._row_count, self.rows_max)
 
     def arrow(self) -> pa.Table:
-        """All rows as one table."""
+        """Return all rows as one table."""
         return pa.Table.from_batches(list(self._whole()), self.schema)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows as Python values; maps become dicts."""
-        names = [str(place) for place in range(len(self.schema))]
+        """Return all rows as Python values; maps become dicts."""
+        names = [str(i) for i in range(len(self.schema))]
         rows: list[tuple[Any, ...]] = []
         for batch in self._whole():
             plain = batch.rename_columns(names)
@@ -117,12 +117,12 @@ class Result:
         return rows
 
     def df(self) -> Any:
-        """All rows as a pandas DataFrame."""
+        """Return all rows as a pandas DataFrame."""
         _library("pandas", "df")
         return self.arrow().to_pandas()
 
     def pl(self) -> Any:
-        """All rows as a polars DataFrame."""
+        """Return all rows as a polars DataFrame."""
         return _library("polars", "pl").from_arrow(self.arrow())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -130,24 +130,24 @@ class Result:
         return reader.__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        """The first rows, for a notebook. They are kept: whoever reads later gets them too."""
-        while sum(batch.num_rows for batch in self._ahead) <= SHOWN_ROWS_MAX:
+        """Return the first rows for a notebook. They are kept for later reads."""
+        while sum(batch.num_rows for batch in self._buffered) <= SHOWN_ROWS_MAX:
             batch = self._read()
             if batch is None:
                 break
-            self._ahead.append(batch)
-        return html_of(list(self._ahead), self.schema, SHOWN_ROWS_MAX)
+            self._buffered.append(batch)
+        return html_of(list(self._buffered), self.schema, SHOWN_ROWS_MAX)
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name} {field.type}" for field in self.schema)
         return f"Result({columns})"
 
     def cancel(self) -> None:
-        """Stop the query. Whoever reads it gets `Unavailable`; what was read stays read."""
+        """Cancel the query. Reading it further raises `Unavailable`."""
         self._cancel_token.cancel(Unavailable("the query was cancelled"))
 
     def close(self) -> None:
-        """Stop the query, if it still runs, and let go of what it holds."""
+        """Stop the query if it still runs, and release its resources."""
         self._close("closed")
 
     def _close(self, outcome: str) -> None:

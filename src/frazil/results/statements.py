@@ -1,18 +1,18 @@
-"""Several statements in one text, as a shell or a file has them."""
+"""Split a text into SQL statements, for a shell or a file."""
 
 from __future__ import annotations
 
 from frazil.results.tokens import tokens
 
 QUOTES = ("'", '"', "`")
-"""As a sign of its own, one of these begins something that does not end."""
+"""As a token of kind "sign", one of these starts a string or name that does not end."""
 
 
 def split_statements(text: str) -> tuple[list[str], str]:
-    """The statements of a text that end with a semicolon, without it, and what is left behind
-    the last one. A semicolon inside a text, a quoted name or a comment ends nothing. Statements
-    of which nothing but space and comments is there are left out."""
-    found = []
+    """Return the statements that end with a semicolon, without it, and the text after the last
+    one. Semicolons in strings, quoted names and comments do not count. Statements of only spaces
+    and comments are left out."""
+    statements = []
     begin = 0
     is_empty = True
     for token in tokens(text):
@@ -20,18 +20,18 @@ def split_statements(text: str) -> tuple[list[str], str]:
             break
         if token.kind == "sign" and token.text == ";":
             if not is_empty:
-                found.append(text[begin : token.begin].strip())
+                statements.append(text[begin : token.begin].strip())
             begin, is_empty = token.end, True
         else:
             is_empty = False
-    return found, text[begin:]
+    return statements, text[begin:]
 
 
 def is_blank(text: str) -> bool:
-    """Is there nothing but space and comments?"""
+    """Return whether a text is only spaces and comments."""
     return not text.strip() or (next(tokens(text), None) is None and not _is_open(text))
 
 
 def _is_open(text: str) -> bool:
-    """Does a text in dollars begin, which does not end?"""
+    """Return whether a dollar-quoted string starts and does not end."""
     return "$" in text

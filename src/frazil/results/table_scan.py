@@ -9,8 +9,8 @@ from msgspec import Meta
 
 
 class TableScan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a query reads of one table. It may read less: one that has found enough rows stops, and
-    of a file of the lake it reads only some columns."""
+    """What a query reads of one table, at most: a query that has enough rows stops early, and
+    only some columns of a data file are read."""
 
     table: str
     hot_rows: int

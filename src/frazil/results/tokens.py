@@ -1,4 +1,4 @@
-"""The words of a SQL text, as the engine's parser cuts them."""
+"""Tokens of a SQL text, as the engine's parser splits it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a quoted name, a text, a number or a sign, and where it stands."""
+    """A word, quoted name, string, number or sign, and its position in the text."""
 
     kind: str
     text: str
@@ -33,7 +33,7 @@ class Token:
 
     @property
     def name(self) -> str:
-        """As a name: bare ones in lower case, quoted ones as they are."""
+        """The token as a name: bare words in lower case, quoted names unquoted."""
         if self.kind == "quoted":
             quote = self.text[0]
             return self.text[1:-1].replace(quote * 2, quote)
@@ -41,19 +41,19 @@ class Token:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a text, without spaces and comments. One that does not end is left out."""
+    """Yield the tokens of a text, without spaces and comments. An unterminated one is left out."""
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        assert found is not None, "every character is at least a sign"
-        kind = str(found.lastgroup)
-        end = found.end()
+        match = _TOKEN.match(text, at)
+        assert match is not None, "every character is at least a sign"
+        kind = str(match.lastgroup)
+        end = match.end()
         if kind == "comment":
             end = _comment_end(text, end)
         elif kind == "dollar":
-            end = text.find(found.group(), end) + len(found.group())
+            end = text.find(match.group(), end) + len(match.group())
             kind = "string"
-            if end <= at + len(found.group()):
+            if end <= at + len(match.group()):
                 return
         if kind not in ("space", "comment"):
             yield Token(kind, text[at:end], at, end)
@@ -61,7 +61,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _comment_end(text: str, at: int) -> int:
-    """Comments nest."""
+    """Return the end of a comment; comments nest."""
     depth = 1
     for edge in _COMMENT_EDGE.finditer(text, at):
         depth += 1 if edge.group() == "/*" else -1
@@ -70,8 +70,8 @@ def _comment_end(text: str, at: int) -> int:
     return len(text)
 
 
-def place_of(text: str, at: int) -> str:
-    """`line 2, column 5`: where a character stands, counted from 1."""
+def line_and_column(text: str, at: int) -> str:
+    """Return the position of a character as `line 2, column 5`, counted from 1."""
     at = max(0, min(at, len(text)))
     before = text[:at]
     return f"line {before.count(chr(10)) + 1}, column {at - (before.rfind(chr(10)) + 1) + 1}"

@@ -74,7 +74,7 @@ def _table(result: Result, looks: TableStyle, clock: Clock, begun_ns: int) -> It
 
 
 def _foot(result: Result, timing: str) -> str:
-    count = result.given_count
+    count = result.returned_count
     if result.is_cut:
         return f"the first {count:,} rows, there are more{timing}"
     return f"{count:,} row{'' if count == 1 else 's'}{timing}"
@@ -144,7 +144,7 @@ WRITERS: dict[str, Callable[[Result], Iterator[bytes]]] = {
 def _refuse_part(result: Result) -> None:
     if result.is_cut:
         raise TooLarge(
-            f"the result has more than {result.given_count} rows, the limit of this query or "
+            f"the result has more than {result.returned_count} rows, the limit of this query or "
             "query.rows_max; what was written is only a part of it. Add a LIMIT, or aggregate"
         )
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from frazil.errors import Malformed, TooLarge, Unknown
-from frazil.results import Token, place_of
+from frazil.results import Token, line_and_column
 
 SNAPSHOTS = "snapshots"
 """Table of snapshots, which has no AS OF itself."""
@@ -142,7 +142,7 @@ def _text(found: Sequence[Token], at: int) -> str | None:
 
 
 def _place(found: Sequence[Token], at: int, written: str) -> str:
-    return place_of(written, found[at].begin) if at < len(found) else "its end"
+    return line_and_column(written, found[at].begin) if at < len(found) else "its end"
 
 
 def with_as_of(schemas: Mapping[str, pa.Schema], as_ofs: Sequence[AsOf]) -> Mapping[str, pa.Schema]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from frazil.query.sql.as_of import AsOf, clauses
-from frazil.results import Token, place_of, tokens
+from frazil.results import Token, line_and_column, tokens
 
 RESPELLED = {"time_bucket": "date_bin", "percentile": "percentile_cont"}
 
@@ -41,7 +41,7 @@ class EngineText:
         """`line 2, column 5` of what was written, for a place in what the engine got."""
         lines = self.text.split("\n")
         at = sum(len(part) + 1 for part in lines[: line - 1]) + column - 1
-        return place_of(self.written, at - self.shifts[bisect_right(self.begins, at) - 1])
+        return line_and_column(self.written, at - self.shifts[bisect_right(self.begins, at) - 1])
 
 
 def spell(written: str) -> EngineText:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
 from frazil.model.arrow import RECORDS
 from frazil.query.sql.dialect import EngineText
-from frazil.results import place_of, tokens
+from frazil.results import line_and_column, tokens
 
 MESSAGE_LENGTH_MAX = 300
 """Of the engine's own words."""
@@ -129,7 +129,7 @@ def _where(spelled: EngineText, name: str) -> str:
     """Where a name is written, for the eye."""
     for token in tokens(spelled.written):
         if token.kind in ("word", "quoted", "string") and token.name.strip("'") == name:
-            return f" at {place_of(spelled.written, token.begin)}"
+            return f" at {line_and_column(spelled.written, token.begin)}"
     return ""
 
 

@@ -118,7 +118,7 @@ def json_answer(result: Result, bytes_max: int, params: SqlRequest) -> bytes:
                 rows.append(row)
     if result.is_cut and not params.details:
         raise TooLarge(
-            f"the result has more than {result.given_count} rows, the limit of this query or "
+            f"the result has more than {result.returned_count} rows, the limit of this query or "
             "query.rows_max; add a LIMIT, aggregate, or set details to get a truncated result"
         )
     columns = columns_of(result.schema)

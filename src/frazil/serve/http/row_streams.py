@@ -142,7 +142,7 @@ def parquet_stream(result: Result) -> RowStream:
 
 def _cut(result: Result) -> TooLarge:
     return TooLarge(
-        f"the result has more than {result.given_count} rows, the limit of this query or "
+        f"the result has more than {result.returned_count} rows, the limit of this query or "
         "query.rows_max; add a LIMIT, or aggregate"
     )
 
