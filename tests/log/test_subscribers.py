@@ -1080,7 +1080,7 @@ def test_one_that_reads_by_itself_finishes_and_reopens() -> None:
     again = subscribed(log)
     log.maintain()
     assert 0 < log.partition(TOPIC, 0).view.start_offset <= 12
-    assert [f.progress.reach for f in again._followers] == [30]
+    assert [f.progress.end_offset for f in again._followers] == [30]
     again.finish(0, 12, 17)
     again.step()
     assert again.saved_watermark(0) == 30 and again.lag() == 0

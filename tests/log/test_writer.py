@@ -195,7 +195,7 @@ def test_a_full_budget_refuses_and_heals() -> None:
     log = open_log(clock_disk, config, topic=TopicConfig(retention_ms=10**12))
     subscriber = log.subscribe("slow", TOPIC, "earliest")
     stored = 0
-    with pytest.raises(Overloaded, match="send again later"):
+    with pytest.raises(Overloaded, match="retry when its readers"):
         for _ in range(1000):
             add(log, bytes(500))
             stored += 1

@@ -1,49 +1,53 @@
-"""log: the durable truth. Ordered, replayable, the only write-ahead log there is.
+"""log: the durable log, Frazil's only write-ahead log.
 
-    append.py       Append, AppendResult: what a producer asks for, and gets back
-    checkpoint.py   partition.ckpt, index and digest files
-    compaction.py   latest record per key
+    append ──> writer ──> partition ──> segment        one group, one fdatasync, many responses
+                              │ view
+                              └──> reader ──> subscribers        only durable batches
+
     config.py       LogConfig, TopicConfig
-    index.py        where in a segment an offset or a time begins
     log.py          Log: opens a data folder; topics, appends, readers, maintenance
-    partition.py    Partition: stage, write, sync, publish; roll, trim
-    progress.py     Progress: watermark and gaps of one subscriber in one partition
-    reader.py       Reader: a cursor that sees only what is durable
-    recovery.py     opening after a crash: what is kept, what is cut, when to stop
-    retention.py    what may go, and Retention, which has it go
-    segment.py      LogSegment: one file, a header and frames
-    subscribers.py  Subscriber, Claim: ack, nack, defer, dead letters
-    topic.py        names, settings and folders of topics
-    view.py         PartitionView: what readers see, replaced whole
-    watermarks.py   what was promised, kept outside the log
+    topic.py        Topic: names, settings and folders of topics
+    append.py       Append, AppendResult: what a producer submits, and the response
     writer.py       Writer: one thread, group commit
+    partition.py    Partition: stage, write, sync, publish; roll, trim
+    segment.py      LogSegment: one file, a header and frames
+    index.py        SparseIndex: positions of offsets and times in a segment
+    view.py         PartitionView: what readers see, replaced as a whole
+    watermarks.py   WatermarkFile: start offset and durable watermark, stored beside the log
+    checkpoint.py   partition.ckpt, index and digest files
+    recovery.py     opening after a crash: what is kept, what is cut, when to stop
+    reader.py       Reader: a cursor over durable batches
+    progress.py     Progress: watermark and gaps of one subscriber in one partition
+    subscribers.py  Subscriber, Claim: ack, nack, defer, dead letters
+    retention.py    Retention: which segments may be removed, and their removal
+    compaction.py   keep the latest record per key
 
+    format/         Kafka record batches
     dedup/          duplicate detection
-    external/       reading the log from another process
-    format/         record batches
     repair/         damaged segments
+    external/       reading the log from another process
 
 On disk, below the data folder:
 
-    frazil.lock                                          one owner
+    frazil.lock                                          held by the owner
     log/<topic>/topic.ckpt                               settings
     log/<topic>/<partition>/00000000000000000000.log     a segment, named by its base offset
-                           /00000000000000000000.index   where offsets and times begin (sealed)
-                           /00000000000000000000.digests request digests (sealed)
+                           /00000000000000000000.index   sparse index (sealed segments)
+                           /00000000000000000000.digests request digests (sealed segments)
                            /partition.ckpt               producer state
-                           /marks                        log start, durable watermark
-                           /<file>.damaged               bytes a repair has set aside
+                           /marks                        start offset, durable watermark
+                           /<file>.damaged               bytes set aside by a repair
     log/subscribers/<name>.progress                      watermark and gaps
 
-The writer thread owns every partition. Readers, subscribers and everybody else see immutable
-views that it replaces after each group commit.
+The writer thread owns every partition. All other threads see immutable views, which it replaces
+after each group commit.
 """
 
 from frazil.log.append import Append, AppendResult, append_of_batch, append_of_records
 from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.dedup.digests import DIGEST_BYTES
 from frazil.log.external.observer import PartitionObserver, partition_count
-from frazil.log.external.ranges import ByteRange, SegmentRange, plan_stretches, reach, read_stretch
+from frazil.log.external.ranges import ByteRange, SegmentRange, end_within, plan_ranges, read_range
 from frazil.log.format.batch import (
     BatchHeader,
     check_batch,
@@ -97,13 +101,13 @@ __all__ = [
     "check_batch",
     "check_name",
     "encode_batch",
+    "end_within",
     "exit_process",
     "parse_header",
     "partition_count",
-    "plan_stretches",
-    "reach",
+    "plan_ranges",
+    "read_range",
     "read_records",
-    "read_stretch",
     "repair_partition",
     "topic_names",
     "validate_produced",

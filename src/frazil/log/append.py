@@ -1,4 +1,4 @@
-"""What a producer asks the log to add, and what it gets back."""
+"""Append and AppendResult: what a producer submits, and the response."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from frazil.log.format.record import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """One whole record batch, encoded, waiting for its offset.
+    """One encoded record batch without an offset.
 
-    It comes in parts that are written one after the other; the first holds the batch header.
+    Its parts are written one after the other; the first contains the batch header.
     """
 
     parts: tuple[bytes, ...]
@@ -33,7 +33,7 @@ class Append:
 
 
 class AppendResult(NamedTuple):
-    """Where a batch lies: durable, and readable by everybody."""
+    """The offsets of a durable batch."""
 
     base_offset: int
     end_offset: int
@@ -46,9 +46,9 @@ def append_of_records(
     digest: bytes | None = None,
     compression: Compression = Compression.NONE,
 ) -> Append:
-    """Encode records of our own; they get their offsets from the log, in this order.
+    """Encode our own records. The log assigns their offsets, in this order.
 
-    A digest makes a repetition within the window a no-op.
+    With a digest, a repetition within the window is not stored again.
     """
     records = [r if r.offset == i else replace(r, offset=i) for i, r in enumerate(records)]
     if digest is not None and records:
@@ -61,13 +61,14 @@ def append_of_records(
 
 
 def append_of_batch(payload: bytes) -> Append:
-    """Take a batch a Kafka client has encoded. `Malformed` unless every byte is in order."""
+    """Wrap a batch that a Kafka client encoded. Raises `Malformed` if any byte is invalid."""
     header, payload = validate_produced(payload)
     return Append(parts=(payload,), header=header)
 
 
 def digest_of(records: Sequence[Record]) -> bytes | None:
-    """The digest a stored batch's records carry, if they do. Ours is the last of that name."""
+    """Return the digest in a stored batch's records, None if there is none. The last header of
+    that name is ours."""
     for key, value in reversed(records[0].headers) if records else ():
         if key == DIGEST_HEADER and value is not None and len(value) == DIGEST_BYTES:
             return value

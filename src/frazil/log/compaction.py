@@ -1,11 +1,10 @@
-"""Compaction: of each key the latest record stays. Offsets never change; gaps remain.
+"""Compaction: keep the latest record of each key. Offsets never change; gaps remain.
 
-Sealed segments are rewritten oldest first, neighbours that have become small as one, each replaced
-by one rename. A record goes only when a later one of its key is durable, so a crash between two
-segments loses nothing. A tombstone is dated by the round that has rid the older segments of what
-it deletes, and goes in a round after that date: nothing comes back, and a reader has the grace
-time to come by and see it. Reading and rewriting happen in the caller's thread; the replacement
-on the writer's.
+Sealed segments are rewritten oldest first, small neighbours merged, each replaced by one rename. A
+record is removed only when a later one of its key is durable, so a crash between two segments loses
+nothing. A tombstone gets its delete horizon in the round that removed the older records of its key,
+and is removed in a round after that: nothing reappears, and readers have the grace period to see
+it. Reading and rewriting run in the caller's thread, the replacement in the writer's.
 """
 
 from __future__ import annotations
@@ -39,23 +38,23 @@ T = TypeVar("T")
 
 
 class RunOnWriter(Protocol):
-    """Has the writer thread, which owns the partition, do something, and waits for it."""
+    """Runs `work` on the writer thread, which owns the partition, and waits for it."""
 
     def __call__(self, work: Callable[[], T], /) -> T: ...
 
 
 KEYS_MAX = 2_000_000
-"""Keys held in memory at once; more dirty segments than fit are left for the next round."""
+"""Keys held in memory at once; dirty segments beyond that wait for the next round."""
 
 REMOVED = Counter("frazil.log.compacted.records", "Records removed by compaction.")
 INTERRUPTED = Counter(
-    "frazil.log.compaction.interruptions", "Rounds put off because the disk was full."
+    "frazil.log.compaction.interruptions", "Rounds postponed because the disk was full."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What one round did."""
+    """Result of one round."""
 
     segments_count: int = 0
     removed_count: int = 0
@@ -63,7 +62,7 @@ class Compacted:
 
 
 def is_due(view: PartitionView, config: TopicConfig, now_ms: int, limit: int) -> bool:
-    """Is enough of the log dirty, or some of it dirty for too long?"""
+    """Return whether enough of the log is dirty, or part of it dirty for too long."""
     eligible = _eligible(view, config, now_ms, limit)
     dirty = [s for s in eligible if not s.header.is_rewritten]
     if not dirty:
@@ -78,9 +77,9 @@ def is_due(view: PartitionView, config: TopicConfig, now_ms: int, limit: int) ->
 def compact(
     partition: Partition, config: TopicConfig, now_ms: int, limit: int, run: RunOnWriter
 ) -> Compacted:
-    """One round over the sealed segments below offset `limit`. Blocks until it is durable.
+    """Compact the sealed segments below offset `limit` once. Returns when the result is durable.
 
-    A full disk, or retention that takes a segment meanwhile, ends the round early.
+    A full disk, or retention that removes a segment meanwhile, ends the round early.
     """
     files, view = partition.files, partition.view
     done = Compacted()
@@ -108,20 +107,20 @@ def compact(
                 )
     except (FileNotFoundError, Corrupt):
         if partition.view.start_offset == view.start_offset:
-            raise  # nobody but retention takes segments away, or has them written over
+            raise  # only retention removes or reuses segments
     except OSError as error:
         if not is_full(error):
             raise
         INTERRUPTED.add()
-        logger.warning("disk full: compaction is put off")
+        logger.warning("disk full: compaction is postponed")
     return done
 
 
 def _eligible(
     view: PartitionView, config: TopicConfig, now_ms: int, limit: int
 ) -> list[SegmentView]:
-    """Sealed segments from the first on, without a hole: what an older one still holds would
-    come back if the tombstone in a newer one went."""
+    """Return sealed segments from the first on, without a gap: if a tombstone in a newer segment
+    went first, the record in an older one would reappear."""
 
     def may_go(segment: SegmentView) -> bool:
         age_ms = now_ms - segment.info.sealed_ms
@@ -133,9 +132,9 @@ def _eligible(
 def _latest_offsets(
     files: PartitionFiles, segments: list[SegmentView]
 ) -> tuple[dict[bytes, int], list[SegmentView]]:
-    """Per key its last offset in the dirty ones of `segments`, and the segments to go through.
+    """Return the last offset per key in the dirty segments, and the segments to rewrite.
 
-    Rewritten ones hold nothing that replaces anything: earlier rounds have seen to that.
+    Rewritten segments replace nothing: earlier rounds applied their records.
     """
     latest: dict[bytes, int] = {}
     covered: list[SegmentView] = []
@@ -158,7 +157,7 @@ Kept = list[tuple[BatchHeader, bytes, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Survivors:
-    """What stays of one segment."""
+    """What remains of one segment."""
 
     segment: SegmentView
     batches: Kept
@@ -167,7 +166,7 @@ class _Survivors:
 
     @property
     def is_clean(self) -> bool:
-        """Is there nothing to be gained by writing it anew?"""
+        """Whether a rewrite would change nothing."""
         return not self.is_changed and self.segment.header.is_rewritten
 
     @property
@@ -183,7 +182,7 @@ def _survivors(
     now_ms: int,
     grace_ms: int,
 ) -> _Survivors:
-    """The segment without what newer records replace and without tombstones past their date."""
+    """Return the segment without superseded records and expired tombstones."""
     batches: Kept = []
     removed_count, is_changed = 0, False
     for batch in batches_of(files.disk, segment):
@@ -204,7 +203,7 @@ def _survivors(
             )
         ]
         removed_count += len(records) - len(kept)
-        # Only dirty segments are dated: `latest` speaks for no tombstone of another one.
+        # Only dirty segments get a horizon: `latest` does not cover tombstones of others.
         has_tombstone = any(record.value is None and record.key is not None for record in kept)
         if horizon_ms is None and has_tombstone and not segment.header.is_rewritten:
             horizon_ms = now_ms + grace_ms
@@ -221,7 +220,7 @@ def _survivors(
 
 
 def _groups(survivors: Iterable[_Survivors], bytes_max: int) -> Iterator[list[_Survivors]]:
-    """Neighbours that together fit into one segment, so that small ones do not pile up."""
+    """Yield neighbours that fit into one segment together, so that small ones do not pile up."""
     group: list[_Survivors] = []
     size_bytes = HEADER_BYTES
     for kept in survivors:
@@ -235,7 +234,7 @@ def _groups(survivors: Iterable[_Survivors], bytes_max: int) -> Iterator[list[_S
 
 
 def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | None) -> bytes:
-    """The same batch with fewer records: same offsets, same producer, same files in its order."""
+    """Encode the batch with fewer records; offsets, producer and sequences stay."""
     return encode_batch(
         kept,
         base_offset=header.base_offset,
@@ -253,7 +252,7 @@ def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | N
 
 
 def _replace(partition: Partition, old: list[SegmentView], new: SegmentView, scratch: str) -> bool:
-    """On the writer thread: take the new file, unless retention has taken an old one."""
+    """Swap in the new file, unless retention removed an old one. Runs on the writer thread."""
     if not set(old) <= set(partition.view.segments):
         partition.files.disk.unlink(scratch)
         return False
@@ -264,10 +263,9 @@ def _replace(partition: Partition, old: list[SegmentView], new: SegmentView, scr
 def rewrite(
     files: PartitionFiles, old: Sequence[SegmentView], batches: Kept, durable_watermark: int
 ) -> tuple[SegmentView, str]:
-    """Write neighbouring segments anew as one, with only these batches, to a scratch file; synced,
-    not yet named.
+    """Write neighbouring segments as one scratch file with only these batches; synced, not renamed.
 
-    Its header states end and size, so that a cut copy is noticed in spite of the gaps.
+    Its header states end and size, so that a truncated copy is detected in spite of the gaps.
     """
     segment, end_offset = old[0], old[-1].info.end_offset
     salt = files.rand.randbytes(SALT_BYTES)
@@ -291,7 +289,7 @@ def rewrite(
         sealed_bytes=position,
     )
     scratch = f"{segment.path}.cleaned"
-    if scratch.rpartition("/")[2] in files.disk.list(files.folder):  # left by a round that failed
+    if scratch.rpartition("/")[2] in files.disk.list(files.folder):  # left by a failed round
         files.disk.unlink(scratch)
     file = files.disk.open(scratch, "create")
     try:

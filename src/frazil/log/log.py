@@ -1,7 +1,7 @@
-"""Log: the durable truth. Opens everything in a data folder, and closes it again.
+"""Log: opens and closes everything in a data folder.
 
 Owns the folder (one process at a time), the writer thread, the topics with their partitions, and
-the subscribers. `append`, `reader` and the look-ups may be used from any thread.
+the subscribers. `append`, `reader` and lookups may be used from any thread.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Floors = Mapping[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogMaintenance:
-    """What one round of maintenance did."""
+    """Result of one round of maintenance."""
 
     expired_bytes: int = 0
     dropped_count: int = 0
@@ -81,7 +81,7 @@ class Log:
         self.budget = Budget(
             hard_bytes_max=config.disk_bytes_max, segment_bytes_max=config.segment_bytes_max
         )
-        self.writer = Writer(config, clock, self.budget, fatal=fatal, reclaim=self._make_room)
+        self.writer = Writer(config, clock, self.budget, fatal=fatal, reclaim=self._free_space)
         self._disk = disk
         self._lock = lock
         self._clock = clock
@@ -108,11 +108,11 @@ class Log:
         fatal: Callable[[BaseException], None] = exit_process,
         threaded: bool = True,
     ) -> Log:
-        """Take the folder, recover every partition, start the writer.
+        """Lock the folder, recover every partition, start the writer.
 
-        Raises `Held` when another process has the folder and `Corrupt` when something that was
-        promised is missing. `fatal` is called when storage fails; it must not return to service.
-        Without a thread the caller drives `step` itself, as the simulation does.
+        Raises `Held` if another process has the folder and `Corrupt` if acknowledged data is
+        missing. `fatal` is called when storage fails and must not return to service. With
+        `threaded=False` the caller runs `step`, as the simulation does.
         """
         lock = disk.lock(LOCK_NAME, holder)
         log = cls(disk, config or LogConfig(), clock=clock, rand=rand, lock=lock, fatal=fatal)
@@ -126,14 +126,15 @@ class Log:
         return log
 
     def _open_all(self, floors: dict[TopicPartition, int]) -> None:
-        """Subscribers first: what they have been promised is a floor for every partition."""
+        """Open subscribers, then partitions: offsets a subscriber has finished must be in the
+        log."""
         make_directories(self._disk, SUBSCRIBERS_FOLDER)
         self._disk.sync_directory(SUBSCRIBERS_FOLDER)
         saved = {name: load_progress(self._disk, name) for name in subscriber_names(self._disk)}
         for topic, partitions in saved.values():
             for index, progress in enumerate(partitions):
                 key = TopicPartition(topic, index)
-                floors[key] = max(floors.get(key, 0), progress.reach)
+                floors[key] = max(floors.get(key, 0), progress.end_offset)
         for name in topic_names(self._disk):
             config = load_config(self._disk, name)
             self._topics[name] = self._open_topic(name, config, floors, may_create=False)
@@ -142,17 +143,17 @@ class Log:
             self._attach(name, topic, partitions, SubscriberConfig())
 
     def _check_all_there(self, floors: Floors) -> None:
-        """A topic that somebody has been promised, and that is gone as a whole, is damage."""
+        """Raise `Corrupt` if a partition with acknowledged offsets is missing."""
         for (name, index), floor in floors.items():
             topic = self._topics.get(name)
             if topic is None or index >= len(topic.partitions):
                 raise Corrupt(
                     path=partition_folder(name, index),
                     position=0,
-                    expected=f"a partition of which somebody was promised what is below {floor}",
+                    expected=f"a partition with acknowledged offsets below {floor}",
                     found="no such partition",
                     hint="Restore the topic's folder from a copy; if the topic is gone for good, "
-                    "remove the progress of its subscribers as well.",
+                    "remove the progress files of its subscribers, too.",
                 )
 
     def _open_topic(
@@ -177,9 +178,10 @@ class Log:
         return Topic(name=name, config=config, partitions=tuple(partitions))
 
     def create_topic(self, name: str, config: TopicConfig | None = None) -> Topic:
-        """Make a topic, or return the one that is there with the same settings.
+        """Create a topic, or return the existing one with the same settings.
 
-        `Overloaded` when the disk is full: then nothing was made, and it may be tried again.
+        Raises `Conflict` if its settings differ, `Overloaded` if the disk is full (nothing was
+        created).
         """
         check_name(name, "topic")
         config = config or TopicConfig()
@@ -192,11 +194,11 @@ class Log:
         return topic
 
     def _make_topic(self, name: str, config: TopicConfig) -> Topic:
-        """On the writer thread: one at a time, and a failed sync ends the process."""
+        """Create a topic. Runs on the writer thread: one at a time, and a failed sync is fatal."""
         if name in self._topics:
             return self._topics[name]
         partitions = config.partitions + sum(len(t.partitions) for t in self._topics.values())
-        # Open segments cannot be released; beside them one must fill, one drain, a batch fit.
+        # Open segments cannot be removed; there must be room for two more, and for a batch.
         segment_bytes = self.config.segment_bytes_max
         needed = partitions * segment_bytes + max(2 * segment_bytes, self.config.batch_bytes_max)
         if self.config.disk_bytes_max < needed:
@@ -225,19 +227,21 @@ class Log:
     def partition(self, topic: str, index: int) -> Partition:
         partitions = self.topic(topic).partitions
         if not 0 <= index < len(partitions):
-            raise Unknown(f"topic {topic} has {len(partitions)} partitions, not number {index}")
+            raise Unknown(
+                f"topic {topic} has {len(partitions)} partitions, there is no partition {index}"
+            )
         return partitions[index]
 
     def append(self, topic: str, append: Append, *, partition: int = 0) -> Future[AppendResult]:
-        """Queue a batch. The future answers when it is durable; a refusal stores nothing."""
+        """Queue a batch. The future resolves when it is durable; a refused batch is not stored."""
         return self.writer.submit(self._target(topic, append, partition), append)
 
     def append_durably(self, topic: str, append: Append, *, partition: int = 0) -> AppendResult:
-        """Append a batch and wait until it is durable. The fastest way for a lone producer."""
+        """Append a batch and wait until it is durable. Fastest for a single producer."""
         return self.writer.commit(self._target(topic, append, partition), append)
 
     def _target(self, topic: str, append: Append, partition: int) -> Partition:
-        """The partition a batch may be appended to; raises where it may not."""
+        """Return the partition for a batch. Raises if the batch cannot be appended there."""
         if append.size_bytes > self.config.batch_bytes_max:
             raise TooLarge(
                 f"a batch of {append.size_bytes} bytes is above log.batch_bytes_max "
@@ -251,11 +255,11 @@ class Log:
         return target
 
     def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:
-        """A cursor over one partition, beginning where `start` says."""
+        """Return a cursor over one partition, from `start` on."""
         return Reader.open(self.partition(topic, partition), start)
 
     def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
-        """The lake holds everything below, and has read it back. Never goes down."""
+        """Record that the lake holds everything below `lake_watermark`. It never decreases."""
         target = self.partition(topic, partition)
         if lake_watermark > target.durable_watermark:
             raise Malformed(
@@ -265,13 +269,13 @@ class Log:
         self._retention.publish(topic, partition, lake_watermark)
 
     def lake_watermark(self, topic: str, partition: int = 0) -> int | None:
-        """The first offset that the lake does not hold; None while nobody has told."""
+        """Return the first offset that the lake does not hold; None if unknown."""
         return self._retention.known(topic, partition)
 
     def subscribe(
         self, name: str, topic: str, start: Start, config: SubscriberConfig | None = None
     ) -> Subscriber:
-        """Register a subscriber, or go on where it was; then `start` is not looked at."""
+        """Register a subscriber, or resume an existing one; then `start` is ignored."""
         check_name(name, "subscriber")
         config = config or SubscriberConfig()
         known = self._subscribers.get(name)
@@ -302,34 +306,35 @@ class Log:
             disk=self._disk,
             clock=self._clock,
             rand=self._rand,
-            bury=self._bury,
+            append_dead_letter=self._append_dead_letter,
         )
         self._subscribers[name] = subscriber
         return subscriber
 
-    def _bury(self, letter: Append) -> Future[AppendResult]:
-        return self.writer.submit(self.partition(DEAD_LETTERS, 0), letter, frees_room=True)
+    def _append_dead_letter(self, letter: Append) -> Future[AppendResult]:
+        return self.writer.submit(self.partition(DEAD_LETTERS, 0), letter, frees_space=True)
 
     def subscribers(self) -> list[Subscriber]:
         return sorted(self._subscribers.values(), key=attrgetter("name"))
 
     def unsubscribe(self, name: str) -> None:
-        """Forget a subscriber and its progress. It no longer holds anything back."""
+        """Remove a subscriber and its progress. It no longer holds back retention."""
         if self._subscribers.pop(name, None) is None:
             raise Unknown(f"there is no subscriber {name}")
         self._disk.unlink(progress_path(name))
         self._disk.sync_directory(SUBSCRIBERS_FOLDER)
 
     def wait_for(self, topic: str, partition: int, offset: int, timeout_s: float) -> bool:
-        """Wait until something at or above `offset` can be read. False on time-out."""
+        """Wait until an offset at or above `offset` is readable. Returns False on timeout."""
         return self.writer.wait_for([(self.partition(topic, partition), offset)], timeout_s)
 
-    def wait_for_any(self, places: Sequence[tuple[Partition, int]], timeout_s: float) -> bool:
-        """The same for several partitions, each with its offset: wait for the first of them."""
-        return self.writer.wait_for(places, timeout_s)
+    def wait_for_any(self, offsets: Sequence[tuple[Partition, int]], timeout_s: float) -> bool:
+        """Wait until one of several partitions has its offset. Returns False on timeout."""
+        return self.writer.wait_for(offsets, timeout_s)
 
     def maintain(self) -> LogMaintenance:
-        """One round: roll old segments, expire, make room, compact. Call it about once a second."""
+        """Run one round: roll old segments, expire, free space, compact. Call it about once a
+        second."""
         expired, dropped = self._on_writer(self._retention.step)
         removed = 0
         for topic in self.topics():
@@ -343,23 +348,23 @@ class Log:
         return LogMaintenance(expired_bytes=expired, dropped_count=dropped, compacted_count=removed)
 
     def _compaction_limit(self, topic: Topic, partition: Partition) -> int:
-        """Records the lake has not got yet are not compacted away."""
+        """Return the offset up to which compaction may go: the lake needs the rest."""
         if topic.config.awaits_lake:
             return self._retention.published(topic.name, partition.index)
         return partition.durable_watermark
 
-    def _make_room(self) -> None:
+    def _free_space(self) -> None:
         self._retention.step()
 
     def _on_writer(self, work: Callable[[], T]) -> T:
-        answer = self.writer.run(work)
+        result = self.writer.run(work)
         if not self.writer.is_threaded:
-            while not answer.done():
+            while not result.done():
                 self.writer.step()
-        return answer.result()
+        return result.result()
 
     def close(self) -> None:
-        """Finish what waits, save progress and state, give the folder back. Once."""
+        """Finish queued batches, save progress and state, release the folder. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -374,7 +379,7 @@ class Log:
                     partition.close()
 
     def _release(self, first: int = 0) -> None:
-        """Give the files of partitions back, from the one opened at number `first` on."""
+        """Close the files of partitions, from number `first` in opening order on."""
         for partition in self._opened[first:]:
             partition.release()
             self.budget.take(-partition.view.size_bytes)
@@ -389,10 +394,10 @@ class Log:
 
 @contextmanager
 def _full_means_overloaded(what: str) -> Iterator[None]:
-    """For calls that make something: without room they may be tried again later."""
+    """Turn a full disk into `Overloaded`, so that the call can be retried."""
     try:
         yield
     except OSError as error:
         if not is_full(error):
             raise
-        raise Overloaded(f"the disk is full: {what} was not made; free room on it") from error
+        raise Overloaded(f"the disk is full: {what} was not created; free disk space") from error

@@ -1,13 +1,13 @@
-"""Partition: one ordered log. Append in groups, roll, trim; readers follow through views.
+"""Partition: one ordered log. Batches are appended in groups; readers follow through views.
 
-A group goes through four calls, in this order, and that order is the promise:
+A group takes four calls. Their order makes an acknowledged batch durable:
 
-    stage     give each batch its offset; refuse what may not be appended
-    write     hand all bytes to the file; a full disk takes the whole group back
-    sync      one fdatasync; a failure ends the process, it is never tried again
-    publish   move the durable watermark, show the batches to readers
+    stage     assign each batch its offset; refuse what cannot be appended
+    write     write all bytes; on a full disk the whole group is undone
+    sync      one fdatasync; a failure ends the process and is never retried
+    publish   advance the durable watermark, show the batches to readers
 
-Only after `publish` may anybody be answered.
+Requests are acknowledged only after `publish`.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ from frazil.model import Rand, SteadyTime
 logger = logging.getLogger(__name__)
 
 SPARES_MAX = 4
-"""Trimmed files kept to be written over; maintenance once a second finds that many at 256 MB/s."""
+"""Trimmed files kept for reuse; at 256 MB/s one maintenance round per second finds that many."""
 LEADER_EPOCH = 0
-"""There is one leader, for ever; Kafka clients want to be told its epoch."""
+"""The only leader epoch; Kafka clients expect one."""
 STAMP = struct.Struct(">q4si")
 """The bytes of a record batch that the log fills in: base offset, length, leader epoch."""
 
 APPENDED = Counter("frazil.log.appended.batches", "Batches made durable.")
 APPENDED_BYTES = Counter("frazil.log.appended.bytes", "Bytes made durable, frames included.")
-DUPLICATES = Counter("frazil.log.duplicate.batches", "Repeated batches answered from memory.")
+DUPLICATES = Counter(
+    "frazil.log.duplicate.batches", "Duplicate batches, answered with their first offset."
+)
 ROLLED = Counter("frazil.log.rolled.segments", "Log segments sealed.")
 SIDE_FILES_SKIPPED = Counter(
     "frazil.log.side_files.skipped", "Side files not written because the disk was full."
@@ -67,8 +69,8 @@ class _Staged(NamedTuple):
 class Partition:
     """Owned by the writer thread; `view` may be read, and readers opened, from any thread.
 
-    `swap` is held while a file changes its name together with the view, and while a reader opens
-    a file that the view names. Nothing is read or written under it.
+    `swap` is held while a file is renamed together with the view, and while a reader opens a file
+    of the view. No bytes are read or written under it.
     """
 
     def __init__(
@@ -123,7 +125,7 @@ class Partition:
         floor: int = 0,
         may_create: bool = False,
     ) -> Partition:
-        """Recover the partition in `folder`. Raises `Corrupt` rather than lose anything."""
+        """Recover the partition in `folder`. Raises `Corrupt` rather than lose data."""
         files = PartitionFiles(
             disk=disk,
             folder=folder,
@@ -139,7 +141,7 @@ class Partition:
         return self._durable_watermark
 
     def stage(self, append: Append) -> AppendResult:
-        """Give a batch its offset. Raises `Rejected` kinds, and then nothing has changed."""
+        """Assign a batch its offset. Raises subclasses of `Rejected` and then changes nothing."""
         header = append.header
         duplicate = self._find_duplicate(append)
         if duplicate is not None:
@@ -205,11 +207,11 @@ class Partition:
         return bool(self._staged)
 
     def write(self) -> None:
-        """Hand the staged bytes to the file. On OSError call `abort` or end the process."""
+        """Write the staged bytes. After an OSError call `abort`, or end the process."""
         self._active.append(self._buffers, self._staged_bytes)
 
     def abort(self) -> None:
-        """Take the staged group back, durably, as if it had never come."""
+        """Undo the staged group durably."""
         durable_bytes = self._staged[0].position
         self._active.truncate(durable_bytes)
         for staged in reversed(self._staged):
@@ -221,11 +223,11 @@ class Partition:
         self._clear_staged()
 
     def sync(self) -> None:
-        """Make the written group durable. An error here is final."""
+        """Make the written group durable. An error is final."""
         self._active.file.sync()
 
     def publish(self) -> None:
-        """The group is durable: mark it, index it, show it."""
+        """Advance the durable watermark, index the group and show it to readers."""
         self._durable_watermark = self._next_offset
         self._watermarks.durable(self._durable_watermark)
         for staged in self._staged:
@@ -245,7 +247,7 @@ class Partition:
 
     @property
     def needs_roll(self) -> bool:
-        """Is the open segment large or old enough to be sealed?"""
+        """Whether the open segment is large or old enough to be sealed."""
         if self._active.size_bytes == HEADER_BYTES:
             return False
         if self._active.size_bytes >= self.files.config.segment_bytes_max:
@@ -254,18 +256,18 @@ class Partition:
         return age_ms >= self.files.config.segment_age_ms_max
 
     def roll(self) -> None:
-        """Seal the open segment and begin the next. Nothing changes when the disk is full.
+        """Seal the open segment and start the next. Changes nothing if the disk is full.
 
-        The next file is durable, name and all, before anything is written to it.
+        The next file and its name are durable before anything is written to it.
         """
         assert not self._staged and self._active.size_bytes > HEADER_BYTES
         now_ms = self._time.now_ms()
         self._active.cut_stale_tail()
-        following = self._create_segment(now_ms)
+        next_segment = self._create_segment(now_ms)
         sealed, digests = self._active, self._active_digests
         info = self._info(sealed, now_ms, len(digests))
         self._sealed += (SegmentView(sealed.path, sealed.header, info, sealed.index),)
-        self._active, self._active_digests = following, []
+        self._active, self._active_digests = next_segment, []
         self._active_since_ms = now_ms
         self._budget.take(HEADER_BYTES)
         self.view = self._current_view()
@@ -274,7 +276,7 @@ class Partition:
         ROLLED.add()
 
     def _create_segment(self, now_ms: int) -> LogSegment:
-        """The next segment's file, made of a spare one where there is one."""
+        """Create the next segment, from a spare file if there is one."""
         path, size_bytes = self._spares.pop() if self._spares else (None, 0)
         self._budget.take(-size_bytes)
         return LogSegment.create(
@@ -288,7 +290,7 @@ class Partition:
     def _write_side_files(
         self, info: SegmentInfo, sealed: LogSegment, digests: list[Digest]
     ) -> None:
-        """Index, digests and state shorten recovery; on a full disk it goes the long way."""
+        """Write index, digests and state. On a full disk recovery scans the segment instead."""
         try:
             save_index(self.files, sealed.header.salt, info, sealed.index)
             if digests:
@@ -298,16 +300,16 @@ class Partition:
             if not is_full(error):
                 raise
             SIDE_FILES_SKIPPED.add()
-            logger.warning("disk full: recovery will read the segment instead of its index")
+            logger.warning("disk full: recovery will scan the segment instead of its index")
 
     def checkpoint(self) -> None:
-        """Save producer state and where the log stands."""
+        """Save producer state, start offset and durable watermark."""
         self.producers.expire(self._time.now_ms() - self.files.config.producer_expiry_ms)
         save_state(self.files, self._start_offset, self._durable_watermark, self.producers)
         self._saved_offset = self._durable_watermark
 
     def _try_checkpoint(self) -> None:
-        """The same, where a full disk is no reason to stop."""
+        """Save a checkpoint unless the disk is full."""
         try:
             self.checkpoint()
         except OSError as error:
@@ -316,10 +318,10 @@ class Partition:
             SIDE_FILES_SKIPPED.add()
 
     def trim(self, start_offset: int, *, dropped_count: int = 0) -> int:
-        """Remove sealed segments that lie wholly below `start_offset`. Returns their bytes.
+        """Remove sealed segments below `start_offset`. Returns their bytes.
 
-        What must outlive them is saved first, and the word that they are gone is durable before
-        the first of them goes. Where a full disk does not let us save, they stay.
+        Producers and digests that must outlive them are saved first, and the new start offset is
+        durable before the first file is removed. If a full disk prevents that, the segments stay.
         """
         gone = [s for s in self._sealed if s.info.end_offset <= start_offset]
         try:
@@ -343,7 +345,7 @@ class Partition:
         return sum(segment.info.size_bytes for segment in gone)
 
     def _save_outliving(self, gone: list[SegmentView]) -> None:
-        """Save producer state and digests that lie nowhere but in these segments."""
+        """Save producer state and digests that exist only in these segments."""
         if gone and gone[-1].info.end_offset > self._saved_offset:
             self.checkpoint()
         names = set(self.files.disk.list(self.files.folder))
@@ -353,9 +355,9 @@ class Partition:
                 save_digests(self.files, segment.info.base_offset, digests_in(self.files, segment))
 
     def _remove(self, segment: SegmentView) -> int:
-        """Take a segment's files away; its digests stay until their window has passed.
+        """Remove a segment's files. Its digests stay until their window has passed.
 
-        Returns the bytes freed: none when the file is kept to be written over.
+        Returns the bytes freed: 0 if the file is kept as a spare.
         """
         disk, folder = self.files.disk, self.files.folder
         base, size_bytes = segment.info.base_offset, segment.info.size_bytes
@@ -375,14 +377,14 @@ class Partition:
         return size_bytes
 
     def drop_spares(self) -> None:
-        """Give the room of spare files back."""
+        """Remove spare files."""
         while self._spares:
             path, size_bytes = self._spares.pop()
             self.files.disk.unlink(path)
             self._budget.take(-size_bytes)
 
     def expire_digests(self) -> None:
-        """Forget digests outside the window, and the files that outlived their segments."""
+        """Forget digests outside the window, and remove their files."""
         now_ms = self._time.now_ms()
         self._digests.expire(now_ms)
         for path, since_ms in list(self._digest_files.items()):
@@ -391,10 +393,10 @@ class Partition:
                 del self._digest_files[path]
 
     def replace_sealed(self, old: Sequence[SegmentView], new: SegmentView, scratch: str) -> None:
-        """Put one rewritten segment in the place of sealed neighbours: one rename, old or new.
+        """Replace sealed neighbours with one rewritten segment, by one rename.
 
-        It takes the name of the first. The others go after that is durable; a start in between
-        knows by the new one's header that they are in it.
+        It takes the name of the first. The others are removed once that is durable; recovery
+        recognises them by the header of the new one.
         """
         at = self._sealed.index(old[0])
         with self.swap:
@@ -409,7 +411,7 @@ class Partition:
             self.files.disk.sync_directory(self.files.folder)
 
     def close(self) -> None:
-        """Leave a clean mark behind: the next start knows where the log ended."""
+        """Save a checkpoint, so that the next start knows where the log ended."""
         assert not self._staged
         self._active.cut_stale_tail()
         self.drop_spares()
@@ -417,7 +419,7 @@ class Partition:
         self.release()
 
     def release(self) -> None:
-        """Give the files back without a word on disk, as a killed process would."""
+        """Close the files without writing, as a killed process would."""
         self._active.close()
         self._watermarks.close()
 

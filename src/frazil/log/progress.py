@@ -1,7 +1,7 @@
 """Progress: how far a subscriber has come in one partition, with gaps.
 
-`watermark` is the first offset it has not finished; `done` holds what it finished above that,
-out of order. State without I/O; `subscribers.py` saves it.
+`watermark` is the first unfinished offset; `done` has the ranges finished above it, out of order.
+No I/O: `subscribers.py` saves it.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from frazil.model import OffsetRange
 
 
 class Progress(msgspec.Struct, kw_only=True):
-    """Owned by the subscriber's thread. Stored as it stands."""
+    """Owned by the subscriber's thread. Stored as is."""
 
     watermark: int
     done: list[OffsetRange] = []
     tries: dict[int, int] = {}
-    """How often a batch has failed, by its last offset; only of batches not finished."""
+    """Failed attempts of unfinished batches, by last offset."""
     dropped_count: int = 0
 
     @property
-    def reach(self) -> int:
-        """Everything finished lies below: the log must once have held that much."""
-        return max([self.watermark, *(span.end for span in self.done)])
+    def end_offset(self) -> int:
+        """Offset above everything finished; the log must have held that much."""
+        return max([self.watermark, *(done.end for done in self.done)])
 
     def finish(self, begin: int, end: int) -> None:
-        """Offsets `begin` up to `end` are finished, whatever the outcome. Idempotent."""
+        """Mark offsets `begin` up to `end` as finished. Idempotent."""
         begin = max(begin, self.watermark)
         if begin >= end:
             return
-        first = bisect_left(self.done, begin, key=lambda span: span.end)
-        last = bisect_right(self.done, end, key=lambda span: span.begin)
+        first = bisect_left(self.done, begin, key=lambda done: done.end)
+        last = bisect_right(self.done, end, key=lambda done: done.begin)
         merged = self.done[first:last]
         if merged:
             begin, end = min(begin, merged[0].begin), max(end, merged[-1].end)
@@ -43,30 +43,30 @@ class Progress(msgspec.Struct, kw_only=True):
         self.tries = {o: n for o, n in self.tries.items() if not self.is_finished(o)}
 
     def reopen(self, begin: int, end: int) -> None:
-        """Offsets `begin` up to `end` are not finished any more: their effect was lost."""
+        """Mark offsets `begin` up to `end` as unfinished: their effect was lost."""
         if begin >= end:
             return
         finished = [OffsetRange(0, self.watermark), *self.done]
         cut = [
-            (OffsetRange(s.begin, min(s.end, begin)), OffsetRange(max(s.begin, end), s.end))
-            for s in finished
+            (OffsetRange(r.begin, min(r.end, begin)), OffsetRange(max(r.begin, end), r.end))
+            for r in finished
         ]
         self.watermark = min(self.watermark, begin)
-        self.done = [s for pair in cut for s in pair if self.watermark <= s.begin < s.end]
+        self.done = [r for pair in cut for r in pair if self.watermark <= r.begin < r.end]
 
     def is_finished(self, offset: int) -> bool:
-        at = bisect_right(self.done, offset, key=lambda span: span.begin) - 1
+        at = bisect_right(self.done, offset, key=lambda done: done.begin) - 1
         return offset < self.watermark or (at >= 0 and offset < self.done[at].end)
 
     def drop_below(self, offset: int) -> int:
-        """The log now begins at `offset`: what lay below and was not finished is lost.
+        """Mark everything below `offset`, the new log start, as finished.
 
-        Returns how many offsets that are; they count as finished, so that nobody waits for them.
+        Returns how many of those offsets were unfinished and are lost.
         """
         if offset <= self.watermark:
             return 0
         finished = sum(
-            min(span.end, offset) - span.begin for span in self.done if span.begin < offset
+            min(done.end, offset) - done.begin for done in self.done if done.begin < offset
         )
         lost = offset - self.watermark - finished
         self.finish(self.watermark, offset)

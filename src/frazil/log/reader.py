@@ -1,4 +1,4 @@
-"""Reading a partition in order: only what is durable, every batch checked, no hole unnoticed."""
+"""Reader: reads a partition in order. Only durable batches, each checked, no gap unnoticed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ READ_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtTime:
-    """Begin at the first record with this timestamp or a later one."""
+    """Start at the first record with this timestamp or a later one."""
 
     timestamp_ms: int
 
 
 Start = Literal["earliest", "latest"] | int | AtTime
-"""Where a reader begins. There is no default: the one that suits is not ours to guess."""
+"""Where a reader starts. There is no default: the right one depends on the caller."""
 
 
 def start_offset(partition: Partition, start: Start) -> int:
-    """The offset a start stands for, now."""
+    """Return the offset that `start` means now."""
     view = partition.view
     if start == "earliest":
         return view.start_offset
@@ -46,7 +46,7 @@ def start_offset(partition: Partition, start: Start) -> int:
 
 
 class Reader:
-    """A cursor over one partition. Owned by one thread; holds at most one open file."""
+    """A cursor over one partition. Owned by one thread; keeps at most one file open."""
 
     def __init__(self, partition: Partition, offset: int) -> None:
         self.partition = partition
@@ -60,12 +60,13 @@ class Reader:
         return cls(partition, start_offset(partition, start))
 
     def read(self, bytes_max: int = READ_BYTES) -> list[StoredBatch]:
-        """The next batches, at least one when there is one, then up to `bytes_max`.
+        """Return the next batches: at least one if there is one, up to `bytes_max`.
 
-        Empty when everything durable has been read. `OutOfRange` when retention was faster.
+        Empty if everything durable has been read. Raises `OutOfRange` if retention removed the
+        offset.
         """
         while True:
-            with self.partition.swap:  # whatever the view names can be opened while we hold this
+            with self.partition.swap:  # files of the view cannot be renamed or removed meanwhile
                 view = self.partition.view
                 if self.offset >= view.durable_watermark:
                     return []
@@ -76,7 +77,7 @@ class Reader:
             try:
                 batches = self._read_from(file, segment, bytes_max)
             except Corrupt:
-                # A file that was trimmed under us may be written over already.
+                # A file trimmed meanwhile may be reused already.
                 if self.partition.view.start_offset > self.offset:
                     raise self._removed() from None
                 raise
@@ -86,11 +87,11 @@ class Reader:
     def _removed(self) -> OutOfRange:
         return OutOfRange(
             f"offset {self.offset} of {self.partition.topic}/{self.partition.index} has been "
-            f"removed; the log begins at {self.partition.view.start_offset}"
+            f"removed; the log starts at {self.partition.view.start_offset}"
         )
 
     def _enter(self, segment: SegmentView) -> File:
-        """The segment's file, with the cursor on a batch at or before the wanted offset."""
+        """Open the segment's file and set the cursor to a batch at or before the offset."""
         if self._file is not None and self._salt == segment.header.salt:
             return self._file
         self.close()
@@ -104,7 +105,7 @@ class Reader:
         return self._file
 
     def _read_from(self, file: File, segment: SegmentView, bytes_max: int) -> list[StoredBatch]:
-        """Batches of one segment. Empty only where compaction has left nothing up to its end."""
+        """Return batches of one segment. Empty only if compaction left none up to its end."""
         end = segment.info.size_bytes
         batches: list[StoredBatch] = []
         taken = 0
@@ -135,12 +136,12 @@ class Reader:
 
 
 def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
-    """The offset of the first durable record with this timestamp or a later one."""
+    """Return the offset of the first durable record with this timestamp or a later one."""
     while True:
         try:
             return _look_up(partition, partition.view, timestamp_ms)
         except OutOfRange:
-            continue  # retention was faster: look again in what is left
+            continue  # removed by retention meanwhile: look again
 
 
 def _look_up(partition: Partition, view: PartitionView, timestamp_ms: int) -> int:
@@ -161,7 +162,8 @@ def _look_up(partition: Partition, view: PartitionView, timestamp_ms: int) -> in
 
 
 def _first_at(batch: StoredBatch, timestamp_ms: int) -> int | None:
-    """Where in the batch that time begins. The record its header speaks of may be compacted."""
+    """Return the first offset in the batch with that time. The record with the header's max
+    timestamp may have been compacted away."""
     if batch.header.max_timestamp_ms >= timestamp_ms:
         for record in batch.records():
             if record.timestamp_ms >= timestamp_ms:

@@ -1,9 +1,9 @@
-"""Retention: what may go, and what must not. Decisions first, then who carries them out.
+"""Retention: which segments may be removed, and their removal.
 
-A sealed segment is *released* when it is published to the lake (where a topic awaits that) and
-every subscriber's saved progress is past it. Released segments go by age, then by size, and all
-of them when the log is short of room. What is not released stays, unless the operator has chosen
-`drop_oldest`: then it is dropped, counted, and subscribers are told.
+A sealed segment is *released* when it is published to the lake (if the topic awaits that) and every
+subscriber's saved progress is past it. Released segments are removed by age, then by size, and all
+of them when the log is short of space. Others stay, unless `when_full` is `drop_oldest`: then they
+are dropped and counted, and subscribers skip them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from frazil.model import SteadyTime, TopicPartition
 
 EXPIRED = Counter("frazil.log.expired.bytes", "Bytes of released segments removed.")
 LOST = Counter(
-    "frazil.log.lost.offsets", "Offsets removed before everyone had read them, by reason."
+    "frazil.log.lost.offsets", "Offsets removed before every reader had read them, by reason."
 )
-
-
-DROPPED = Counter("frazil.log.dropped.segments", "Segments removed before everyone had read them.")
+DROPPED = Counter(
+    "frazil.log.dropped.segments", "Segments removed before every reader had read them."
+)
 
 
 def released_offset(
     view: PartitionView, config: TopicConfig, published: int, read: Iterable[int]
 ) -> int:
-    """Everything below is needed by nobody any more. A compacted topic needs all it has: the
-    latest record of a key is nowhere else."""
+    """Return the offset below which no reader needs the log. A compacted topic keeps everything:
+    the latest record of a key exists only there."""
     if config.cleanup == "compact":
         return view.start_offset
     limits = [view.durable_watermark, *read]
@@ -44,7 +44,7 @@ def released_offset(
 def expired_offset(
     view: PartitionView, config: TopicConfig, released: int, now_ms: int, *, is_tight: bool
 ) -> int:
-    """Where the log may begin from now on; its present start when nothing may go."""
+    """Return the new start offset; the current one if nothing may be removed."""
     start = view.start_offset
     size_bytes = view.size_bytes
     for segment in view.segments[:-1]:
@@ -61,7 +61,7 @@ def expired_offset(
 
 
 def oldest_sealed(views: Iterable[tuple[int, PartitionView]]) -> int | None:
-    """Which of the numbered views holds the segment sealed longest ago."""
+    """Return the number of the view with the segment sealed longest ago."""
     sealed = [
         (view.segments[0].info.sealed_ms, number)
         for number, view in views
@@ -71,7 +71,7 @@ def oldest_sealed(views: Iterable[tuple[int, PartitionView]]) -> int | None:
 
 
 class Retention:
-    """Carries the decisions out. `step` belongs to whoever holds the writer's turn."""
+    """Applies the decisions. `step` runs on the writer thread."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Retention:
         self._published: dict[TopicPartition, int] = {}
 
     def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
-        """The lake holds everything below."""
+        """Record that the lake holds everything below `lake_watermark`."""
         key = TopicPartition(topic, partition)
         self._published[key] = max(self._published.get(key, 0), lake_watermark)
 
@@ -98,11 +98,12 @@ class Retention:
         return self._published.get(TopicPartition(topic, partition), 0)
 
     def known(self, topic: str, partition: int) -> int | None:
-        """As `published`, and None when the lake has not said a word."""
+        """Return the lake watermark; None if the lake has not reported one."""
         return self._published.get(TopicPartition(topic, partition))
 
     def step(self) -> tuple[int, int]:
-        """Remove what may go; drop the oldest when told to. (Bytes expired, offsets dropped)"""
+        """Remove expired segments; drop the oldest if configured. Returns bytes expired, offsets
+        dropped."""
         expired = 0
         for topic in self._topics():
             for partition in topic.partitions:
@@ -129,7 +130,7 @@ class Retention:
         return expired, dropped
 
     def _roll_when_due(self, partition: Partition) -> None:
-        """A full disk puts it off, and must not stop what makes room."""
+        """Roll the segment if due. A full disk postpones it and must not stop the removal."""
         try:
             if partition.needs_roll:
                 partition.roll()
@@ -148,18 +149,19 @@ class Retention:
         return released_offset(partition.view, topic.config, published, read)
 
     def _drop_one(self) -> int | None:
-        """Drop the oldest sealed segment of all. How many unread offsets went; None: none can."""
-        places = [(topic, p) for topic in self._topics() for p in topic.partitions]
-        number = oldest_sealed((i, partition.view) for i, (_, partition) in enumerate(places))
+        """Drop the oldest sealed segment of all. Returns the unread offsets lost; None if none
+        can be."""
+        partitions = [(topic, p) for topic in self._topics() for p in topic.partitions]
+        number = oldest_sealed((i, partition.view) for i, (_, partition) in enumerate(partitions))
         if number is None:
             return None
-        topic, partition = places[number]
+        topic, partition = partitions[number]
         oldest = partition.view.segments[0].info
         unread = max(
             0, oldest.end_offset - max(self._released(topic, partition), oldest.base_offset)
         )
         if not partition.trim(oldest.end_offset, dropped_count=unread):
-            return None  # no room to save what must outlive it
+            return None  # no space to save what must outlive it
         LOST.add(unread, reason="drop_oldest", topic=topic.name)
         DROPPED.add(unread > 0, topic=topic.name)
         return unread

@@ -1,8 +1,8 @@
-"""LogSegment: one file of a partition, named by its base offset, only ever appended to.
+"""LogSegment: one append-only file of a partition, named by its base offset.
 
-The byte layout is `docs/formats/log-segment.md`: a 64-byte header, then frames whose payloads
-are Kafka record batches. The header's salt is drawn anew for every file, so that frames of
-another file, or of an earlier life of these disk blocks, never pass for ours.
+The byte layout is in `docs/formats/log-segment.md`: a 64-byte header, then frames with Kafka record
+batches. The header has a random salt per file, so that frames of another file, or of an earlier use
+of the same disk blocks, never pass for its own.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ HEADER = struct.Struct("<8sHHI8sQqQQI")
 CHECK = struct.Struct("<I")
 HEADER_BYTES = 64
 FLAG_REWRITTEN = 1
-"""Written by compaction or repair: offsets may have gaps, end and size are in the header."""
+"""Written by compaction or repair: offsets may have gaps; end and size are in the header."""
 FLAG_DIGEST = 1
-"""Frame flag: the first record carries a digest header."""
+"""Frame flag: the first record has a digest header."""
 BATCH_CHECKED_FROM = 21
 """A record batch's own CRC covers everything from this byte on."""
 BASE_OFFSET = re.compile("[0-9]{20}")
-"""What the name of a segment, and of the files beside it, begins with."""
+"""Start of the names of a segment and its side files."""
 SEARCH_BYTES = 8 * 1024 * 1024
 FRAME_HEAD_BYTES = 128
 """More than a frame header and the payload bytes it covers: searches overlap by this much."""
 
 REPAIR_HINT = (
-    "Stop writing to this disk and look at its health. Restore the file from a copy, or set the "
-    "damaged bytes aside: `frazil repair --data DIR --dry-run` says what would be lost "
+    "Stop writing to this disk and check its health. Restore the file from a copy, or set the "
+    "damaged bytes aside: `frazil repair --data DIR --dry-run` shows what would be lost "
     "(docs/operating.md)."
 )
 
@@ -75,7 +75,7 @@ class SegmentHeader:
 
 
 def decode_segment_header(data: bytes, path: str) -> SegmentHeader:
-    """Read a header, or raise `Corrupt`."""
+    """Decode a header. Raises `Corrupt` if it is damaged."""
 
     def damaged(expected: str, found: str) -> Corrupt:
         return Corrupt(path=path, position=0, expected=expected, found=found, hint=REPAIR_HINT)
@@ -101,7 +101,7 @@ def decode_segment_header(data: bytes, path: str) -> SegmentHeader:
 
 
 class StoredBatch(NamedTuple):
-    """One record batch as it lies in a segment, checked."""
+    """One verified record batch of a segment."""
 
     base_offset: int
     end_offset: int
@@ -120,7 +120,8 @@ class StoredBatch(NamedTuple):
 
 
 def identity_of(topic: str, partition: int) -> int:
-    """What ties a segment to its partition, so that a file in the wrong folder is noticed."""
+    """Return the value that ties a segment to its partition, to detect files in the wrong
+    folder."""
     identity: int = crc32c(f"{topic}/{partition}".encode())
     return identity
 
@@ -130,12 +131,12 @@ def segment_name(base_offset: int) -> str:
 
 
 def side_name(base_offset: int, suffix: str) -> str:
-    """The name of a file that belongs to a segment: `.index` or `.digests`."""
+    """Return the name of a side file of a segment: `.index` or `.digests`."""
     return f"{base_offset:020d}{suffix}"
 
 
 def base_offsets(names: Iterable[str], suffix: str) -> list[int]:
-    """The base offsets in the names that are ours and end so; a stranger's file is left alone."""
+    """Return the base offsets in names with this suffix. Other files are ignored."""
     return [int(n[:20]) for n in names if n[20:] == suffix and BASE_OFFSET.fullmatch(n[:20])]
 
 
@@ -152,7 +153,7 @@ class LogSegment:
         self.size_bytes = size_bytes
         self.max_timestamp_ms = NO_TIME
         self.has_stale_tail = False
-        """Does the file go on behind `size_bytes`, with frames of an earlier life?"""
+        """Whether frames of an earlier use follow `size_bytes`."""
 
     @classmethod
     def create(
@@ -163,10 +164,10 @@ class LogSegment:
         interval_bytes: int,
         spare: str | None = None,
     ) -> LogSegment:
-        """A new, empty, durable segment: file synced, then its name.
+        """Create an empty, durable segment: the file is synced, then its name.
 
-        A spare file is used again: its blocks are there already, so syncing what is written over
-        them costs the file system no bookkeeping. Its old frames carry another salt.
+        A spare file is reused: its blocks are allocated, so overwriting them needs no file system
+        metadata. Its old frames have another salt.
         """
         path = f"{folder}/{segment_name(header.base_offset)}"
         scratch = spare if spare is not None else path
@@ -196,14 +197,14 @@ class LogSegment:
         self.size_bytes += size_bytes
 
     def truncate(self, size_bytes: int) -> None:
-        """Take back unacknowledged bytes, durably: a refused batch must not come back."""
+        """Remove unacknowledged bytes durably: a refused batch must not reappear."""
         self.file.truncate(size_bytes)
         self.file.sync()
         self.size_bytes = size_bytes
         self.has_stale_tail = False
 
     def cut_stale_tail(self) -> None:
-        """End the file where its own frames end."""
+        """Cut the file after its own frames."""
         if self.has_stale_tail:
             self.truncate(self.size_bytes)
 
@@ -219,9 +220,9 @@ class LogSegment:
 def walk_batches(
     file: File, header: SegmentHeader, begin: int, end: int, offset: int
 ) -> Iterator[StoredBatch]:
-    """The good batches of a segment from position `begin` on, the first of them at `offset`.
+    """Yield the valid batches of a segment from position `begin` on, the first at `offset`.
 
-    Stops at the first bytes that are not the batch that must come next; the caller compares.
+    Stops at the first bytes that are not the expected next batch; the caller checks where.
     """
     watermark = 0
     for frame in walk_frames(file, begin, end, header.salt):
@@ -230,14 +231,14 @@ def walk_batches(
             return
         if batch.base_offset < offset or (batch.base_offset > offset and not header.is_rewritten):
             return
-        if batch.durable_watermark < watermark:  # of a group that was taken back, long ago
+        if batch.durable_watermark < watermark:  # of a group that was undone earlier
             return
         yield batch
         offset, watermark = batch.end_offset, batch.durable_watermark
 
 
 def _checked(frame: Frame) -> StoredBatch | None:
-    """The frame's record batch, when its own checksum and its place agree."""
+    """Return the frame's record batch; None if its checksum or offset does not match."""
     payload = frame.payload
     if len(payload) < BATCH_HEADER_BYTES:
         return None
@@ -263,10 +264,10 @@ def _checked(frame: Frame) -> StoredBatch | None:
 
 
 def acknowledged_after(file: File, header: SegmentHeader, position: int, end: int) -> int:
-    """The highest durable watermark that any frame behind `position` speaks of; 0 without one.
+    """Return the highest durable watermark in frames after `position`; 0 without one.
 
-    A frame says what was durable when it was written. When that lies above the damaged bytes in
-    front of it, those bytes had been promised; when not, they are the torn end of the last write.
+    A frame has the durable watermark at the time it was written. If that is above the damaged bytes
+    before it, those bytes were acknowledged; if not, they are the torn tail of the last write.
     """
     watermark = 0
     while position < end:

@@ -1,8 +1,8 @@
 """Subscribers: named readers with durable progress, independent of each other.
 
-A subscriber claims batches and settles each claim: `ack`, `nack` (transient: again after a
-backoff, up to a limit of tries; permanent: at once to the dead letters) or `defer`. A claim that
-is dropped without a word is deferred. Claims may be settled in any order and from any thread;
+A subscriber claims batches and settles each claim: `ack`, `nack` (transient: retried after a
+backoff, up to a limit of tries; permanent: sent to the dead letters at once) or `defer`. A claim
+dropped without being settled is deferred. Claims may be settled in any order and from any thread;
 `claim` and `step` belong to one thread. Progress is saved after the effect, never before it.
 """
 
@@ -41,25 +41,25 @@ PROGRESS_SUFFIX = ".progress"
 PROGRESS_KIND = b"SUBS"
 PROGRESS_VERSION = 1
 HINT = (
-    "Restore the file from a copy, or remove it and subscribe anew with an explicit start; "
-    "nothing is guessed, because a wrong start skips or repeats data."
+    "Restore the file from a copy, or remove it and subscribe again with an explicit start; "
+    "a wrong start would skip or repeat data."
 )
 DEAD_LETTERS = "dead_letters"
-"""The topic that holds what subscribers could not take."""
+"""Topic of batches that subscribers could not process."""
 DEAD_LETTERS_CONFIG = TopicConfig(retention_ms=7 * 86_400_000)
-"""A week to look at them, unless the operator has made the topic with settings of his own."""
+"""One week to inspect them, unless the operator created the topic with other settings."""
 REASON_BYTES_MAX = 4096
-"""A reason may quote the batch it is about, which the letter holds already."""
+"""A reason may quote the batch, which the dead letter contains anyway."""
 
 SETTLED = Counter("frazil.log.settled.batches", "Claims settled, by subscriber and outcome.")
-DROPPED = Counter("frazil.log.dropped.offsets", "Offsets dropped before a subscriber had them.")
+DROPPED = Counter("frazil.log.dropped.offsets", "Offsets dropped before a subscriber read them.")
 UNSAVED = Counter("frazil.log.progress.unsaved", "Progress not saved because the disk was full.")
 
 Outcome = Literal["ack", "transient", "permanent", "defer"]
 
 
 class SubscriberConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a subscriber is served."""
+    """Limits of a subscriber."""
 
     in_flight_max: int = 1000
     tries_max: int = 10
@@ -80,7 +80,7 @@ class _Saved(msgspec.Struct, kw_only=True):
 
 
 class Claim:
-    """One batch handed to a subscriber, to be settled once. Later words are ignored."""
+    """One batch handed to a subscriber, to be settled once. Later calls are ignored."""
 
     def __init__(
         self,
@@ -90,26 +90,26 @@ class Claim:
         tries: int,
     ) -> None:
         self._settle = settle
-        self._word = threading.Lock()  # taken by the first word, never given back
+        self._settled = threading.Lock()  # acquired by the first call, never released
         self.partition = partition
         self.batch = batch
         self.tries = tries
         """How often this batch has failed before."""
 
     def ack(self) -> None:
-        """Done; never show it again."""
+        """Finish the batch."""
         self._once("ack", "")
 
     def nack(self, reason: str, *, is_permanent: bool = False) -> None:
-        """Failed: try again after a backoff, or bury it at once when trying again is useless."""
+        """Report a failure: retry after a backoff, or send to the dead letters if permanent."""
         self._once("permanent" if is_permanent else "transient", reason)
 
     def defer(self) -> None:
-        """Not now: give it back unharmed."""
+        """Return the batch without counting a failure."""
         self._once("defer", "")
 
     def _once(self, outcome: Outcome, reason: str) -> None:
-        if self._word.acquire(blocking=False):
+        if self._settled.acquire(blocking=False):
             self._settle(self, outcome, reason)
 
     def __enter__(self) -> Claim:
@@ -129,16 +129,16 @@ class Claim:
 
 @dataclass(slots=True)
 class _Follower:
-    """One partition's side of a subscriber."""
+    """State of a subscriber in one partition."""
 
     partition: Partition
     progress: Progress
     saved_watermark: int
     cursor: int
     claimed: set[int] = field(default_factory=set)
-    """Base offsets of batches handed out, or on their way to the dead letters."""
+    """Base offsets of batches claimed, or on their way to the dead letters."""
     retries: list[tuple[int, int, int]] = field(default_factory=list)
-    """A heap of (due, base, end): given back, or failed and waiting for the next try."""
+    """A heap of (due, base, end): deferred, or failed and waiting for a retry."""
 
 
 class Subscriber:
@@ -155,7 +155,7 @@ class Subscriber:
         disk: Disk,
         clock: Clock,
         rand: Rand,
-        bury: Callable[[Append], Future[AppendResult]],
+        append_dead_letter: Callable[[Append], Future[AppendResult]],
     ) -> None:
         self.name = name
         self.topic = topic
@@ -163,32 +163,32 @@ class Subscriber:
         self._disk = disk
         self._clock = clock
         self._rand = rand
-        self._bury = bury
+        self._append_dead_letter = append_dead_letter
         self._followers = [
             _Follower(partition, saved, saved.watermark, saved.watermark)
             for partition, saved in zip(partitions, progress, strict=True)
         ]
         self._outcomes: deque[tuple[Claim, Outcome, str]] = deque()
-        self._graves: list[tuple[Future[AppendResult], Claim, str]] = []
+        self._dead_letters: list[tuple[Future[AppendResult], Claim, str]] = []
         self._is_changed = False
         self._turn = 0
 
     def saved_watermark(self, partition: int) -> int:
-        """How far the progress on disk reaches. Retention may look from any thread."""
+        """Return the watermark on disk. Retention calls this from any thread."""
         return self._followers[partition].saved_watermark
 
     def lag(self) -> int:
-        """Offsets not finished yet, over all partitions."""
+        """Return the unfinished offsets of all partitions."""
         return sum(
             f.partition.view.durable_watermark - f.progress.watermark for f in self._followers
         )
 
     def finish(self, partition: int, begin: int, end: int) -> None:
-        """For one that reads by itself instead of claiming: it is done with these offsets."""
+        """Mark offsets as finished, for a subscriber that reads by itself instead of claiming."""
         self._finish(self._followers[partition], begin, end)
 
     def reopen(self, partition: int, begin: int, end: int) -> None:
-        """It needs these offsets again; from the next `save` on they are kept for it."""
+        """Mark offsets as unfinished; from the next `save` on the log keeps them."""
         follower = self._followers[partition]
         follower.progress.reopen(begin, end)
         follower.saved_watermark = min(follower.saved_watermark, begin)
@@ -198,9 +198,9 @@ class Subscriber:
         return sum(len(f.claimed) + len(f.retries) for f in self._followers)
 
     def claim(self, count_max: int = 100) -> list[Claim]:
-        """The next batches to work on, retries that are due first; empty when there are none.
+        """Return the next batches, due retries first; empty if there are none.
 
-        Never more at once than `in_flight_max`: a subscriber that settles nothing gets nothing.
+        At most `in_flight_max` are claimed at once: a subscriber that settles nothing gets nothing.
         """
         self._settle_outcomes()
         claims: list[Claim] = []
@@ -212,13 +212,13 @@ class Subscriber:
                 room = min(count_max - len(claims), self.config.in_flight_max - self.in_flight())
                 if room > 0:
                     claims += self._claim_fresh(follower, room)
-            except OutOfRange:  # the log dropped its oldest while we were reading there
+            except OutOfRange:  # the log dropped these offsets meanwhile
                 self._skip_dropped(follower)
         self._turn += 1
         return claims
 
     def step(self) -> int:
-        """Apply what was settled and save progress when it moved. Returns claims settled."""
+        """Apply settled claims and save progress if it changed. Returns the claims settled."""
         settled = self._settle_outcomes()
         for follower in self._followers:
             self._skip_dropped(follower)
@@ -226,10 +226,10 @@ class Subscriber:
         return settled
 
     def save(self) -> None:
-        """Make progress durable, if there is any. A full disk puts it off to the next time."""
+        """Make progress durable if it changed. A full disk postpones it."""
         if not self._is_changed:
             return
-        marks = [f.progress.watermark for f in self._followers]
+        watermarks = [f.progress.watermark for f in self._followers]
         try:
             save_progress(self._disk, self.name, self.topic, [f.progress for f in self._followers])
         except OSError as error:
@@ -238,7 +238,7 @@ class Subscriber:
             UNSAVED.add(subscriber=self.name)
             logger.warning("disk full: progress not saved", extra={"subscriber": self.name})
             return
-        for follower, watermark in zip(self._followers, marks, strict=True):
+        for follower, watermark in zip(self._followers, watermarks, strict=True):
             follower.saved_watermark = watermark
         self._is_changed = False
 
@@ -252,10 +252,10 @@ class Subscriber:
                 batches = reader.read(1)
             finally:
                 reader.close()
-            heapq.heappop(follower.retries)  # not before it could be read
+            heapq.heappop(follower.retries)  # only once it was read
             if batches and batches[0].base_offset == base:
                 claims.append(self._claim_of(follower, batches[0]))
-            else:  # compaction took it, nobody needs it any more
+            else:  # removed by compaction
                 self._finish(follower, base, end)
         return claims
 
@@ -267,7 +267,7 @@ class Subscriber:
                 for batch in batches:
                     if len(claims) == room:
                         break
-                    if batch.base_offset > follower.cursor:  # a gap that compaction left
+                    if batch.base_offset > follower.cursor:  # a gap left by compaction
                         follower.progress.finish(follower.cursor, batch.base_offset)
                         self._is_changed = True
                     follower.cursor = batch.end_offset
@@ -294,15 +294,15 @@ class Subscriber:
         for _ in range(count):
             claim, outcome, reason = self._outcomes.popleft()
             self._settle(claim, outcome, reason)
-        graves, self._graves = self._graves, []
-        for grave in graves:
-            self._look_after(*grave)
+        letters, self._dead_letters = self._dead_letters, []
+        for letter in letters:
+            self._check_dead_letter(*letter)
         return count
 
     def _settle(self, claim: Claim, outcome: Outcome, reason: str) -> None:
         follower = self._followers[claim.partition.index]
         base, end = claim.batch.base_offset, claim.batch.end_offset
-        # A batch is judged by its last offset: a subscriber may begin in the middle of one.
+        # A batch is identified by its last offset: a subscriber may start in the middle of one.
         progress, last = follower.progress, end - 1
         SETTLED.add(subscriber=self.name, outcome=outcome)
         if progress.is_finished(last):
@@ -315,7 +315,7 @@ class Subscriber:
             tries = progress.tries[last] = progress.tries.get(last, 0) + 1
             self._is_changed = True
             if outcome == "permanent" or tries >= self.config.tries_max:
-                self._bury_claim(claim, reason)
+                self._send_dead_letter(claim, reason)
                 return
             due += self._backoff_ms(tries) * NS_PER_MS
         follower.claimed.remove(base)
@@ -327,37 +327,37 @@ class Subscriber:
         self._is_changed = True
 
     def _backoff_ms(self, tries: int) -> int:
-        """Doubles with every try up to a limit, less up to a quarter, so that herds disperse."""
+        """Double with every try up to a limit, minus up to a quarter to spread retries."""
         full = min(self.config.backoff_ms << min(tries - 1, 30), self.config.backoff_ms_max)
         return full - self._rand.randrange(full // 4 + 1)
 
-    def _bury_claim(self, claim: Claim, reason: str) -> None:
-        """To the dead letters. It stays claimed until the letter is durable."""
-        if self.topic == DEAD_LETTERS:  # it lies there already
+    def _send_dead_letter(self, claim: Claim, reason: str) -> None:
+        """Send a batch to the dead letters. It stays claimed until that is durable."""
+        if self.topic == DEAD_LETTERS:  # it is there already
             follower = self._followers[claim.partition.index]
             self._finish(follower, claim.batch.base_offset, claim.batch.end_offset)
             return
         letter = dead_letter(self.name, claim, reason, self._clock.wall_ms())
         try:
-            self._graves.append((self._bury(letter), claim, reason))
+            self._dead_letters.append((self._append_dead_letter(letter), claim, reason))
         except FrazilError as error:
             failed: Future[AppendResult] = Future()
             failed.set_exception(error)
-            self._graves.append((failed, claim, reason))
+            self._dead_letters.append((failed, claim, reason))
 
-    def _look_after(self, answer: Future[AppendResult], claim: Claim, reason: str) -> None:
-        """A letter that is durable settles its claim; one that was refused is sent again."""
-        if not answer.done():
-            self._graves.append((answer, claim, reason))
-        elif answer.exception() is None:
+    def _check_dead_letter(self, appended: Future[AppendResult], claim: Claim, reason: str) -> None:
+        """Finish a claim whose dead letter is durable; send a refused one again."""
+        if not appended.done():
+            self._dead_letters.append((appended, claim, reason))
+        elif appended.exception() is None:
             follower = self._followers[claim.partition.index]
             self._finish(follower, claim.batch.base_offset, claim.batch.end_offset)
             SETTLED.add(subscriber=self.name, outcome="dead_letter")
         else:
-            self._bury_claim(claim, reason)
+            self._send_dead_letter(claim, reason)
 
     def _skip_dropped(self, follower: _Follower) -> None:
-        """The log may have dropped what we had not finished: count it, and move on."""
+        """Count and skip unfinished offsets that the log has dropped."""
         start = follower.partition.view.start_offset
         lost = follower.progress.drop_below(start)
         if lost:
@@ -370,13 +370,13 @@ class Subscriber:
 
 
 def dead_letter(subscriber: str, claim: Claim, reason: str, now_ms: int) -> Append:
-    """The letter for one batch: its original bytes, and all that is needed to understand them.
+    """Return the dead letter of one batch: its bytes, origin and reason.
 
-    Its digest is that of the place it came from, so that a crash between letter and progress
-    does not bury the same batch twice.
+    The digest is that of the origin, so that a crash between letter and progress does not store the
+    same letter twice.
     """
     partition, batch = claim.partition, claim.batch
-    place = f"{subscriber}\n{partition.topic}\n{partition.index}\n{batch.base_offset}".encode()
+    origin = f"{subscriber}\n{partition.topic}\n{partition.index}\n{batch.base_offset}".encode()
     headers = (
         ("topic", partition.topic.encode()),
         ("partition", str(partition.index).encode()),
@@ -386,7 +386,7 @@ def dead_letter(subscriber: str, claim: Claim, reason: str, now_ms: int) -> Appe
         ("reason", reason.encode(errors="backslashreplace")[:REASON_BYTES_MAX]),
     )
     record = Record(offset=0, timestamp_ms=now_ms, key=None, value=batch.payload, headers=headers)
-    digest = hashlib.blake2b(place, digest_size=DIGEST_BYTES).digest()
+    digest = hashlib.blake2b(origin, digest_size=DIGEST_BYTES).digest()
     return append_of_records([record], digest=digest)
 
 
@@ -395,7 +395,7 @@ def progress_path(name: str) -> str:
 
 
 def subscriber_names(disk: Disk) -> list[str]:
-    """The subscribers on disk."""
+    """Return the subscribers on disk."""
     names = disk.list(SUBSCRIBERS_FOLDER)
     return [n.removesuffix(PROGRESS_SUFFIX) for n in names if n.endswith(PROGRESS_SUFFIX)]
 
@@ -406,7 +406,7 @@ def save_progress(disk: Disk, name: str, topic: str, partitions: list[Progress])
 
 
 def load_progress(disk: Disk, name: str) -> tuple[str, list[Progress]]:
-    """The topic and the progress of a subscriber whose file is there."""
+    """Return topic and progress of a subscriber; its file must exist."""
     path = progress_path(name)
     body = read_checkpoint(disk, path, PROGRESS_KIND, PROGRESS_VERSION, HINT)
     assert body is not None

@@ -1,7 +1,7 @@
-"""Topics: a name, its settings, its partitions.
+"""Topics: a name, settings, partitions.
 
-`log/<topic>/topic.ckpt` holds the settings. It is written after the partitions' folders exist,
-so a topic either has all of them or was never made.
+`log/<topic>/topic.ckpt` has the settings. It is written after the partitions' folders, so a topic
+either has all of them or does not exist.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CONFIG_VERSION = 1
 HINT = "Restore the file from a copy; it holds the topic's settings and its number of partitions."
 
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
-"""Kafka's grammar, less a leading dot: a name is a folder, and never leaves its parent."""
+"""Kafka's grammar without a leading dot: a name is a folder and never leaves its parent."""
 LENGTH_MAX = {"topic": 249, "subscriber": 240}
-"""Kafka's limit for a topic. The file of a subscriber has a suffix, and 255 bytes at most."""
+"""Kafka's limit for a topic. A subscriber's file name has a suffix, and at most 255 bytes."""
 RESERVED = frozenset({"subscribers"})
 
 
@@ -41,16 +41,16 @@ class Topic:
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name that is no plain file name."""
+    """Raise `Malformed` unless the name is a plain file name."""
     if not NAME.fullmatch(name) or len(name) > LENGTH_MAX[what] or name in RESERVED:
         raise Malformed(
             f"{name!r} cannot name a {what}: use 1 to {LENGTH_MAX[what]} letters, digits, '.', "
-            "'_' or '-', not beginning with '.', and not 'subscribers'"
+            "'_' or '-', not starting with '.', and not 'subscribers'"
         )
 
 
 def topic_names(disk: Disk) -> list[str]:
-    """The topics on disk. A folder without settings was never finished and holds nothing."""
+    """Return the topics on disk. A folder without settings is an unfinished, empty topic."""
     return [
         name
         for name in disk.list(FOLDER)
@@ -62,7 +62,7 @@ def _is_finished(disk: Disk, folder: str) -> bool:
     try:
         names = disk.list(folder)
     except NotADirectoryError:
-        return False  # a file that is none of ours
+        return False  # not a file of ours
     if CONFIG_NAME in names:
         return True
     for name in filter(str.isdigit, names):
@@ -78,7 +78,7 @@ def _is_finished(disk: Disk, folder: str) -> bool:
 
 
 def _holds_data(disk: Disk, folder: str) -> bool:
-    """Is there more than the empty first segment a new partition begins with?"""
+    """Return whether there is more than the empty first segment of a new partition."""
     bases = base_offsets(disk.list(folder), ".log")
     if any(bases):
         return True
@@ -92,7 +92,7 @@ def _holds_data(disk: Disk, folder: str) -> bool:
 
 
 def load_config(disk: Disk, name: str) -> TopicConfig:
-    disk.sync_directory(f"{FOLDER}/{name}")  # its name may stem from a process that was killed
+    disk.sync_directory(f"{FOLDER}/{name}")  # a killed process may not have synced the name
     path = f"{FOLDER}/{name}/{CONFIG_NAME}"
     body = read_checkpoint(disk, path, CONFIG_KIND, CONFIG_VERSION, HINT)
     assert body is not None, "topic_names() lists only topics with settings"

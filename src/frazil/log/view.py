@@ -1,6 +1,6 @@
-"""What readers see of a partition: immutable, replaced whole after every group commit.
+"""PartitionView: what readers see of a partition. Immutable, replaced after every group commit.
 
-Tuples, because they are made anew between a sync and its answers.
+Tuples, because they are created between a sync and its responses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, SegmentHeader, StoredB
 
 
 class SegmentView(NamedTuple):
-    """The readable part of one segment. The info of the open one grow with every commit."""
+    """The readable part of one segment. The info of the open segment grows with every commit."""
 
     path: str
     header: SegmentHeader
@@ -26,8 +26,9 @@ class SegmentView(NamedTuple):
 class PartitionView(NamedTuple):
     """A partition at one moment. Everything in it is durable.
 
-    `segments` is never empty; the last one is open. Only whoever looks from outside may see none,
-    where nothing is durable. Offsets from `start_offset` up to `durable_watermark` can be read.
+    `segments` is never empty and the last one is open, except for a `PartitionObserver`: it sees no
+    segments while nothing is durable. Offsets from `start_offset` up to `durable_watermark` can be
+    read.
     """
 
     start_offset: int
@@ -40,7 +41,7 @@ class PartitionView(NamedTuple):
 
 
 def batches_of(disk: Disk, segment: SegmentView) -> Iterator[StoredBatch]:
-    """Every batch of a sealed segment, or `Corrupt`."""
+    """Yield every batch of a sealed segment. Raises `Corrupt` if one is damaged."""
     file = disk.open(segment.path)
     try:
         position = HEADER_BYTES

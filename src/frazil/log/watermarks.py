@@ -1,14 +1,14 @@
-"""WatermarkFile: what a partition has promised, kept outside the log it speaks of.
+"""WatermarkFile: start offset and durable watermark of a partition, stored outside its log.
 
-A small file of four slots that are overwritten in place, so that it never needs more room:
+A small file of four slots that are overwritten in place, so that it never needs more space:
 
-- two *trim* slots, written in turn and synced, say where the log begins. They are written before
-  a segment is unlinked: a segment that is missing without such a word is damage. One of the two
-  is whole at any time; a file in which neither is, is itself damaged.
-- two *durable* slots, written in turn after every group commit and not synced, say how far the
-  log was durable. After kill -9 they are exact; after a power cut they may be old, never ahead.
+- two *trim* slots, written alternately and synced, hold the start offset. They are written before
+  a segment is unlinked: a segment missing without that is damage. One of the two is valid at any
+  time; if neither is, the file is damaged.
+- two *durable* slots, written alternately after every group commit and not synced, hold the
+  durable watermark. After kill -9 they are exact; after a power cut they may be old, never ahead.
 
-The byte layout is `docs/formats/marks.md`.
+The byte layout is in `docs/formats/marks.md`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from frazil.disk import Disk, File
 
 NAME = "marks"
 SLOT_BYTES = 512
-"""One disk sector: a slot is written whole or not at all."""
+"""One disk sector: a slot is written completely or not at all."""
 SLOT = struct.Struct("<4sQQQ")
 CHECK = struct.Struct("<I")
 TRIM, DURABLE = b"TRIM", b"DURA"
@@ -32,7 +32,7 @@ FILE_BYTES = 4 * SLOT_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWatermarks:
-    """What the marks say. Where `is_known` is false they are new or damaged, and say nothing."""
+    """Contents of a watermark file; zeros and not `is_known` if it is new or damaged."""
 
     is_known: bool
     start_offset: int
@@ -41,7 +41,7 @@ class StoredWatermarks:
 
 
 class WatermarkFile:
-    """The open marks file of one partition. Owned by the writer thread."""
+    """The open watermark file of one partition. Owned by the writer thread."""
 
     def __init__(self, file: File, trim_turn: int, durable_turn: int) -> None:
         self._file = file
@@ -50,30 +50,30 @@ class WatermarkFile:
 
     @classmethod
     def open(cls, disk: Disk, folder: str) -> tuple[WatermarkFile, StoredWatermarks]:
-        """Open the marks, made anew where there are none, and read what they say."""
+        """Open or create the file, and read it."""
         path = f"{folder}/{NAME}"
         if NAME in disk.list(folder):
             file = disk.open(path, "edit")
-            file.settle()  # a trim that a failed sync only seems to have made must not be believed
+            file.settle()  # the page cache may show a trim whose sync failed
         else:
             file = disk.open(path, "create")
             disk.sync_directory(folder)
         data = file.read(0, FILE_BYTES)
-        if len(data) < FILE_BYTES:  # new, cut short, or torn while it was made
+        if len(data) < FILE_BYTES:  # new, truncated, or torn at creation
             file.append([bytes(FILE_BYTES - len(data))])
             data = data.ljust(FILE_BYTES, b"\0")
         trim_turn, _ = _newest(data, TRIM, 0)
         durable_turn, _ = _newest(data, DURABLE, 2)
-        return cls(file, trim_turn, durable_turn), _promise(data)
+        return cls(file, trim_turn, durable_turn), _decode(data)
 
     def trim(self, start_offset: int, dropped_count: int) -> None:
-        """The log begins here from now on. Durable when this returns."""
+        """Store the new start offset. Durable on return."""
         self._trim_turn += 1
         self._write(TRIM, self._trim_turn, 0, start_offset, dropped_count)
         self._file.sync()
 
     def durable(self, watermark: int) -> None:
-        """Everything below is durable. A hint: not synced."""
+        """Store the durable watermark. A hint: not synced."""
         self._durable_turn += 1
         self._write(DURABLE, self._durable_turn, 2, watermark, 0)
 
@@ -85,17 +85,17 @@ class WatermarkFile:
         self._file.close()
 
 
-def read_marks(disk: Disk, folder: str) -> StoredWatermarks:
-    """What the marks of a partition say now, for somebody who does not own it."""
+def read_watermarks(disk: Disk, folder: str) -> StoredWatermarks:
+    """Read the watermarks of a partition without owning it."""
     try:
         file = disk.open(f"{folder}/{NAME}")
     except FileNotFoundError:
-        return _promise(bytes(FILE_BYTES))
+        return _decode(bytes(FILE_BYTES))
     with closing(file):
-        return _promise(file.read(0, FILE_BYTES).ljust(FILE_BYTES, b"\0"))
+        return _decode(file.read(0, FILE_BYTES).ljust(FILE_BYTES, b"\0"))
 
 
-def _promise(data: bytes) -> StoredWatermarks:
+def _decode(data: bytes) -> StoredWatermarks:
     _, trim = _newest(data, TRIM, 0)
     _, durable = _newest(data, DURABLE, 2)
     return StoredWatermarks(
@@ -107,7 +107,7 @@ def _promise(data: bytes) -> StoredWatermarks:
 
 
 def _newest(data: bytes, kind: bytes, first_slot: int) -> tuple[int, tuple[int, int] | None]:
-    """The turn and values of the newest whole slot of a kind."""
+    """Return the turn and values of the newest valid slot of a kind."""
     best_turn, best = 0, None
     for slot in (first_slot, first_slot + 1):
         at = slot * SLOT_BYTES

@@ -1,9 +1,9 @@
-"""Writer: the one thread that appends. Group commit: many batches, one fdatasync, many answers.
+"""Writer: the one thread that appends. Group commit: many batches, one fdatasync.
 
-While one group is being synced the next one gathers, so groups grow with the load and a lone
-batch never waits for company. A batch is answered after the sync that covers it, never earlier.
-A failed sync is final: whoever waits is told that the outcome is unknown, nobody is acknowledged
-after, and the process ends; the next one reads what the disk really has.
+While one group is synced the next one gathers, so groups grow with the load and a single batch
+never waits for others. A batch is acknowledged after the sync that covers it, never before. A
+failed sync is final: waiting clients get `Unresolved`, nothing is acknowledged afterwards, and the
+process ends; the next one reads what is on disk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 EXIT_CODE = 74
-"""What a process ends with when the disk fails under it (EX_IOERR)."""
+"""Exit code after the disk failed (EX_IOERR)."""
 
 QUEUED = Gauge("frazil.log.queue.bytes", "Bytes waiting for the writer.")
 QUEUE_REFUSED = Counter("frazil.log.queue.refusals", "Appends refused because the queue is full.")
@@ -39,66 +39,66 @@ SYNC_MS = Histogram("frazil.log.sync.ms", "Time one group's fdatasync takes.")
 
 
 def exit_process(error: BaseException) -> None:
-    """End at once: nothing may be acknowledged after a failed sync."""
+    """End the process at once: nothing may be acknowledged after a failed sync."""
     logger.critical("storage failed, ending the process", extra={"reason": str(error)})
     logging.shutdown()
     os._exit(EXIT_CODE)
 
 
-class _Waiting:
-    """One batch on its way. Answered once: with its place, or with the reason why it has none."""
+class _Pending:
+    """One queued batch. Completed once, with its offsets or an error."""
 
-    __slots__ = ("answer", "append", "appended", "error", "is_answered", "partition")
+    __slots__ = ("append", "appended", "error", "future", "is_done", "partition")
 
     def __init__(
-        self, partition: Partition, append: Append, answer: Future[AppendResult] | None
+        self, partition: Partition, append: Append, future: Future[AppendResult] | None
     ) -> None:
         self.partition = partition
         self.append = append
-        self.answer = answer
+        self.future = future
         self.appended: AppendResult | None = None
         self.error: BaseException | None = None
-        self.is_answered = False
+        self.is_done = False
 
-    def accept(self) -> None:
-        self.is_answered = True
-        if self.answer is not None:
-            self.answer.set_result(self.place)
+    def complete(self) -> None:
+        self.is_done = True
+        if self.future is not None:
+            self.future.set_result(self.result)
 
-    def refuse(self, error: BaseException) -> None:
-        self.is_answered = True
+    def fail(self, error: BaseException) -> None:
+        self.is_done = True
         self.error = error
-        if self.answer is not None:
-            self.answer.set_exception(error)
+        if self.future is not None:
+            self.future.set_exception(error)
 
     @property
-    def place(self) -> AppendResult:
+    def result(self) -> AppendResult:
         assert self.appended is not None
         return self.appended
 
 
 @dataclass(slots=True)
-class _Errand:
+class _Task:
     run: Callable[[], object]
-    answer: Future[Any]
+    future: Future[Any]
 
     @property
-    def is_answered(self) -> bool:
-        return self.answer.done()
+    def is_done(self) -> bool:
+        return self.future.done()
 
-    def refuse(self, error: BaseException) -> None:
-        self.answer.set_exception(error)
+    def fail(self, error: BaseException) -> None:
+        self.future.set_exception(error)
 
 
-def _length(item: _Waiting | _Errand) -> int:
-    return item.append.size_bytes + FRAME_HEADER_BYTES if isinstance(item, _Waiting) else 0
+def _length(item: _Pending | _Task) -> int:
+    return item.append.size_bytes + FRAME_HEADER_BYTES if isinstance(item, _Pending) else 0
 
 
 class Writer:
     """`submit`, `commit` and `run` may be called from any thread.
 
-    The partitions belong to whoever holds `_turn`: the writer thread, or a producer in `commit`.
-    Without a thread, `step` belongs to the one caller there is.
+    The partitions belong to the holder of `_turn`: the writer thread, or a producer in `commit`.
+    Without a thread, `step` belongs to the single caller.
     """
 
     def __init__(
@@ -117,30 +117,30 @@ class Writer:
         self._reclaim = reclaim
         self._turn = threading.Lock()
         self._changed = threading.Condition()
-        self._queue: deque[_Waiting | _Errand] = deque()
+        self._queue: deque[_Pending | _Task] = deque()
         self._queue_bytes = 0
-        self._in_hand: list[_Waiting | _Errand] = []
+        self._in_progress: list[_Pending | _Task] = []
         self._is_closing = False
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._published = threading.Condition()
 
     def submit(
-        self, partition: Partition, append: Append, *, frees_room: bool = False
+        self, partition: Partition, append: Append, *, frees_space: bool = False
     ) -> Future[AppendResult]:
-        """Queue a batch. The future answers once it is durable, or says why it is not stored.
+        """Queue a batch. The future resolves once it is durable, or fails if it is not stored.
 
-        One that lets other data go is not held up by the budget: a full log would stay full.
+        With `frees_space` the budget does not apply: the batch lets other data be removed.
         """
-        answer: Future[AppendResult] = Future()
-        self._queue_up(_Waiting(partition, append, answer), frees_room=frees_room)
-        return answer
+        future: Future[AppendResult] = Future()
+        self._queue_up(_Pending(partition, append, future), frees_space=frees_space)
+        return future
 
-    def _queue_up(self, waiting: _Waiting, *, frees_room: bool = False) -> None:
-        length = waiting.append.size_bytes + FRAME_HEADER_BYTES
+    def _queue_up(self, pending: _Pending, *, frees_space: bool = False) -> None:
+        length = pending.append.size_bytes + FRAME_HEADER_BYTES
         with self._changed:
             self._check_open()
-            if not frees_room:
+            if not frees_space:
                 self._budget.admit(self._queue_bytes + length)
             if (
                 self._queue_bytes + length > self._config.queue_bytes_max
@@ -149,41 +149,41 @@ class Writer:
                 QUEUE_REFUSED.add()
                 raise Overloaded(
                     f"{len(self._queue)} batches of {self._queue_bytes} bytes wait for the disk; "
-                    "send again later",
+                    "retry later",
                     retry_after_ms=100,
                 )
-            self._queue.append(waiting)
+            self._queue.append(pending)
             self._queue_bytes += length
-            if waiting.answer is not None:
+            if pending.future is not None:
                 self._changed.notify()
 
     def commit(self, partition: Partition, append: Append) -> AppendResult:
         """Append a batch and wait for it.
 
-        Whoever finds nobody writing does the step, for all who wait in front of it: a lone
-        producer is spared two changes of threads.
+        If no other thread is writing, the caller runs the step for the whole queue: this saves a
+        single producer two thread switches.
         """
         if not self._turn.acquire(blocking=False):
             return self.submit(partition, append).result()
-        own = _Waiting(partition, append, None)
+        own = _Pending(partition, append, None)
         try:
             self._queue_up(own)
-            while not own.is_answered:
+            while not own.is_done:
                 self._step_guarded()
         finally:
             self._pass_turn()
         if own.error is not None:
             raise own.error
-        return own.place
+        return own.result
 
-    def run(self, errand: Callable[[], T]) -> Future[T]:
-        """Have the writer do something that only the owner of the partitions may do."""
-        answer: Future[T] = Future()
+    def run(self, task: Callable[[], T]) -> Future[T]:
+        """Run a function on the writer thread, which owns the partitions."""
+        future: Future[T] = Future()
         with self._changed:
             self._check_open()
-            self._queue.append(_Errand(errand, answer))
+            self._queue.append(_Task(task, future))
             self._changed.notify()
-        return answer
+        return future
 
     def _check_open(self) -> None:
         if self._failure is not None:
@@ -192,30 +192,30 @@ class Writer:
             raise Unavailable("the log is closing")
 
     def step(self) -> int:
-        """Append what waits, sync once, answer everybody. Returns how many were taken."""
+        """Append queued batches, sync once, complete them. Returns how many were taken."""
         taken = self._take()
-        self._in_hand = [
+        self._in_progress = [
             item
             for item in taken
-            if item.answer is None or item.answer.set_running_or_notify_cancel()
+            if item.future is None or item.future.set_running_or_notify_cancel()
         ]
-        groups: dict[Partition, list[_Waiting]] = {}
+        groups: dict[Partition, list[_Pending]] = {}
         try:
-            for item in self._in_hand:
-                if isinstance(item, _Errand):
-                    self._do(item)
+            for item in self._in_progress:
+                if isinstance(item, _Task):
+                    self._run_task(item)
                 else:
                     groups.setdefault(item.partition, []).append(item)
             self._commit(groups)
-            self._count_out(taken)
+            self._uncount(taken)
             if self._budget.is_tight:
-                self._make_room()
+                self._free_space()
         except OSError as error:
             self._fail(error)
         return len(taken)
 
-    def _commit(self, groups: dict[Partition, list[_Waiting]]) -> None:
-        """Stage, write, sync, publish, answer: in this order, for every partition at once."""
+    def _commit(self, groups: dict[Partition, list[_Pending]]) -> None:
+        """Stage, write, sync, publish, complete: in this order, for all partitions together."""
         written = [p for p, group in groups.items() if self._write(p, group)]
         if written:
             begin_ns = self._clock.monotonic_ns()
@@ -228,21 +228,21 @@ class Writer:
             with self._published:
                 self._published.notify_all()
         for group in groups.values():
-            for waiting in group:
-                if not waiting.is_answered:
-                    waiting.accept()
+            for pending in group:
+                if not pending.is_done:
+                    pending.complete()
 
-    def _write(self, partition: Partition, group: list[_Waiting]) -> bool:
-        """Stage and write one partition's group. False when there is nothing to sync."""
+    def _write(self, partition: Partition, group: list[_Pending]) -> bool:
+        """Stage and write one partition's group. Returns False if there is nothing to sync."""
         durable = partition.durable_watermark
         try:
             if partition.needs_roll:
                 partition.roll()
-            for waiting in group:
+            for pending in group:
                 try:
-                    waiting.appended = partition.stage(waiting.append)
+                    pending.appended = partition.stage(pending.append)
                 except FrazilError as error:
-                    waiting.refuse(error)
+                    pending.fail(error)
             if not partition.is_staged:
                 return False
             partition.write()
@@ -254,36 +254,36 @@ class Writer:
             partition.abort()
         DISK_REFUSED.add(len(group))
         self._budget.note_full()
-        for waiting in group:
-            # A repetition of something durable is still answered; one of this lost group is not.
-            repeats = waiting.appended is not None and waiting.place.end_offset <= durable
-            if not waiting.is_answered and not repeats:
-                waiting.refuse(Overloaded("the disk is full; free room on it and send again"))
+        for pending in group:
+            # A duplicate of a durable batch succeeds; one of a batch in this lost group fails.
+            repeats = pending.appended is not None and pending.result.end_offset <= durable
+            if not pending.is_done and not repeats:
+                pending.fail(Overloaded("the disk is full; free disk space, then retry"))
         return False
 
-    def _do(self, errand: _Errand) -> None:
+    def _run_task(self, task: _Task) -> None:
         try:
-            errand.answer.set_result(errand.run())
+            task.future.set_result(task.run())
         except OSError as error:
-            errand.answer.set_exception(error)
+            task.future.set_exception(error)
             if not is_full(error):
                 raise
         except FrazilError as error:
-            errand.answer.set_exception(error)
+            task.future.set_exception(error)
 
-    def _make_room(self) -> None:
-        """Remove what may go. Where that cannot be done now, appends are refused instead."""
+    def _free_space(self) -> None:
+        """Remove released segments. If that is impossible now, appends are refused instead."""
         try:
             self._reclaim()
         except OSError as error:
             if not is_full(error):
                 raise
         except FrazilError as error:
-            logger.error("no room could be made", extra={"reason": str(error)})
+            logger.error("cannot free space", extra={"reason": str(error)})
 
-    def _take(self) -> list[_Waiting | _Errand]:
-        """The next group: as much as waits, up to a bound."""
-        taken: list[_Waiting | _Errand] = []
+    def _take(self) -> list[_Pending | _Task]:
+        """Take the next group from the queue, up to `group_bytes_max`."""
+        taken: list[_Pending | _Task] = []
         if not self._queue:
             return taken
         with self._changed:
@@ -294,39 +294,41 @@ class Writer:
                 size += _length(item)
         return taken
 
-    def _count_out(self, taken: list[_Waiting | _Errand]) -> None:
-        """Until here they counted as waiting, so that the budget is not promised twice."""
+    def _uncount(self, taken: list[_Pending | _Task]) -> None:
+        """Uncount taken batches. They counted as queued until now, so that the budget is not
+        spent twice."""
         with self._changed:
             self._queue_bytes -= sum(map(_length, taken))
             QUEUED.set(self._queue_bytes)
 
     def _fail(self, error: BaseException) -> None:
-        """Storage failed: tell everybody the truth, then end."""
+        """Storage failed: complete all waiting batches with an error, then end."""
         self._stop(error)
         self._fatal(error)
 
     def _stop(self, error: BaseException) -> None:
-        """Never write again: whoever waits is told what is known of his batch."""
+        """Stop writing for good. Batches in progress become `Unresolved`, queued ones
+        `Unavailable`."""
         with self._changed:
             self._failure = error
             dropped, self._queue = self._queue, deque()
             self._changed.notify_all()
-        for item in self._in_hand:
-            if not item.is_answered:
-                item.refuse(Unresolved(f"the log stopped before this was safe: {error}"))
-        for waiting in dropped:
-            if waiting.answer is None or waiting.answer.set_running_or_notify_cancel():
-                waiting.refuse(Unavailable(f"the log has stopped: {error}"))
+        for item in self._in_progress:
+            if not item.is_done:
+                item.fail(Unresolved(f"the log stopped before the batch was durable: {error}"))
+        for pending in dropped:
+            if pending.future is None or pending.future.set_running_or_notify_cancel():
+                pending.fail(Unavailable(f"the log has stopped: {error}"))
 
-    def wait_for(self, places: Sequence[tuple[Partition, int]], timeout_s: float) -> bool:
-        """Wait until in one of the places something at or above its offset can be read. False on
-        time-out."""
+    def wait_for(self, offsets: Sequence[tuple[Partition, int]], timeout_s: float) -> bool:
+        """Wait until one of the partitions has an offset at or above its own. Returns False on
+        timeout."""
 
-        def is_any_there() -> bool:
-            return any(p.view.durable_watermark > offset for p, offset in places)
+        def is_any_readable() -> bool:
+            return any(p.view.durable_watermark > offset for p, offset in offsets)
 
         with self._published:
-            return self._published.wait_for(is_any_there, timeout_s)
+            return self._published.wait_for(is_any_readable, timeout_s)
 
     @property
     def is_threaded(self) -> bool:
@@ -338,12 +340,12 @@ class Writer:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why nothing is written any more; None while it is."""
+        """Why writing stopped; None while it works."""
         return self._failure
 
     @property
     def queue_count(self) -> int:
-        """Batches that wait to be written."""
+        """Batches waiting to be written."""
         return len(self._queue)
 
     @property
@@ -361,34 +363,33 @@ class Writer:
                 self._step_guarded()
 
     def _wait_for_work(self) -> bool:
-        """False once there will never be any."""
+        """Return False once there will be no more work."""
         with self._changed:
             while not self._queue and not self._is_closing and self._failure is None:
                 self._changed.wait()
             return bool(self._queue) and self._failure is None
 
     def _step_guarded(self) -> None:
-        """One step with the turn in hand."""
+        """Run one step while holding the turn."""
         try:
             if self._failure is None:
                 self.step()
         except KeyboardInterrupt as error:
-            # Somebody stops the program in the middle of a step. The log stops with it, and the
-            # next start finds on disk what was acknowledged.
+            # Ctrl-C in the middle of a step. The log stops; what was acknowledged is on disk.
             self._stop(error)
             raise
-        except BaseException as error:  # noqa: BLE001 # top of loop: nobody may wait for a dead writer
+        except BaseException as error:  # noqa: BLE001 # top of loop: no client may wait for a dead writer
             self._fail(error)
 
     def _pass_turn(self) -> None:
-        """Give the turn back. What has come meanwhile is the writer thread's."""
+        """Release the turn. The writer thread takes batches queued meanwhile."""
         self._turn.release()
         if self._queue:
             with self._changed:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Finish what waits, then stop. Nothing is taken in any more."""
+        """Finish queued batches, then stop. New ones are refused."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()

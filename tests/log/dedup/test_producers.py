@@ -97,7 +97,7 @@ def test_a_batch_cut_otherwise_than_the_stored_one_is_no_repetition() -> None:
 
 
 def test_a_producer_new_to_the_partition_begins_at_zero() -> None:
-    with pytest.raises(Unknown, match="begins at 0"):
+    with pytest.raises(Unknown, match="starts at 0"):
         Producers().find_duplicate(header(1))
     assert Producers().find_duplicate(header(0, 3)) is None
 

@@ -22,9 +22,9 @@ from frazil.log import (
     Record,
     TopicConfig,
     partition_count,
-    plan_stretches,
+    plan_ranges,
 )
-from frazil.log import read_stretch as read
+from frazil.log import read_range as read
 from frazil.model import SystemClock
 from tests.log.build import (
     FIRST,
@@ -53,7 +53,7 @@ def seen(disk: Disk, view: PartitionView) -> list[Record]:
     begin, end = view.start_offset, view.durable_watermark
     return [
         record
-        for stretch in plan_stretches(view, begin, end, 1000)
+        for stretch in plan_ranges(view, begin, end, 1000)
         for stored in read(disk, stretch)
         for record in stored.records()
         if begin <= record.offset < end
@@ -63,10 +63,10 @@ def seen(disk: Disk, view: PartitionView) -> list[Record]:
 def test_a_topic_that_is_not_there_has_no_partitions() -> None:
     disk = SimDisk()
     assert partition_count(disk, TOPIC) == 0
-    assert PartitionObserver(disk, TOPIC, 0).look() == PartitionView(0, 0, ())
+    assert PartitionObserver(disk, TOPIC, 0).observe() == PartitionView(0, 0, ())
     open_log(disk, topic=TopicConfig(partitions=3))
     assert partition_count(disk, TOPIC) == 3
-    assert PartitionObserver(disk, TOPIC, 2).look() == PartitionView(0, 0, ())
+    assert PartitionObserver(disk, TOPIC, 2).observe() == PartitionView(0, 0, ())
 
 
 @given(st.lists(st.sampled_from(["one", "group", "trim", "roll", "kill", "look"]), max_size=40))
@@ -75,7 +75,7 @@ def test_it_shows_what_the_owner_shows(steps: list[str]) -> None:
     """One that has looked all the time, and one that has just come."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=RELEASED)
-    onlooker, count = PartitionObserver(disk, TOPIC, 0), 0
+    observer, count = PartitionObserver(disk, TOPIC, 0), 0
     for step in [*steps, "look"]:
         if step == "one":
             add(log, *numbers(count, count + 1))
@@ -89,9 +89,9 @@ def test_it_shows_what_the_owner_shows(steps: list[str]) -> None:
             log.partition(TOPIC, 0).roll()
         elif step == "kill":
             disk = disk.process_kill()
-            log, onlooker = open_log(disk, SMALL), PartitionObserver(disk, TOPIC, 0)
+            log, observer = open_log(disk, SMALL), PartitionObserver(disk, TOPIC, 0)
         own = log.partition(TOPIC, 0).view
-        for view in (onlooker.look(), PartitionObserver(disk, TOPIC, 0).look()):
+        for view in (observer.observe(), PartitionObserver(disk, TOPIC, 0).observe()):
             assert view[:2] == own[:2]
             values = [record.value for record in seen(disk, view)]
             assert values == numbers(own.start_offset, own.durable_watermark)
@@ -112,7 +112,7 @@ def test_a_look_at_any_moment_shows_the_acknowledged() -> None:
         if partition_count(left, TOPIC) == 0:
             assert not answered
             continue
-        view = PartitionObserver(left, TOPIC, 0).look()
+        view = PartitionObserver(left, TOPIC, 0).observe()
         assert view.durable_watermark >= len(answered)
         values = [record.value for record in seen(left, view)]
         assert values == numbers(view.start_offset, view.durable_watermark)
@@ -138,22 +138,22 @@ def test_what_is_written_and_not_synced_is_not_shown() -> None:
     partition = log.partition(TOPIC, 0)
     partition.stage(batch(b"not yet"))
     partition.write()
-    assert PartitionObserver(disk, TOPIC, 0).look().durable_watermark == 2
+    assert PartitionObserver(disk, TOPIC, 0).observe().durable_watermark == 2
     partition.sync()
-    assert PartitionObserver(disk, TOPIC, 0).look().durable_watermark == 2
+    assert PartitionObserver(disk, TOPIC, 0).observe().durable_watermark == 2
     partition.publish()
-    assert PartitionObserver(disk, TOPIC, 0).look().durable_watermark == 3
+    assert PartitionObserver(disk, TOPIC, 0).observe().durable_watermark == 3
 
 
 def test_compaction_is_seen() -> None:
     """Gaps are no damage, and rewritten files are noticed."""
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
-    onlooker = PartitionObserver(disk, TOPIC, 0)
+    observer = PartitionObserver(disk, TOPIC, 0)
     for number in range(60):
         store(log, (b"%d" % (number % 7), b"value %d" % number))
     seal(log)
-    before = onlooker.look()
+    before = observer.observe()
     run_round(log, clock)
     with pytest.raises(Conflict):
         seen(disk, before)
@@ -161,8 +161,8 @@ def test_compaction_is_seen() -> None:
     expected = [record for stored in batches(log) for record in stored.records()]
     assert 0 < len(expected) < 60
     assert (
-        seen(disk, onlooker.look())
-        == seen(disk, PartitionObserver(disk, TOPIC, 0).look())
+        seen(disk, observer.observe())
+        == seen(disk, PartitionObserver(disk, TOPIC, 0).observe())
         == expected
     )
 
@@ -175,7 +175,7 @@ def test_an_index_that_is_missing_or_wrong_is_not_needed() -> None:
     first, second, *_ = paths(disk, ".index")
     put(disk, first, disk.data(second))
     put(disk, second, b"none")
-    assert seen(disk, PartitionObserver(disk, TOPIC, 0).look()) == wanted
+    assert seen(disk, PartitionObserver(disk, TOPIC, 0).observe()) == wanted
 
 
 def test_damage_is_told() -> None:
@@ -185,12 +185,12 @@ def test_damage_is_told() -> None:
     add_each(log, *numbers(0, 5))
     put(disk, FIRST, disk.data(FIRST)[:-10])
     with pytest.raises(Corrupt, match="up to offset 5"):
-        PartitionObserver(disk, TOPIC, 0).look()
+        PartitionObserver(disk, TOPIC, 0).observe()
     disk.unlink(FIRST)
     with pytest.raises(Corrupt, match="offsets 0 to 5"):
-        PartitionObserver(disk, TOPIC, 0).look()
+        PartitionObserver(disk, TOPIC, 0).observe()
     put(disk, MARKS, b"")
-    assert PartitionObserver(disk, TOPIC, 0).look().durable_watermark == 0
+    assert PartitionObserver(disk, TOPIC, 0).observe().durable_watermark == 0
 
 
 WRITER = """
@@ -222,7 +222,7 @@ def test_beside_a_writer_that_is_killed(tmp_path: Path) -> None:
     anything that the next life does not have."""
     folder = tmp_path / "data"
     disk = RealDisk(folder)
-    onlooker, last = PartitionObserver(disk, "t", 0), 0
+    observer, last = PartitionObserver(disk, "t", 0), 0
     for life in range(3):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
@@ -231,7 +231,7 @@ def test_beside_a_writer_that_is_killed(tmp_path: Path) -> None:
         answered = 0
         for _ in range(60 + 30 * life):
             answered = int(writer.stdout.readline())
-            view = onlooker.look()
+            view = observer.observe()
             assert view.durable_watermark >= max(answered, last)
             last = view.durable_watermark
             check_tail(disk, view)
@@ -239,13 +239,13 @@ def test_beside_a_writer_that_is_killed(tmp_path: Path) -> None:
         said = [int(line) for line in writer.stdout.read().split()]
         writer.wait()
         writer.stdout.close()
-        last = onlooker.look().durable_watermark
+        last = observer.observe().durable_watermark
         assert last >= max([answered, *said])
     with Log.open(disk, clock=SystemClock(), rand=random.SystemRandom()) as log:
         own = log.partition("t", 0).view
         assert own.durable_watermark >= last
         assert own.start_offset > 0, "nothing was ever trimmed"
-        assert onlooker.look()[:2] == own[:2]
+        assert observer.observe()[:2] == own[:2]
 
 
 def check_tail(disk: RealDisk, view: PartitionView) -> None:
@@ -254,7 +254,7 @@ def check_tail(disk: RealDisk, view: PartitionView) -> None:
     try:
         found = [
             record
-            for stretch in plan_stretches(view, begin, view.durable_watermark, 1 << 20)
+            for stretch in plan_ranges(view, begin, view.durable_watermark, 1 << 20)
             for stored in read(disk, stretch)
             for record in stored.records()
             if stretch.begin <= record.offset < stretch.end

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Conflict, Corrupt, OutOfRange
-from frazil.log import Log, Record, SegmentRange, TopicConfig, plan_stretches, read_stretch
+from frazil.log import Log, Record, SegmentRange, TopicConfig, plan_ranges, read_range
 from tests.log.build import (
     SMALL,
     TOPIC,
@@ -46,13 +46,13 @@ def filled(disk: SimDisk) -> Log:
 
 
 def planned(log: Log, begin: int, end: int, bytes_max: int = 1 << 30) -> list[SegmentRange]:
-    return plan_stretches(log.partition(TOPIC, 0).view, begin, end, bytes_max)
+    return plan_ranges(log.partition(TOPIC, 0).view, begin, end, bytes_max)
 
 
 def wanted(disk: SimDisk, stretch: SegmentRange) -> list[Record]:
     return [
         record
-        for stored in read_stretch(disk, stretch)
+        for stored in read_range(disk, stretch)
         for record in stored.records()
         if stretch.begin <= record.offset < stretch.end
     ]
@@ -98,10 +98,10 @@ def test_what_comes_later_is_not_seen() -> None:
     add_each(log, *numbers(0, 5))
     view = log.partition(TOPIC, 0).view
     add_each(log, *numbers(5, 50))
-    (stretch,) = plan_stretches(view, 0, 5, 1 << 30)
+    (stretch,) = plan_ranges(view, 0, 5, 1 << 30)
     assert [record.value for record in wanted(disk, stretch)] == numbers(0, 5)
     with pytest.raises(OutOfRange):
-        plan_stretches(view, 0, 6, 1 << 30)
+        plan_ranges(view, 0, 6, 1 << 30)
 
 
 def test_gaps_of_compaction_are_no_damage() -> None:
@@ -155,7 +155,7 @@ def test_a_file_that_is_written_over_while_it_is_read_is_a_conflict() -> None:
     add_each(log, *values)
     (stretch,) = planned(log, 0, len(values))
     first, second = stretch.extents
-    reading = read_stretch(disk, stretch)
+    reading = read_range(disk, stretch)
     assert next(reading).base_offset == 0
     # The handle stays, and the same file begins another life under it.
     disk.open(first.path, "edit").write_at(0, disk.data(second.path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from frazil.query.sql.dialect import spell
-from frazil.results.tokens import place_of, tokens
+from frazil.results.tokens import line_and_column, tokens
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_places_are_those_of_what_was_written() -> None:
         at = spelled.text.index(word)
         line = spelled.text[:at].count("\n") + 1
         column = at - spelled.text.rfind("\n", 0, at)
-        assert spelled.place(line, column) == place_of(written, written.index(word))
+        assert spelled.place(line, column) == line_and_column(written, written.index(word))

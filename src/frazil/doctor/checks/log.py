@@ -53,7 +53,7 @@ def _damages(disk: RealDisk) -> Iterator[tuple[str, Fix]]:
             continue
         for partition in range(count):
             try:
-                PartitionObserver(disk, topic, partition).look()
+                PartitionObserver(disk, topic, partition).observe()
             except Corrupt as damage:
                 program = REPAIR.format(data=str(disk.root), topic=topic, partition=partition)
                 yield str(damage), run(shlex.join([sys.executable, "-c", program]))

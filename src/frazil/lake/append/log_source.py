@@ -17,8 +17,8 @@ from frazil.log import (
     PartitionView,
     Record,
     SegmentRange,
-    plan_stretches,
-    read_stretch,
+    plan_ranges,
+    read_range,
 )
 from frazil.model import Signal
 
@@ -139,7 +139,7 @@ def slices_of(
             size_bytes=stretch.size_bytes,
             origin=LogFiles(folder=folder, stretch=stretch),
         )
-        for stretch in plan_stretches(view, begin, end, bytes_max)
+        for stretch in plan_ranges(view, begin, end, bytes_max)
     ]
 
 
@@ -157,6 +157,6 @@ def bytes_behind(view: PartitionView, begin: int) -> int:
 
 def read_files(disk: Disk, stretch: SegmentRange) -> Iterator[list[Record]]:
     """The records of each batch; markers are none."""
-    for batch in read_stretch(disk, stretch):
+    for batch in read_range(disk, stretch):
         if not batch.header.is_control:
             yield list(batch.records())

@@ -23,7 +23,7 @@ from frazil.lake.append.task import decode_all
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.lake_range import LakeRangeRows, cold_files, cold_rows, reach_cold
-from frazil.log import PartitionObserver, PartitionView, partition_count, reach
+from frazil.log import PartitionObserver, PartitionView, end_within, partition_count
 from frazil.model import MiB, Signal, arrow
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class OffsetRangeReader:
                 )
             end = self._reach_cold(source, first, view, share)
             if end is None:
-                end = reach(view, first, share)
+                end = end_within(view, first, share)
             if offsets_max is not None:
                 end = min(end, first + max(1, offsets_max // len(sources)))
             ends[source.place] = end
@@ -145,7 +145,7 @@ class OffsetRangeReader:
         number = source.partition
         if number not in self._onlookers:
             self._onlookers[number] = PartitionObserver(self._disk, source.topic, number)
-        return self._onlookers[number].look()
+        return self._onlookers[number].observe()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 """log/dedup: duplicate detection.
 
-digests.py    never twice, for senders that number nothing
-producers.py  never twice, for producers that number their batches
+digests.py    DigestWindow: by digest of the request, for OTLP clients
+producers.py  Producers: by producer id and sequence, for Kafka producers
 """

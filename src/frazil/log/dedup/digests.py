@@ -1,9 +1,9 @@
-"""Never twice, for senders that number nothing.
+"""Duplicate detection by digest, for OTLP clients, which do not number their requests.
 
-An OTLP sender that lost our answer sends the same body again. The log keeps a digest of each
-body, as a record header, and remembers digests for a window of time and count. Entries are kept
-in generations that are forgotten whole, so that forgetting costs nothing per entry; the window
-is therefore at least what was asked for and at most an eighth more.
+A client that did not get our response sends the same body again. The log stores a digest of each
+body as a record header, and remembers digests for a window of time and count. Entries are kept in
+generations that are dropped whole, so that expiry costs nothing per entry; the window is therefore
+up to an eighth longer than configured.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections import deque
 from collections.abc import Iterable
 
 DIGEST_BYTES = 16
-"""128 bits: a body that shared another one's digest would be lost, so it must not happen."""
+"""128 bits: a body with the digest of another one would be lost, so collisions must not happen."""
 DIGEST_HEADER = "frazil.digest"
-"""Key of the record header that carries the digest."""
+"""Key of the record header with the digest."""
 GENERATIONS = 8
 
 ENTRY = struct.Struct("<16sq")
 
 Digest = tuple[bytes, int]
-"""A digest and the base offset of the batch that carried it."""
+"""A digest and the base offset of its batch."""
 
 
 class _Generation:
@@ -34,7 +34,7 @@ class _Generation:
 
 
 class DigestWindow:
-    """Digests seen lately in one partition. Owned by the writer thread."""
+    """Recent digests of one partition. Owned by the writer thread."""
 
     def __init__(self, *, window_ms: int, count_max: int) -> None:
         self._window_ms = window_ms
@@ -45,7 +45,7 @@ class DigestWindow:
         self._count = 0
 
     def find(self, digest: bytes) -> int | None:
-        """The offset this digest was stored at, if it is remembered."""
+        """Return the offset of the batch with this digest, None if not remembered."""
         for generation in reversed(self._generations):
             offset = generation.offsets.get(digest)
             if offset is not None:
@@ -67,14 +67,14 @@ class DigestWindow:
         self.expire(now_ms)
 
     def remove(self, digest: bytes) -> None:
-        """Undo one `add`: the batch was not written after all."""
+        """Undo one `add`: the batch was not written."""
         for generation in reversed(self._generations):
             if generation.offsets.pop(digest, None) is not None:
                 self._count -= 1
                 return
 
     def expire(self, now_ms: int) -> None:
-        """Forget whole generations that lie outside the window."""
+        """Drop generations outside the window."""
         while self._generations:
             oldest = self._generations[0]
             is_old = oldest.last_ms + self._window_ms < now_ms
@@ -88,10 +88,10 @@ class DigestWindow:
 
 
 def encode_digests(entries: Iterable[Digest]) -> bytes:
-    """The digests of one sealed segment, as its `.digests` file holds them."""
+    """Encode the digests of a sealed segment for its `.digests` file."""
     return b"".join(ENTRY.pack(*entry) for entry in entries)
 
 
 def decode_digests(data: bytes) -> list[Digest]:
-    """Read what `encode_digests` wrote. The bytes have passed their checksum."""
+    """Decode a `.digests` file, whose checksum is already verified."""
     return list(ENTRY.iter_unpack(data))

@@ -1,8 +1,8 @@
-"""Never twice, for producers that number their batches.
+"""Duplicate detection by sequence, for Kafka producers.
 
-Per producer id the log remembers the epoch and the last five batches. A batch that repeats one
-of them gets its old offset back; everything else that does not come next is refused with the
-reason. The state is rebuilt from the log itself, so it survives what the log survives.
+For each producer id the log remembers the epoch and the last five batches. A duplicate of one of
+them gets the offset of the first; any other batch that is not the next one is refused with the
+reason. The state can be rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 from frazil.errors import Fenced, SequenceGap, SequenceOld, Unknown
 from frazil.log.format.batch import BatchHeader
+from frazil.model import OffsetRange
 
 REMEMBERED = 5
 """Batches remembered per producer: as many as a Kafka client has in flight."""
 PRODUCERS_MAX = 100_000
-"""Beyond this the producer unseen for longest is forgotten; its next batch is refused by name."""
+"""Above this the producer unseen for longest is forgotten; its next batch is refused as
+`Unknown`."""
 SEQUENCE_MAX = 2**31 - 1
 
 ENTRY = struct.Struct("<qhB")
@@ -34,7 +36,7 @@ class PastBatch(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """What is known of one producer id; `past` is oldest first and never empty."""
+    """State of one producer id; `past` is oldest first and never empty."""
 
     epoch: int
     seen_ms: int
@@ -48,23 +50,23 @@ class Producers:
         self._known: dict[int, Producer] = {}
 
     def find_duplicate(self, header: BatchHeader) -> PastBatch | None:
-        """The remembered batch that this one repeats, or None when it comes next.
+        """Return the remembered batch that this one repeats, None if it is the next one.
 
-        Raises `Fenced`, `SequenceGap`, `SequenceOld` or `Unknown` when it may not be appended.
+        Raises `Fenced`, `SequenceGap`, `SequenceOld` or `Unknown` if it may not be appended.
         """
         known = self._known.get(header.producer_id)
         first = header.base_sequence
         if known is None or header.producer_epoch > known.epoch:
             if first != 0:
                 raise (Unknown if known is None else SequenceGap)(
-                    f"producer {header.producer_id} epoch {header.producer_epoch} begins at "
-                    f"sequence {first}; a producer new to this partition begins at 0"
+                    f"producer {header.producer_id} epoch {header.producer_epoch} starts at "
+                    f"sequence {first}; a producer new to this partition starts at 0"
                 )
             return None
         if header.producer_epoch < known.epoch:
             raise Fenced(
                 f"producer {header.producer_id} epoch {header.producer_epoch} is fenced by epoch "
-                f"{known.epoch}; ask for a new producer id"
+                f"{known.epoch}; request a new producer id"
             )
         for past in known.past:
             if (past.first_sequence, past.last_sequence) == (first, header.last_sequence):
@@ -74,11 +76,11 @@ class Producers:
             return None
         what = f"producer {header.producer_id} sent sequence {first}, expected {expected}"
         if _is_behind(first, expected):
-            raise SequenceOld(f"{what}: it was stored before, but its offset is forgotten")
+            raise SequenceOld(f"{what}: it is already stored, but its offset is no longer known")
         raise SequenceGap(f"{what}: send the missing batches first")
 
     def remember(self, header: BatchHeader, base_offset: int, now_ms: int) -> Producer | None:
-        """Note an appended batch. Returns what was known before, for `restore`."""
+        """Record an appended batch. Returns the previous state for `restore`."""
         before = self._known.pop(header.producer_id, None)
         past = before.past if before and before.epoch == header.producer_epoch else ()
         newest = PastBatch(
@@ -95,7 +97,7 @@ class Producers:
         return before
 
     def restore(self, producer_id: int, before: Producer | None) -> None:
-        """Undo one `remember`: the batch was not written after all."""
+        """Undo one `remember`: the batch was not written."""
         self._known.pop(producer_id, None)
         if before is not None:
             self._known[producer_id] = before
@@ -107,14 +109,16 @@ class Producers:
             del self._known[key]
         return len(stale)
 
-    def forget(self, lost: Iterable[tuple[int, int]]) -> int:
-        """Forget batches that lie in lost ranges of offsets. Returns how many.
+    def forget(self, lost: Iterable[OffsetRange]) -> int:
+        """Forget batches in lost offset ranges. Returns how many.
 
-        A producer's next batch is then refused, or taken again where nothing came after it.
+        The next batch of such a producer is refused, or accepted again if nothing came after it.
         """
-        spans, count = list(lost), 0
+        ranges, count = list(lost), 0
         for key, known in list(self._known.items()):
-            past = tuple(p for p in known.past if not any(b <= p.base_offset < e for b, e in spans))
+            past = tuple(
+                p for p in known.past if not any(b <= p.base_offset < e for b, e in ranges)
+            )
             count += len(known.past) - len(past)
             if not past:
                 del self._known[key]
@@ -123,7 +127,7 @@ class Producers:
         return count
 
     def remembered_offsets(self) -> set[int]:
-        """Base offsets of all remembered batches: compaction keeps their headers."""
+        """Return the base offsets of all remembered batches; compaction keeps their headers."""
         return {past.base_offset for known in self._known.values() for past in known.past}
 
     def encode(self) -> bytes:
@@ -135,9 +139,9 @@ class Producers:
 
     @classmethod
     def decode(cls, data: bytes, now_ms: int) -> Producers:
-        """Read what `encode` wrote. The bytes have passed their checksum.
+        """Decode producer states, whose checksum is already verified.
 
-        All count as seen now: a clock that was set between two lives forgets nobody.
+        All count as seen now, so that a clock change between two runs forgets none.
         """
         producers = cls()
         (count,) = struct.unpack_from("<I", data)
@@ -157,10 +161,10 @@ class Producers:
 
 
 def next_sequence(sequence: int) -> int:
-    """The sequence that follows; after the largest comes 0."""
+    """Return the next sequence; it wraps to 0."""
     return 0 if sequence == SEQUENCE_MAX else sequence + 1
 
 
 def _is_behind(first: int, expected: int) -> bool:
-    """Is `first` nearer below `expected` than above it, counting round the wrap?"""
+    """Return whether `first` is nearer below `expected` than above it, across the wrap."""
     return (expected - first) % (SEQUENCE_MAX + 1) <= SEQUENCE_MAX // 2

@@ -1,5 +1,5 @@
 """log/external: reading the log from another process.
 
-observer.py  Onlooker: what is durable, seen by a process that has no log
-ranges.py    Stretch: offsets, read by a process that has no log
+observer.py  PartitionObserver: what is durable, without the log's lock
+ranges.py    SegmentRange: plan offset ranges as byte ranges, and read them
 """

@@ -1,8 +1,8 @@
-"""Reading a partition's files from a process that does not hold the log's lock.
+"""SegmentRange: read offsets of a partition from a process that does not hold the log's lock.
 
 The owner of the log plans a `SegmentRange`: offsets, and the bytes that hold them in one view. The
 other process reads exactly these bytes, so everything it sees is durable. Files trimmed or
-rewritten since then are recognised by their salt.
+rewritten since then are detected by their salt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from frazil.log.view import PartitionView, SegmentView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteRange:
-    """Whole batches that lie side by side in one segment file, from `offset` up to `end_offset`."""
+    """Adjacent whole batches in one segment file, from `offset` up to `end_offset`."""
 
     path: str
     salt: bytes
@@ -45,7 +45,7 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRange:
-    """The offsets from `begin` up to `end` of one partition, and the bytes that hold them."""
+    """Offsets from `begin` up to `end` of one partition, and the bytes that hold them."""
 
     begin: int
     end: int
@@ -56,11 +56,11 @@ class SegmentRange:
         return sum(extent.size_bytes for extent in self.extents)
 
 
-def plan_stretches(view: PartitionView, begin: int, end: int, bytes_max: int) -> list[SegmentRange]:
-    """The offsets from `begin` up to `end`, in order, in stretches of up to `bytes_max` bytes.
+def plan_ranges(view: PartitionView, begin: int, end: int, bytes_max: int) -> list[SegmentRange]:
+    """Split the offsets from `begin` up to `end` into ranges of up to `bytes_max` bytes.
 
-    One is larger only where a single step of the index is. `OutOfRange` unless all of them can be
-    read.
+    A range is larger only if a single index interval is. Raises `OutOfRange` unless all offsets can
+    be read.
     """
     if not view.start_offset <= begin <= end <= view.durable_watermark:
         raise OutOfRange(
@@ -82,9 +82,9 @@ def plan_stretches(view: PartitionView, begin: int, end: int, bytes_max: int) ->
     ]
 
 
-def reach(view: PartitionView, begin: int, bytes_max: int) -> int:
-    """How far `bytes_max` bytes go from `begin` on: at least one step of the index further, at most
-    to all that is durable."""
+def end_within(view: PartitionView, begin: int, bytes_max: int) -> int:
+    """Return the offset that `bytes_max` bytes reach from `begin` on: at least one index
+    interval, at most the durable watermark."""
     end, taken = begin, 0
     for step in _steps(view, begin, view.durable_watermark):
         taken += step.size_bytes
@@ -95,7 +95,7 @@ def reach(view: PartitionView, begin: int, bytes_max: int) -> int:
 
 
 def _steps(view: PartitionView, begin: int, end: int) -> Iterator[ByteRange]:
-    """The wanted bytes, cut wherever an index has an entry."""
+    """Yield the bytes of these offsets, split at the entries of the index."""
     for segment in view.segments:
         info = segment.info
         if info.end_offset <= begin or info.base_offset >= end:
@@ -112,10 +112,11 @@ def _steps(view: PartitionView, begin: int, end: int) -> Iterator[ByteRange]:
 
 
 def _entries(segment: SegmentView, begin: int, end: int) -> list[IndexEntry]:
-    """Where batches begin: one at or before `begin`, those between, one at or behind `end`."""
+    """Return positions of batches: one at or before `begin`, those between, one at or after
+    `end`."""
     sparse, info = segment.sparse, segment.info
     entries = [sparse.before_offset(begin) or IndexEntry(info.base_offset, HEADER_BYTES)]
-    # The index of the open segment grows under us, beyond what this view shows.
+    # The index of the open segment grows beyond this view meanwhile.
     beyond = bisect_left(sparse.offsets, info.end_offset)
     for at in range(bisect_right(sparse.offsets, entries[0].offset), beyond):
         entries.append(IndexEntry(sparse.offsets[at], sparse.positions[at]))
@@ -125,7 +126,7 @@ def _entries(segment: SegmentView, begin: int, end: int) -> list[IndexEntry]:
 
 
 def _extend(extents: list[ByteRange], step: ByteRange) -> None:
-    """Add bytes to the last extent when they follow it, else as one of their own."""
+    """Merge the bytes into the last extent if they follow it, else append them."""
     if extents and extents[-1].salt == step.salt:
         extents[-1] = replace(
             extents[-1], end_position=step.end_position, end_offset=step.end_offset
@@ -134,29 +135,30 @@ def _extend(extents: list[ByteRange], step: ByteRange) -> None:
         extents.append(step)
 
 
-def read_stretch(disk: Disk, stretch: SegmentRange) -> Iterator[StoredBatch]:
-    """Every batch with a wanted offset, in order, checked; the first and last may hold others, too.
+def read_range(disk: Disk, planned: SegmentRange) -> Iterator[StoredBatch]:
+    """Yield every batch with an offset in the range, checked. The first and last may have others,
+    too.
 
-    `Conflict` when a file is not the planned one any more: plan again. `Corrupt` when it is, and
-    its bytes are damaged. Nothing is left out in silence.
+    Raises `Conflict` if a file is no longer the planned one (plan again), `Corrupt` if its bytes
+    are damaged.
     """
-    for extent in stretch.extents:
+    for extent in planned.extents:
         try:
             file = disk.open(extent.path)
         except FileNotFoundError:
             raise _replaced(extent) from None
         with closing(file):
-            yield from _read_extent(file, extent, stretch)
+            yield from _read_extent(file, extent, planned)
 
 
-def _read_extent(file: File, extent: ByteRange, stretch: SegmentRange) -> Iterator[StoredBatch]:
+def _read_extent(file: File, extent: ByteRange, planned: SegmentRange) -> Iterator[StoredBatch]:
     header = _planned_header(file, extent)
     position, offset = extent.position, extent.offset
     for batch in walk_batches(file, header, position, extent.end_position, offset):
         position, offset = batch.end, batch.end_offset
-        if batch.base_offset < stretch.end and batch.end_offset > stretch.begin:
+        if batch.base_offset < planned.end and batch.end_offset > planned.begin:
             yield batch
-    # Behind the last batch of a rewritten file offsets may be missing, as well as between.
+    # Offsets may be missing after the last batch of a rewritten file, too.
     is_whole = offset == extent.end_offset or header.is_rewritten
     if position != extent.end_position or not is_whole:
         _planned_header(file, extent)
@@ -164,13 +166,13 @@ def _read_extent(file: File, extent: ByteRange, stretch: SegmentRange) -> Iterat
             path=extent.path,
             position=position,
             expected=f"acknowledged batches up to offset {extent.end_offset}",
-            found=f"bytes that are no such batch behind offset {offset}",
+            found=f"bytes that are no such batch after offset {offset}",
             hint=REPAIR_HINT,
         )
 
 
 def _planned_header(file: File, extent: ByteRange) -> SegmentHeader:
-    """The file's header, as long as it is the file that was planned: they are used again."""
+    """Return the file's header. Raises `Conflict` if the file was reused since it was planned."""
     header = decode_segment_header(file.read(0, HEADER_BYTES), extent.path)
     if header.salt != extent.salt:
         raise _replaced(extent)
@@ -180,6 +182,6 @@ def _planned_header(file: File, extent: ByteRange) -> SegmentHeader:
 def _replaced(extent: ByteRange) -> Conflict:
     return Conflict(
         f"{extent.path} with offsets {extent.offset} up to {extent.end_offset} is not there any "
-        "more: it was trimmed or rewritten since this was planned, or this machine does not have "
-        "the log's folder; look where the log begins now, and plan again"
+        "more: it was trimmed or rewritten since it was planned, or this machine does not have "
+        "the log's folder; check where the log starts now, and plan again"
     )

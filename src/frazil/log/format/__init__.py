@@ -1,6 +1,6 @@
-"""log/format: record batches.
+"""log/format: Kafka record batches.
 
-batch.py        Kafka record batches: encoded, parsed, checked
-compression.py  gzip, snappy, lz4, zstd, with a cap on what comes out
-record.py       Record: one of the records in a batch
+record.py       Record: encode and decode one record of a batch
+compression.py  gzip, snappy, lz4, zstd, with a cap on the decompressed size
+batch.py        BatchHeader: encode, parse and check batches
 """

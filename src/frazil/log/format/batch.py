@@ -1,8 +1,7 @@
-"""Record batches: the bytes are the same on disk, in memory and on the Kafka wire.
+"""Record batches: the same bytes on disk, in memory and in the Kafka protocol.
 
-The layout is Kafka's record batch version 2, written down in `docs/formats/record-batch.md`.
-No I/O here: bytes in, values out, and the other way round. Every reader treats its bytes as
-hostile and raises nothing but `Malformed` and `TooLarge`.
+The layout is Kafka's record batch version 2, see `docs/formats/record-batch.md`. No I/O. Decoders
+treat their input as hostile and raise only `Malformed` and `TooLarge`.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ NO_TIMESTAMP_MS = -1
 
 MAGIC = 2
 FRONT = struct.Struct(">qiibI")
-"""base offset, batch length, leader epoch, magic, CRC32C of all that follows."""
+"""Base offset, batch length, leader epoch, magic, CRC32C of everything after it."""
 CHECKED = struct.Struct(">hiqqqhii")
-"""attributes, last offset delta, base and max timestamp, producer id, producer epoch, base
+"""Attributes, last offset delta, base and max timestamp, producer id, producer epoch, base
 sequence, record count; then the records."""
 STAMP = struct.Struct(">qii")
-"""The fields of the front that the log assigns, and the length between them."""
+"""The fields of FRONT that the log assigns, and the length between them."""
 HEADER_BYTES = FRONT.size + CHECKED.size
 LENGTH_END = 12
-"""The batch length counts the bytes behind itself."""
+"""The batch length counts the bytes after itself."""
 
 COMPRESSION_MASK = 0x07
 APPEND_TIME = 0x08
@@ -43,13 +42,13 @@ DELETE_HORIZON = 0x40
 KNOWN_ATTRIBUTES = 0x7F
 
 RECORD_COUNT_MAX = 1_000_000
-"""Seven bytes make a record and cost hundreds in memory; real batches hold thousands."""
+"""A record takes 7 bytes encoded and hundreds in memory; real batches have thousands."""
 
 
 class BatchHeader(NamedTuple):
-    """What a batch says about itself. One made by `parse_header` has only possible values.
+    """Header fields of a batch. `parse_header` returns only valid values.
 
-    A tuple, because one is made for every batch on its way to the disk.
+    A tuple, because one is created for every batch on its way to the disk.
     """
 
     base_offset: int
@@ -67,12 +66,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """All bytes of the batch, header included."""
+        """Size of the batch, including the header."""
         return LENGTH_END + self.batch_length
 
     @property
     def end_offset(self) -> int:
-        """The first offset behind the batch."""
+        """First offset after the batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -81,7 +80,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def uses_append_time(self) -> bool:
-        """Do all records carry the time of the append, which is `max_timestamp_ms`?"""
+        """Whether all records have the append time, which is `max_timestamp_ms`."""
         return bool(self.attributes & APPEND_TIME)
 
     @property
@@ -94,7 +93,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the tombstones in here; None while that is not decided."""
+        """When compaction may remove the tombstones; None if not decided."""
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
     @property
@@ -103,14 +102,14 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last record. Behind 2^31-1 sequences go on with 0."""
+        """Sequence of the last record. Sequences wrap from 2^31-1 to 0."""
         if self.base_sequence < 0:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & INT32_MAX
 
 
 class BatchFields(TypedDict, total=False):
-    """What `encode_parts` takes besides the records."""
+    """Arguments of `encode_parts` other than the records."""
 
     base_offset: int
     last_offset_delta: int | None
@@ -142,12 +141,12 @@ def encode_parts(
     control: bool = False,
     leader_epoch: int = 0,
 ) -> tuple[BatchHeader, list[bytes]]:
-    """One batch of records whose offsets rise from `base_offset` on, in parts that are written
-    one after the other: so a large value is never copied.
+    """Encode a batch of records with increasing offsets from `base_offset` on, in parts that are
+    written one after the other, so that a large value is never copied.
 
-    The first part holds the header and what comes before the first value. What is left None
-    follows from the records; compaction, which takes records out, states it instead. A batch
-    without records must state `last_offset_delta`, and is never compressed.
+    The first part has the header and the bytes before the first value. None means derived from the
+    records; compaction, which removes records, passes the values. A batch without records needs
+    `last_offset_delta` and is never compressed.
     """
     attributes = int(compression) if records else 0
     base_timestamp_ms = records[0].timestamp_ms if records else NO_TIMESTAMP_MS
@@ -169,7 +168,7 @@ def encode_parts(
     lowest = base_offset
     for record in records:
         if record.offset < lowest:
-            raise Malformed(f"offset {record.offset} where {lowest} or above must come")
+            raise Malformed(f"offset {record.offset}; expected {lowest} or above")
         lowest = record.offset + 1
         append_record(
             parts, record, record.offset - base_offset, record.timestamp_ms - base_timestamp_ms
@@ -192,42 +191,43 @@ def encode_parts(
         raise Malformed(f"a batch field is out of range: {error}") from None
     header = parse_header(front)
     if lowest > base_offset + last_offset_delta + 1:
-        raise Malformed(f"offset {lowest - 1} is behind the last offset delta {last_offset_delta}")
+        raise Malformed(f"offset {lowest - 1} is after the last offset delta {last_offset_delta}")
     return header, [front + parts[0], *parts[1:]] if parts else [front]
 
 
 def encode_batch(records: Sequence[Record], **fields: Unpack[BatchFields]) -> bytes:
-    """The same batch, in one piece."""
+    """Encode a batch as one bytes object."""
     _, parts = encode_parts(records, **fields)
     return b"".join(parts)
 
 
 def parse_header(data: bytes, position: int = 0) -> BatchHeader:
-    """The header at `position`. `Malformed` when no batch can begin there.
+    """Return the header at `position`. Raises `Malformed` if no batch can start there.
 
-    Looks at the header alone: the records may be missing and the CRC may be wrong.
+    Reads only the header: records may be missing and the CRC wrong.
     """
     if not 0 <= position <= len(data) - HEADER_BYTES:
         left = len(data) - position
-        raise Malformed(f"{left} bytes left where a batch header takes {HEADER_BYTES}")
+        raise Malformed(f"{left} bytes left; a batch header has {HEADER_BYTES}")
     base_offset, length, leader_epoch, magic, crc = FRONT.unpack_from(data, position)
     if magic != MAGIC:
-        raise Malformed(f"record format {magic}; only version {MAGIC} is spoken here")
+        raise Malformed(f"record format {magic}; only version {MAGIC} is supported")
     checked = CHECKED.unpack_from(data, position + FRONT.size)
     attributes, last_offset_delta, count = checked[0], checked[1], checked[-1]
     if length < HEADER_BYTES - LENGTH_END:
         raise Malformed(f"batch length {length} is shorter than a header")
     if attributes & ~KNOWN_ATTRIBUTES or attributes & COMPRESSION_MASK > Compression.ZSTD:
-        raise Malformed(f"attributes {attributes:#x} are not known")
+        raise Malformed(f"unknown attributes {attributes:#x}")
     if base_offset < 0 or last_offset_delta < 0 or base_offset > INT64_MAX - last_offset_delta - 1:
-        raise Malformed(f"offsets from {base_offset} on with last delta {last_offset_delta}")
+        raise Malformed(f"base offset {base_offset} with last offset delta {last_offset_delta}")
     if not 0 <= count <= last_offset_delta + 1:
         raise Malformed(f"{count} records in a batch with last offset delta {last_offset_delta}")
     return BatchHeader(base_offset, length, leader_epoch, crc, *checked)
 
 
 def check_batch(data: bytes) -> BatchHeader:
-    """The header of `data`, which is exactly one whole, undamaged batch; `Malformed` if not."""
+    """Return the header if `data` is exactly one whole, undamaged batch. Raises `Malformed` if
+    not."""
     header = _whole(data)
     computed = crc32c(data[FRONT.size :])
     if computed != header.crc:
@@ -236,21 +236,21 @@ def check_batch(data: bytes) -> BatchHeader:
 
 
 def read_records(data: bytes, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
-    """The records of one whole batch. Does not check the CRC: `check_batch` does."""
+    """Return the records of one whole batch. Does not check the CRC: `check_batch` does."""
     return list(_iterate_records(_whole(data), data, bytes_max))
 
 
 def validate_produced(
     data: bytes, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
 ) -> tuple[BatchHeader, bytes]:
-    """Check a batch a client sent, records and all; give it back as the log may keep it.
+    """Check a batch from a client, including its records; return it as the log may store it.
 
-    The bytes come back unchanged, unless the client misstated the batch's max timestamp: that
-    is corrected, as Kafka does, because widely used clients send none and retention relies on it.
+    The bytes are unchanged, unless the client sent a wrong max timestamp: that is corrected, as
+    Kafka does, because common clients send none and retention relies on it.
     """
     header = check_batch(data)
     if header.attributes & (APPEND_TIME | CONTROL | DELETE_HORIZON):
-        raise Malformed(f"attributes {header.attributes:#x} are not for clients to set")
+        raise Malformed(f"attributes {header.attributes:#x} must not be set by clients")
     if header.base_offset != 0:
         raise Malformed(f"base offset {header.base_offset}; a client must send 0")
     if header.record_count != header.last_offset_delta + 1:
@@ -265,7 +265,7 @@ def validate_produced(
     if header.producer_id < NO_PRODUCER or (header.is_transactional and not header.has_producer):
         raise Malformed(f"producer id {header.producer_id}")
     latest_ms = NO_TIMESTAMP_MS
-    # Offsets rise strictly within 0..count-1, so they have no gap: nothing is left to check.
+    # Offsets increase within 0..count-1, so they have no gap.
     for record in _iterate_records(header, data, bytes_max):
         if record.timestamp_ms < NO_TIMESTAMP_MS:
             raise Malformed(f"timestamp {record.timestamp_ms} of record {record.offset}")
@@ -277,13 +277,13 @@ def validate_produced(
 
 
 def with_base_offset(data: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
-    """The same batch at another place. Cheap: the CRC does not cover what changes."""
+    """Return the batch with another base offset. Cheap: the CRC does not cover it."""
     stamp = STAMP.pack(base_offset, len(data) - LENGTH_END, leader_epoch)
     return b"".join((stamp, memoryview(data)[STAMP.size :]))
 
 
 def with_max_timestamp(data: bytes, timestamp_ms: int, *, append_time: bool = False) -> bytes:
-    """The same batch with another max timestamp; `append_time` makes it that of each record."""
+    """Return the batch with another max timestamp; `append_time` makes it that of each record."""
     base_offset, _, leader_epoch, _, _ = FRONT.unpack_from(data)
     attributes, last_offset_delta, base_timestamp_ms, _, *rest = CHECKED.unpack_from(
         data, FRONT.size
@@ -295,13 +295,13 @@ def with_max_timestamp(data: bytes, timestamp_ms: int, *, append_time: bool = Fa
 
 
 def _front(base_offset: int, leader_epoch: int, checked: bytes, parts: Sequence[bytes]) -> bytes:
-    """The header of a batch that goes on with `parts`."""
+    """Return the header of a batch that continues with `parts`."""
     length, crc = HEADER_BYTES - LENGTH_END, crc32c(checked)
     for part in parts:
         length += len(part)
         crc = extend_crc32c(crc, part)
     if length > INT32_MAX:
-        raise TooLarge(f"a batch of {length} bytes; its length field ends at {INT32_MAX}")
+        raise TooLarge(f"a batch of {length} bytes; the limit of its length field is {INT32_MAX}")
     return FRONT.pack(base_offset, length, leader_epoch, MAGIC, crc) + checked
 
 
@@ -333,7 +333,7 @@ def _iterate_records(header: BatchHeader, data: bytes, bytes_max: int) -> Iterat
             record = replace(record, timestamp_ms=header.max_timestamp_ms)
         yield record
     if position != len(body):
-        raise Malformed(f"{len(body) - position} bytes behind the last record")
+        raise Malformed(f"{len(body) - position} bytes after the last record")
 
 
 def _too_many(count: int) -> TooLarge:

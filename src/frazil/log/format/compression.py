@@ -1,7 +1,7 @@
-"""Compression of record batches, as Kafka clients write and read it.
+"""Compression of record batches, compatible with Kafka clients.
 
-Every size is capped while the bytes come out, so a few bytes can never claim a gigabyte of us.
-What each codec looks like on the wire is in `docs/formats/record-batch.md`.
+The output size is capped while decompressing, so that few bytes cannot allocate a gigabyte. The
+framing of each codec is in `docs/formats/record-batch.md`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from frazil.errors import Malformed, TooLarge
 
 
 class Compression(enum.IntEnum):
-    """How the records of a batch are packed; the numbers are the wire's."""
+    """Compression codec of a batch; the numbers are those of the protocol."""
 
     NONE = 0
     GZIP = 1
@@ -26,25 +26,26 @@ class Compression(enum.IntEnum):
 
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
-"""Above any sensible batch; bounds what one hostile batch can take. Writer and reader keep it."""
+"""Above any sensible batch; bounds what one hostile batch can use. Applies to writing and
+reading."""
 
 ROOM_BYTES_MIN = 64 * 1024
 GROWTH = 4
-"""Output is tried at 4 times the input, then 4 times that: zeroing the whole cap for each
-small batch would cost far more than decompressing a large one twice."""
+"""The output buffer is tried at 4 times the input, then 4 times that: zeroing the whole cap for
+every small batch costs more than decompressing a large one twice."""
 
 NO_ROOM = "failed to write whole buffer"
-"""What every stream codec of cramjam says when the output is full; it has no error type of
-its own for it. Should the words change, a bomb is still refused, as `Malformed`."""
+"""The error text of cramjam's stream codecs for a full output buffer, which has no error type.
+If the text changes, a bomb is still refused, as `Malformed`."""
 
 LZ4_LEVEL = 1
-"""The fast one, as in every client; cramjam's own choice is many times slower."""
+"""The fast level, as in all clients; cramjam's default is many times slower."""
 LZ4_DESCRIPTOR_BYTES = 7
 LZ4_INDEPENDENT_BLOCKS = 0x20
 
 SNAPPY_MAGIC = b"\x82SNAPPY\0"
 SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
-"""The framing of the Java clients: magic, version, lowest version that can read it."""
+"""Framing of the Java clients: magic, version, lowest compatible version."""
 SNAPPY_LENGTH = struct.Struct(">i")
 SNAPPY_BLOCK_BYTES = 32 * 1024
 SNAPPY_EXPANSION_MAX = 22
@@ -52,7 +53,8 @@ SNAPPY_EXPANSION_MAX = 22
 
 
 def compress(compression: Compression, data: bytes) -> bytes:
-    """Pack the records of one batch. `TooLarge` for what `decompress` would refuse."""
+    """Compress the records of a batch. Raises `TooLarge` if `decompress` would refuse the
+    result."""
     if len(data) > DECOMPRESSED_BYTES_MAX:
         raise TooLarge(
             f"{len(data)} bytes of records in one compressed batch;"
@@ -74,7 +76,7 @@ def compress(compression: Compression, data: bytes) -> bytes:
 def decompress(
     compression: Compression, data: bytes, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
 ) -> bytes:
-    """Unpack. `TooLarge` when more than `bytes_max` comes out, `Malformed` for other bytes."""
+    """Decompress. Raises `TooLarge` above `bytes_max` bytes, `Malformed` for invalid bytes."""
     try:
         match compression:
             case Compression.NONE:
@@ -109,8 +111,8 @@ def _expand(into: Callable[[bytes, bytearray], int], data: bytes, bytes_max: int
 
 
 def _compress_lz4(data: bytes) -> bytes:
-    # Java clients refuse linked blocks, and some of their versions compute the content checksum
-    # their own way. The batch has its own checksum, so none is needed here.
+    # Java clients refuse linked blocks, and some versions compute the content checksum
+    # differently. The batch has its own checksum, so none is needed here.
     packer = cramjam.lz4.Compressor(LZ4_LEVEL, block_linked=False, content_checksum=False)
     packer.compress(data)
     return bytes(packer.finish())
@@ -132,7 +134,7 @@ def _compress_snappy(data: bytes) -> bytes:
 
 
 def _decompress_snappy(data: bytes, bytes_max: int) -> bytes:
-    # The magic cannot begin a bare block: read as one, its first element copies from nothing.
+    # A bare block cannot start with the magic: its first element would copy from nothing.
     blocks = _framed_blocks(data) if data.startswith(SNAPPY_MAGIC) else [memoryview(data)]
     lengths = [_snappy_length(block) for block in blocks]
     if sum(lengths) > bytes_max:
@@ -145,7 +147,7 @@ def _decompress_snappy(data: bytes, bytes_max: int) -> bytes:
 
 
 def _framed_blocks(data: bytes) -> list[memoryview]:
-    # The two version numbers are not looked at: some writers have them in the wrong byte order.
+    # The two versions are ignored: some writers have them in the wrong byte order.
     if len(data) < len(SNAPPY_HEADER):
         raise Malformed(f"snappy framing of {len(data)} bytes")
     view, position, blocks = memoryview(data), len(SNAPPY_HEADER), []

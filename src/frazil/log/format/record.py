@@ -1,4 +1,4 @@
-"""One record: as a batch holds it, and as everybody else sees it.
+"""Record: one record of a batch, and its encoding.
 
 The layout is in `docs/formats/record-batch.md`.
 """
@@ -22,7 +22,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One message, with its place in the partition."""
+    """One message and its offset."""
 
     offset: int
     timestamp_ms: int
@@ -34,9 +34,12 @@ class Record:
 def append_record(
     parts: list[bytes], record: Record, offset_delta: int, timestamp_delta: int
 ) -> None:
-    """Add a record to the parts of a batch: what precedes its value, the value, what follows."""
+    """Append a record to the parts of a batch: bytes before the value, the value, bytes after
+    it."""
     if offset_delta > INT32_MAX or max(abs(timestamp_delta), abs(record.timestamp_ms)) > INT64_MAX:
-        raise Malformed(f"offset {record.offset} or time {record.timestamp_ms} is too far away")
+        raise Malformed(
+            f"offset {record.offset} or timestamp {record.timestamp_ms} is out of range"
+        )
     value = record.value if record.value is not None else b""
     before = b"".join(
         (
@@ -81,15 +84,15 @@ def _varint(number: int) -> bytes:
 def read_record(
     data: bytes, position: int, base_offset: int, base_timestamp_ms: int
 ) -> tuple[Record, int]:
-    """The record at `position` of a batch with these bases, and the position behind it.
+    """Return the record at `position` of a batch with these bases, and the position after it.
 
-    `Malformed` when it is none; IndexError when the data ends inside it.
+    Raises `Malformed` if it is invalid, IndexError if the data ends inside it.
     """
     length, position = _read_varint(data, position, 32)
     end = position + length
     if not 0 <= length <= len(data) - position:
         raise Malformed(f"a record of {length} bytes with {len(data) - position} left")
-    # One byte of record attributes, of which no bit has a meaning yet.
+    # Skip the byte of record attributes: no bit is defined.
     timestamp_delta, position = _read_varint(data, position + 1, 64)
     offset_delta, position = _read_varint(data, position, 32)
     key, position = _read_nullable(data, position, end)
@@ -108,7 +111,7 @@ def read_record(
         except UnicodeDecodeError as error:
             raise Malformed(f"a record header's name is not UTF-8: {error.reason}") from None
     if position != end:
-        raise Malformed(f"a record of {length} bytes holds {position - end + length}")
+        raise Malformed(f"a record of {length} bytes has {position - end + length} bytes of fields")
     timestamp_ms = base_timestamp_ms + timestamp_delta
     if abs(timestamp_ms) > INT64_MAX:
         raise Malformed(f"timestamp {timestamp_ms} does not fit into 64 bits")
@@ -138,11 +141,11 @@ def _read_varint(data: bytes, position: int, bits: int) -> tuple[int, int]:
     raw, shift = byte & 0x7F, 7
     while byte & 0x80:
         if shift >= bits:
-            raise Malformed(f"a number of more bytes than {bits} bits need")
+            raise Malformed(f"a varint has more bytes than {bits} bits need")
         position += 1
         byte = data[position]
         raw |= (byte & 0x7F) << shift
         shift += 7
     if raw >> bits:
-        raise Malformed(f"a number does not fit into {bits} bits")
+        raise Malformed(f"a varint does not fit into {bits} bits")
     return (raw >> 1) ^ -(raw & 1), position + 1

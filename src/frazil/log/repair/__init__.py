@@ -1,5 +1,5 @@
 """log/repair: damaged segments.
 
-repair.py   giving up damaged bytes, keeping every whole batch
-salvage.py  the whole batches in damaged bytes
+salvage.py  find the whole batches in damaged bytes
+repair.py   set damaged bytes aside, keep every whole batch
 """

@@ -1,16 +1,16 @@
-"""Repair: give up exactly the damaged bytes of a partition, keep every batch that is whole.
+"""Repair: set aside exactly the damaged bytes of a partition, keep every whole batch.
 
-For a log that is not open, when recovery or a reader has raised `Corrupt` and there is no copy to
-restore. All files are looked through first; then, in this order, so that a crash at any place
-leaves a partition that can be repaired again:
+For a log that is not open, if recovery or a reader raised `Corrupt` and there is no copy to
+restore. All files are inspected first. Then, in this order, so that a repair can be repeated after
+a crash at any point:
 
-1. Damaged bytes are copied to `<file>.damaged`, durably. Nothing has been changed until then.
-2. What the partition remembers of lost batches is forgotten: nobody is told that they are there.
-3. Behind a damaged end a new segment begins, at an offset that nobody was ever promised.
-4. Damaged segments are rewritten as compaction does it, with gaps where batches are lost; an
-   empty rewritten segment stands in the place of a missing one.
+1. Copy damaged bytes to `<file>.damaged`, durably. Nothing is changed before that.
+2. Forget producer state and digests of lost batches, so that no retry counts as a duplicate.
+3. If the last segment is damaged, start a new one at an offset that was never used.
+4. Rewrite damaged segments as compaction does, with gaps for lost batches; an empty rewritten
+   segment replaces a missing one.
 
-Offsets are never used twice. Readers and subscribers pass over the gaps.
+Offsets are never reused. Readers and subscribers skip the gaps.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from frazil.log.log import LOCK_NAME
 from frazil.log.recovery import merged_segments
 from frazil.log.repair.salvage import (
     DamagedBytes,
+    frame_end_offsets,
     gaps,
     header_of,
-    reach,
     uncovered,
     unsalted_batches,
     whole_batches,
@@ -66,9 +66,9 @@ from frazil.log.topic import (
     topic_names,
 )
 from frazil.log.view import SegmentView
-from frazil.log.watermarks import FILE_BYTES as MARKS_BYTES
-from frazil.log.watermarks import NAME as MARKS_NAME
-from frazil.log.watermarks import StoredWatermarks, WatermarkFile, read_marks
+from frazil.log.watermarks import FILE_BYTES as WATERMARK_BYTES
+from frazil.log.watermarks import NAME as WATERMARK_NAME
+from frazil.log.watermarks import StoredWatermarks, WatermarkFile, read_watermarks
 from frazil.model import OffsetRange, Rand
 
 logger = logging.getLogger(__name__)
@@ -76,12 +76,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairReport:
-    """What a repair found and did. All but `kept_count` is empty where nothing was damaged."""
+    """What a repair found and did. Only `kept_count` is set if nothing was damaged."""
 
     kept_count: int
-    """Batches that are whole, in the partition as it is now."""
+    """Whole batches in the partition."""
     lost: tuple[OffsetRange, ...] = ()
-    """Offsets that are gone. Where compaction had left gaps, not all of them were in use."""
+    """Lost offsets. If compaction had left gaps, not all of them were in use."""
     damaged_bytes: int = 0
     """Bytes set aside in `.damaged` files."""
     files: tuple[str, ...] = ()
@@ -99,13 +99,13 @@ def repair_partition(
     floor: int = 0,
     is_dry_run: bool = False,
 ) -> RepairReport:
-    """Make a damaged partition one that opens. Changes nothing where nothing is damaged, and
-    nothing at all in a dry run, which says what a repair would do.
+    """Repair a damaged partition so that it opens. Changes nothing if nothing is damaged; a dry run
+    changes nothing at all and reports what a repair would do.
 
-    Raises `Held` while somebody has the log open, `Unknown` when there is no such partition and
-    `Corrupt` when the topic's settings or a subscriber's progress are damaged: those cannot be
-    rebuilt. `floor` is an offset below which somebody outside, such as the lake, was promised
-    all; subscribers are known. After a crash halfway, repair again.
+    Raises `Held` while the log is open, `Unknown` if there is no such partition, and `Corrupt` if
+    the topic's settings or a subscriber's progress are damaged: those cannot be rebuilt. `floor` is
+    an offset below which everything was acknowledged outside, such as by the lake; subscribers are
+    considered anyway. After a crash, repair again.
     """
     lock = disk.lock(LOCK_NAME, "a repair")
     try:
@@ -114,7 +114,7 @@ def repair_partition(
             raise Unknown(f"there is no topic {topic}")
         count = load_config(disk, topic).partitions
         if not 0 <= partition < count:
-            raise Unknown(f"topic {topic} has {count} partitions, not number {partition}")
+            raise Unknown(f"topic {topic} has {count} partitions, but no partition {partition}")
         files = PartitionFiles(
             disk=disk,
             folder=partition_folder(topic, partition),
@@ -124,7 +124,7 @@ def repair_partition(
         )
         floor = max([floor, *_reached_by_subscribers(disk, topic, partition)])
         if is_dry_run:
-            return _looked_at(files, _settled_promise(files), floor, now_ms).would_do()
+            return _inspect(files, _settled_watermarks(files), floor, now_ms).dry_run_report()
         repaired = _repair(files, floor, now_ms)
         LOST.add(sum(end - begin for begin, end in repaired.lost), reason="repair", topic=topic)
         return repaired
@@ -136,41 +136,41 @@ def _reached_by_subscribers(disk: Disk, topic: str, partition: int) -> Iterator[
     for name in subscriber_names(disk):
         read_topic, partitions = load_progress(disk, name)
         if read_topic == topic and partition < len(partitions):
-            yield partitions[partition].reach
+            yield partitions[partition].end_offset
 
 
 def _repair(files: PartitionFiles, floor: int, now_ms: int) -> RepairReport:
-    """Look at everything, then do the four steps."""
+    """Inspect everything, then run the four steps."""
     disk, folder = files.disk, files.folder
     make_directories(disk, folder)
-    disk.sync_directory(folder)  # names that a killed process gave and did not sync
-    had_marks = MARKS_NAME in disk.list(folder)
-    marks, promise = WatermarkFile.open(disk, folder)
+    disk.sync_directory(folder)  # a killed process may not have synced its last file names
+    had_watermarks = WATERMARK_NAME in disk.list(folder)
+    watermarks, stored = WatermarkFile.open(disk, folder)
     try:
-        looked = _looked_at(files, promise, floor, now_ms)
-        work = _Work(files, now_ms)
-        for finding in looked.findings:
+        inspection = _inspect(files, stored, floor, now_ms)
+        work = _Repair(files, now_ms)
+        for finding in inspection.findings:
             work.set_aside(segment_name(finding.base), finding.damaged)
-        if looked.state.is_damaged:
+        if inspection.state.is_damaged:
             work.set_aside(STATE_NAME)
-        if had_marks and not promise.is_known:
-            work.set_aside(MARKS_NAME)
-        work.forget(looked.state, looked.findings)
-        if looked.new_base is not None:
-            work.begin_segment(looked.new_base)
-        for finding in looked.findings:
+        if had_watermarks and not stored.is_known:
+            work.set_aside(WATERMARK_NAME)
+        work.forget(inspection.state, inspection.findings)
+        if inspection.new_base is not None:
+            work.begin_segment(inspection.new_base)
+        for finding in inspection.findings:
             work.rewrite(finding)
-        if not promise.is_known:
-            marks.trim(looked.start, promise.dropped_count)
+        if not stored.is_known:
+            watermarks.trim(inspection.start, stored.dropped_count)
     finally:
-        marks.close()
-    for finding in looked.findings:
+        watermarks.close()
+    for finding in inspection.findings:
         logger.warning(
             "log segment repaired", extra={"path": finding.path(files), "lost": finding.lost}
         )
     return RepairReport(
-        kept_count=looked.kept_count,
-        lost=looked.lost,
+        kept_count=inspection.kept_count,
+        lost=inspection.lost,
         damaged_bytes=work.damaged_bytes,
         files=tuple(work.files),
     )
@@ -178,8 +178,8 @@ def _repair(files: PartitionFiles, floor: int, now_ms: int) -> RepairReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Finding:
-    """A segment to be written: at `base`, reaching to `end`, with the whole batches of the file
-    that is there, if there is one."""
+    """A segment to write: from `base` to `end`, with the whole batches of the existing file, if
+    any."""
 
     base: int
     end: int
@@ -191,37 +191,34 @@ class _Finding:
         return f"{files.folder}/{segment_name(self.base)}"
 
 
-# Looking. Nothing is changed here.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Looked:
+class _Inspection:
     """What is damaged in a partition, and what is whole."""
 
     files: PartitionFiles
-    promise: StoredWatermarks
+    stored: StoredWatermarks
     state: CheckpointState
     start: int
     kept_count: int
     new_base: int | None
-    """Where a new segment must begin, when the last one is damaged."""
+    """Where a new segment must start if the last one is damaged."""
     findings: list[_Finding]
 
     @property
     def lost(self) -> tuple[OffsetRange, ...]:
         return tuple(gap for finding in self.findings for gap in finding.lost)
 
-    def would_do(self) -> RepairReport:
-        """What a repair would find and do."""
+    def dry_run_report(self) -> RepairReport:
+        """Return the report of a dry run."""
         folder = self.files.folder
         whole_files = [STATE_NAME] if self.state.is_damaged else []
-        if not self.promise.is_known and MARKS_NAME in self.files.disk.list(folder):
-            whole_files.append(MARKS_NAME)
-        damaged = sum(end - begin for each in self.findings for begin, end in each.damaged)
+        if not self.stored.is_known and WATERMARK_NAME in self.files.disk.list(folder):
+            whole_files.append(WATERMARK_NAME)
+        damaged = sum(end - begin for finding in self.findings for begin, end in finding.damaged)
         files = [finding.path(self.files) for finding in self.findings]
         for name in whole_files:
             file = self.files.disk.open(f"{folder}/{name}")
-            damaged += max(file.size(), MARKS_BYTES if name == MARKS_NAME else 0)
+            damaged += max(file.size(), WATERMARK_BYTES if name == WATERMARK_NAME else 0)
             file.close()
             files.append(f"{folder}/{name}")
         return RepairReport(
@@ -229,28 +226,28 @@ class _Looked:
         )
 
 
-def _settled_promise(files: PartitionFiles) -> StoredWatermarks:
-    """What the marks say, by what the disk really has."""
-    if MARKS_NAME in files.disk.list(files.folder):
-        file = files.disk.open(f"{files.folder}/{MARKS_NAME}", "edit")
+def _settled_watermarks(files: PartitionFiles) -> StoredWatermarks:
+    """Return the watermarks that are on disk, not those in the page cache."""
+    if WATERMARK_NAME in files.disk.list(files.folder):
+        file = files.disk.open(f"{files.folder}/{WATERMARK_NAME}", "edit")
         file.settle()
         file.close()
-    return read_marks(files.disk, files.folder)
+    return read_watermarks(files.disk, files.folder)
 
 
-def _looked_at(
-    files: PartitionFiles, promise: StoredWatermarks, floor: int, now_ms: int
-) -> _Looked:
-    """Look through all files."""
+def _inspect(
+    files: PartitionFiles, stored: StoredWatermarks, floor: int, now_ms: int
+) -> _Inspection:
+    """Inspect all files. Changes nothing."""
     disk, folder = files.disk, files.folder
     state = CheckpointState.load(files, now_ms)
     sealed_ends = _sealed_ends(files)
-    floor = max(floor, promise.durable_watermark, state.end_offset, *sealed_ends.values())
+    floor = max(floor, stored.durable_watermark, state.end_offset, *sealed_ends.values())
     bases = base_offsets(disk.list(folder), ".log")
     for base in merged_segments(files, bases):
         bases.remove(base)  # recovery finishes this merge
-    start = max(promise.start_offset, state.start_offset)
-    if not promise.is_known and not state.is_known:
+    start = max(stored.start_offset, state.start_offset)
+    if not stored.is_known and not state.is_known:
         start = bases[0] if bases else 0
     while len(bases) > 1 and bases[1] <= start:
         bases.pop(0)  # recovery finishes this trim
@@ -261,17 +258,17 @@ def _looked_at(
             bases[-1],
             floor,
             is_sealed=bases[-1] in sealed_ends,
-            is_promise_known=promise.is_known,
+            has_watermarks=stored.is_known,
         )
     ends = bases if new_base is None else [*bases, new_base]
-    findings = [_hole(start, ends[0])] if ends[0] > start else []
+    findings = [_missing(start, ends[0])] if ends[0] > start else []
     for base, end in pairwise(ends):
-        count, found = _inspect_sealed(files, base, end)
+        count, segment_findings = _inspect_sealed(files, base, end)
         kept_count += count
-        findings += found
-    return _Looked(
+        findings += segment_findings
+    return _Inspection(
         files=files,
-        promise=promise,
+        stored=stored,
         state=state,
         start=start,
         kept_count=kept_count,
@@ -280,37 +277,37 @@ def _looked_at(
     )
 
 
-class _Walked(NamedTuple):
-    """How far a segment can be read as recovery reads it."""
+class _Readable(NamedTuple):
+    """How far a segment can be read in order, as recovery does."""
 
     offset: int
     position: int
     batch_count: int
 
 
-def _walk(file: File, header: SegmentHeader, size: int) -> _Walked:
-    walked = _Walked(header.base_offset, HEADER_BYTES, 0)
+def _walk(file: File, header: SegmentHeader, size: int) -> _Readable:
+    readable = _Readable(header.base_offset, HEADER_BYTES, 0)
     for batch in walk_batches(file, header, HEADER_BYTES, size, header.base_offset):
-        walked = _Walked(batch.end_offset, batch.end, walked.batch_count + 1)
-    return walked
+        readable = _Readable(batch.end_offset, batch.end, readable.batch_count + 1)
+    return readable
 
 
 def _sealed_ends(files: PartitionFiles) -> dict[int, int]:
-    """Where segments end by what their index says; it is written once the next one is there."""
+    """Return the end offsets of segments by their index, which is written once the next exists."""
     bases = base_offsets(files.disk.list(files.folder), ".index")
     loaded = [(base, load_index(files, base)) for base in bases]
     return {base: index[1].end_offset for base, index in loaded if index is not None}
 
 
-def _hole(begin: int, end: int) -> _Finding:
+def _missing(begin: int, end: int) -> _Finding:
     return _Finding(base=begin, end=end, is_missing=True, lost=(OffsetRange(begin, end),))
 
 
 def _inspect_last(
-    files: PartitionFiles, base: int, floor: int, *, is_sealed: bool, is_promise_known: bool
+    files: PartitionFiles, base: int, floor: int, *, is_sealed: bool, has_watermarks: bool
 ) -> tuple[int, int | None]:
-    """How many batches the last segment holds, when it is whole and open; or where a new one must
-    begin, when it is not. By the rules of recovery, which cuts a torn or stale end itself."""
+    """Return the batch count of the last segment if it is whole; else where a new one must
+    start. Follows the rules of recovery, which cuts a torn or stale tail itself."""
     file = files.disk.open(f"{files.folder}/{segment_name(base)}", "edit")
     try:
         file.settle()
@@ -319,10 +316,10 @@ def _inspect_last(
         if header is None and size <= HEADER_BYTES and floor <= base:
             return 0, None
         if header is not None and not header.is_rewritten and not is_sealed:
-            walked = _walk(file, header, size)
-            promised = max(floor, acknowledged_after(file, header, walked.position, size))
-            if promised <= walked.offset and (walked.position == size or is_promise_known):
-                return walked.batch_count, None
+            readable = _walk(file, header, size)
+            acknowledged = max(floor, acknowledged_after(file, header, readable.position, size))
+            if acknowledged <= readable.offset and (readable.position == size or has_watermarks):
+                return readable.batch_count, None
         data = file.read(0, size)
     finally:
         file.close()
@@ -330,26 +327,26 @@ def _inspect_last(
     if header is None:
         ends += [batch.end_offset for batch in unsalted_batches(data, base, None, foreign_salt)]
     else:
-        ends += [header.sealed_end_offset, *reach(data, header)]
+        ends += [header.sealed_end_offset, *frame_end_offsets(data, header)]
     return 0, max(ends)
 
 
 def _inspect_sealed(files: PartitionFiles, base: int, end: int) -> tuple[int, list[_Finding]]:
-    """How many batches of a sealed segment are whole, and what is to be written in its place."""
+    """Return the whole batches of a sealed segment, and the segments to write instead of it."""
     file = files.disk.open(f"{files.folder}/{segment_name(base)}")
     try:
         size = file.size()
         header, _ = header_of(files, file, base)
         if header is not None:
-            walked = _walk(file, header, size)
-            offset, is_whole = walked.offset, walked.position == size
+            readable = _walk(file, header, size)
+            offset, is_whole = readable.offset, readable.position == size
             if header.is_rewritten:
                 offset = header.sealed_end_offset
                 is_whole = is_whole and size == header.sealed_bytes
             if is_whole and offset == end:
-                return walked.batch_count, []
+                return readable.batch_count, []
             if is_whole and base < offset < end:
-                return walked.batch_count, [_hole(offset, end)]
+                return readable.batch_count, [_missing(offset, end)]
         batches = whole_batches(files, file, base, end)
     finally:
         file.close()
@@ -362,11 +359,8 @@ def _inspect_sealed(files: PartitionFiles, base: int, end: int) -> tuple[int, li
     return len(batches), [finding]
 
 
-# Doing.
-
-
-class _Work:
-    """The changes of one repair, and a list of them."""
+class _Repair:
+    """Makes the changes of one repair and lists them."""
 
     def __init__(self, files: PartitionFiles, now_ms: int) -> None:
         self._files = files
@@ -375,9 +369,9 @@ class _Work:
         self.files: list[str] = []
 
     def set_aside(self, name: str, damaged: tuple[DamagedBytes, ...] | None = None) -> None:
-        """Copy bytes of a file, all of them unless told, to the end of `<name>.damaged`.
+        """Append bytes of a file, by default all, to `<name>.damaged`.
 
-        Each copy begins with a line that says where the bytes come from.
+        Each copy starts with a line that states their origin.
         """
         disk, folder = self._files.disk, self._files.folder
         if damaged == ():
@@ -391,8 +385,8 @@ class _Work:
         finally:
             source.close()
         target = f"{folder}/{name}.damaged"
-        is_there = f"{name}.damaged" in disk.list(folder)
-        file = disk.open(target, "edit" if is_there else "create")
+        exists = f"{name}.damaged" in disk.list(folder)
+        file = disk.open(target, "edit" if exists else "create")
         try:
             for begin, end, data in parts:
                 title = f"bytes {begin} to {end} of {name}, set aside at {self._now_ms} ms\n"
@@ -405,10 +399,10 @@ class _Work:
         self.files.append(target)
 
     def forget(self, state: CheckpointState, findings: list[_Finding]) -> None:
-        """No producer and no sender may be told that a lost batch is stored.
+        """Make sure that no lost batch counts as a duplicate.
 
-        A damaged checkpoint and the digests of damaged segments go: recovery makes them anew
-        from the batches that are left.
+        A damaged checkpoint and the digests of damaged segments are removed; recovery rebuilds them
+        from the remaining batches.
         """
         disk, folder = self._files.disk, self._files.folder
         gone = [STATE_NAME] if state.is_damaged else []
@@ -428,7 +422,7 @@ class _Work:
             self.files.append(f"{folder}/{STATE_NAME}")
 
     def begin_segment(self, base: int) -> None:
-        """A new, empty last segment."""
+        """Create a new, empty last segment."""
         files = self._files
         header = files.new_header(base, self._now_ms)
         interval_bytes = files.config.index_interval_bytes
@@ -437,7 +431,7 @@ class _Work:
         self.files.append(segment.path)
 
     def rewrite(self, finding: _Finding) -> None:
-        """Put the whole batches, or a gap, in the place of what is there: one rename."""
+        """Replace the file with the whole batches, or a gap, by one rename."""
         files, path = self._files, finding.path(self._files)
         batches: list[StoredBatch] = []
         if not finding.is_missing:

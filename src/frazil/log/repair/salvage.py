@@ -1,4 +1,4 @@
-"""Salvage: the whole batches in a damaged segment, and the bytes that are none. Looks only."""
+"""Salvage: find the whole batches in a damaged segment, and the bytes that are none. Read-only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DamagedBytes(NamedTuple):
 def header_of(
     files: PartitionFiles, file: File, base: int
 ) -> tuple[SegmentHeader | None, bytes | None]:
-    """The segment's header, if it is whole; or the salt of another file, if it is that one's."""
+    """Return the segment's header if it is valid, and the salt if it is another file's header."""
     try:
         header = decode_segment_header(file.read(0, HEADER_BYTES), "")
     except Corrupt:
@@ -55,16 +55,16 @@ def header_of(
 
 
 def whole_batches(files: PartitionFiles, file: File, base: int, end: int) -> list[StoredBatch]:
-    """Every whole batch of the segment at `base`, wherever in its file it lies, by offset."""
+    """Return every whole batch of the segment at `base`, anywhere in its file, by offset."""
     data = file.read(0, file.size())
     header, foreign_salt = header_of(files, file, base)
     if header is None:
-        found = unsalted_batches(data, base, end, foreign_salt)
+        candidates = unsalted_batches(data, base, end, foreign_salt)
     else:
-        found = _salted_batches(file, data, header)
+        candidates = _salted_batches(file, data, header)
     batches: list[StoredBatch] = []
-    # Of two batches at one place the later one is right: the other was taken back.
-    for batch in sorted(found, key=lambda b: (b.base_offset, -b.durable_watermark)):
+    # Of two batches at one offset the later one counts: the other was undone.
+    for batch in sorted(candidates, key=lambda b: (b.base_offset, -b.durable_watermark)):
         lowest = batches[-1].end_offset if batches else base
         if lowest <= batch.base_offset and batch.end_offset <= end:
             batches.append(batch)
@@ -72,26 +72,26 @@ def whole_batches(files: PartitionFiles, file: File, base: int, end: int) -> lis
 
 
 def _salted_batches(file: File, data: bytes, header: SegmentHeader) -> list[StoredBatch]:
-    """Whole batches of a file whose header is whole."""
+    """Return the whole batches of a file with a valid header."""
     with_gaps = replace(header, is_rewritten=True)
-    found: list[StoredBatch] = []
+    candidates: list[StoredBatch] = []
     position = HEADER_BYTES
     for head, _, _ in find_frames(data, 0, header.salt):
-        if head >= position:  # not inside a batch that is whole
+        if head >= position:  # not inside a whole batch
             for batch in walk_batches(file, with_gaps, head, len(data), header.base_offset):
-                found.append(batch)
+                candidates.append(batch)
                 position = batch.end
-    return found
+    return candidates
 
 
 def unsalted_batches(
     data: bytes, base: int, end: int | None, foreign_salt: bytes | None
 ) -> list[StoredBatch]:
-    """Whole batches of a file that has lost its header, and with it the salt.
+    """Return the whole batches of a file that lost its header, and with it the salt.
 
-    A frame that is whole but for the unknown salt shows what the salt did to its checksum. Those
-    that most frames agree on are ours; the others were moved here by a bad disk, certainly when
-    their file's header was moved along.
+    A frame that is whole except for the unknown salt shows the effect of the salt on its checksum.
+    The frames with the most common effect are the file's own; others were moved here by a bad disk,
+    certainly if the header of their file was moved along.
     """
     by_effect: dict[int, list[StoredBatch]] = {}
     at = data.find(FRAME_MAGIC)
@@ -110,7 +110,7 @@ def unsalted_batches(
 
 
 def _unsalted_batch(data: bytes, at: int) -> tuple[StoredBatch | None, int]:
-    """The batch of the frame at `data[at:]`, if it is whole, and the effect of the salt on it."""
+    """Return the batch of the frame at `data[at:]` if it is whole, and the effect of the salt."""
     if len(data) - at < FRAME_HEADER_BYTES:
         return None, 0
     _, length, base_offset, durable_watermark, flags, check = FRAME_HEADER.unpack_from(data, at)
@@ -122,7 +122,7 @@ def _unsalted_batch(data: bytes, at: int) -> tuple[StoredBatch | None, int]:
         header = check_batch(payload)
     except Malformed:
         return None, 0
-    # Two fields are not covered by the batch's own checksum.
+    # The batch's checksum does not cover two fields.
     if (header.base_offset, header.leader_epoch, len(payload)) != (
         base_offset,
         LEADER_EPOCH,
@@ -139,10 +139,10 @@ def _unsalted_batch(data: bytes, at: int) -> tuple[StoredBatch | None, int]:
 
 
 def _effect(check: int, unsalted: int, rest_bytes: int) -> int:
-    """By what two checksums differ once `rest_bytes` more bytes are behind them.
+    """Return how two checksums differ once `rest_bytes` more bytes follow.
 
-    A CRC is linear: what a salt does to it depends on nothing but the number of bytes that
-    follow, so all frames of a file show the same.
+    A CRC is linear: the effect of a salt depends only on the number of bytes after it, so all
+    frames of a file show the same.
     """
     rest = bytes(rest_bytes)
     effect: int = extend_crc32c(check ^ unsalted, rest) ^ extend_crc32c(0, rest)
@@ -150,7 +150,7 @@ def _effect(check: int, unsalted: int, rest_bytes: int) -> int:
 
 
 def uncovered(batches: list[StoredBatch], position: int, size: int) -> Iterator[DamagedBytes]:
-    """The bytes of a file that belong to none of the batches."""
+    """Yield the bytes of a file that belong to no batch."""
     for batch in sorted(batches, key=lambda b: b.position):
         if batch.position > position:
             yield DamagedBytes(position, batch.position)
@@ -162,8 +162,8 @@ def uncovered(batches: list[StoredBatch], position: int, size: int) -> Iterator[
 def gaps(
     batches: list[StoredBatch], offsets: OffsetRange, header: SegmentHeader | None, size: int
 ) -> Iterator[OffsetRange]:
-    """The offsets that are lost. A gap between batches that lie side by side in a rewritten
-    segment is none: compaction has left it."""
+    """Yield the lost offsets. A gap between adjacent batches of a rewritten segment was left by
+    compaction and is not a loss."""
     offset, position = offsets.begin, HEADER_BYTES
     is_rewritten = header is not None and header.is_rewritten
     for batch in batches:
@@ -176,8 +176,8 @@ def gaps(
         yield OffsetRange(offset, offsets.end)
 
 
-def reach(data: bytes, header: SegmentHeader) -> Iterator[int]:
-    """How far each frame goes by its header, whether its batch is whole or not."""
+def frame_end_offsets(data: bytes, header: SegmentHeader) -> Iterator[int]:
+    """Yield the end offset of each frame by its header, whether its batch is whole or not."""
     for position, _, _ in find_frames(data, 0, header.salt):
         try:
             yield parse_header(data, position + FRAME_HEADER_BYTES).end_offset
