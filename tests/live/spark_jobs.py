@@ -1,8 +1,8 @@
-"""The jobs of `examples/` in one process, so that a test can kill them together and often.
+"""Run the jobs of `examples/` in one process, so that a test can kill them together.
 
     python -m tests.live.spark_jobs FOLDER [--drain]
 
-With `--drain` it ends when all that was there at its start has been read; without, never.
+With `--drain` it ends after reading the rows that exist at its start; without, it runs forever.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import frazil.lake
 from examples import join, sessions, windows
 
 OFFSETS = 40
-"""Requests of a batch: few, so that there are many batches."""
+"""Requests per batch: few, so that there are many batches."""
 JOBS = {"windows": windows.start, "sessions": sessions.start, "join": join.start}
 
 
@@ -23,22 +23,22 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--drain", action="store_true")
     parser.add_argument("--jobs", default="windows,join")
-    given = parser.parse_args()
-    spark = frazil.lake.session(given.folder / "data")
+    options = parser.parse_args()
+    spark = frazil.lake.session(options.folder / "data")
     queries = [
         JOBS[name](
             spark,
             argparse.Namespace(
-                checkpoint=str(given.folder / f"{name}.ckpt"),
-                output=str(given.folder / name),
+                checkpoint=str(options.folder / f"{name}.ckpt"),
+                output=str(options.folder / name),
                 offsets_per_trigger=OFFSETS,
-                drain=given.drain,
+                drain=options.drain,
             ),
         )
-        for name in given.jobs.split(",")
+        for name in options.jobs.split(",")
     ]
     for query in queries:
-        if given.drain:
+        if options.drain:
             query.processAllAvailable()
         else:
             query.awaitTermination()

@@ -1,4 +1,4 @@
-"""What docs/spark.md shows works, under spark-submit, while a node has the folder."""
+"""The examples of docs/spark.md run under spark-submit while a node uses the data folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(command: list[str], folder: Path) -> str:
 
 
 def wait_for_tables(folder: Path) -> None:
-    """A node makes them soon after its start."""
+    """Wait for the tables, which a node creates soon after its start."""
     deadline = time.monotonic() + WAIT_S
     with closing(open_catalog(LakeConfig(), folder)) as catalog:
         while not catalog.table_exists("frazil.metrics"):
@@ -38,8 +38,8 @@ def submit_command() -> list[str]:
     return [str(Path(pyspark.__file__).parent / "bin" / "spark-submit")]
 
 
-def test_the_page_runs(tmp_path: Path) -> None:
-    """Its examples, one after the other as one program; the tables are empty, the log is not."""
+def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
+    """They run as one program. The tables are empty; the rows are in the log."""
     page = (ROOT / "docs" / "spark.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) >= 3
@@ -49,7 +49,7 @@ def test_the_page_runs(tmp_path: Path) -> None:
         wait_for_tables(tmp_path / "data")
         settings = run([*COMMAND, "pyspark", "--data", "data", "--settings"], tmp_path)
         (tmp_path / "spark.conf").write_text(settings)
-        said = run([*submit_command(), "--properties-file", "spark.conf", "page.py"], tmp_path)
+        output = run([*submit_command(), "--properties-file", "spark.conf", "page.py"], tmp_path)
         assert node.stop() == 0
-    assert "shop-0" in said
-    assert "shop-1" in said
+    assert "shop-0" in output
+    assert "shop-1" in output

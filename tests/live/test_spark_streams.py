@@ -1,8 +1,8 @@
-"""Streams on live telemetry, killed and started again, end with what a query over the table gives.
+"""Spark streams on live telemetry, killed and restarted, produce what a query over the table gives.
 
     python -m tests.live.test_spark_streams KILLS
 
-kills the jobs that often, and at moments that nobody chose, instead of twice as the test does.
+kills the jobs that many times at random moments. The test kills them once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,16 +32,16 @@ from tests.conformance.clients import PROTOBUF, send_http
 
 MINUTE_NS = 60 * 10**9
 WAIT_S = 600
-"""How long a job may take to get anywhere, on a machine that is busy otherwise."""
+"""How long a job may take to make progress, on a busy machine."""
 COUNT = 100
-"""Requests of each kind: half an hour of telemetry."""
+"""Requests of each signal: half an hour of telemetry."""
 SETTINGS = "[log]\nsegment_bytes_max = 65536\n[hot]\nenabled = false\n[lake]\nenabled = false\n"
-ENDED = "(SELECT max(time) FROM logs) - INTERVAL '10 minutes'"
+WATERMARK = "(SELECT max(time) FROM logs) - INTERVAL '10 minutes'"
 WINDOWS = f"""
     SELECT * FROM (
         SELECT date_trunc('minute', time) AS minute, service_name, severity_number, count(*)
         FROM logs GROUP BY 1, 2, 3
-    ) WHERE minute + INTERVAL '1 minute' <= {ENDED}
+    ) WHERE minute + INTERVAL '1 minute' <= {WATERMARK}
 """
 JOINED = """
     SELECT s.time, s.trace_id, s.span_id, s.name, l.time, l.service_name, l.severity_number, l.body,
@@ -51,27 +51,27 @@ JOINED = """
 """
 
 
-def request_of_logs(number: int) -> bytes:
-    """Three log records of one service, a third of a minute behind those of the last request."""
+def logs_request(number: int) -> bytes:
+    """Return three log records of one service, 20 seconds after those of the previous request."""
     request = ExportLogsServiceRequest()
     part = request.resource_logs.add()
     part.resource.attributes.add(key="service.name").value.string_value = f"shop-{number % 2}"
     records = part.scope_logs.add().log_records
     for row in range(3):
-        made = log(number, severity_number=9 + 8 * (row % 2), trace_id=trace_id(number + row))
-        made.time_unix_nano = NOW_NS + number * MINUTE_NS // 3 - row * 10**9
-        records.append(made)
+        record = log(number, severity_number=9 + 8 * (row % 2), trace_id=trace_id(number + row))
+        record.time_unix_nano = NOW_NS + number * MINUTE_NS // 3 - row * 10**9
+        records.append(record)
     return request.SerializeToString()
 
 
-def request_of_spans(number: int) -> bytes:
-    """One span that meets log records, and one of a trace that was long ago."""
+def spans_request(number: int) -> bytes:
+    """Return a span that joins with log records, and one of a much older trace."""
     request = ExportTraceServiceRequest()
-    made = request.resource_spans.add().scope_spans.add().spans
-    for of in (number, number - 45):
-        each = span(number, trace_id=trace_id(of), span_id=(number + 1).to_bytes(8, "big"))
-        each.start_time_unix_nano = NOW_NS + number * MINUTE_NS // 3
-        made.append(each)
+    spans = request.resource_spans.add().scope_spans.add().spans
+    for trace in (number, number - 45):
+        added = span(number, trace_id=trace_id(trace), span_id=(number + 1).to_bytes(8, "big"))
+        added.start_time_unix_nano = NOW_NS + number * MINUTE_NS // 3
+        spans.append(added)
     return request.SerializeToString()
 
 
@@ -80,27 +80,27 @@ def trace_id(number: int) -> bytes:
 
 
 class Feeder:
-    """Sends telemetry to a node, a request of each kind at a time, up to `count_max` of them."""
+    """Sends requests of logs and spans to a node in a thread, up to `count_max` of each."""
 
     def __init__(self, node: Node, count_max: int) -> None:
         self._node = node
         self._count_max = count_max
-        self._is_enough = threading.Event()
-        self._thread = threading.Thread(target=self._work)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
         self.count = 0
 
     def send(self, count: int) -> None:
         for number in range(self.count, self.count + count):
             for path, body in (
-                ("/v1/logs", request_of_logs(number)),
-                ("/v1/traces", request_of_spans(number)),
+                ("/v1/logs", logs_request(number)),
+                ("/v1/traces", spans_request(number)),
             ):
-                answer = send_http(self._node.http_port, path, body, {"Content-Type": PROTOBUF})
-                assert answer.status == 200
+                response = send_http(self._node.http_port, path, body, {"Content-Type": PROTOBUF})
+                assert response.status == 200
         self.count += count
 
-    def _work(self) -> None:
-        while self.count < self._count_max and not self._is_enough.wait(0.1):
+    def _run(self) -> None:
+        while self.count < self._count_max and not self._stop.wait(0.1):
             self.send(1)
 
     def __enter__(self) -> Feeder:
@@ -108,13 +108,13 @@ class Feeder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_enough.set()
+        self._stop.set()
         self._thread.join()
 
 
 @contextmanager
 def running(folder: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The jobs, as a group of processes; all of it is killed in the end."""
+    """Run the jobs as a process group, which is killed at the end."""
     with (folder / "jobs.stderr").open("ab") as errors:
         jobs = subprocess.Popen(
             [sys.executable, "-m", "tests.live.spark_jobs", str(folder), *options],
@@ -129,36 +129,39 @@ def running(folder: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         jobs.wait()
 
 
-def wait_until(is_so: Callable[[], bool], jobs: subprocess.Popen[bytes], folder: Path) -> None:
+def wait_for_batches(jobs: subprocess.Popen[bytes], folder: Path) -> None:
+    """Wait until one job is inside a batch that needs state, and the other has committed one."""
     deadline = time.monotonic() + WAIT_S
-    while not is_so():
-        said = (folder / "jobs.stderr").read_text(errors="replace")[-4000:]
-        assert jobs.poll() is None, f"the jobs ended: {said}"
-        assert time.monotonic() < deadline, f"the jobs got nowhere: {said}"
+    while not any(
+        max(batches(folder, one, "offsets") - batches(folder, one, "commits"), default=0) > 0
+        and batches(folder, other, "commits")
+        for one, other in (("windows", "join"), ("join", "windows"))
+    ):
+        assert jobs.poll() is None, f"the jobs ended: {errors_of(folder)}"
+        assert time.monotonic() < deadline, f"the jobs made no progress: {errors_of(folder)}"
         time.sleep(0.01)
 
 
-def batches(folder: Path, job: str, what: str) -> set[int]:
-    """The numbers of the batches that a job has begun (`offsets`) or ended (`commits`)."""
-    names = [path.name for path in (folder / f"{job}.ckpt" / what).glob("[0-9]*")]
+def batches(folder: Path, job: str, state: str) -> set[int]:
+    """Return the numbers of the batches that a job has begun (`offsets`) or ended (`commits`)."""
+    names = [path.name for path in (folder / f"{job}.ckpt" / state).glob("[0-9]*")]
     return {int(name) for name in names if name.isdecimal()}
 
 
+def errors_of(folder: Path) -> str:
+    return (folder / "jobs.stderr").read_text(errors="replace")[-4000:]
+
+
 def written(folder: Path, job: str) -> Counter[tuple[object, ...]]:
-    """What a job has written, as any reader of Parquet finds it."""
+    """Return the rows that a job has written."""
     rows: Counter[tuple[object, ...]] = Counter()
     for path in sorted((folder / job).glob("batch=*/*.parquet")):
         rows += plain(pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read())
     return rows
 
 
-def asked(folder: Path, text: str) -> Counter[tuple[object, ...]]:
-    with frazil.open(folder / "data") as opened:
-        return plain(opened.sql(text).arrow())
-
-
 def plain(table: pa.Table) -> Counter[tuple[object, ...]]:
-    """Rows, whichever type a program gives its times: here they are microseconds."""
+    """Return the rows with all times in microseconds."""
     columns = [
         column.cast(pa.timestamp("us")).cast(pa.int64())
         if pa.types.is_timestamp(column.type)
@@ -169,8 +172,10 @@ def plain(table: pa.Table) -> Counter[tuple[object, ...]]:
 
 
 def check(folder: Path) -> None:
-    """No more, and no less."""
-    windows, joined = asked(folder, WINDOWS), asked(folder, JOINED)
+    """Compare the output of the jobs with queries over the tables."""
+    with frazil.open(folder / "data") as opened:
+        windows = plain(opened.sql(WINDOWS).arrow())
+        joined = plain(opened.sql(JOINED).arrow())
     assert len(windows) > 20
     assert len(joined) > 20
     assert written(folder, "windows") == windows
@@ -179,7 +184,7 @@ def check(folder: Path) -> None:
 
 def drain(folder: Path) -> None:
     with running(folder, "--drain") as jobs:
-        assert jobs.wait(WAIT_S) == 0, (folder / "jobs.stderr").read_text(errors="replace")[-4000:]
+        assert jobs.wait(WAIT_S) == 0, errors_of(folder)
 
 
 def open_node(folder: Path) -> Node:
@@ -188,19 +193,13 @@ def open_node(folder: Path) -> Node:
     return Node(folder / "data", "--config", str(settings))
 
 
-def test_killed_jobs_end_with_what_a_query_gives(tmp_path: Path) -> None:
-    """Once in a batch that was begun and not ended, and once behind one that was; then drained."""
+def test_killed_jobs_produce_each_row_once(tmp_path: Path) -> None:
+    """One job is killed inside a batch; then both are restarted and drained."""
     with open_node(tmp_path) as node:
         feeder = Feeder(node, COUNT)
         feeder.send(40)
-        with feeder:
-            with running(tmp_path) as jobs:
-                wait_until(lambda: 1 in batches(tmp_path, "windows", "offsets"), jobs, tmp_path)
-            before = batches(tmp_path, "join", "commits")
-            with running(tmp_path) as jobs:
-                wait_until(
-                    lambda: len(batches(tmp_path, "join", "commits") - before) > 1, jobs, tmp_path
-                )
+        with feeder, running(tmp_path) as jobs:
+            wait_for_batches(jobs, tmp_path)
         feeder.send(COUNT - feeder.count)
         drain(tmp_path)
         assert node.stop() == 0
@@ -208,7 +207,7 @@ def test_killed_jobs_end_with_what_a_query_gives(tmp_path: Path) -> None:
 
 
 def torture(kills: int) -> None:
-    """The same, with as many kills as one likes."""
+    """Kill the jobs many times at random moments, then drain and compare."""
     rand = random.SystemRandom()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -222,7 +221,7 @@ def torture(kills: int) -> None:
             drain(folder)
             assert node.stop() == 0
         check(folder)
-        sys.stdout.write(f"{kills} kills, {feeder.count} requests of each kind: equal\n")
+        sys.stdout.write(f"{kills} kills, {feeder.count} requests of each signal: equal\n")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ from frazil.lake.read.follower import FollowedRows, Follower
 from frazil.lake.read.followers import Followers
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.topic_tables import TopicRows, TopicTables
-from frazil.lake.scan.catalog_info import CatalogInfo, catalog_shown
+from frazil.lake.scan.catalog_info import CatalogInfo, catalog_info_of
 from frazil.lake.scan.data_file import SnapshotInfo, TableFile, TablesView, TableView
 from frazil.lake.scan.table_info import (
     ColumnInfo,
@@ -89,9 +89,9 @@ __all__ = [
     "TopicTables",
     "ask_spark",
     "bytes_behind",
+    "catalog_info_of",
     "catalog_path",
     "catalog_properties",
-    "catalog_shown",
     "is_installed",
     "is_small",
     "jars_folder",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from frazil.lake import LakeConfig, TableFile, catalog_shown, open_catalog
+from frazil.lake import LakeConfig, TableFile, catalog_info_of, open_catalog
 from frazil.serve.api.lake_tables import sizes_of
 from tests.lake.append.test_appender import ROWS
 from tests.serve.frozen import BEHIND, COLUMN, LOGS, ROUNDS, freeze
@@ -154,12 +154,12 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
         },
         warehouse="shop",
     )
-    shown = catalog_shown(config, tmp_path)
+    shown = catalog_info_of(config, tmp_path)
     assert "hush" not in repr(shown)
     assert shown.properties["s3.region"] == "eu-central-1"
     assert shown.properties["uri"] == "https://…@catalog.example/api?token=…"
     database = LakeConfig(catalog={"type": "sql", "uri": "postgresql://me:hush@db.example/lake"})
-    assert "hush" not in repr(catalog_shown(database, tmp_path))
+    assert "hush" not in repr(catalog_info_of(database, tmp_path))
 
 
 def test_sizes_come_in_steps() -> None:

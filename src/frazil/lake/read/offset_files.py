@@ -120,15 +120,15 @@ def _has_rows(table: Table, manifest: ManifestFile) -> bool:
 
 
 def _cold_file(table: Table, file: DataFile) -> TableFile:
-    from frazil.lake.scan.manifests import cold_file_of
+    from frazil.lake.scan.manifests import table_file_of
 
-    return cold_file_of(file, table.schema(), root_of(table))
+    return table_file_of(file, table.schema(), root_of(table))
 
 
 def arrived_ms_max(file: TableFile, name: str) -> int:
     """When the last of a file's records came into the log; `name` is that of the table."""
     column, units_per_ms = arrival_of(name)
-    return file.greatest(column, OFFSET_MAX) // units_per_ms
+    return file.upper_bound(column, OFFSET_MAX) // units_per_ms
 
 
 def arrival_of(name: str) -> tuple[str, int]:

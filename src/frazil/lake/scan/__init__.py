@@ -1,9 +1,9 @@
-"""lake/scan: what queries see of the tables.
+"""lake/scan: the tables as queries read them.
 
-catalog_info.py   the catalog, for people: without its secrets
-data_file.py      a snapshot, its files, and what is known of them
-manifests.py      that, read from manifests
-snapshot_info.py  what is known of snapshots
-table_info.py     what is known of a table, for people who look at it
-view.py           LakeView: what queries see of the tables
+view.py           LakeView: the snapshots that queries read
+data_file.py      TableView, TableFile, SnapshotInfo: immutable descriptions
+manifests.py      data files and their bounds, read from manifests
+snapshot_info.py  the snapshots of a table and their offsets
+table_info.py     metadata of a table for display
+catalog_info.py   settings of the catalog for display, without secrets
 """

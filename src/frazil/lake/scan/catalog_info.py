@@ -1,5 +1,4 @@
-"""The catalog as it is shown to people who read the tables with something else: what an engine must
-be told, without the secrets in it."""
+"""Settings of the catalog for users who read the tables with other engines, without secrets."""
 
 from __future__ import annotations
 
@@ -32,22 +31,22 @@ class CatalogInfo(msgspec.Struct, frozen=True, kw_only=True):
     spark_packages: Annotated[list[str], doc("Maven packages that Spark must load.")]
 
 
-def catalog_shown(config: LakeConfig, data_folder: Path) -> CatalogInfo:
-    """The catalog of a lake."""
+def catalog_info_of(config: LakeConfig, data_folder: Path) -> CatalogInfo:
+    """Return the settings of a lake's catalog."""
     properties = catalog_properties(config, data_folder)
-    told = {name: value for name, value in properties.items() if name not in PYTHON_ONLY}
+    public = {name: value for name, value in properties.items() if name not in PYTHON_ONLY}
     return CatalogInfo(
         name=config.catalog_name,
         namespace=config.namespace,
         type=properties["type"],
-        properties=without_secrets(told),
+        properties=without_secrets(public),
         spark=without_secrets(spark_settings(config, data_folder)),
         spark_packages=[jar.coordinates for jar in JARS],
     )
 
 
 def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
-    """What is secret by its name, or stands in an address before the @, is hidden."""
+    """Hide values with a secret name, the user part of URIs, and secrets in URI queries."""
     return {
         name: HIDDEN
         if _SECRET.search(name)

@@ -1,7 +1,4 @@
-"""What queries see of the tables: pinned snapshots, their data files, and what is known of those.
-
-Nouns only: no library of Iceberg is needed to hold them, and nothing in them ever changes.
-"""
+"""Pinned snapshots of tables and their data files. Immutable, and usable without PyIceberg."""
 
 from __future__ import annotations
 
@@ -24,55 +21,54 @@ Bounds = tuple[Bound, Bound]
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
 class TableFile:
-    """A Parquet file of a table, and what its manifest says of the rows in it."""
+    """A data file of a table, with the metrics of its manifest."""
 
     location: str
-    """Its address."""
+    """Location in Iceberg's metadata."""
     path: str
-    """The same, below the root of its table."""
+    """Path relative to the root of its table."""
     row_count: int
     size_bytes: int
     time_min_us: int | None = None
     time_max_us: int | None = None
     """Bounds of the column `time`."""
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
-    """By column: no value is less than the first nor greater than the second. Times are in
-    microseconds."""
+    """Column -> lower and upper bound, both inclusive. Times are in microseconds."""
     empty: frozenset[str] = frozenset()
-    """Columns in which every row is null."""
+    """Columns that are null in every row."""
     partition: str = ""
-    """What its rows have in common, as Iceberg writes it in paths: `time_day=2026-11-16`."""
+    """Iceberg partition as written in paths: `time_day=2026-11-16`."""
 
     @property
     def offset_min(self) -> int:
-        return self.least("_offset")
+        return self.lower_bound("_offset")
 
     @property
     def offset_max(self) -> int:
-        return self.greatest("_offset", OFFSET_MAX)
+        return self.upper_bound("_offset", OFFSET_MAX)
 
     def may_hold(self, partition: int, begin: int, end: int) -> bool:
-        """Can it have a row of these offsets of a partition?"""
-        least, greatest = (
-            self.least("_log_partition"),
-            self.greatest("_log_partition", PARTITION_MAX),
+        """Return False if the file has no row of these offsets of a log partition."""
+        low, high = (
+            self.lower_bound("_log_partition"),
+            self.upper_bound("_log_partition", PARTITION_MAX),
         )
-        return least <= partition <= greatest and self.offset_min < end and begin <= self.offset_max
+        return low <= partition <= high and self.offset_min < end and begin <= self.offset_max
 
-    def least(self, column: str) -> int:
-        """No value of a column of whole numbers is less; none of these columns has less than 0."""
-        found = self.bounds.get(column)
-        return int(found[0]) if found is not None else 0
+    def lower_bound(self, column: str) -> int:
+        """Return the lower bound of an integer column without negative values; 0 if unknown."""
+        bounds = self.bounds.get(column)
+        return int(bounds[0]) if bounds is not None else 0
 
-    def greatest(self, column: str, most: int) -> int:
-        """No value of a column of whole numbers is greater; `most` when nobody knows."""
-        found = self.bounds.get(column)
-        return int(found[1]) if found is not None else most
+    def upper_bound(self, column: str, most: int) -> int:
+        """Return the upper bound of an integer column; `most` if unknown."""
+        bounds = self.bounds.get(column)
+        return int(bounds[1]) if bounds is not None else most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotInfo:
-    """One snapshot that a table still has."""
+    """A snapshot that a table still has."""
 
     snapshot_id: int
     parent_id: int | None
@@ -82,11 +78,11 @@ class SnapshotInfo:
     total_rows: int | None
     total_files: int | None
     offsets: Mapping[Place, int] | None
-    """The first offset of each partition that it does not hold; None when nobody knows any more."""
+    """The first offset of each partition that it does not hold, or None if unknown."""
     is_first: bool
-    """Is it the first that the table ever had?"""
+    """Whether it is the first snapshot of the table."""
     is_current_line: bool
-    """Is it the current snapshot, or one of those that it came from?"""
+    """Whether it is the current snapshot or one of its ancestors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,20 +91,20 @@ class TableView:
 
     name: str
     schema: pa.Schema
-    """Our columns, as the table has them: what older files lack may be null."""
+    """Our columns; those that older files lack are nullable."""
     root: str = ""
-    """The folder, or the address, that all its files are below."""
+    """Folder or URI that contains all its files."""
     snapshot_id: int | None = None
-    """None when the table has none yet, or is not there."""
+    """None if the table is missing or has no snapshot yet."""
     offsets: Mapping[Place, int] = field(default_factory=dict)
     """The first offset of each partition that this snapshot does not hold."""
     files: tuple[TableFile, ...] = ()
     refusal: str | None = None
-    """Why its files cannot be read as they are; None when they can."""
+    """Why its files cannot be read directly, or None."""
     snapshots: tuple[SnapshotInfo, ...] = ()
-    """All there are, in the order of their commits."""
+    """All snapshots, in commit order."""
     tags: Mapping[str, int] = field(default_factory=dict)
-    """Names of snapshots: tags and branches."""
+    """Tag or branch -> snapshot id."""
 
     @property
     def row_count(self) -> int:
@@ -122,17 +118,17 @@ class TablesView:
     tables: Mapping[str, TableView]
 
     def held(self, table: str, topic: str, partition: int) -> int:
-        """The first offset of a partition that a table does not hold."""
+        """Return the first offset of a partition that a table does not hold."""
         return self.tables[table].offsets.get((topic, partition), 0)
 
 
 def plain_location(location: str) -> str:
-    """A file of this machine as a path, however many slashes its URI has; others as they are."""
+    """Return a `file:` URI, with any number of slashes, as a path; others unchanged."""
     if not location.startswith("file:"):
         return location
     return f"/{location.removeprefix('file:').lstrip('/')}"
 
 
 def root_of(table: Table) -> str:
-    """The folder, or the address, that the files of a table are below."""
+    """Return the folder or URI that contains the files of a table."""
     return f"{plain_location(table.location()).rstrip('/')}/"

@@ -1,7 +1,4 @@
-"""The data files of a snapshot, from its manifests. Each manifest is read once.
-
-Bounds are decoded here, so that no query has to.
-"""
+"""Manifests: the data files of a snapshot. Each manifest is read and decoded once."""
 
 from __future__ import annotations
 
@@ -21,55 +18,54 @@ from frazil.lake.scan.data_file import Bounds, TableFile, plain_location
 from frazil.lake.tables.properties import PARTITION_COLUMN
 
 DAY_US = 86_400_000_000
-KNOWN = (IntegerType, LongType, StringType, TimestamptzType)
-"""Kinds of columns whose bounds queries compare with."""
+PRUNABLE = (IntegerType, LongType, StringType, TimestamptzType)
+"""Column types whose bounds are used for pruning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFiles:
-    """What one manifest names."""
+    """The live files of one manifest or snapshot."""
 
     files: tuple[TableFile, ...]
     deletes: int
-    """Files that say which rows of others do not count."""
+    """Number of delete files."""
     foreign: tuple[str, ...]
-    """Files that are not Parquet."""
+    """Files that are not Parquet or not below the table's root."""
 
 
 class Manifests:
-    """What manifests say, kept for as long as a table has them. Belongs to who holds the view's
-    lock."""
+    """Cache of decoded manifests. Guarded by the lock of LakeView."""
 
     def __init__(self) -> None:
-        self._read: dict[str, ManifestFiles] = {}
+        self._cache: dict[str, ManifestFiles] = {}
 
     def of(self, table: Table, snapshot: Snapshot, root: str) -> ManifestFiles:
-        """The live files of a snapshot."""
-        found = [
+        """Return the live files of a snapshot."""
+        parts = [
             self._of(table, manifest, root)
             for manifest in snapshot.manifests(table.io)
             if manifest.has_added_files() or manifest.has_existing_files()
         ]
         return ManifestFiles(
-            files=tuple(file for read in found for file in read.files),
-            deletes=sum(read.deletes for read in found),
-            foreign=tuple(path for read in found for path in read.foreign),
+            files=tuple(file for part in parts for file in part.files),
+            deletes=sum(part.deletes for part in parts),
+            foreign=tuple(path for part in parts for path in part.foreign),
         )
 
-    def forget_all_but(self, tables: Collection[tuple[Table, Snapshot]]) -> None:
-        """Forget manifests that none of these snapshots has."""
+    def keep_only(self, tables: Collection[tuple[Table, Snapshot]]) -> None:
+        """Evict manifests that none of these snapshots uses."""
         paths = {
             manifest.manifest_path
             for table, snapshot in tables
             for manifest in snapshot.manifests(table.io)
         }
-        self._read = {path: read for path, read in self._read.items() if path in paths}
+        self._cache = {path: files for path, files in self._cache.items() if path in paths}
 
     def _of(self, table: Table, manifest: ManifestFile, root: str) -> ManifestFiles:
         path = manifest.manifest_path
-        if path not in self._read:
-            self._read[path] = _read_manifest(table, manifest, root)
-        return self._read[path]
+        if path not in self._cache:
+            self._cache[path] = _read_manifest(table, manifest, root)
+        return self._cache[path]
 
 
 def _read_manifest(table: Table, manifest: ManifestFile, root: str) -> ManifestFiles:
@@ -89,7 +85,7 @@ def _read_manifest(table: Table, manifest: ManifestFile, root: str) -> ManifestF
             foreign.append(file.file_path)
         else:
             partition = "" if spec is None else spec.partition_to_path(file.partition, schema)
-            files.append(cold_file_of(file, schema, root, has_day=has_day, partition=partition))
+            files.append(table_file_of(file, schema, root, has_day=has_day, partition=partition))
     return ManifestFiles(files=tuple(files), deletes=deletes, foreign=tuple(foreign))
 
 
@@ -97,10 +93,10 @@ def _is_below(file: DataFile, root: str) -> bool:
     return plain_location(file.file_path).startswith(root)
 
 
-def cold_file_of(
+def table_file_of(
     file: DataFile, schema: Schema, root: str, *, has_day: bool = False, partition: str = ""
 ) -> TableFile:
-    """A data file as its manifest describes it. `has_day`: its partition is a day of `time`."""
+    """Convert a manifest entry. `has_day`: its Iceberg partition is a day of `time`."""
     bounds = dict(_bounds(file, schema))
     if has_day and PARTITION_COLUMN not in bounds and file.partition[0] is not None:
         begin_us = int(file.partition[0]) * DAY_US
@@ -123,7 +119,7 @@ def _bounds(file: DataFile, schema: Schema) -> Iterator[tuple[str, Bounds]]:
     lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
     for field in schema.fields:
         kind = field.field_type
-        if isinstance(kind, KNOWN) and field.field_id in lower and field.field_id in upper:
+        if isinstance(kind, PRUNABLE) and field.field_id in lower and field.field_id in upper:
             yield (
                 field.name,
                 (
@@ -138,8 +134,9 @@ def _value(kind: PrimitiveType, data: bytes) -> Any:
 
 
 def _empty(file: DataFile, schema: Schema) -> Iterator[str]:
-    """Columns of which the manifest says that they have nulls only."""
+    """Yield columns that are null in every row."""
     nulls = file.null_value_counts or {}
     for field in schema.fields:
-        if isinstance(field.field_type, KNOWN) and nulls.get(field.field_id) == file.record_count:
+        is_empty = nulls.get(field.field_id) == file.record_count
+        if is_empty and isinstance(field.field_type, PRUNABLE):
             yield field.name

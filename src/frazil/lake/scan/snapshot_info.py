@@ -1,10 +1,10 @@
-"""What is known of the snapshots that a table still has.
+"""The snapshots of a table, and the offsets that each holds.
 
-The first offset of each partition that a snapshot does not hold stands in its summary, or, when it
-only writes rows anew, in that of the nearest ancestor that has one. When expiry has taken those,
-the table's property has it: it is changed by commits of ours only, in the same step as the
-snapshot, and tells of the current one. A snapshot of the past whose ancestors are gone has none,
-and is good for itself only.
+The offsets of a snapshot (the first of each partition that it does not hold) are in its summary. A
+snapshot that only rewrites files has none; its nearest ancestor's apply. If those ancestors have
+expired, the offsets of the current snapshot are in a table property, which only our commits change,
+atomically with the snapshot. Those of an older snapshot are then unknown: it can be read, but not
+combined with newer rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 
-def facts_of(metadata: TableMetadata) -> Iterator[SnapshotInfo]:
-    """All snapshots that a table has, in the order of their commits."""
-    line = set(_line(metadata))
+def snapshots_of(metadata: TableMetadata) -> Iterator[SnapshotInfo]:
+    """Yield all snapshots of a table in commit order."""
+    ancestors = set(_ancestors(metadata))
     for snapshot in metadata.snapshots:
         summary = snapshot.summary
         yield SnapshotInfo(
@@ -35,7 +35,7 @@ def facts_of(metadata: TableMetadata) -> Iterator[SnapshotInfo]:
             total_files=_number(snapshot, "total-data-files"),
             offsets=offsets_of_snapshot(metadata, snapshot),
             is_first=_is_first(snapshot),
-            is_current_line=snapshot.snapshot_id in line,
+            is_current_line=snapshot.snapshot_id in ancestors,
         )
 
 
@@ -44,20 +44,20 @@ def _number(snapshot: Snapshot, key: str) -> int | None:
     return int(text) if text else None
 
 
-def _line(metadata: TableMetadata) -> Iterator[int]:
-    """The current snapshot, and those that it came from."""
+def _ancestors(metadata: TableMetadata) -> Iterator[int]:
+    """Yield the ids of the current snapshot and its ancestors."""
     at = metadata.current_snapshot_id
     while at is not None:
         yield at
-        found = metadata.snapshot_by_id(at)
-        at = None if found is None else found.parent_snapshot_id
+        snapshot = metadata.snapshot_by_id(at)
+        at = None if snapshot is None else snapshot.parent_snapshot_id
 
 
 def offsets_of_snapshot(
     metadata: TableMetadata, snapshot: Snapshot
 ) -> Mapping[tuple[str, int], int] | None:
-    """The first offset of each partition that a snapshot does not hold; None when it is not known
-    any more."""
+    """Return the first offset of each partition that a snapshot does not hold, or None if that is
+    no longer known."""
     at: Snapshot | None = snapshot
     while at is not None:
         text = None if at.summary is None else at.summary.get(OFFSETS)
@@ -73,5 +73,5 @@ def offsets_of_snapshot(
 
 
 def _is_first(snapshot: Snapshot) -> bool:
-    """By its number: that it has no parent may also mean that the parent has expired."""
+    """Check the sequence number: a missing parent may also have expired."""
     return snapshot.sequence_number == 1

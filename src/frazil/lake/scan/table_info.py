@@ -1,4 +1,4 @@
-"""What can be told of one table without reading its rows: snapshots, schemas, files, settings."""
+"""TableInfo: snapshots, schemas, partitions and properties of a table, for display."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SNAPSHOTS_MAX = 1000
 SCHEMAS_MAX = 100
 PARTITIONS_MAX = 1000
-"""Of those that are told, the newest; how many there are is told as well."""
+"""Limits of what TableInfo lists, newest first. Totals are given separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,28 +29,28 @@ class ColumnInfo:
     id: int
     name: str
     type: str
-    """As Iceberg writes it."""
+    """In Iceberg's notation."""
     required: bool
     doc: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaInfo:
-    """One schema that a table had, or has."""
+    """A current or former schema of a table."""
 
     schema_id: int
     is_current: bool
     first_used_ms: int | None
-    """When the first commit with it came, of those that are still known."""
+    """Time of the first known commit with it."""
     columns: tuple[ColumnInfo, ...]
     added: tuple[str, ...]
-    """Columns that the schema before it had not."""
+    """Columns that the previous schema did not have."""
     dropped: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInfo:
-    """Files that are alike in what the table is divided by."""
+    """Totals of the data files of one Iceberg partition."""
 
     partition: str
     files: int
@@ -61,7 +61,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSummary:
-    """A snapshot, and what its commit said of itself."""
+    """A snapshot with the summary of its commit."""
 
     facts: SnapshotInfo
     schema_id: int | None
@@ -71,7 +71,7 @@ class SnapshotSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableInfo:
-    """A table: the newest of everything first, and only so much of it."""
+    """A table. All lists are newest first and limited."""
 
     view: TableView
     location: str
@@ -88,8 +88,8 @@ class TableInfo:
     partitions: tuple[PartitionInfo, ...]
 
 
-def facts_of_table(table: Table, view: TableView) -> TableInfo:
-    """What the metadata says, and what the manifests of the current snapshot say."""
+def table_info_of(table: Table, view: TableView) -> TableInfo:
+    """Collect the metadata of a table and the totals of its current manifests."""
     metadata = table.metadata
     schema = table.schema()
     partitions = partitions_of(view.files)
@@ -117,7 +117,7 @@ def facts_of_table(table: Table, view: TableView) -> TableInfo:
 
 
 def partitions_of(files: Sequence[TableFile]) -> list[PartitionInfo]:
-    """What each partition holds, the last by name first: days, mostly."""
+    """Return the totals of each partition, in descending order of names (days, usually)."""
     counts: dict[str, Counter[str]] = {}
     for file in files:
         counts.setdefault(file.partition, Counter()).update(
@@ -129,12 +129,12 @@ def partitions_of(files: Sequence[TableFile]) -> list[PartitionInfo]:
     return [
         PartitionInfo(
             partition=name,
-            files=found["files"],
-            small_files=found["small_files"],
-            rows=found["rows"],
-            bytes=found["bytes"],
+            files=totals["files"],
+            small_files=totals["small_files"],
+            rows=totals["rows"],
+            bytes=totals["bytes"],
         )
-        for name, found in sorted(counts.items(), reverse=True)
+        for name, totals in sorted(counts.items(), reverse=True)
     ]
 
 
@@ -147,21 +147,21 @@ def _snapshots(table: Table, view: TableView) -> Iterator[SnapshotSummary]:
             schema_id=None if snapshot is None else snapshot.schema_id,
             summary={} if summary is None else dict(summary.additional_properties),
             tags=tuple(
-                sorted(tag for tag, named in view.tags.items() if named == facts.snapshot_id)
+                sorted(tag for tag, tagged in view.tags.items() if tagged == facts.snapshot_id)
             ),
         )
 
 
 def _schemas(table: Table) -> Iterator[SchemaInfo]:
-    """All schemas, the newest first, each with what it has changed."""
+    """Yield all schemas, newest first, with added and dropped columns."""
     used: dict[int, int] = {}
     for snapshot in table.metadata.snapshots:
         if snapshot.schema_id is not None:
             first = used.get(snapshot.schema_id, snapshot.timestamp_ms)
             used[snapshot.schema_id] = min(first, snapshot.timestamp_ms)
     ordered = sorted(table.schemas().values(), key=lambda schema: schema.schema_id)
-    befores: list[Schema | None] = [None, *ordered[:-1]]
-    for before, schema in reversed(list(zip(befores, ordered, strict=True))):
+    previous: list[Schema | None] = [None, *ordered[:-1]]
+    for before, schema in reversed(list(zip(previous, ordered, strict=True))):
         names = [field.name for field in schema.fields]
         old = names if before is None else [field.name for field in before.fields]
         yield SchemaInfo(

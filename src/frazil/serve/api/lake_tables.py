@@ -25,7 +25,7 @@ from frazil.lake import (
     TableInfo,
     TableView,
     bytes_behind,
-    catalog_shown,
+    catalog_info_of,
     is_small,
     source_of,
 )
@@ -193,7 +193,7 @@ async def one(handler: Handler, params: LakeTableRequest, _: ApiRequest) -> Resp
     lake = lake_of(handler)
 
     def load() -> bytes:
-        facts = lake.view.facts(params.name)
+        facts = lake.view.info(params.name)
         if facts is None:
             raise HttpError(
                 HTTPStatus.NOT_FOUND,
@@ -222,7 +222,7 @@ def _answer(context: NodeContext) -> LakeAnswer:
         trouble=lake.trouble if lake.died is None else f"the thread died: {lake.died!r}",
         spark=lake.session.state,
         flush_age_ms=lake.config.flush_age_ms,
-        catalog=catalog_shown(lake.config, lake.data_folder),
+        catalog=catalog_info_of(lake.config, lake.data_folder),
         tables=[_table(context, lake, view.tables[name]) for name in sorted(view.tables)],
     )
 
