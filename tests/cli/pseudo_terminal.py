@@ -1,4 +1,4 @@
-"""A command in a terminal: typed at, and read from, as a person does."""
+"""Terminal: a command in a pseudo terminal, typed into and read from like a person does."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from types import TracebackType
 SECONDS_MAX = 30
 TRIES_MAX = 10
 PAUSE_S = 3
-"""Without a letter for so long, nothing comes by itself."""
-_COLOURS = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+"""After this long without output, none is expected."""
+_ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 class Terminal:
@@ -40,37 +40,36 @@ class Terminal:
     def write(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
-    def read_until(self, *wanted: str) -> str:
-        """What is written up to these texts, one after the other, without colours."""
+    def read_until(self, *expected: str) -> str:
+        """Return the output up to these texts, which must appear in order, without escape codes."""
         seen = b""
-        while not _has_all(_plain(seen), wanted):
+        while not _has_all(_plain(seen), expected):
             readable, _, _ = select.select([self._ours], [], [], SECONDS_MAX)
-            assert readable, f"{wanted} was never written, but {_plain(seen)}"
+            assert readable, f"{expected} was not printed, but {_plain(seen)}"
             try:
                 seen += os.read(self._ours, 65536)
             except OSError as error:
-                raise AssertionError(f"it ended with {_plain(seen)}") from error
+                raise AssertionError(f"the command exited after {_plain(seen)}") from error
         return _plain(seen)
 
-    def interrupt(self, wanted: str) -> None:
-        """Ctrl-C, as often as it takes, as a person does: one that comes in the middle of a
-        completion is lost."""
+    def interrupt(self, expected: str) -> None:
+        """Press Ctrl-C until `wanted` appears; one during a completion is lost."""
         seen = b""
         for _ in range(TRIES_MAX):
             self.write("\x03")
             while select.select([self._ours], [], [], PAUSE_S)[0]:
                 seen += os.read(self._ours, 65536)
-                if wanted in _plain(seen):
+                if expected in _plain(seen):
                     return
-        raise AssertionError(f"{wanted} was never written, but {_plain(seen)}")
+        raise AssertionError(f"{expected} was not printed, but {_plain(seen)}")
 
     def has_child(self) -> bool:
-        """Has it started a process that still runs?"""
+        """Return whether the command has a running child process."""
         pid = self._process.pid
         return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
     def wait(self) -> int:
-        """The exit code, once it has ended."""
+        """Wait for the exit code."""
         return self._process.wait(SECONDS_MAX)
 
     def __enter__(self) -> Terminal:
@@ -88,15 +87,15 @@ class Terminal:
 
 
 def _plain(seen: bytes) -> str:
-    return _COLOURS.sub(b"", seen).decode(errors="replace").replace("\r\n", "\n")
+    return _ESCAPES.sub(b"", seen).decode(errors="replace").replace("\r\n", "\n")
 
 
-def _has_all(text: str, wanted: tuple[str, ...]) -> bool:
-    """Are all there, one behind the other?"""
-    at = 0
-    for each in wanted:
-        at = text.find(each, at)
-        if at < 0:
+def _has_all(text: str, expected: tuple[str, ...]) -> bool:
+    """Return whether all texts appear in order."""
+    position = 0
+    for part in expected:
+        position = text.find(part, position)
+        if position < 0:
             return False
-        at += len(each)
+        position += len(part)
     return True

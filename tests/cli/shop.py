@@ -1,4 +1,4 @@
-"""A little telemetry whose every value is known: one trace of four spans, and some logs."""
+"""Telemetry with known values: one trace of four spans, one of one span, and four logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG_COUNT = 4
 
 
 def send(node: Node) -> None:
-    """Send all of it; the node has acknowledged it when this returns."""
+    """Send everything and wait for the acknowledgement."""
     post(node, "traces", {"resourceSpans": [_spans("shop", _shop()), _spans("bank", _bank())]})
     send_logs(node, _logs())
 
@@ -34,8 +34,8 @@ def post(node: Node, signal: str, body: dict[str, Any]) -> None:
         json.dumps(body).encode(),
         {"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        assert answer.status == 200
+    with urllib.request.urlopen(request, timeout=60) as response:
+        assert response.status == 200
 
 
 def log(text: str, severity: int, **more: Any) -> dict[str, Any]:

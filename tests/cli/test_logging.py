@@ -1,4 +1,4 @@
-"""What is said on standard error: an object a line for programs, words for people."""
+"""Log lines: JSON for programs, text for people."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from frazil.cli.logging import JsonFormatter, TextFormatter, formatter_for
 
 
 def record(
-    event: str = "gate closed", level: str = "WARNING", **facts: object
+    event: str = "gate closed", level: str = "WARNING", **fields: object
 ) -> logging.LogRecord:
-    made = {"msg": event, "levelname": level, "name": "frazil.x", "created": 1.5, **facts}
-    return logging.makeLogRecord(made)
+    attributes = {"msg": event, "levelname": level, "name": "frazil.x", "created": 1.5, **fields}
+    return logging.makeLogRecord(attributes)
 
 
-def test_programs_get_json() -> None:
-    """Time in UTC, level, logger, event, and the facts as they are."""
+def test_json_has_time_level_logger_event_and_fields() -> None:
     assert json.loads(JsonFormatter().format(record(bytes=7, reason='"full"'))) == {
         "time": "1970-01-01T00:00:01.500Z",
         "level": "warning",
@@ -32,45 +31,46 @@ def test_programs_get_json() -> None:
     }
 
 
-def test_an_exception_is_text_with_its_stack() -> None:
+def test_json_has_the_exception_with_its_stack() -> None:
     try:
         raise ValueError("broken")
     except ValueError:
         line = JsonFormatter().format(record(exc_info=sys.exc_info()))
     assert "\n" not in line
-    said = json.loads(line)["exception"]
-    assert "Traceback" in said
-    assert "ValueError: broken" in said
+    parsed = json.loads(line)["exception"]
+    assert "Traceback" in parsed
+    assert "ValueError: broken" in parsed
 
 
 @given(st.text(), st.dictionaries(st.text("abcd"), st.text()))
-def test_every_record_is_one_line(event: str, facts: dict[str, str]) -> None:
-    """Nobody who chooses a value can begin a line of his own, nor hide a fact."""
-    made = record(event.replace("%", "%%"), **{f"x{name}": value for name, value in facts.items()})
-    line = JsonFormatter().format(made)
+def test_every_record_is_one_line(event: str, fields: dict[str, str]) -> None:
+    """No value can start a new line or hide a field."""
+    attributes = record(
+        event.replace("%", "%%"), **{f"x{name}": value for name, value in fields.items()}
+    )
+    line = JsonFormatter().format(attributes)
     assert "\n" not in line
-    said = json.loads(line)
-    assert all(said[f"x{name}"] == value for name, value in facts.items())
+    parsed = json.loads(line)
+    assert all(parsed[f"x{name}"] == value for name, value in fields.items())
 
 
-def test_a_fact_does_not_hide_the_time() -> None:
-    said = json.loads(JsonFormatter().format(record(time="later")))
-    assert said["time"].startswith("1970")
-    assert said["fact_time"] == "later"
+def test_a_field_cannot_hide_the_time() -> None:
+    parsed = json.loads(JsonFormatter().format(record(time="later")))
+    assert parsed["time"].startswith("1970")
+    assert parsed["fact_time"] == "later"
 
 
-def test_people_get_words() -> None:
-    """Facts that are one word stand as they are; colours only where they are wanted."""
-    plain = TextFormatter(has_colours=False).format(record(bytes=7, reason="no room\nhere"))
+def test_text_quotes_values_with_spaces() -> None:
+    plain = TextFormatter(has_colors=False).format(record(bytes=7, reason="no room\nhere"))
     assert plain.endswith('  warning: gate closed  bytes=7 reason="no room\\nhere"')
     assert "\x1b" not in plain
-    assert "\x1b[33mwarning: gate closed" in TextFormatter(has_colours=True).format(record())
+    assert "\x1b[33mwarning: gate closed" in TextFormatter(has_colors=True).format(record())
 
 
-def test_a_terminal_gets_words_and_a_pipe_gets_json() -> None:
+def test_a_terminal_gets_text_and_a_pipe_gets_json() -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    assert isinstance(formatter_for(Terminal(), has_colours=False), TextFormatter)
-    assert isinstance(formatter_for(io.StringIO(), has_colours=True), JsonFormatter)
+    assert isinstance(formatter_for(Terminal(), has_colors=False), TextFormatter)
+    assert isinstance(formatter_for(io.StringIO(), has_colors=True), JsonFormatter)

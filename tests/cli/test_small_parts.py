@@ -1,4 +1,4 @@
-"""Small parts of the command: completion, version, numbers, statements, events."""
+"""Small parts of the command: completion, version, units, colors, statements, events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil import __version__, cli
-from frazil.cli.commands.tail import parsed
+from frazil.cli.commands.tail import parse_events
 from frazil.cli.entry_point import VERBS
 from frazil.cli.terminal.colors import RED, Colors
 from frazil.cli.terminal.units import age_text, brief_time, bytes_text, count_text, duration_text
@@ -58,18 +58,17 @@ def test_completion_has_every_verb(shell: str, capsys: pytest.CaptureFixture[str
     assert not [verb for verb in VERBS if verb not in script]
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a report of a bug needs."""
+def test_version_has_what_a_bug_report_needs(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])
     assert ended.value.code == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith(f"frazil {__version__} (")
-    assert "Python 3." in shown
+    output = capsys.readouterr().out
+    assert output.startswith(f"frazil {__version__} (")
+    assert "Python 3." in output
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """So that it is there at once."""
+    """So that it appears at once."""
     heavy = ("numba", "pyarrow", "grpc", "httptools", "datafusion", "pyspark", "shtab")
     program = (
         "import sys\nfrom frazil.cli import parser\nparser().format_help()\n"
@@ -79,8 +78,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.decode().strip() == "[]"
 
 
-def test_numbers() -> None:
-    """Three digits that matter, and a unit."""
+def test_units_have_three_significant_digits() -> None:
     assert [duration_text(n) for n in (0, 999, 1_500, 12_340_000, 4_560_000_000)] == [
         "0 ns",
         "999 ns",
@@ -101,13 +99,12 @@ def test_numbers() -> None:
 
 
 @given(st.integers(-(2**63), 2**64))
-def test_any_time_can_be_shown(unix_nano: int) -> None:
-    """A sender may write any number."""
+def test_any_time_can_be_formatted(unix_nano: int) -> None:
+    """A client may send any number."""
     assert brief_time(unix_nano)
 
 
-def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal, unless NO_COLOR or a dumb one says otherwise."""
+def test_colors_need_a_terminal_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -130,26 +127,24 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(st.lists(PIECES, max_size=4), max_size=5))
-def test_statements_are_split_where_they_end(written: list[list[str]]) -> None:
-    """And nowhere else."""
+def test_statements_are_split_only_at_their_end(written: list[list[str]]) -> None:
     texts = [" ".join(pieces) for pieces in written]
-    wanted = [text.strip() for text in texts if not is_blank(text)]
+    expected = [text.strip() for text in texts if not is_blank(text)]
     statements, rest = split_statements("".join(f"{text};" for text in texts))
-    assert statements == wanted
+    assert statements == expected
     assert is_blank(rest)
 
 
 @pytest.mark.parametrize("open_end", ["SELECT 'a;", 'SELECT "b;', "SELECT /* c;", "SELECT $$d;"])
-def test_what_does_not_end_goes_on(open_end: str) -> None:
-    """A shell asks for more."""
+def test_an_open_quote_continues_the_statement(open_end: str) -> None:
     statements, rest = split_statements(f"SELECT 1; {open_end}")
     assert statements == ["SELECT 1"]
     assert rest.strip() == open_end
     assert not is_blank(rest)
 
 
-def test_events_of_a_stream() -> None:
-    """Name, id and data; comments and silence are nothing."""
+def test_server_sent_events_are_parsed() -> None:
+    """Comments and heartbeats are skipped."""
     lines = [
         "retry: 1",
         "id: 0:5",
@@ -160,7 +155,7 @@ def test_events_of_a_stream() -> None:
         'data: {"count":3}',
         "",
     ]
-    assert list(parsed(iter(lines))) == [
+    assert list(parse_events(iter(lines))) == [
         ("row", "0:5", {}),
         ("row", None, {}),
         ("skipped", None, {"count": 3}),

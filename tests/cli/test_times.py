@@ -12,7 +12,7 @@ NOW = SimClock(wall_ms=1_790_000_000_000)
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("90s", "2026-09-21T14:11:50+00:00"),
         ("1.5h", "2026-09-21T12:43:20+00:00"),
@@ -22,13 +22,12 @@ NOW = SimClock(wall_ms=1_790_000_000_000)
         ("2026-09-21T10:00:00+02:00", "2026-09-21T10:00:00+02:00"),
     ],
 )
-def test_what_they_mean(text: str, wanted: str) -> None:
-    """A while ago, or a date, which is UTC if it does not say."""
-    assert moment(text, NOW).isoformat() == wanted
+def test_a_time_is_an_age_or_a_date(text: str, expected: str) -> None:
+    """A date without a zone is UTC."""
+    assert moment(text, NOW).isoformat() == expected
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "15", "-5m", "9" * 30 + "w"])
-def test_what_means_nothing(text: str) -> None:
-    """Is refused with what to write instead, or why."""
+def test_an_invalid_time_is_rejected(text: str) -> None:
     with pytest.raises(Malformed):
         moment(text, NOW)

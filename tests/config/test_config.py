@@ -508,7 +508,7 @@ def test_init_writes_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert load(None, {}, environ={}) == Config()
     write("data = 'mine'")
     assert cli.main(["init"]) == 2
-    assert "frazil.toml is there already" in capsys.readouterr().err
+    assert "frazil.toml exists" in capsys.readouterr().err
     assert load(None, {}, environ={}).data == "mine"
     assert cli.main(["init", "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["settings"] == len(settings())
@@ -552,7 +552,7 @@ def test_settings_of_a_folder_are_not_those_of_a_node(
 ) -> None:
     """Whoever asks a node cannot set it: that is said, and not forgotten."""
     assert cli.main(["flush", "--url", "http://127.0.0.1:1", *flag]) == 2
-    assert "settings of a folder; name it with --data" in capsys.readouterr().err
+    assert "apply to a data folder; name it with --data" in capsys.readouterr().err
 
 
 def test_who_reads_may_stop_early() -> None:

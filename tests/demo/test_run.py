@@ -213,8 +213,8 @@ def test_the_endpoint_of_applications(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", choosy + "/")
     assert cli.main(["demo", "--count", "2", "--rate", "100"]) == 1
     output = capsys.readouterr()
-    assert f"A shop sends to {choosy}" in output.err
-    assert "2 requests of the shop" in output.out
+    assert f"Sending a sample shop to {choosy}" in output.err
+    assert "Sent 2 requests" in output.out
 
 
 @pytest.mark.parametrize("wrong", [["--rate", "0"], ["--backfill", "-1"], ["--seconds", "x"]])

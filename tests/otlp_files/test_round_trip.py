@@ -209,7 +209,7 @@ def test_wrong_lines_are_told_and_others_go_on(
     assert told[1].startswith(f"{path}:3: HTTP 400: ")
     assert "timeUnixNano" in told[1]
     assert told[2] == f"{path}:5: the node did not take 1 of its records"
-    assert told[3] == "3 lines were wrong, or not taken."
+    assert told[3] == "3 lines were invalid or rejected."
 
 
 def test_nobody_there(made: Made, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,22 +1,22 @@
-"""cli: the command `frazil`. One file per verb; what is heavy is imported where it is needed.
+"""cli: the command `frazil`. One file per verb; heavy modules are imported inside functions.
 
-    connection.py   which node to ask, or which folder
+    entry_point.py  the verbs and exit codes
+    options.py      flags that several verbs share
+    connection.py   the node or data folder a verb works on
     data_folder.py  the log of a data folder, without a node
-    entry_point.py  the command: its verbs, its exit codes
-    logging.py      what the program says on standard error while it works
-    options.py      flags that several verbs have
-    otlp_target.py  where telemetry is sent
+    otlp_target.py  the OTLP endpoint that telemetry is sent to
     times.py        times on the command line
-    version.py      which Frazil this is
+    logging.py      log lines on standard error
+    version.py      `--version`
 
     commands/       one file per verb
+    views/          what commands print
     shell/          the interactive SQL shell
     terminal/       text, tables, colors and progress on a terminal
-    views/          what commands print
 
 A verb is a module with `HELP`, `add_arguments(parser)` and `run(options)`, which returns the exit
-code: 0 is well, 1 is a failure, 2 is a wrong use or wrong settings, 130 is Ctrl-C. Results go to
-standard output, everything else to standard error.
+code: 0 success, 1 failure, 2 wrong usage or settings, 130 Ctrl-C. The module docstring is its help
+text. Results go to standard output, everything else to standard error.
 """
 
 from frazil.cli.entry_point import main, parser

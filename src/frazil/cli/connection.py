@@ -1,4 +1,4 @@
-"""Where to ask: a node by its URL, or a folder that no node uses."""
+"""The node or data folder a verb works on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frazil.cli.options import add_config
+from frazil.cli.options import add_config, add_credentials
 from frazil.errors import Malformed
 
 if TYPE_CHECKING:
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
     from frazil.embedded import Embedded
 
 URL = "http://127.0.0.1:4320"
-"""Where `frazil up` listens when nobody says otherwise."""
+"""Where `frazil up` listens by default."""
 
 
 def add_where(parser: argparse.ArgumentParser, *, has_data: bool = True) -> None:
-    """The flags that say which node, or which folder."""
-    add = parser.add_argument
-    add("--url", help=f"the node to ask, also by FRAZIL_URL ({URL})")
+    """Add the flags that name a node or a data folder."""
+    parser.add_argument("--url", help=f"URL of the node (default: $FRAZIL_URL, else {URL})")
     if has_data:
-        add("--data", metavar="DIR", help="ask this folder instead, which no node may use now")
+        parser.add_argument(
+            "--data", metavar="DIR", help="use this data folder instead; no node may be running"
+        )
         add_config(parser)
-    add("--token-file", metavar="FILE", help="its first line is the token; also by FRAZIL_TOKEN")
-    add("--ca-file", metavar="FILE", help="trust the certificates of these authorities (PEM)")
+    add_credentials(parser)
 
 
 def is_folder(options: argparse.Namespace) -> bool:
-    """Is a folder asked, and no node?"""
+    """Return whether the flags name a data folder, not a node."""
     if options.data is not None and options.url is not None:
-        raise Malformed("--url asks a node and --data a folder; give one of them")
+        raise Malformed("--url names a node and --data a folder; use only one of them")
     if options.data is None and (options.config is not None or options.assignments):
-        raise Malformed("--config and --set are settings of a folder; name it with --data")
+        raise Malformed("--config and --set apply to a data folder; name it with --data")
     return options.data is not None
 
 
 def connected(options: argparse.Namespace) -> Client:
-    """The node that the flags name."""
+    """Return a client of the node that the flags name."""
     import frazil
 
     url = options.url or os.environ.get("FRAZIL_URL") or URL
@@ -48,7 +48,7 @@ def connected(options: argparse.Namespace) -> Client:
 
 
 def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Client]:
-    """The node or the folder that the flags name; both are asked in the same way."""
+    """Open the node or the folder that the flags name. Both have the same interface."""
     if is_folder(options):
         from frazil.embedded import open_folder
 
@@ -57,7 +57,7 @@ def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Cli
 
 
 def token_of(options: argparse.Namespace) -> str | None:
-    """What the node lets us in with, if it wants to know."""
+    """Return the token from `--token-file` or the environment, if any."""
     if options.token_file is None:
         return os.environ.get("FRAZIL_TOKEN") or None
     try:

@@ -1,4 +1,4 @@
-"""The log of a data folder, for verbs that need no node."""
+"""The log of a data folder, for verbs that work without a node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ YES = ("y", "yes")
 
 @contextmanager
 def opened_log(options: argparse.Namespace, holder: str) -> Iterator[Log]:
-    """The log of the folder that `--data` names. `Held` while a node has it."""
+    """Open the log of the folder that `--data` names. Raises Held while a node has it open."""
     from frazil.disk import RealDisk
     from frazil.log import Log
     from frazil.model import SystemClock, SystemRand
@@ -33,18 +33,18 @@ def opened_log(options: argparse.Namespace, holder: str) -> Iterator[Log]:
 
 
 def checked_folder(options: argparse.Namespace) -> Config:
-    """Settings of a folder that is one of ours: nothing is made where there is none."""
+    """Return the settings of an existing data folder. Never creates one."""
     config = folder_config(options)
     if not (Path(config.data) / "log").is_dir():
-        raise Unknown(f"{config.data} is no data folder of Frazil: it has no log in it")
+        raise Unknown(f"{config.data} is not a data folder of Frazil: it contains no log")
     return config
 
 
 def confirm(question: str, *, is_sure: bool) -> bool:
-    """Does the user want this? Without a terminal to ask on, only if he said so before."""
+    """Ask the user on the terminal. Without a terminal, `is_sure` must be set."""
     if is_sure:
         return True
     if not sys.stdin.isatty():
-        raise Malformed("nobody can be asked here; add --yes if that is what you want")
+        raise Malformed("cannot ask for confirmation without a terminal; add --yes to proceed")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in YES

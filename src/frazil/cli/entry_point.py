@@ -1,4 +1,4 @@
-"""The command: which verbs there are, and what becomes of their errors."""
+"""The command: its verbs, and the exit codes of errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from frazil.errors import FrazilError, Held, Malformed
 FAILED = 1
 WRONG_USE = 2
 INTERRUPTED = 130
-"""What shells call a program that Ctrl-C has ended."""
+"""The exit code shells use for a program ended by Ctrl-C."""
 
 VERBS = (
     "up",
@@ -40,14 +40,14 @@ VERBS = (
     "warm",
     "completion",
 )
-"""In the order of the help; each is a module here."""
+"""In the order of the help; each is a module of `commands`."""
 
 MODULES = {"import": "import_"}
-"""Verbs that no module can be called after."""
+"""Verbs whose name is a Python keyword."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb. 0 is well, 1 is a failure, 2 is a wrong use or wrong settings."""
+    """Run one verb and return its exit code."""
     options = parser().parse_args(arguments)
     try:
         code = int(options.run(options))
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"frazil: {error}", file=sys.stderr)
         return WRONG_USE
     except Held as error:
-        hint = "; or ask the node, with --url instead of --data" if hasattr(options, "url") else ""
+        hint = "; or use the node, with --url instead of --data" if hasattr(options, "url") else ""
         print(f"frazil: {error}{hint}", file=sys.stderr)
         return FAILED
     except FrazilError as error:
@@ -73,25 +73,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _output_is_broken() -> bool:
-    """Has whoever reads enough, as `head` has? Then forget what is left: Python would complain
-    about it once more when it ends."""
-    asked = select.poll()
-    asked.register(sys.stdout, 0)
-    is_broken = any(event & select.POLLERR for _, event in asked.poll(0))
+    """Return whether the reader of standard output has gone, as `head` does.
+
+    If so, discard the buffered rest, which Python would complain about at exit.
+    """
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    is_broken = any(event & select.POLLERR for _, event in poll.poll(0))
     if is_broken:
-        with Path(os.devnull).open("wb") as nothing:
-            os.dup2(nothing.fileno(), sys.stdout.fileno())
+        with Path(os.devnull).open("wb") as devnull:
+            os.dup2(devnull.fileno(), sys.stdout.fileno())
     return is_broken
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command understands."""
-    made = argparse.ArgumentParser(prog="frazil", description="Telemetry, durable at once.")
-    made.add_argument("--version", action=Version)
-    verbs = made.add_subparsers(required=True, metavar="VERB", dest="verb")
+    """Return the parser of the whole command line."""
+    root = argparse.ArgumentParser(
+        prog="frazil",
+        description="Collect OpenTelemetry data durably, query it with SQL, keep it in Iceberg.",
+        epilog="`frazil VERB --help` describes a verb.",
+    )
+    root.add_argument("--version", action=Version)
+    verbs = root.add_subparsers(required=True, metavar="VERB", dest="verb")
     for name in VERBS:
         module = importlib.import_module(f"frazil.cli.commands.{MODULES.get(name, name)}")
         verb = verbs.add_parser(name, help=module.HELP, description=module.__doc__)
         module.add_arguments(verb)
         verb.set_defaults(run=module.run)
-    return made
+    return root

@@ -1,7 +1,4 @@
-"""What the program says on standard error while it works.
-
-JSON, an object a line, for programs; lines with colours for people at a terminal.
-"""
+"""Log lines on standard error: colored text on a terminal, one JSON object per line elsewhere."""
 
 from __future__ import annotations
 
@@ -16,16 +13,16 @@ from frazil import tracing
 
 CHATTY = ("pyiceberg", "py4j")
 KNOWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
-"""What every record has; the rest of it are facts."""
+"""Attributes of every log record; all others are fields of ours."""
 
 RESET, DIM = "\x1b[0m", "\x1b[2m"
-COLOURS = {"WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[1;31m"}
+COLORS = {"WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[1;31m"}
 
 
 def log_to_stderr() -> None:
-    """For a verb that goes on and on."""
+    """Log to standard error. For verbs that keep running."""
     handler = logging.StreamHandler()
-    handler.setFormatter(formatter_for(sys.stderr, has_colours="NO_COLOR" not in os.environ))
+    handler.setFormatter(formatter_for(sys.stderr, has_colors="NO_COLOR" not in os.environ))
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
@@ -33,23 +30,23 @@ def log_to_stderr() -> None:
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
-def formatter_for(stream: TextIO, *, has_colours: bool) -> logging.Formatter:
-    """Lines for people at a terminal, JSON for everybody else."""
-    return TextFormatter(has_colours=has_colours) if stream.isatty() else JsonFormatter()
+def formatter_for(stream: TextIO, *, has_colors: bool) -> logging.Formatter:
+    """Return the text formatter for a terminal, else the JSON formatter."""
+    return TextFormatter(has_colors=has_colors) if stream.isatty() else JsonFormatter()
 
 
-def facts_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What is known besides the message, with the span that it was said in."""
-    facts = {name: value for name, value in record.__dict__.items() if name not in KNOWN}
-    inside = tracing.ids()
-    if inside is not None:
-        facts["trace_id"], facts["span_id"] = inside
-    return facts
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """Return the fields of a record, with the ids of the current span."""
+    fields = {name: value for name, value in record.__dict__.items() if name not in KNOWN}
+    span = tracing.ids()
+    if span is not None:
+        fields["trace_id"], fields["span_id"] = span
+    return fields
 
 
 class JsonFormatter(logging.Formatter):
-    """`time`, `level`, `logger` and `event`, then the facts. The event is always the same text for
-    the same thing, so that it can be searched for."""
+    """`time`, `level`, `logger` and `event`, then the fields. Event texts are constant, so that
+    they can be searched for."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC)
@@ -59,7 +56,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "event": record.getMessage(),
         }
-        for name, value in facts_of(record).items():
+        for name, value in fields_of(record).items():
             line[f"fact_{name}" if name in line else name] = value
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -67,34 +64,34 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """The time of day here, the level if it is worth a look, the event, facts as key=value."""
+    """Local time of day, the level from warning up, the event, then fields as key=value."""
 
-    def __init__(self, *, has_colours: bool) -> None:
+    def __init__(self, *, has_colors: bool) -> None:
         super().__init__()
-        self._has_colours = has_colours
+        self._has_colors = has_colors
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
-        colour = COLOURS.get(record.levelname, "")
+        color = COLORS.get(record.levelname, "")
         event = record.getMessage()
-        if colour:
+        if color:
             event = f"{record.levelname.lower()}: {event}"
-        facts = " ".join(f"{name}={_shown(v)}" for name, v in facts_of(record).items())
-        parts = [self._dim(time), self._painted(event, colour)]
-        line = "  ".join([*parts, self._dim(facts)] if facts else parts)
+        fields = " ".join(f"{name}={_quoted(v)}" for name, v in fields_of(record).items())
+        parts = [self._dim(time), self._colored(event, color)]
+        line = "  ".join([*parts, self._dim(fields)] if fields else parts)
         if record.exc_info:
             line = f"{line}\n{self.formatException(record.exc_info)}"
         return line
 
-    def _painted(self, text: str, colour: str) -> str:
-        return f"{colour}{text}{RESET}" if colour and self._has_colours else text
+    def _colored(self, text: str, color: str) -> str:
+        return f"{color}{text}{RESET}" if color and self._has_colors else text
 
     def _dim(self, text: str) -> str:
-        return self._painted(text, DIM)
+        return self._colored(text, DIM)
 
 
-def _shown(value: object) -> str:
-    """As it is, with quotes where it would not be one word; one line in any case."""
+def _quoted(value: object) -> str:
+    """Return a value on one line, in quotes unless it is a single word."""
     text = str(value)
-    is_one = text and text.isprintable() and not set(text) & set(' "=')
-    return text if is_one else json.dumps(text, ensure_ascii=False)
+    is_word = text and text.isprintable() and not set(text) & set(' "=')
+    return text if is_word else json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Flags that several verbs have."""
+"""Flags that several verbs share."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ if TYPE_CHECKING:
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", metavar="FILE", help="settings in TOML; flags are stronger (frazil.toml)"
-    )
+    parser.add_argument("--config", metavar="FILE", help="settings file (default: frazil.toml)")
     add_set(parser)
 
 
@@ -23,25 +21,31 @@ def add_set(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="any setting, as in log.disk_bytes_max=50000000000; repeatable",
+        help="set any setting, as in log.disk_bytes_max=50000000000; repeatable",
     )
 
 
 def add_data(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--data", metavar="DIR", help=f"{what} (data)")
+    parser.add_argument("--data", metavar="DIR", help=f"{what} (default: data)")
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help=what)
 
 
+def add_credentials(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--token-file", metavar="FILE", help="file with the token (default: $FRAZIL_TOKEN)")
+    add("--ca-file", metavar="FILE", help="trust certificates of these authorities (PEM)")
+
+
 def folder_config(options: argparse.Namespace) -> Config:
-    """The settings of a verb that has `--config` and `--data`."""
+    """Return the settings of a verb that has `--config` and `--data`."""
     from frazil.config import load
 
     return load(options.config, folder_overrides(options), assignments=options.assignments)
 
 
 def folder_overrides(options: argparse.Namespace) -> dict[str, Any]:
-    """What the flag `--data` sets."""
+    """Return the setting of the flag `--data`."""
     return {} if options.data is None else {"data": options.data}

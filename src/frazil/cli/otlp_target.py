@@ -1,4 +1,4 @@
-"""Where telemetry is sent: the port for OTLP/HTTP of a node."""
+"""The OTLP/HTTP endpoint that telemetry is sent to."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import os
 from typing import TYPE_CHECKING
 
 from frazil.cli.connection import token_of
+from frazil.cli.options import add_credentials
 
 if TYPE_CHECKING:
     from frazil.otlp_client import OtlpTarget
 
 ENDPOINT = "http://127.0.0.1:4318"
 ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""What applications learn their endpoint from."""
+"""The variable OpenTelemetry SDKs read."""
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """The flags that say where telemetry is sent."""
+    """Add the flags that name the endpoint."""
     add = parser.add_argument
-    where = f"of OTLP/HTTP (${ENDPOINT_VARIABLE}, else {ENDPOINT})"
-    add("--endpoint", metavar="URL", help=where)
-    add("--token", help="what the node lets us in with; --token-file keeps it out of `ps`")
-    add("--token-file", metavar="FILE", help="its first line is the token; also by FRAZIL_TOKEN")
-    add("--ca-file", metavar="FILE", help="trust the certificates of these authorities (PEM)")
+    default = f"default: ${ENDPOINT_VARIABLE}, else {ENDPOINT}"
+    add("--endpoint", metavar="URL", help=f"OTLP/HTTP endpoint ({default})")
+    add("--token", help="access token; --token-file keeps it out of `ps`")
+    add_credentials(parser)
 
 
 def target_of(options: argparse.Namespace) -> OtlpTarget:
-    """Where telemetry is sent, by a verb that has these flags."""
+    """Return the endpoint that the flags name."""
     from frazil.otlp_client import OtlpTarget
 
     url = options.endpoint or os.environ.get(ENDPOINT_VARIABLE) or ENDPOINT

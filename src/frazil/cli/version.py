@@ -1,4 +1,4 @@
-"""Which Frazil this is: its version, and what it runs on."""
+"""The version of Frazil and of the system it runs on."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ COMMIT_CHARS = 12
 
 
 class Version(argparse.Action):
-    """`--version`: looked up only when somebody asks."""
+    """`--version`: computed only when used."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="which Frazil this is")
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(version_text())
@@ -24,9 +24,9 @@ class Version(argparse.Action):
 
 
 def version_text() -> str:
-    """One line for a report: version, commit if it runs from a working copy, Python, system."""
-    found = commit()
-    built = "" if found is None else f"commit {found}, "
+    """Return version, commit (in a working copy), Python and system, in one line."""
+    head = commit()
+    built = "" if head is None else f"commit {head}, "
     return (
         f"frazil {frazil.__version__} ({built}Python {platform.python_version()}, "
         f"{platform.system()} {platform.machine()})"
@@ -34,7 +34,7 @@ def version_text() -> str:
 
 
 def commit() -> str | None:
-    """The commit of the working copy that this file is in, if it is in one."""
+    """Return the commit of the working copy that contains this file, if any."""
     folder = Path(__file__).parents[3] / ".git"
     try:
         head = (folder / "HEAD").read_text().strip()
@@ -42,5 +42,5 @@ def commit() -> str | None:
         if name != head:
             head = (folder / name).read_text().strip()
     except OSError:
-        return None  # installed, or the name is packed away
+        return None  # installed as a package, or the ref is packed
     return head[:COMMIT_CHARS]

@@ -1,4 +1,4 @@
-"""The verbs that ask a node, against a real one."""
+"""Verbs that query a node, against a real one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.cli import shop
 from tests.clients.node import Node
 
 LINES = 40
-"""More than any test here shows."""
+"""More lines than any test prints."""
 
 Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node that shows what the shop has sent."""
+    """A node with the telemetry of `shop`, shared by all tests."""
     folder = tmp_path_factory.mktemp("cli") / "data"
     with Node(folder, "--set", "lake.enabled=false") as started:
         shop.send(started)
@@ -38,20 +38,20 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def wait_for(node: Node, sql: str, count: int) -> None:
-    asked = frazil.connect(node.url)
-    waiting = threading.Event()
+    client = frazil.connect(node.url)
+    pause = threading.Event()
     for _ in range(600):
-        if asked.ask(sql).num_rows >= count:
+        if client.ask(sql).num_rows >= count:
             return
-        waiting.wait(0.1)
-    raise AssertionError(f"{sql} has not {count} rows")
+        pause.wait(0.1)
+    raise AssertionError(f"{sql} did not return {count} rows")
 
 
 @pytest.fixture
 def run(
     node: Node, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> Run:
-    """Runs a verb in this process and gives what it wrote to standard output."""
+    """Return a function that runs a verb in this process and returns its output."""
     monkeypatch.setenv("FRAZIL_URL", node.url)
     monkeypatch.setenv("COLUMNS", "100")
 
@@ -69,8 +69,7 @@ def run(
 SQL = "SELECT body, severity_number AS n, attributes, trace_id FROM logs ORDER BY body"
 
 
-def test_json_is_what_the_api_answers(run: Run, node: Node) -> None:
-    """One document, the same as that of `POST /api/v1/sql`."""
+def test_json_output_equals_the_api_response(run: Run, node: Node) -> None:
     answer = frazil.connect(node.url).call("POST", "/api/v1/sql", {"sql": SQL})
     assert json.loads(run("sql", "--format", "json", SQL)) == answer
     assert json.loads(run("sql", "--json", SQL)) == answer
@@ -80,8 +79,8 @@ def test_json_is_what_the_api_answers(run: Run, node: Node) -> None:
     }
 
 
-def test_csv_is_read_by_others(run: Run) -> None:
-    """Commas and lines inside a value are in quotes; what is nested is JSON."""
+def test_csv_quotes_commas_and_newlines(run: Run) -> None:
+    """Nested values are JSON."""
     rows = list(csv.DictReader(io.StringIO(run("sql", "--format", "csv", SQL))))
     assert [row["body"] for row in rows] == [
         "basket, with two\nthings",
@@ -92,18 +91,16 @@ def test_csv_is_read_by_others(run: Run) -> None:
     assert json.loads(rows[2]["attributes"]) == {"user": "bob"}
 
 
-def test_arrow_and_parquet_are_read_by_others(run: Run, node: Node, tmp_path: Path) -> None:
-    """The format is the one of the file's name, and the rows are all there."""
-    wanted = frazil.connect(node.url).ask(SQL)
+def test_output_file_name_selects_arrow_or_parquet(run: Run, node: Node, tmp_path: Path) -> None:
+    expected = frazil.connect(node.url).ask(SQL)
     run("sql", "--output", str(tmp_path / "rows.arrow"), SQL)
-    assert pa.ipc.open_stream((tmp_path / "rows.arrow").read_bytes()).read_all() == wanted
+    assert pa.ipc.open_stream((tmp_path / "rows.arrow").read_bytes()).read_all() == expected
     run("sql", "--output", str(tmp_path / "rows.parquet"), SQL)
-    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == wanted.to_pylist()
+    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == expected.to_pylist()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.arrow", "rows.parquet"]
 
 
-def test_a_query_that_fails_leaves_no_file(run: Run, tmp_path: Path) -> None:
-    """And what was there before stays."""
+def test_a_failed_query_keeps_the_old_output_file(run: Run, tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
     target.write_text("old")
     assert "nothing" in run("sql", "--output", str(target), "SELECT nothing", code=1)
@@ -111,8 +108,8 @@ def test_a_query_that_fails_leaves_no_file(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_table_shows_all_rows(run: Run) -> None:
-    """One line each, whatever is in them, and how many there were."""
+def test_a_table_has_one_line_per_row(run: Run) -> None:
+    """Also for values with newlines; the last line has the count."""
     *lines, foot = run("sql", SQL).splitlines()
     assert len(lines) == 8
     assert len({width(line) for line in lines}) == 1
@@ -120,39 +117,38 @@ def test_a_table_shows_all_rows(run: Run) -> None:
     assert foot.startswith("4 rows (")
 
 
-def test_several_statements_and_files(run: Run, tmp_path: Path) -> None:
-    """A semicolon inside a text ends nothing; one document holds one result."""
+def test_a_file_may_have_several_statements(run: Run, tmp_path: Path) -> None:
+    """Semicolons in strings do not end a statement; JSON output takes one statement."""
     script = tmp_path / "questions.sql"
     script.write_text("SELECT 'a;b' AS one; -- and; now\nSELECT 2 AS two")
-    shown = run("sql", "--file", str(script))
-    assert "a;b" in shown
-    assert shown.count("1 row (") == 2
+    output = run("sql", "--file", str(script))
+    assert "a;b" in output
+    assert output.count("1 row (") == 2
     assert "2 queries" in run("sql", "--json", "--file", str(script), code=2)
     assert "no query" in run("sql", "-- nothing", code=2)
     assert "cannot be read" in run("sql", "--file", str(tmp_path / "none"), code=2)
 
 
-def test_expanded(run: Run) -> None:
-    """A line for each column."""
+def test_expanded_prints_one_line_per_column(run: Run) -> None:
     lines = run("sql", "--expanded", "SELECT 1 AS a, 'x' AS bb").splitlines()
     assert lines[1:3] == ["a  │ 1", "bb │ x"]
 
 
 def test_functions_are_listed(run: Run) -> None:
-    """What the shell completes; a table of the engine's own is counted as any other."""
-    shown = run(
+    """The shell completes them. Tables of the engine can be queried like others."""
+    output = run(
         "sql",
         "--format",
         "csv",
         "SELECT DISTINCT routine_name FROM information_schema.routines",
     )
-    assert "matches" in shown.splitlines()
+    assert "matches" in output.splitlines()
 
 
 def test_errors_say_what_to_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wrong SQL, no node, two places at once."""
+    """Wrong SQL, --url with --data, no node."""
     assert "did you mean body" in run("sql", "SELECT bodi FROM logs", code=1)
-    assert "give one of them" in run("sql", "--url", "x", "--data", "y", "SELECT 1", code=2)
+    assert "use only one of them" in run("sql", "--url", "x", "--data", "y", "SELECT 1", code=2)
     monkeypatch.setenv("FRAZIL_URL", "http://127.0.0.1:1")
     assert "start one with `frazil up`" in run("sql", "SELECT 1", code=1)
 
@@ -160,8 +156,8 @@ def test_errors_say_what_to_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 # trace
 
 
-def test_a_waterfall(run: Run) -> None:
-    """Spans below their parents, why one failed, who is missing a parent."""
+def test_a_trace_is_drawn_as_a_waterfall(run: Run) -> None:
+    """Spans below their parents, with errors and missing parents."""
     lines = run("trace", shop.TRACE).splitlines()
     assert lines[0] == "shop: buy"
     assert "100 ms, 4 spans, 2 services, 1 failed" in lines[2]
@@ -174,13 +170,12 @@ def test_a_waterfall(run: Run) -> None:
     ]
     assert spans[2].startswith("✗")
     assert any("NoMoney: the account is empty" in line for line in lines)
-    assert any(f"its parent {'ff' * 8} is not here" in line for line in lines)
+    assert any(f"parent span {'ff' * 8} is missing" in line for line in lines)
     assert any("1 link" in line for line in lines)
     assert max(map(width, lines)) <= 100
 
 
-def test_bars_lie_where_the_time_is(run: Run) -> None:
-    """The root fills the line; a child begins and ends in its part of it."""
+def test_bars_are_proportional_to_time(run: Run) -> None:
     lines = run("trace", shop.TRACE, "--width", "120").splitlines()
     root, call = (next(line for line in lines if name in line) for name in ("shop buy", "call the"))
     begin, total = root.index("█"), root.count("█")
@@ -189,49 +184,46 @@ def test_bars_lie_where_the_time_is(run: Run) -> None:
 
 
 def test_logs_and_attributes_of_a_trace(run: Run) -> None:
-    """What was logged stands below its span; a terminal is not told anything."""
-    shown = run("trace", shop.TRACE, "--logs", "-v")
-    lines = shown.splitlines()
+    """Logs are below their span; control characters are escaped."""
+    output = run("trace", shop.TRACE, "--logs", "-v")
+    lines = output.splitlines()
     charge = next(i for i, line in enumerate(lines) if "bank charge" in line)
     audit = next(i for i, line in enumerate(lines) if "bank audit" in line)
     assert any("ERROR no money" in line for line in lines[charge:audit])
     assert "from nowhere" in lines[-1]
-    assert "who = \\e[31mme" in shown
-    assert "\x1b" not in shown
-    assert f"link to trace {shop.OTHER}, span {shop.LONELY}" in shown
+    assert "who = \\e[31mme" in output
+    assert "\x1b" not in output
+    assert f"link to trace {shop.OTHER}, span {shop.LONELY}" in output
 
 
-def test_the_beginning_of_an_id(run: Run) -> None:
-    """Is enough when it means one trace."""
+def test_a_unique_prefix_of_a_trace_id_is_enough(run: Run) -> None:
     assert "frazil trace lists" in run("trace", "bb", code=1)
-    assert "several traces begin with aaaa" in run("trace", "aaaa", code=2)
+    assert "several trace ids start with aaaa" in run("trace", "aaaa", code=2)
     assert "hex digits" in run("trace", "' OR 1=1", code=2)
     assert json.loads(run("trace", shop.TRACE[:-1] + "1", "--json"))["span_count"] == 4
 
 
-def test_a_trace_for_programs(run: Run) -> None:
-    """One document, with logs if they are wanted."""
+def test_a_trace_as_json_has_its_logs_on_request(run: Run) -> None:
     found = json.loads(run("trace", shop.TRACE.upper(), "--json", "--logs"))
     assert [line["span"]["name"] for line in found["lines"]][:2] == ["buy", "call the bank"]
     assert len(found["logs"]) == 3
 
 
-def test_the_newest_traces(run: Run) -> None:
-    """As a table, or a line of JSON each, chosen by service, failure and duration."""
+def test_traces_are_listed_by_service_errors_and_duration(run: Run) -> None:
     everything = [json.loads(line) for line in run("trace", "--json").splitlines()]
     assert {each["trace_id"] for each in everything} == {shop.TRACE, shop.OTHER}
     for flags in (["--errors"], ["--service", "bank"], ["--min-duration", "50ms"]):
         (only,) = run("trace", "--json", *flags).splitlines()
         assert json.loads(only)["trace_id"] == shop.TRACE
     assert "buy" in run("trace")
-    assert "no trace fits" in run("trace", "--service", "nobody")
+    assert "no traces match" in run("trace", "--service", "nobody")
 
 
 # tail
 
 
 def rows_of(node: Node, count: int, *flags: str, act: Callable[[], None]) -> list[str]:
-    """The bodies of the first rows of a tail; `act` is done once it has shown one of before."""
+    """Return the bodies of the first rows of a tail; `act` runs after the first."""
     options = cli.parser().parse_args(["tail", "--url", node.url, "--lines", "1", *flags])
     events = TailStream(frazil.connect(node.url), options).events()
     bodies = [next(events)[1]["body"]]
@@ -242,8 +234,8 @@ def rows_of(node: Node, count: int, *flags: str, act: Callable[[], None]) -> lis
     return bodies
 
 
-def test_history_and_then_what_comes(node: Node) -> None:
-    """Each row once, in order, only those that fit."""
+def test_a_tail_prints_history_then_new_rows(node: Node) -> None:
+    """Each row once, in order, filtered."""
 
     def act() -> None:
         shop.send_logs(node, [shop.log("fine", 9), shop.log("bad", 17), shop.log("worse", 21)])
@@ -251,8 +243,8 @@ def test_history_and_then_what_comes(node: Node) -> None:
     assert rows_of(node, 3, "--level", "error", act=act) == ["no money", "bad", "worse"]
 
 
-def test_a_tail_takes_what_the_search_box_takes(node: Node, run: Run) -> None:
-    """For the rows of before and for those that come."""
+def test_a_tail_takes_search_box_queries(node: Node, run: Run) -> None:
+    """For history and for new rows."""
 
     def act() -> None:
         shop.send_logs(node, [shop.log("so cheap", 9), shop.log("so dear", 17)])
@@ -261,32 +253,24 @@ def test_a_tail_takes_what_the_search_box_takes(node: Node, run: Run) -> None:
     assert "not closed" in run("tail", "(a", code=2)
 
 
-def test_a_node_that_restarts(tmp_path: Path) -> None:
-    """The tail waits for it, and goes on where it was: nothing is missed, nothing shown twice."""
-    with Node(tmp_path / "data", "--set", "lake.enabled=false") as node:
-        shop.send_logs(node, [shop.log("first", 9)])
-        wait_for(node, "SELECT 1 FROM logs", 1)
+def test_a_tail_continues_after_a_restart(node: Node) -> None:
+    """No row is missed or printed twice."""
 
-        def restart() -> None:
-            shop.send_logs(node, [shop.log("before", 9)])
-            node.stop()
-            node.start()
-            shop.send_logs(node, [shop.log("after", 9)])
+    def restart() -> None:
+        shop.send_logs(node, [shop.log("before", 9)])
+        node.stop()
+        node.start()
+        shop.send_logs(node, [shop.log("after", 9)])
 
-        found = rows_of(node, 5, act=restart)
-        assert [each for each in found if each not in ("lost", "back")] == [
-            "first",
-            "before",
-            "after",
-        ]
-        assert found.index("lost") < found.index("back")
+    _, *events = rows_of(node, 5, act=restart)
+    assert [event for event in events if event not in ("lost", "back")] == ["before", "after"]
+    assert events.index("lost") < events.index("back")
 
 
 # status, topics, subscribers
 
 
-def test_status(run: Run, node: Node) -> None:
-    """On one screen for people; one document for programs."""
+def test_status_fits_one_screen(run: Run, node: Node) -> None:
     found = json.loads(run("status", "--json"))
     assert found["state"] == "running"
     assert found["is_ready"] is True
@@ -297,26 +281,23 @@ def test_status(run: Run, node: Node) -> None:
     assert f"pid {node.process.pid}" in lines[0]
 
 
-def test_topics_and_subscribers(run: Run) -> None:
-    """What the node's log has, and who reads it."""
+def test_topics_and_subscribers_of_a_node(run: Run) -> None:
     topics = [json.loads(line) for line in run("topics", "--json").splitlines()]
     assert {"otlp_logs", "otlp_spans"} <= {topic["topic"] for topic in topics}
     assert "otlp_spans" in run("topics")
     readers = [json.loads(line) for line in run("subscribers", "--json").splitlines()]
     assert {"hot_logs", "hot_spans"} <= {reader["subscriber"] for reader in readers}
     assert "hot_logs" in run("subscribers")
-    assert "stop the node" in run("subscribers", "--remove", "somebody", code=2)
+    assert "stop the node" in run("subscribers", "--remove", "reader", code=2)
 
 
-def test_a_folder_that_a_node_has(run: Run, node: Node) -> None:
-    """Is refused, and nothing is changed."""
+def test_a_data_folder_in_use_is_rejected(run: Run, node: Node) -> None:
     for verb in ("topics", "subscribers", "repair"):
         assert str(node.process.pid) in run(verb, "--data", str(node.folder), code=1)
 
 
-def test_a_folder_of_a_node_is_asked_for_by_its_url(
+def test_the_error_for_a_folder_in_use_suggests_url(
     node: Node, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever names the folder is told how to ask who has it."""
     assert cli.main(["sql", "--data", str(node.folder), "SELECT 1"]) == 1
     assert "--url instead of --data" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`frazil maintain`: what was done, in a small table or as JSON; 1 when something was not."""
+"""`frazil maintain`: its table, its JSON, its exit code."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def maintain(monkeypatch: pytest.MonkeyPatch, done: list[Maintained], *flags: st
     return cli.main(["maintain", "--data", "somewhere", *flags])
 
 
-def test_a_table_for_people(
+def test_the_table_is_aligned(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Columns one below the other; nothing done is a dash."""
+    """Columns without work have a dash."""
     assert maintain(monkeypatch, DONE) == 0
     head, logs, spans = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["table", "files", "MB"]
@@ -34,19 +34,17 @@ def test_a_table_for_people(
     assert spans.index("3 expired") == head.index("snapshots")
 
 
-def test_lines_for_programs(
+def test_json_has_one_object_per_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every number, under the names of the class."""
     assert maintain(monkeypatch, DONE, "--json") == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["table"] for line in lines] == ["logs", "spans"]
     assert lines[1]["tags_made"] == ["daily-2026-11-15"]
 
 
-def test_what_could_not_be_done(
+def test_a_failed_step_is_printed_and_exits_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Is said, and is a failure."""
     assert maintain(monkeypatch, [Maintained(table="logs", trouble=("no room",))]) == 1
     assert "frazil: logs: no room" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The verbs for a folder that no node uses: topics, subscribers, repair."""
+"""Verbs on a data folder without a node: topics, subscribers, repair."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def opened(folder: Path) -> Log:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A log with a topic, and somebody who has read nothing of it."""
+    """A log with a topic and a subscriber that has read nothing."""
     with opened(tmp_path) as log:
         log.create_topic("events", TopicConfig(partitions=2))
         log.subscribe("reader", "events", "earliest")
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def damage(folder: Path) -> None:
-    """Hurt the middle of the first partition."""
+    """Flip a byte in the middle of the first partition."""
     (path,) = (folder / "log" / "events" / "0").glob("*.log")
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF
@@ -47,26 +47,26 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_topics(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line for each partition."""
+def test_topics_lists_every_partition(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["topics", "--data", str(folder), "--json"]) == 0
-    found = {(line["topic"], line["partition"]): line for line in lines(capsys)}
-    assert found["events", 0]["durable_watermark"] == COUNT
-    assert found["events", 1]["durable_watermark"] == 0
+    partitions = {(line["topic"], line["partition"]): line for line in lines(capsys)}
+    assert partitions["events", 0]["durable_watermark"] == COUNT
+    assert partitions["events", 1]["durable_watermark"] == 0
     assert cli.main(["topics", "--data", str(folder)]) == 0
     assert "events" in capsys.readouterr().out
 
 
-def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is refused, and nothing is made in it."""
+def test_another_folder_is_rejected_and_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for verb in ("topics", "subscribers", "repair"):
         assert cli.main([verb, "--data", str(tmp_path)]) == 1
-        assert "is no data folder" in capsys.readouterr().err
+        assert "is not a data folder" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
 def test_a_subscriber_is_removed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """When somebody says yes; nobody can be asked here."""
+    """Only after confirmation; without a terminal with --yes."""
     data = ["--data", str(folder)]
     assert cli.main(["subscribers", *data, "--json"]) == 0
     assert [(each["subscriber"], each["lag_offsets"]) for each in lines(capsys)] == [
@@ -79,38 +79,36 @@ def test_a_subscriber_is_removed(folder: Path, capsys: pytest.CaptureFixture[str
     assert cli.main(["subscribers", *data, "--remove", "reader", "--yes"]) == 0
     capsys.readouterr()
     assert cli.main(["subscribers", *data]) == 0
-    assert "nobody subscribes" in capsys.readouterr().out
+    assert "no subscribers" in capsys.readouterr().out
 
 
-def test_a_whole_log_needs_no_repair(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is changed, and that is well."""
+def test_an_intact_log_needs_no_repair(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["repair", "--data", str(folder)]) == 0
-    assert f"events/0: whole, {COUNT} batches" in capsys.readouterr().out
+    assert f"events/0: intact, {COUNT} batches" in capsys.readouterr().out
 
 
 def test_damage_is_shown_then_set_aside(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What would be lost is lost, nothing else, and the log opens again."""
+    """Only the damaged batch is lost, and the log opens again."""
     damage(folder)
     repair = ["repair", "--data", str(folder), "--topic", "events"]
     assert cli.main(["topics", "--data", str(folder)]) == 1
     assert "frazil repair" in capsys.readouterr().err
     assert cli.main([*repair, "--dry-run", "--json"]) == 1
-    told = lines(capsys)[0]
-    assert told["is_damaged"] is True
-    assert told["kept_batches"] == COUNT - 1
-    assert cli.main(repair) == 2  # nobody can be asked here
+    report = lines(capsys)[0]
+    assert report["is_damaged"] is True
+    assert report["kept_batches"] == COUNT - 1
+    assert cli.main(repair) == 2  # no terminal to ask on
     capsys.readouterr()
     assert cli.main([*repair, "--partition", "0", "--yes", "--json"]) == 0
     (done,) = lines(capsys)
     assert done["is_repaired"] is True
-    assert done["lost"] == told["lost"]
+    assert done["lost"] == report["lost"]
     with opened(folder) as log:
         assert log.partition("events", 0).durable_watermark >= COUNT
     assert cli.main([*repair, "--dry-run"]) == 0
 
 
-def test_wrong_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is refused before anything is looked at."""
+def test_repair_rejects_incomplete_flags(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = ["--data", str(folder)]
     assert cli.main(["repair", *data, "--partition", "0"]) == 2
     assert cli.main(["repair", *data, "--topic", "events", "--floor", "3"]) == 2

@@ -1,4 +1,4 @@
-"""The SQL shell, in a terminal of its own, over a folder that no node uses."""
+"""The SQL shell, in a pseudo terminal, on a data folder without a node."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ COLUMNS = 90
 CTRL_C, CTRL_D, TAB = "\x03", "\x04", "\t"
 PROMPT = "frazil> "
 
-LOOKS_MAX = 600
+TRIES_MAX = 600
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a node has left."""
+    """The data folder of a stopped node."""
     folder = tmp_path_factory.mktemp("repl") / "data"
     with Node(folder, "--set", "lake.enabled=false") as node:
         shop.send(node)
@@ -38,7 +38,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shell(folder: Path, state: Path) -> Iterator[Terminal]:
-    """One shell for all tests: it must survive each of them."""
+    """One shell for all tests, which each of them must leave usable."""
     command = [sys.executable, "-m", "frazil", "sql", "--data", str(folder)]
     env = {"XDG_STATE_HOME": str(state)}
     with Terminal(command, columns=COLUMNS, env=env) as shell:
@@ -46,58 +46,54 @@ def shell(folder: Path, state: Path) -> Iterator[Terminal]:
         yield shell
 
 
-def ask(shell: Terminal, text: str, wanted: str = "\n") -> str:
-    """Write a line, and give what came up to some text and the prompt behind it."""
+def run(shell: Terminal, text: str, expected: str = "\n") -> str:
+    """Type a line and return the output up to `expected` and the next prompt."""
     shell.write(text + "\n")
-    return shell.read_until(text, wanted, PROMPT)
+    return shell.read_until(text, expected, PROMPT)
 
 
 def test_statements_end_with_a_semicolon(shell: Terminal) -> None:
-    """However many lines they have, and several may be on one."""
+    """A statement may span lines, and a line may have several."""
     shell.write("SELECT count(*) AS n\n")
     shell.read_until("...> ")
-    assert "│ 4 │" in ask(shell, "FROM logs;", "1 row (")
-    assert "│   2 │" in ask(shell, "SELECT 1 AS one; SELECT 2 AS two;", "two │")
+    assert "│ 4 │" in run(shell, "FROM logs;", "1 row (")
+    assert "│   2 │" in run(shell, "SELECT 1 AS one; SELECT 2 AS two;", "two │")
 
 
-def test_commands(shell: Terminal) -> None:
-    """Ours, and those of psql; a wrong one is said, with the one that was meant."""
-    assert "spans" in ask(shell, ".tables")
-    assert "severity_number" in ask(shell, r"\d logs")
-    assert "did you mean .tables" in ask(shell, ".tabels", "?")
-    assert "expanded display is on" in ask(shell, r"\x", "is on")
-    assert "a │ 1" in ask(shell, "SELECT 1 AS a;")
-    ask(shell, r".expanded auto", "do not fit")
-    ask(shell, ".format csv")
-    assert "a,b\n1,2\n" in ask(shell, "SELECT 1 AS a, 2 AS b;", "1,2")
-    ask(shell, ".format table")
-    assert "table, json or csv" in ask(shell, ".help", "Ctrl-D leaves")
+def test_commands_and_their_psql_aliases(shell: Terminal) -> None:
+    """An unknown command is answered with a suggestion."""
+    assert "spans" in run(shell, ".tables")
+    assert "severity_number" in run(shell, r"\d logs")
+    assert "did you mean .tables" in run(shell, ".tabels", "?")
+    assert "expanded display is on" in run(shell, r"\x", "is on")
+    assert "a │ 1" in run(shell, "SELECT 1 AS a;")
+    run(shell, r".expanded auto", "is automatic")
+    run(shell, ".format csv")
+    assert "a,b\n1,2\n" in run(shell, "SELECT 1 AS a, 2 AS b;", "1,2")
+    run(shell, ".format table")
+    assert "table, json or csv" in run(shell, ".help", "Ctrl-D exits")
 
 
-def test_rows_beyond_the_limit(shell: Terminal) -> None:
-    """Are not shown, and that is said."""
-    ask(shell, ".limit 2")
-    shown = ask(shell, "SELECT body FROM logs;", ".limit off all")
-    assert "the first 2 rows, there are more" in shown
-    ask(shell, ".limit off")
-    assert "4 rows (" in ask(shell, "SELECT body FROM logs;")
+def test_a_result_above_the_limit_is_cut_with_a_note(shell: Terminal) -> None:
+    run(shell, ".limit 2")
+    output = run(shell, "SELECT body FROM logs;", ".limit off shows all")
+    assert "first 2 rows; there are more" in output
+    run(shell, ".limit off")
+    assert "4 rows (" in run(shell, "SELECT body FROM logs;")
 
 
-def test_errors_do_not_end_it(shell: Terminal) -> None:
-    """The next statement works."""
-    assert "no column bodi" in ask(shell, "SELECT bodi FROM logs;", "did you mean")
-    assert "│ 1 │" in ask(shell, "SELECT 1 AS a;")
+def test_the_shell_survives_errors(shell: Terminal) -> None:
+    assert "no column bodi" in run(shell, "SELECT bodi FROM logs;", "did you mean")
+    assert "│ 1 │" in run(shell, "SELECT 1 AS a;")
 
 
-def test_lines_fit_the_terminal(shell: Terminal) -> None:
-    """All columns of a table are one below the other where they do not fit beside."""
-    shown = ask(shell, "SELECT * FROM spans LIMIT 2;")
-    assert "─ row 2 ─" in shown
-    assert max(len(line) for line in shown.splitlines()) <= COLUMNS
+def test_wide_rows_are_expanded(shell: Terminal) -> None:
+    output = run(shell, "SELECT * FROM spans LIMIT 2;")
+    assert "─ row 2 ─" in output
+    assert max(len(line) for line in output.splitlines()) <= COLUMNS
 
 
-def test_completion(shell: Terminal) -> None:
-    """Of columns, and of attributes that are there."""
+def test_tab_completes_columns_and_attributes(shell: Terminal) -> None:
     shell.write("SELECT severity_n" + TAB)
     shell.read_until("severity_number")
     shell.interrupt(PROMPT)
@@ -106,25 +102,24 @@ def test_completion(shell: Terminal) -> None:
     shell.interrupt(PROMPT)
 
 
-def test_ctrl_c_stops_a_query(shell: Terminal) -> None:
-    """And nothing else."""
+def test_ctrl_c_cancels_a_query_and_keeps_the_shell(shell: Terminal) -> None:
     shell.write(
         "SELECT sum(a.value * b.value) FROM generate_series(1, 1000000) AS a, "
         "generate_series(1, 1000000) AS b;\n"
     )
-    waiting = threading.Event()
-    for _ in range(LOOKS_MAX):
-        if shell.has_child():  # it runs in a process of its own
+    pause = threading.Event()
+    for _ in range(TRIES_MAX):
+        if shell.has_child():  # the query runs in a worker process
             break
-        waiting.wait(0.05)
+        pause.wait(0.05)
     assert shell.has_child()
     shell.write(CTRL_C)
     shell.read_until("cancelled", PROMPT)
-    assert "│ 7 │" in ask(shell, "SELECT 7 AS a;")
+    assert "│ 7 │" in run(shell, "SELECT 7 AS a;")
 
 
-def test_leaving_keeps_the_history(shell: Terminal, state: Path) -> None:
-    """In a file that nobody else reads. The last test: the shell is gone after it."""
+def test_exit_saves_the_history(shell: Terminal, state: Path) -> None:
+    """In a private file. Must be the last test: the shell exits."""
     shell.write(CTRL_D)
     assert shell.wait() == 0
     history = state / "frazil" / "history"

@@ -11,7 +11,7 @@ from tests.sim.clock import SimClock
 
 
 class Terminal(io.StringIO):
-    """Text that is shown at once."""
+    """A stream that says it is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line, drawn again: how far, how fast, how long still. It stays when the work ends."""
+    """One line with share, rate and time left, redrawn, which stays at the end."""
     monkeypatch.setenv("TERM", "xterm")
     clock, terminal = SimClock(), Terminal()
     clock.advance(1000)
@@ -43,7 +43,7 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plain_lines_elsewhere() -> None:
-    """One every few seconds, none of work that is done at once."""
+    """One every few seconds; none for quick work."""
     clock, stream = SimClock(), io.StringIO()
     with ProgressLine("flush", total=100, unit="rows", clock=clock, stream=stream) as progress:
         for done in range(0, 100, 10):
@@ -60,8 +60,7 @@ def test_plain_lines_elsewhere() -> None:
     assert quick.getvalue() == ""
 
 
-def test_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that read our output want nothing else."""
+def test_quiet_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     clock, terminal = SimClock(), Terminal()
     with ProgressLine("demo", clock=clock, is_quiet=True, stream=terminal) as progress:
@@ -82,12 +81,10 @@ def test_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_amounts(number: float, unit: str, text: str) -> None:
-    """Short, and right to two digits."""
     assert amount(number, unit) == text
 
 
 def test_durations() -> None:
-    """As a clock shows them."""
     assert [duration(seconds) for seconds in (0.4, 59.4, 61, 3599.6, 3729)] == [
         "0 s",
         "59 s",

@@ -1,4 +1,4 @@
-"""`frazil status`: what takes long, and what the lake does now, in a line each."""
+"""`frazil status`: latencies and the current lake job."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from tests.serve.open_rooms import open_rooms
 COLUMNS = 120
 
 
-def shown(found: dict[str, Any]) -> list[str]:
-    return list(screen(found, "http://127.0.0.1:4320", COLUMNS, Colors(is_on=False)))
+def lines_of(status: dict[str, Any]) -> list[str]:
+    return list(screen(status, "http://127.0.0.1:4320", COLUMNS, Colors(is_on=False)))
 
 
-def test_latencies_and_the_round_in_hand_are_told(tmp_path: Path) -> None:
-    """Where there are some; nothing is said of what did not happen."""
+def test_latencies_and_the_lake_job_are_shown_if_present(tmp_path: Path) -> None:
     with open_rooms(tmp_path, has_lake=True) as rooms:
         checks = checks_of(rooms)
-        found: dict[str, Any] = {
+        status: dict[str, Any] = {
             **msgspec.to_builtins(status_of(rooms)),
             "checks": msgspec.to_builtins(checks),
             "is_ready": is_ready(checks),
         }
-    found["log"]["syncing"] = None
-    assert not any("to sync" in line for line in shown(found))
-    assert shown(found)[-1] == "spark       not_started"
-    found["log"]["syncing"] = {"count": 3, "p50_ms": 0.512, "p99_ms": 12.3}
-    found["ingest"]["acknowledging"] = None
-    found["lake"]["doing"] = {
+    status["log"]["syncing"] = None
+    assert not any("sync " in line for line in lines_of(status))
+    assert lines_of(status)[-1] == "spark       not_started"
+    status["log"]["syncing"] = {"count": 3, "p50_ms": 0.512, "p99_ms": 12.3}
+    status["ingest"]["acknowledging"] = None
+    status["lake"]["doing"] = {
         "work": "round",
         "step": "commits",
         "table": "logs",
@@ -44,6 +43,6 @@ def test_latencies_and_the_round_in_hand_are_told(tmp_path: Path) -> None:
         "done_bytes": 0,
         "done_rows": 0,
     }
-    lines = shown(found)
-    assert "            0.512 to 12.3 ms to sync, - to acknowledge; 0 wait" in lines
+    lines = lines_of(status)
+    assert "            sync 0.512 ms (p99 12.3 ms); acknowledge -; 0 batches queued" in lines
     assert lines[-1].startswith("spark       not_started; round: commits (logs), 1")

@@ -1,33 +1,32 @@
-"""Bring what a Kafka holds into tables, without a log of our own."""
+"""Append records from Kafka to the Iceberg tables, without a log in between."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from frazil.cli.commands.flush import say_appended
+from frazil.cli.commands.flush import print_appended
 from frazil.cli.logging import log_to_stderr
 from frazil.cli.options import add_set
 
-HELP = "bring what a Kafka holds into tables"
+HELP = "Append records from Kafka to the Iceberg tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--config", metavar="FILE", help="settings in TOML, also passwords; flags are stronger")
-    add("--data", metavar="DIR", help="a folder of its own for what is temporary (data)")
-    add("--kafka", metavar="HOST:PORT", help="one broker or more, with commas between")
-    add("--catalog", metavar="URI", help="of the Iceberg catalog; an SQLite file in DIR without")
-    add("--warehouse", metavar="URI", help="where tables are kept; a folder in DIR without")
-    add("--master", metavar="URL", help="where Spark runs its tasks (local[2])")
-    add("--skip-lost", action="store_true", help="go on without offsets Kafka has removed already")
-    add("--once", action="store_true", help="end when all that is there now is in the tables")
-    add("--json", action="store_true", help="one line of JSON per commit")
+    add("--config", metavar="FILE", help="settings file, for passwords, too")
+    add("--data", metavar="DIR", help="folder for temporary files (default: data)")
+    add("--kafka", metavar="HOST:PORT", help="bootstrap brokers, separated by commas")
+    add("--catalog", metavar="URI", help="Iceberg catalog (default: SQLite file in DIR)")
+    add("--warehouse", metavar="URI", help="folder or URI of the tables (default: folder in DIR)")
+    add("--master", metavar="URL", help="Spark master (default: local[2])")
+    add("--skip-lost", action="store_true", help="continue without offsets Kafka has deleted")
+    add("--once", action="store_true", help="exit when everything present now is in the tables")
+    add("--json", action="store_true", help="print one JSON object per commit")
     add_set(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fill tables from a Kafka, until it is told to stop."""
     from frazil.appender import run as run_appender
     from frazil.config import load
     from frazil.model import SystemClock, SystemRand
@@ -37,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     run_appender(
         config,
         is_once=options.once,
-        tell=lambda done: say_appended(done, options.json),
+        tell=lambda done: print_appended(done, options.json),
         clock=SystemClock(),
         rand=SystemRand(),
     )
@@ -48,13 +47,13 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
     kafka: dict[str, Any] = {} if options.kafka is None else {"brokers": options.kafka}
     if options.skip_lost:
         kafka["skip_lost"] = True
-    given = {
+    flags = {
         "kafka": kafka or None,
         "catalog": None if options.catalog is None else {"uri": options.catalog},
         "warehouse": options.warehouse,
         "master": options.master,
     }
-    lake = {setting: value for setting, value in given.items() if value is not None}
+    lake = {setting: value for setting, value in flags.items() if value is not None}
     overrides: dict[str, Any] = {"lake": lake} if lake else {}
     if options.data is not None:
         overrides["data"] = options.data

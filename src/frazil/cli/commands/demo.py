@@ -1,4 +1,4 @@
-"""Send the telemetry of a small shop to a node: nine services, with errors, slow paths and an
+"""Send the telemetry of a sample shop to a node: nine services with errors, slow paths and an
 incident, as logs, traces and metrics that agree with each other."""
 
 from __future__ import annotations
@@ -20,36 +20,42 @@ if TYPE_CHECKING:
     from frazil.demo import Demo, DemoSummary
     from frazil.model import Clock
 
-HELP = "send the telemetry of a small shop to a node"
+HELP = "Send the telemetry of a sample shop to a node"
 RATE = 20.0
 BACKFILL_MINUTES = 15.0
-"""A bit more than the story takes, so that all of it can be seen at once."""
+"""A bit longer than the story, so that all of it is visible at once."""
 WORDS = {"traces": "spans", "logs": "logs", "metrics": "points"}
-"""Signal -> what its records are called here."""
+"""Signal -> what its records are called."""
 NS_PER_S = 1_000_000_000
 WINDOW_NS = 11 * NS_PER_S
-"""What rates are of: a bit more than from one point of a series to the next."""
+"""Window of the rates: a bit longer than the interval between metric points."""
 FAILED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     add = parser.add_argument
-    add("--rate", type=_above_zero, default=RATE, metavar="N", help="requests a second (20)")
-    add("--seconds", type=_above_zero, metavar="N", help="how long; until Ctrl-C without")
-    add("--count", type=int, metavar="N", help="requests in all, also those of the past")
+    add(
+        "--rate",
+        type=_above_zero,
+        default=RATE,
+        metavar="N",
+        help="requests per second (20)",
+    )
+    add("--seconds", type=_above_zero, metavar="N", help="duration (default: until Ctrl-C)")
+    add("--count", type=int, metavar="N", help="total number of requests, backfill included")
     add(
         "--backfill",
         type=_not_negative,
         metavar="MINUTES",
-        help="first send so much of the past, at once (15; with --count 0)",
+        help="first send this much of the past at once (default: 15; 0 with --count)",
     )
-    add("--seed", type=int, metavar="N", help="the same shop again; any without")
-    add_json(parser, "one line of JSON at the end: what was sent, acknowledged, refused")
+    add("--seed", type=int, metavar="N", help="random seed; the same seed sends the same shop")
+    add_json(parser, "print one JSON object at the end: sent, acknowledged, refused")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Send until the time is over or somebody says stop; then say what was acknowledged."""
+    """Send until the time is over or a signal arrives, then print what was acknowledged."""
     from frazil.cli.terminal.progress import ProgressLine
     from frazil.demo import Demo, DemoPlan
     from frazil.model import Rand, SystemClock, SystemRand
@@ -67,25 +73,27 @@ def run(options: argparse.Namespace) -> int:
         backfill_minutes=backfill,
     )
     target = target_of(options)
-    sender = OtlpClient(target, clock=clock)
-    demo = Demo(plan, sender, clock=clock, rand=Rand(seed))
-    begun_ns = clock.monotonic_ns()
+    client = OtlpClient(target, clock=clock)
+    demo = Demo(plan, client, clock=clock, rand=Rand(seed))
+    start_ns = clock.monotonic_ns()
     with ProgressLine("demo", clock=clock, is_quiet=options.json) as progress:
-        progress.say(f"A shop sends to {target.url} (--seed {seed}). Ctrl-C ends it.")
+        progress.say(f"Sending a sample shop to {target.url} (--seed {seed}). Ctrl-C stops.")
         try:
-            with _stopped_politely(demo):
+            with _stopped_by_signals(demo):
                 demo.run(DemoProgress(progress, clock))
         finally:
-            sender.close()
+            client.close()
             progress.close()
             if any(tally.acknowledged for tally in demo.summary.tallies.values()):
-                _conclude(demo.summary, (clock.monotonic_ns() - begun_ns) / NS_PER_S, options.json)
+                _print_summary(
+                    demo.summary, (clock.monotonic_ns() - start_ns) / NS_PER_S, options.json
+                )
     return FAILED if any(tally.refused for tally in demo.summary.tallies.values()) else 0
 
 
 @contextmanager
-def _stopped_politely(demo: Demo) -> Iterator[None]:
-    """The first signal ends the visits, the second one everything."""
+def _stopped_by_signals(demo: Demo) -> Iterator[None]:
+    """The first signal ends the requests, the second one the process."""
 
     def stop(number: int, _: object) -> None:
         signal.signal(number, signal.default_int_handler)
@@ -100,7 +108,7 @@ def _stopped_politely(demo: Demo) -> Iterator[None]:
 
 
 class DemoProgress:
-    """Shows a summary as a line, with rates of the last seconds."""
+    """Shows a summary on one line, with current rates."""
 
     def __init__(self, progress: ProgressLine, clock: Clock) -> None:
         self._progress = progress
@@ -112,7 +120,7 @@ class DemoProgress:
         refused = sum(tally.refused for tally in summary.tallies.values())
         parts = [f"{summary.visits:,} requests", self._rates(now), f"{refused:,} refused"]
         if summary.past_share is not None:
-            parts.insert(0, f"the past: {summary.past_share:.0%}")
+            parts.insert(0, f"backfill: {summary.past_share:.0%}")
         if summary.retries:
             parts.append(f"{summary.retries:,} retries")
         if summary.refusal is not None:
@@ -132,7 +140,7 @@ class DemoProgress:
         return ", ".join(rates)
 
 
-def _conclude(summary: DemoSummary, seconds: float, is_json: bool) -> None:
+def _print_summary(summary: DemoSummary, seconds: float, is_json: bool) -> None:
     if is_json:
         facts: dict[str, object] = {"requests": summary.visits}
         for name, word in WORDS.items():
@@ -147,9 +155,7 @@ def _conclude(summary: DemoSummary, seconds: float, is_json: bool) -> None:
     acknowledged = ", ".join(
         f"{summary.tallies[name].acknowledged:,} {word}" for name, word in WORDS.items()
     )
-    print(
-        f"{summary.visits:,} requests of the shop in {seconds:.1f} s. Acknowledged: {acknowledged}."
-    )
+    print(f"Sent {summary.visits:,} requests in {seconds:.1f} s. Acknowledged: {acknowledged}.")
     missing = sum(tally.sent - tally.acknowledged for tally in summary.tallies.values())
     if missing:
         print(f"Not acknowledged: {missing:,} ({summary.refusal})", file=sys.stderr)
@@ -158,12 +164,12 @@ def _conclude(summary: DemoSummary, seconds: float, is_json: bool) -> None:
 def _above_zero(text: str) -> float:
     number = float(text)
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        raise argparse.ArgumentTypeError(f"{text} must be above 0")
     return number
 
 
 def _not_negative(text: str) -> float:
     number = float(text)
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is negative")
+        raise argparse.ArgumentTypeError(f"{text} must not be negative")
     return number

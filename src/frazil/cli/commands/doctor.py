@@ -1,5 +1,5 @@
-"""Look at everything that a node needs, before it starts or while it runs. For all that is not well
-there is one line to copy: a command, a setting, or a thing to do."""
+"""Check everything a node needs, before it starts or while it runs. Each problem comes with one
+line that fixes it: a command, a setting, or a manual step. Exits with 1 if a check fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frazil.cli.options import add_json
 if TYPE_CHECKING:
     from frazil.doctor import Finding
 
-HELP = "look at all that a node needs, and say what to do"
+HELP = "Check everything a node needs, with a fix for each problem"
 FAILED = 1
 COLORS = {"ok": "32", "note": "36", "warning": "33", "failure": "31"}
 LEVEL_WIDTH = max(map(len, COLORS))
@@ -24,12 +24,11 @@ CHECK_WIDTH = 15
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_flags(parser)
-    parser.add_argument("--spark", action="store_true", help="start a Spark, too, and have it work")
-    add_json(parser, "one line of JSON per finding")
+    parser.add_argument("--spark", action="store_true", help="also start Spark and run a job")
+    add_json(parser, "print one JSON object per finding")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what is found as it is found. 1 when something fails."""
     from frazil.config import load
     from frazil.doctor import examine
     from frazil.model import SystemClock
@@ -46,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
         line = json.dumps(finding.to_dict()) if options.json else _lines(finding, is_colored)
         print(line, flush=True)
     if not options.json:
-        shown = (f"{count} {_plural(level, count)}" for level, count in counts.items() if count)
-        print(f"\n{', '.join(shown)}")
+        totals = (f"{count} {_plural(level, count)}" for level, count in counts.items() if count)
+        print(f"\n{', '.join(totals)}")
     return FAILED if counts["failure"] else 0
 
 

@@ -1,4 +1,4 @@
-"""Write telemetry as lines of OTLP/JSON, as the file exporter of collectors does."""
+"""Write telemetry as OTLP/JSON lines, the format of the OpenTelemetry Collector's file exporter."""
 
 from __future__ import annotations
 
@@ -18,54 +18,54 @@ if TYPE_CHECKING:
     from frazil.model import Clock
     from frazil.otlp_files import ExportFilter
 
-HELP = "write telemetry as lines of OTLP/JSON"
+HELP = "Write telemetry as OTLP/JSON lines"
 SIGNALS = ("logs", "traces", "metrics")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser)
     add = parser.add_argument
-    add("--signal", choices=SIGNALS, help="just this one")
-    add("--since", metavar="TIME", help="from then on: 15m, 2h, 3d ago, or 2026-11-16T10:00Z")
-    add("--until", metavar="TIME", help="before then")
-    add("--service", metavar="NAME", help="of this service")
-    add("--trace", metavar="ID", help="of this trace; no metrics, which belong to none")
-    add("--where", metavar="SQL", help='for which this is true, as in "severity_number >= 17"')
-    add("--output", metavar="FILE", help="standard output without")
-    add_json(parser, "at the end, one line of JSON on standard error; no progress")
+    add("--signal", choices=SIGNALS, help="only this signal")
+    add("--since", metavar="TIME", help="from this time on: 15m, 2h, 3d ago, or 2026-11-16T10:00Z")
+    add("--until", metavar="TIME", help="before this time")
+    add("--service", metavar="NAME", help="only this service")
+    add("--trace", metavar="ID", help="only this trace (no metrics)")
+    add("--where", metavar="SQL", help='only rows that match, as in "severity_number >= 17"')
+    add("--output", metavar="FILE", help="output file (default: standard output)")
+    add_json(parser, "print one JSON object on standard error at the end; no progress")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write all rows that were chosen, in the order in which they came in."""
+    """Write the selected rows in the order of arrival."""
     from frazil.cli.terminal.progress import ProgressLine
     from frazil.model import SystemClock
     from frazil.otlp_files import export_lines, row_count
 
     clock = SystemClock()
-    choice = _choice(options, clock)
-    counts = dict.fromkeys(choice.signals, 0)
+    selection = _selection(options, clock)
+    counts = dict.fromkeys(selection.signals, 0)
     with ExitStack() as stack:
-        asked = stack.enter_context(opened(options))
-        total = row_count(asked, choice)
+        node = stack.enter_context(opened(options))
+        total = row_count(node, selection)
         output = stack.enter_context(_output(options.output))
-        # A bar would be in the way of lines that go to the same terminal.
+        # A progress bar would mix with lines on the same terminal.
         is_quiet = options.json or (options.output is None and sys.stdout.isatty())
         progress = stack.enter_context(
             ProgressLine("export", total=total, unit="rows", clock=clock, is_quiet=is_quiet)
         )
-        for line in export_lines(asked, choice):
+        for line in export_lines(node, selection):
             output.write(line.text + b"\n")
             counts[line.signal] += line.row_count
             progress.update(sum(counts.values()))
     if options.json:
         print(json.dumps(counts), file=sys.stderr)
     elif options.output is not None:
-        said = ", ".join(f"{count:,} {signal}" for signal, count in counts.items())
-        print(f"{options.output}: {said}", file=sys.stderr)
+        totals = ", ".join(f"{count:,} {signal}" for signal, count in counts.items())
+        print(f"{options.output}: {totals}", file=sys.stderr)
     return 0
 
 
-def _choice(options: argparse.Namespace, clock: Clock) -> ExportFilter:
+def _selection(options: argparse.Namespace, clock: Clock) -> ExportFilter:
     from frazil.cli.times import moment
     from frazil.otlp_files import ExportFilter
 

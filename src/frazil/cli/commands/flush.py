@@ -1,4 +1,4 @@
-"""Bring all that is acknowledged by now into the Iceberg tables. Returns when it is there."""
+"""Commit everything acknowledged so far to the Iceberg tables. Returns when it is committed."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import TYPE_CHECKING
 
 from frazil.cli.connection import add_where, connected, is_folder
 from frazil.cli.options import add_json, folder_config
-from frazil.cli.terminal.wait import lake_lag, waited
+from frazil.cli.terminal.wait import lake_lag, run_with_progress
 
 if TYPE_CHECKING:
     from frazil.lake import Appended
 
-HELP = "bring all that is acknowledged by now into the tables"
+HELP = "Commit everything acknowledged so far to the tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser)
-    add_json(parser, "one line of JSON per commit")
+    add_json(parser, "print one JSON object per commit")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Bring all that is in the log into the tables, and say what was new."""
     if is_folder(options):
-        done = waited("flush", lambda: _flush_folder(options), None, is_quiet=options.json)
+        done = run_with_progress(
+            "flush", lambda: _flush_folder(options), None, is_quiet=options.json
+        )
     else:
         node = connected(options)
-        done = waited("flush", node.flush, lake_lag(node), is_quiet=options.json)
-    for each in done:
-        say_appended(each, options.json)
+        done = run_with_progress("flush", node.flush, lake_lag(node), is_quiet=options.json)
+    for commit in done:
+        print_appended(commit, options.json)
     if not done and not options.json:
         print("nothing new")
     return 0
@@ -41,7 +42,7 @@ def _flush_folder(options: argparse.Namespace) -> list[Appended]:
     return flush_folder(folder_config(options))
 
 
-def say_appended(done: Appended, is_json: bool) -> None:
+def print_appended(done: Appended, is_json: bool) -> None:
     if is_json:
         print(json.dumps(done.to_dict()), flush=True)
     else:

@@ -1,7 +1,8 @@
-"""Send lines of OTLP/JSON to a node: files of `frazil export`, or of a collector's file exporter.
+"""Send OTLP/JSON lines to a node: files of `frazil export` or of the OpenTelemetry Collector's file
+exporter, plain, gzip or zstd.
 
-Plain, gzip or zstd. A line that is wrong is told of with its place, and the others go on. The same
-line within ten minutes (log.digest_window_ms) is stored once."""
+An invalid line is reported with file and line number, and the rest is sent. The same line within
+ten minutes (log.digest_window_ms) is stored once."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from frazil.cli.otlp_target import add_target, target_of
 if TYPE_CHECKING:
     from frazil.otlp_files import ImportTotals, LineOutcome, ReadLine
 
-HELP = "send lines of OTLP/JSON to a node"
+HELP = "Send OTLP/JSON lines to a node"
 FAILED = 1
 STDIN = "-"
 
@@ -26,11 +27,11 @@ STDIN = "-"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
     add_target(parser)
-    add_json(parser, "one line of JSON at the end: what was acknowledged")
+    add_json(parser, "print one JSON object at the end: what was acknowledged")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Send all lines. 1 when some were wrong, or were not taken."""
+    """Send all lines. Returns 1 if some were invalid or rejected."""
     from frazil.cli.terminal.progress import ProgressLine
     from frazil.model import SystemClock
     from frazil.otlp_files import Importer
@@ -44,23 +45,23 @@ def run(options: argparse.Namespace) -> int:
         "import", total=total, unit="B", clock=clock, is_quiet=options.json
     ) as progress:
 
-        def tell(outcome: LineOutcome) -> None:
+        def report(outcome: LineOutcome) -> None:
             if outcome.trouble is not None:
                 progress.wipe()
                 print(f"{outcome.read.place}: {outcome.trouble}", file=sys.stderr)
-            records = sum(imported.records.values())
-            progress.update(files.position, f"{records:,} records")
+            count = sum(imported.records.values())
+            progress.update(files.position, f"{count:,} records")
 
         try:
-            importer.run(files.lines(), tell)
+            importer.run(files.lines(), report)
         finally:
             progress.close()
-            _conclude(imported, options.json)
+            _print_totals(imported, options.json)
     return FAILED if imported.bad_lines else 0
 
 
 class Files:
-    """Lines of many files, and how much of them was read."""
+    """Lines of several files, and how many bytes were read."""
 
     def __init__(self, paths: list[str]) -> None:
         self._paths = paths
@@ -77,7 +78,7 @@ class Files:
             before = self.position
 
 
-def _conclude(imported: ImportTotals, is_json: bool) -> None:
+def _print_totals(imported: ImportTotals, is_json: bool) -> None:
     if is_json:
         facts = {
             "lines": imported.lines,
@@ -88,16 +89,16 @@ def _conclude(imported: ImportTotals, is_json: bool) -> None:
         }
         print(json.dumps(facts))
         return
-    said = ", ".join(f"{count:,} {signal}" for signal, count in imported.records.items())
-    print(f"{imported.lines:,} lines. Acknowledged: {said}.")
+    records = ", ".join(f"{count:,} {signal}" for signal, count in imported.records.items())
+    print(f"{imported.lines:,} lines. Acknowledged: {records}.")
     if imported.bad_lines:
-        print(f"{imported.bad_lines:,} lines were wrong, or not taken.", file=sys.stderr)
+        print(f"{imported.bad_lines:,} lines were invalid or rejected.", file=sys.stderr)
 
 
 def _total_bytes(paths: list[str]) -> int | None:
-    """Of all files; None when that is not known."""
+    """Return the size of all files; None if unknown."""
     try:
         return None if STDIN in paths else sum(Path(path).stat().st_size for path in paths)
     except OSError:
-        # Opening it says what is wrong with it.
+        # Opening the file reports what is wrong.
         return None

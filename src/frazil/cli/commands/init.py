@@ -1,4 +1,4 @@
-"""Write a commented frazil.toml: every setting, its default, and what it is for."""
+"""Write a commented frazil.toml: every setting with its default and description."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from pathlib import Path
 
 from frazil.cli.options import add_json
 
-HELP = "write a frazil.toml with every setting and its default"
+HELP = "Write a frazil.toml with every setting and its default"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--config", metavar="FILE", default="frazil.toml", help="where to (frazil.toml)"
+        "--config",
+        metavar="FILE",
+        default="frazil.toml",
+        help="file to write (frazil.toml)",
     )
-    parser.add_argument("--force", action="store_true", help="also when the file is there already")
-    add_json(parser, "say it in one line of JSON")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    add_json(parser, "print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file. One that is there stays, unless forced."""
     from frazil.config import settings, template
 
     path = Path(options.config)
@@ -28,17 +30,17 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"file": str(path.absolute()), "settings": len(settings())}))
     else:
-        print(f"{path} has {len(settings())} settings; none is set yet")
+        print(f"Wrote {path} with {len(settings())} settings, all commented out.")
     return 0
 
 
 def write(path: Path, text: str, *, is_forced: bool) -> None:
-    """Write a new file, or in place of the old one at once."""
+    """Write the file atomically. An existing one is kept unless `is_forced`."""
     from frazil.disk import RealDisk
     from frazil.errors import Malformed
 
     if path.exists() and not is_forced:
-        raise Malformed(f"{path} is there already; name another with --config, or say --force")
+        raise Malformed(f"{path} exists; name another with --config, or overwrite it with --force")
     disk, temporary = RealDisk(path.parent), f"{path.name}.tmp"
     try:
         if temporary in disk.list(""):

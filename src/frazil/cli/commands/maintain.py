@@ -1,4 +1,5 @@
-"""Join small files of the tables, let old snapshots go, remove what nobody names."""
+"""Compact small files of the tables, expire old snapshots and delete orphan files. Exits with 1 if
+a step fails."""
 
 from __future__ import annotations
 
@@ -10,28 +11,29 @@ from typing import TYPE_CHECKING
 
 from frazil.cli.connection import add_where, connected, is_folder
 from frazil.cli.options import add_json, folder_config
-from frazil.cli.terminal.wait import lake_lag, waited
+from frazil.cli.terminal.wait import lake_lag, run_with_progress
 
 if TYPE_CHECKING:
     from frazil.lake import Maintained
 
-HELP = "join small files of the tables, and tidy up"
+HELP = "Compact the tables, expire snapshots, delete orphan files"
 FAILED = 1
 MB = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser)
-    add_json(parser, "one line of JSON per table")
+    add_json(parser, "print one JSON object per table")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do to the tables all that can be done, and say what that was. 1 when something could not."""
     if is_folder(options):
-        done = waited("maintain", lambda: _maintain_folder(options), None, is_quiet=options.json)
+        done = run_with_progress(
+            "maintain", lambda: _maintain_folder(options), None, is_quiet=options.json
+        )
     else:
         node = connected(options)
-        done = waited("maintain", node.maintain, lake_lag(node), is_quiet=options.json)
+        done = run_with_progress("maintain", node.maintain, lake_lag(node), is_quiet=options.json)
     if options.json:
         for each in done:
             print(json.dumps(each.to_dict()))
@@ -50,7 +52,7 @@ def _print_maintained(done: Sequence[Maintained]) -> None:
     heads = ("table", "files", "MB", "manifests", "snapshots", "removed", "orphans", "tags")
     lines = [heads]
     for each in done:
-        tags = [*each.tags_made, *(f"no more {tag}" for tag in each.tags_dropped)]
+        tags = [*each.tags_made, *(f"dropped {tag}" for tag in each.tags_dropped)]
         lines.append(
             (
                 each.table,
@@ -58,7 +60,7 @@ def _print_maintained(done: Sequence[Maintained]) -> None:
                 f"{each.bytes_joined / MB:.1f} -> {each.bytes_made / MB:.1f}"
                 if each.files_joined
                 else "-",
-                f"{each.manifests_joined} joined" if each.manifests_joined else "-",
+                f"{each.manifests_joined} merged" if each.manifests_joined else "-",
                 f"{each.snapshots_expired} expired" if each.snapshots_expired else "-",
                 f"{each.files_removed} files" if each.files_removed else "-",
                 f"{each.orphans_removed} files" if each.orphans_removed else "-",

@@ -1,4 +1,4 @@
-"""PySpark over a data folder: a shell, or a script."""
+"""Run PySpark on a data folder: an interactive shell, or a script."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from pathlib import Path
 
 from frazil.cli.options import add_config, add_data, folder_config
 
-HELP = "PySpark over a data folder: a shell, or a script"
+HELP = "Run PySpark on a data folder: a shell or a script"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
-    add_data(parser, "the folder; a node may be using it")
+    add_data(parser, "data folder; a node may be running")
     add = parser.add_argument
-    add("--settings", action="store_true", help="print Spark's settings, for spark-submit")
-    add("script", nargs="?", metavar="SCRIPT", help="a program that has `spark`")
-    add("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
+    add("--settings", action="store_true", help="print the Spark settings, for spark-submit")
+    add("script", nargs="?", metavar="SCRIPT", help="Python script; `spark` is the session")
+    add("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open a shell with a session, or run a script in one."""
     from frazil import lake
 
     config = folder_config(options)

@@ -1,5 +1,6 @@
-"""Look through the log of a data folder for damage, and set damaged bytes aside so that it opens
-again. Every whole batch is kept. Copy the folder first; no node may have it now."""
+"""Find damage in the log of a data folder, and set damaged bytes aside so that it opens again.
+Every intact batch is kept. Copy the folder first; no node may be running. Exits with 1 if damage
+is left."""
 
 from __future__ import annotations
 
@@ -17,72 +18,72 @@ if TYPE_CHECKING:
     from frazil.config import Config
     from frazil.log import RepairReport
 
-HELP = "look for damage in a log, and set damaged bytes aside"
+HELP = "Find damage in the log and set damaged bytes aside"
 NOT_DONE = 1
 
-Place = tuple[str, int]
+PartitionKey = tuple[str, int]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
-    add_data(parser, "the folder, which no node may use now")
+    add_data(parser, "data folder; no node may be running")
     add = parser.add_argument
-    add("--topic", metavar="NAME", help="only this one; without, all")
-    add("--partition", type=int, metavar="N", help="only this one of --topic; without, all")
+    add("--topic", metavar="NAME", help="only this topic")
+    add("--partition", type=int, metavar="N", help="only this partition of --topic")
     add(
         "--floor",
         type=int,
         default=0,
         metavar="OFFSET",
-        help="offsets below were promised to somebody outside, such as a table; with --partition",
+        help="offsets below this are stored elsewhere, such as in a table; with --partition",
     )
-    add("--dry-run", action="store_true", help="only say what would be done")
-    add("--yes", action="store_true", help="do not ask before it is done")
-    add_json(parser, "one line of JSON per partition")
+    add("--dry-run", action="store_true", help="only print what would be done")
+    add("--yes", action="store_true", help="do not ask for confirmation")
+    add_json(parser, "print one JSON object per partition")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look, ask, do. 1 when damage is left."""
+    """Examine, ask, repair."""
     config = checked_folder(options)
     if options.partition is not None and options.topic is None:
         raise Malformed("--partition needs --topic")
     if options.floor and options.partition is None:
         raise Malformed("--floor needs --topic and --partition")
-    places = _places(config, options)
-    found = {place: _repair(config, place, options, is_dry_run=True) for place in places}
-    damaged = {place: done for place, done in found.items() if is_damaged(done)}
+    keys = _partitions(config, options)
+    reports = {key: _repair(config, key, options, is_dry_run=True) for key in keys}
+    damaged = {key: report for key, report in reports.items() if is_damaged(report)}
     if options.dry_run or not damaged:
-        _say(found, options.json, is_done=False)
+        _print(reports, options.json, is_done=False)
         return NOT_DONE if damaged else 0
     if not options.json:
-        _say(found, options.json, is_done=False)
-    if not confirm("Give up what is lost, and keep the rest?", is_sure=options.yes):
+        _print(reports, options.json, is_done=False)
+    if not confirm("Give up the lost offsets and keep the rest?", is_sure=options.yes):
         return NOT_DONE
-    done = {place: _repair(config, place, options, is_dry_run=False) for place in damaged}
-    _say({**found, **done} if options.json else done, options.json, is_done=True)
+    repaired = {key: _repair(config, key, options, is_dry_run=False) for key in damaged}
+    _print({**reports, **repaired} if options.json else repaired, options.json, is_done=True)
     return 0
 
 
-def is_damaged(done: RepairReport) -> bool:
-    """Is there anything to do?"""
-    return bool(done.lost or done.files or done.damaged_bytes)
+def is_damaged(report: RepairReport) -> bool:
+    """Return whether there is anything to repair."""
+    return bool(report.lost or report.files or report.damaged_bytes)
 
 
-def _places(config: Config, options: argparse.Namespace) -> list[Place]:
+def _partitions(config: Config, options: argparse.Namespace) -> list[PartitionKey]:
     from frazil.disk import RealDisk
     from frazil.log import partition_count, topic_names
 
     disk = RealDisk(config.data)
-    everything = {name: partition_count(disk, name) for name in topic_names(disk)}
+    counts = {name: partition_count(disk, name) for name in topic_names(disk)}
     if options.topic is None:
-        return [(topic, part) for topic, count in everything.items() for part in range(count)]
+        return [(topic, index) for topic, count in counts.items() for index in range(count)]
     if options.partition is not None:
         return [(options.topic, options.partition)]
-    return [(options.topic, part) for part in range(everything.get(options.topic, 1))]
+    return [(options.topic, index) for index in range(counts.get(options.topic, 1))]
 
 
 def _repair(
-    config: Config, place: Place, options: argparse.Namespace, *, is_dry_run: bool
+    config: Config, key: PartitionKey, options: argparse.Namespace, *, is_dry_run: bool
 ) -> RepairReport:
     from frazil.disk import RealDisk
     from frazil.log import repair_partition
@@ -90,7 +91,7 @@ def _repair(
 
     return repair_partition(
         RealDisk(config.data),
-        *place,
+        *key,
         config.log,
         rand=SystemRand(),
         now_ms=SystemClock().wall_ms(),
@@ -99,36 +100,36 @@ def _repair(
     )
 
 
-def _say(found: dict[Place, RepairReport], is_json: bool, *, is_done: bool) -> None:
-    for (topic, partition), done in found.items():
+def _print(reports: dict[PartitionKey, RepairReport], is_json: bool, *, is_done: bool) -> None:
+    for (topic, partition), report in reports.items():
         if is_json:
-            print(json.dumps(_facts(topic, partition, done, is_done=is_done)))
-        elif not is_damaged(done):
-            print(f"{topic}/{partition}: whole, {done.kept_count:,} batches")
+            print(json.dumps(_to_dict(topic, partition, report, is_done=is_done)))
+        elif not is_damaged(report):
+            print(f"{topic}/{partition}: intact, {report.kept_count:,} batches")
         else:
-            lost, is_all = _ranges(done.lost), "" if done.lost else " (nothing is lost)"
+            lost, is_all = _ranges(report.lost), "" if report.lost else " (nothing is lost)"
             print(f"{topic}/{partition}: {'repaired' if is_done else 'damaged'}{is_all}")
-            print(f"  {done.kept_count:,} whole batches are kept")
-            if done.lost:
-                print(f"  offsets {'lost' if is_done else 'that would be given up'}: {lost}")
-            aside = "set aside" if is_done else "to be set aside"
-            print(f"  {bytes_text(done.damaged_bytes)} {aside}; files:")
-            for file in done.files:
+            print(f"  {report.kept_count:,} intact batches are kept")
+            if report.lost:
+                print(f"  offsets {'lost' if is_done else 'to be given up'}: {lost}")
+            tense = "set aside" if is_done else "to be set aside"
+            print(f"  {bytes_text(report.damaged_bytes)} {tense}; files:")
+            for file in report.files:
                 print(f"    {file}")
 
 
 def _ranges(lost: Sequence[tuple[int, int]]) -> str:
-    return ", ".join(f"{begin} up to {end}" for begin, end in lost)
+    return ", ".join(f"{begin} to {end} (exclusive)" for begin, end in lost)
 
 
-def _facts(topic: str, partition: int, done: RepairReport, *, is_done: bool) -> dict[str, Any]:
+def _to_dict(topic: str, partition: int, report: RepairReport, *, is_done: bool) -> dict[str, Any]:
     return {
         "topic": topic,
         "partition": partition,
-        "is_damaged": is_damaged(done),
-        "is_repaired": is_done and is_damaged(done),
-        "kept_batches": done.kept_count,
-        "lost": [list(gap) for gap in done.lost],
-        "damaged_bytes": done.damaged_bytes,
-        "files": list(done.files),
+        "is_damaged": is_damaged(report),
+        "is_repaired": is_done and is_damaged(report),
+        "kept_batches": report.kept_count,
+        "lost": [list(gap) for gap in report.lost],
+        "damaged_bytes": report.damaged_bytes,
+        "files": list(report.files),
     }

@@ -1,5 +1,5 @@
-"""Ask in SQL: one query, or a shell for many. Without SQL on a terminal the shell opens; .help in
-it says what it knows."""
+"""Query with SQL: one query, or an interactive shell, which opens on a terminal if no SQL is given.
+`.help` in the shell lists its commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from frazil.client import Client
     from frazil.embedded import Embedded
 
-HELP = "ask in SQL: one query, or a shell"
+HELP = "Query with SQL: one query, or an interactive shell"
 FORMATS = ("table", "json", "csv", "arrow", "parquet")
 STDIN = "-"
 
@@ -25,19 +25,22 @@ STDIN = "-"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser)
     add = parser.add_argument
-    add("--format", choices=FORMATS, help="of the rows (by the name of --output, or table)")
-    add("--json", action="store_const", dest="format", const="json", help="--format json")
-    add("--output", metavar="FILE", help="write there; it appears when it is whole")
-    add("--engine", choices=("spark",), help="for what is too large here; in Spark's dialect")
-    add("--timeout", type=_seconds, metavar="S", help="give up after so many seconds")
-    add("--expanded", action="store_true", help="a line for each column instead of each row")
-    add("--file", metavar="FILE", help="read the SQL from there")
-    add("sql", nargs="?", metavar="SQL", help="the query; - or nothing reads standard input")
+    add(
+        "--format",
+        choices=FORMATS,
+        help="default: by the extension of --output, else table",
+    )
+    add("--json", action="store_const", dest="format", const="json", help="same as --format json")
+    add("--output", metavar="FILE", help="write to this file, which appears when complete")
+    add("--engine", choices=("spark",), help="run on Spark, in its SQL dialect, for large queries")
+    add("--timeout", type=_seconds, metavar="S", help="timeout in seconds")
+    add("--expanded", action="store_true", help="print one line per column instead of per row")
+    add("--file", metavar="FILE", help="read the SQL from this file")
+    add("sql", nargs="?", metavar="SQL", help="the query; - reads standard input")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask once, or open the shell."""
-    how = _format(options)
+    format_name = _format(options)
     if options.sql is None and options.file is None and _is_shell(options):
         from frazil.cli.shell.shell import SqlShell
 
@@ -45,11 +48,11 @@ def run(options: argparse.Namespace) -> int:
             SqlShell(node, engine=options.engine, timeout_s=options.timeout).run()
         return 0
     statements = _statements(options)
-    if how != "table" and len(statements) != 1:
-        raise Malformed(f"{len(statements)} queries do not fit into one document of {how}")
+    if format_name != "table" and len(statements) != 1:
+        raise Malformed(f"{len(statements)} queries do not fit into one {format_name} document")
     with opened(options) as node:
         for statement in statements:
-            _ask(node, statement, how, options)
+            _query(node, statement, format_name, options)
     return 0
 
 
@@ -58,21 +61,22 @@ def _is_shell(options: argparse.Namespace) -> bool:
 
 
 def _format(options: argparse.Namespace) -> str:
-    """What was asked for, or what the name of the file says."""
-    ending = "" if options.output is None else Path(options.output).suffix.lstrip(".")
-    how: str = options.format or (ending if ending in FORMATS else "table")
-    if how in ("arrow", "parquet") and options.output is None and sys.stdout.isatty():
+    """Return `--format`, or the format of the output file's extension."""
+    extension = "" if options.output is None else Path(options.output).suffix.lstrip(".")
+    format_name: str = options.format or (extension if extension in FORMATS else "table")
+    if format_name in ("arrow", "parquet") and options.output is None and sys.stdout.isatty():
         raise Malformed(
-            f"{how} is nothing for a terminal; add --output rows.{how}, or send it on with > or |"
+            f"cannot print {format_name} on a terminal; add --output rows.{format_name}, or "
+            "redirect with > or |"
         )
-    return how
+    return format_name
 
 
 def _statements(options: argparse.Namespace) -> list[str]:
     from frazil.results import is_blank, split_statements
 
     if options.sql not in (None, STDIN) and options.file is not None:
-        raise Malformed("there is SQL in the command and in --file; give one of them")
+        raise Malformed("SQL is given both as argument and with --file; use one of them")
     if options.file is not None:
         text = _read(options.file)
     elif options.sql in (None, STDIN):
@@ -83,9 +87,7 @@ def _statements(options: argparse.Namespace) -> list[str]:
     if not is_blank(rest):
         statements.append(rest.strip())
     if not statements:
-        raise Malformed(
-            "there is no query; write one, as in frazil sql 'SELECT count(*) FROM logs'"
-        )
+        raise Malformed("no query; write one, as in frazil sql 'SELECT count(*) FROM logs'")
     return statements
 
 
@@ -95,27 +97,29 @@ def _read(path: str) -> str:
     except OSError as error:
         raise Malformed(f"--file {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise Malformed(f"--file {path} is no text in UTF-8") from None
+        raise Malformed(f"--file {path} is not UTF-8 text") from None
 
 
-def _ask(node: Embedded | Client, text: str, how: str, options: argparse.Namespace) -> None:
+def _query(
+    node: Embedded | Client, text: str, format_name: str, options: argparse.Namespace
+) -> None:
     from frazil.cli.terminal.output import write_to_file, write_to_stdout
     from frazil.cli.views.rows import TableStyle, pieces_of
     from frazil.model import SystemClock
     from frazil.results import Limits
 
-    is_seen = options.output is None and sys.stdout.isatty()
-    looks = TableStyle(
-        columns=terminal_width(sys.stdout) if is_seen else None,
+    is_terminal = options.output is None and sys.stdout.isatty()
+    style = TableStyle(
+        columns=terminal_width(sys.stdout) if is_terminal else None,
         paint=Colors(is_on=False) if options.output is not None else Colors.of(sys.stdout),
         is_expanded=options.expanded or None,
     )
     timeout_ms = None if options.timeout is None else max(1, round(options.timeout * 1000))
     clock = SystemClock()
-    begun_ns = clock.monotonic_ns()
+    start_ns = clock.monotonic_ns()
     limits = Limits(timeout_ms=timeout_ms)
     with node.sql(text, limits=limits, engine=options.engine) as result:
-        pieces = pieces_of(result, how, looks, clock, begun_ns)
+        pieces = pieces_of(result, format_name, style, clock, start_ns)
         if options.output is None:
             write_to_stdout(pieces)
         else:
@@ -128,5 +132,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text} must be a number of seconds above 0")
     return seconds

@@ -1,5 +1,5 @@
-"""How a node does: what comes in, how far each stage is, sizes, the last commit, and trouble with
-what to do. 1 when a part of it has failed."""
+"""Show node status: rates, lag of each stage, sizes, the last commit, and problems with what to do.
+Exits with 1 if a part of the node has failed."""
 
 from __future__ import annotations
 
@@ -20,68 +20,67 @@ if TYPE_CHECKING:
     from frazil.client import Client
 
 
-HELP = "how a node does: rates, lags, sizes, trouble"
+HELP = "Show node status: rates, lag, sizes, problems"
 FAILED = 1
 WATCH_S = 1.0
 HOME, CLEAR_BELOW, CLEAR_LINE = "\x1b[H", "\x1b[J", "\x1b[K"
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-"""A screen of its own without a cursor, and back to the one before."""
+"""Switch to the alternate screen without a cursor, and back."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser, has_data=False)
-    parser.add_argument("--watch", action="store_true", help="again every second, until Ctrl-C")
-    add_json(parser, "one document; with --watch a line each time")
+    parser.add_argument("--watch", action="store_true", help="refresh every second, until Ctrl-C")
+    add_json(parser, "print one JSON object; with --watch one per refresh")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask once, or again and again."""
     node = connected(options)
-    found = ask(node)
+    status = fetch(node)
     if not options.watch:
-        _print(found, node.url, options)
-        return 0 if found["is_ready"] else FAILED
+        _print(status, node.url, options)
+        return 0 if status["is_ready"] else FAILED
     try:
-        _watch(node, found, options)
+        _watch(node, status, options)
     except KeyboardInterrupt:
-        return 0  # That is how one leaves.
+        return 0  # Ctrl-C is how to leave.
     return 0
 
 
-def ask(node: Client) -> dict[str, Any]:
-    """The status of a node, and how each room of it is."""
+def fetch(node: Client) -> dict[str, Any]:
+    """Return the status and health of a node."""
     return {**node.get("/api/v1/status"), **node.get("/api/v1/health")}
 
 
-def _print(found: dict[str, Any], url: str, options: argparse.Namespace) -> None:
+def _print(status: dict[str, Any], url: str, options: argparse.Namespace) -> None:
     if options.json:
-        print(json.dumps(found), flush=True)
+        print(json.dumps(status), flush=True)
         return
     paint = Colors.of(sys.stdout)
-    for line in screen(found, url, terminal_width(sys.stdout), paint):
+    for line in screen(status, url, terminal_width(sys.stdout), paint):
         print(line)
 
 
-def _watch(node: Client, found: dict[str, Any], options: argparse.Namespace) -> None:
+def _watch(node: Client, status: dict[str, Any], options: argparse.Namespace) -> None:
     clock = SystemClock()
     if options.json or not sys.stdout.isatty():
         while True:
-            _print(found, node.url, options)
+            _print(status, node.url, options)
             clock.sleep(WATCH_S)
-            found = ask(node)
+            status = fetch(node)
     paint = Colors.of(sys.stdout)
     print(ENTER, end="")
     try:
-        trouble = ""
+        problem = ""
         while True:
-            lines = list(screen(found, node.url, terminal_width(sys.stdout), paint))
-            lines.append(paint(trouble, RED))
-            drawn = "".join(f"{line}{CLEAR_LINE}\n" for line in lines)
-            print(f"{HOME}{drawn}{CLEAR_BELOW}", end="", flush=True)
+            lines = list(screen(status, node.url, terminal_width(sys.stdout), paint))
+            lines.append(paint(problem, RED))
+            text = "".join(f"{line}{CLEAR_LINE}\n" for line in lines)
+            print(f"{HOME}{text}{CLEAR_BELOW}", end="", flush=True)
             clock.sleep(WATCH_S)
             try:
-                found, trouble = ask(node), ""
+                status, problem = fetch(node), ""
             except Unavailable as error:
-                trouble = f"this is old: {error}"
+                problem = f"stale: {error}"
     finally:
         print(LEAVE, end="", flush=True)

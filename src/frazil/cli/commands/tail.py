@@ -1,4 +1,4 @@
-"""Show records as they come in: time, severity, service, text, attributes; a line each."""
+"""Print records as they arrive, one line each: time, severity, service, text, attributes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from frazil.model import NS_PER_MS, SystemClock
 if TYPE_CHECKING:
     from frazil.client import Client
 
-HELP = "show records as they come in"
+HELP = "Print records as they arrive"
 HISTORY = 10
 HISTORY_MAX = 1000
 RETRY_S, RETRY_S_MAX = 1.0, 10.0
-"""First and longest wait before a node that went away is asked again."""
-DRAWN = {"logs": log_line, "spans": span_line}
+"""First and longest wait before reconnecting."""
+FORMATTERS = {"logs": log_line, "spans": span_line}
 
 Row = dict[str, Any]
 
@@ -36,43 +36,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser, has_data=False)
     add = parser.add_argument
     add("query", nargs="?", help="as in the search box: words, service:cart, severity:>=WARN")
-    add("--table", choices=tuple(DRAWN), default="logs", help="what to show (logs)")
-    add("--service", metavar="NAME", help="only of this service")
-    add("--level", type=_level, metavar="LEVEL", help="only as bad as this or worse, as warn")
-    add("--match", metavar="WORDS", help="only logs that have these words, as `matches` in SQL")
-    add("--filter", action="append", default=[], metavar="NAME=VALUE", help="column or attribute")
-    add("--exclude", action="append", default=[], metavar="NAME=VALUE", help="none of these")
-    add("--lines", type=_count, default=HISTORY, metavar="N", help=f"first the last N ({HISTORY})")
-    add("--wrap", action="store_true", help="do not cut lines where the terminal ends")
-    add_json(parser, "a line of JSON for each record, with all that is known of it")
+    add("--table", choices=tuple(FORMATTERS), default="logs", help="table to follow (logs)")
+    add("--service", metavar="NAME", help="only this service")
+    add("--level", type=_level, metavar="LEVEL", help="only this severity or higher, such as warn")
+    add("--match", metavar="WORDS", help="only logs with these words, like `matches` in SQL")
+    add("--filter", action="append", default=[], metavar="NAME=VALUE", help="only this value")
+    add("--exclude", action="append", default=[], metavar="NAME=VALUE", help="not this value")
+    add(
+        "--lines",
+        type=_count,
+        default=HISTORY,
+        metavar="N",
+        help=f"past records ({HISTORY})",
+    )
+    add("--wrap", action="store_true", help="wrap long lines instead of cutting them")
+    add_json(parser, "print one JSON object per record, with all fields")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Until Ctrl-C. A node that goes away is waited for."""
+    """Print until Ctrl-C. Reconnects if the node goes away."""
     node = connected(options)
     show = TailOutput(options)
     try:
         for event in TailStream(node, options).events():
             show.event(event)
     except KeyboardInterrupt:
-        return 0  # That is how one leaves.
+        return 0  # Ctrl-C is how to leave.
     return 0
 
 
 class TailStream:
-    """The rows of a tail, each once, over as many connections as it takes."""
+    """The rows of a tail, each exactly once, across reconnects."""
 
     def __init__(self, node: Client, options: argparse.Namespace) -> None:
         self._node = node
         self._options = options
         self._clock = SystemClock()
-        self._place: str | None = None
-        """The id of the last event, from which the node goes on."""
+        self._last_id: str | None = None
+        """The id of the last event, from which the node continues."""
         self._is_connected = False
 
     def events(self) -> Iterator[tuple[str, Row]]:
-        """`row`, `skipped` with a count, `lost` and `back` when the node goes and comes. The node
-        must be there in the beginning."""
+        """Yield `row`; `skipped` with a count; `lost` and `back` on disconnect and reconnect.
+
+        The node must be reachable at the start.
+        """
         yield from self._connection(with_history=True)
         wait_s = RETRY_S
         while True:
@@ -82,36 +90,36 @@ class TailStream:
                 wait_s = RETRY_S
             self._clock.sleep(wait_s)
             wait_s = min(2 * wait_s, RETRY_S_MAX)
-            with suppress(Unavailable, Overloaded):  # it may still come back
+            with suppress(Unavailable, Overloaded):  # keep retrying
                 yield from self._connection(with_history=False)
 
     def _connection(self, *, with_history: bool) -> Iterator[tuple[str, Row]]:
-        """The events of one connection, until it ends, however it does."""
+        """Yield the events of one connection until it ends."""
         parameters = parameters_of(self._options)
-        lines = self._node.lines("/api/v1/tail", parameters, last_event_id=self._place)
-        events = parsed(lines)
-        # The node says first where it begins; what was there before is asked for after that. Rows
-        # that came in between are in both, and are known by their place.
-        _, self._place, _ = next(events, ("", self._place, {}))
+        lines = self._node.lines("/api/v1/tail", parameters, last_event_id=self._last_id)
+        events = parse_events(lines)
+        # The first event says where the stream begins; history is queried after it. Rows that
+        # arrived in between are in both and are recognized by their position.
+        _, self._last_id, _ = next(events, ("", self._last_id, {}))
         self._is_connected = True
         seen: set[object] = set()
         if with_history:
             for row in history(self._node, self._options):
-                seen.add(place_of(row))
+                seen.add(position_of(row))
                 yield "row", row
         else:
             yield "back", {}
         with suppress(Unavailable):
-            for name, place, row in events:
+            for name, event_id, row in events:
                 if name == "skipped":
                     yield name, row
-                elif row and place_of(row) not in seen:
+                elif row and position_of(row) not in seen:
                     yield "row", row
-                self._place = place or self._place
+                self._last_id = event_id or self._last_id
 
 
 def parameters_of(options: argparse.Namespace) -> dict[str, object]:
-    """What the node is asked for."""
+    """Return the query parameters of the tail."""
     filters = list(options.filter)
     if options.service is not None:
         filters.append(f"service_name={options.service}")
@@ -125,9 +133,9 @@ def parameters_of(options: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def parsed(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Row]]:
-    """Server-sent events: name, id and data. The first line of a stream is an event, too."""
-    name, place, data = "row", None, ""
+def parse_events(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Row]]:
+    """Parse server-sent events into name, id and data."""
+    name, event_id, data = "row", None, ""
     for line in lines:
         if line:
             field, _, value = line.partition(":")
@@ -135,23 +143,23 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Row]]:
             if field == "event":
                 name = value
             elif field == "id":
-                place = value
+                event_id = value
             elif field == "data":
                 data += value
         else:
-            yield name, place, json.loads(data) if data else {}
-            name, place, data = "row", None, ""
+            yield name, event_id, json.loads(data) if data else {}
+            name, event_id, data = "row", None, ""
 
 
 def history(node: Client, options: argparse.Namespace) -> Iterator[Row]:
-    """The last records that are there already, oldest first."""
+    """Return the newest existing records, oldest first."""
     from frazil.query import box_conditions, find_logs, row_conditions
     from frazil.results import json_of
 
     if options.lines == 0:
         return iter(())
-    asked = parameters_of(options)
-    filters, exclude = pairs_of(asked["filter"]), pairs_of(asked["exclude"])
+    parameters = parameters_of(options)
+    filters, exclude = pairs_of(parameters["filter"]), pairs_of(parameters["exclude"])
     if options.table == "logs":
         rows = find_logs(
             node.ask,
@@ -165,9 +173,9 @@ def history(node: Client, options: argparse.Namespace) -> Iterator[Row]:
         return (json.loads(json_of(row)) for row in reversed(rows))
     from frazil.model.arrow import SPANS
 
-    wanted = row_conditions(filters, exclude, SPANS)
-    wanted += box_conditions("spans", options.query or "")
-    conditions = " AND ".join(wanted)
+    predicates = row_conditions(filters, exclude, SPANS)
+    predicates += box_conditions("spans", options.query or "")
+    conditions = " AND ".join(predicates)
     spans = node.ask(
         f"SELECT * FROM spans {f'WHERE {conditions}' if conditions else ''} "
         f"ORDER BY time DESC LIMIT {options.lines}"
@@ -176,32 +184,32 @@ def history(node: Client, options: argparse.Namespace) -> Iterator[Row]:
 
 
 def pairs_of(texts: object) -> dict[str, str]:
-    """`name=value`, as the node takes them."""
+    """Parse `name=value` filters."""
     assert isinstance(texts, list)
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise Malformed(f"{text!r} is no filter; write name=value, as service_name=cart")
+            raise Malformed(f"{text!r} is not a filter; write name=value, as service_name=cart")
         pairs[name] = value
     return pairs
 
 
-def place_of(row: Row) -> object:
-    """Where in the log a row comes from: no two have the same."""
-    place = row.get("place")
-    if place is not None:
-        return place["partition"], place["offset"], place["row"]
+def position_of(row: Row) -> object:
+    """Return the position of a row in the log, which is unique."""
+    position = row.get("place")
+    if position is not None:
+        return position["partition"], position["offset"], position["row"]
     return row.get("_log_partition"), row.get("_offset"), row.get("_row")
 
 
 class TailOutput:
-    """Writes events down: records on standard output, the rest on standard error."""
+    """Prints records on standard output and notes on standard error."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._is_json = options.json
         self._is_cut = sys.stdout.isatty() and not options.wrap
-        self._draw = DRAWN[options.table]
+        self._format = FORMATTERS[options.table]
         self._paint = Colors.of(sys.stdout)
         self._paint_notes = Colors.of(sys.stderr)
         self._day = brief_time(SystemClock().wall_ms() * NS_PER_MS)[: len("2026-11-16")]
@@ -209,17 +217,17 @@ class TailOutput:
     def event(self, event: tuple[str, Row]) -> None:
         name, row = event
         if name == "row":
-            self._say_day(row)
+            self._print_day(row)
             print(self._line(row), flush=True)
         elif name == "skipped":
-            self._note(f"… {row['count']:,} more came too fast to be shown")
+            self._note(f"… {row['count']:,} records skipped: they arrived too fast")
         elif name == "lost":
-            self._note("the node is gone; waiting for it, Ctrl-C ends this")
+            self._note("connection lost; reconnecting (Ctrl-C stops)")
         elif name == "back":
-            self._note("connected again, going on where it was")
+            self._note("reconnected; continuing where it stopped")
 
-    def _say_day(self, row: Row) -> None:
-        """Lines have the time only; a day that is not the one of the line above is said."""
+    def _print_day(self, row: Row) -> None:
+        """Print the date when it changes; lines only have the time of day."""
         day = str(row.get("time", ""))[: len(self._day)]
         if not self._is_json and day and day != self._day:
             self._day = day
@@ -228,7 +236,7 @@ class TailOutput:
     def _line(self, row: Row) -> str:
         if self._is_json:
             return json.dumps(row, ensure_ascii=False)
-        return self._draw(row, terminal_width(sys.stdout) if self._is_cut else None, self._paint)
+        return self._format(row, terminal_width(sys.stdout) if self._is_cut else None, self._paint)
 
     def _note(self, text: str) -> None:
         print(self._paint_notes(text, DIM), file=sys.stderr, flush=True)
@@ -237,11 +245,11 @@ class TailOutput:
 def _level(text: str) -> str:
     if text.upper() not in WORDS:
         known = ", ".join(word.lower() for word in WORDS)
-        raise argparse.ArgumentTypeError(f"{text} is no level; use one of {known}")
+        raise argparse.ArgumentTypeError(f"{text} is not a level; use one of {known}")
     return text.upper()
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) > HISTORY_MAX:
-        raise argparse.ArgumentTypeError(f"{text} is no number from 0 to {HISTORY_MAX}")
+        raise argparse.ArgumentTypeError(f"{text} must be a number from 0 to {HISTORY_MAX}")
     return int(text)

@@ -1,25 +1,22 @@
-"""Which topics the log has, and how much is in them."""
+"""List the topics of the log: one line per partition with offsets, lag and size."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from frazil.cli.connection import add_where, connected, is_folder
 from frazil.cli.data_folder import opened_log
 from frazil.cli.options import add_json
-from frazil.cli.terminal.colors import Colors
-from frazil.cli.terminal.table import Heading, Row, table_lines
-from frazil.cli.terminal.text_width import terminal_width
+from frazil.cli.terminal.table import Heading, Row, print_table
 from frazil.cli.terminal.units import bytes_text
 
 if TYPE_CHECKING:
     from frazil.log import Log
 
-HELP = "which topics the log has, and how much is in them"
+HELP = "List topics and partitions: offsets, lag, sizes"
 HEADINGS = [
     Heading(name="topic"),
     Heading(name="partition", is_number=True),
@@ -34,38 +31,34 @@ HEADINGS = [
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser)
-    add_json(parser, "one line of JSON per partition")
+    add_json(parser, "print one JSON object per partition")
 
 
 def run(options: argparse.Namespace) -> int:
-    """A line for each partition."""
     if is_folder(options):
         with opened_log(options, "frazil topics") as log:
-            found = list(_of_folder(log))
+            partitions = list(_from_folder(log))
     else:
-        found = list(_of_node(connected(options).get("/api/v1/status")))
+        partitions = list(_from_node(connected(options).get("/api/v1/status")))
     if options.json:
-        for each in found:
-            print(json.dumps(each))
+        for partition in partitions:
+            print(json.dumps(partition))
         return 0
-    if not found:
-        print("no topic yet; a node makes them when it starts")
+    if not partitions:
+        print("no topics yet; a node creates them when it starts")
         return 0
-    columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
-    rows: list[Row] = list(map(_row, found))
-    for line in table_lines(HEADINGS, rows, columns, Colors.of(sys.stdout)):
-        print(line)
+    print_table(HEADINGS, list(map(_row, partitions)))
     return 0
 
 
-def _of_node(status: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _from_node(status: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for topic in status["log"]["topics"]:
         for partition in topic["partitions"]:
             yield {"topic": topic["topic"], **partition}
 
 
-def _of_folder(log: Log) -> Iterator[dict[str, Any]]:
-    """The same, as far as it is known where no node runs."""
+def _from_folder(log: Log) -> Iterator[dict[str, Any]]:
+    """Return the same without a node, so without lag."""
     for topic in log.topics():
         for partition in topic.partitions:
             view = partition.view
@@ -79,16 +72,16 @@ def _of_folder(log: Log) -> Iterator[dict[str, Any]]:
             }
 
 
-def _row(found: dict[str, Any]) -> Row:
+def _row(partition: dict[str, Any]) -> Row:
     return (
-        found["topic"],
-        str(found["partition"]),
-        f"{found['start_offset']:,}",
-        f"{found['durable_watermark']:,}",
-        _count(found.get("hot_lag_offsets")),
-        _count(found.get("lake_lag_offsets")),
-        f"{found['log_segments']:,}",
-        bytes_text(found["log_bytes"]),
+        partition["topic"],
+        str(partition["partition"]),
+        f"{partition['start_offset']:,}",
+        f"{partition['durable_watermark']:,}",
+        _count(partition.get("hot_lag_offsets")),
+        _count(partition.get("lake_lag_offsets")),
+        f"{partition['log_segments']:,}",
+        bytes_text(partition["log_bytes"]),
     )
 
 

@@ -1,5 +1,4 @@
-"""Show a trace as a waterfall, or list the newest traces. The beginning of an id is enough, when no
-other trace begins like that."""
+"""Show a trace as a waterfall, or list the newest traces. A unique prefix of the id is enough."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from frazil.cli.connection import add_where, opened
 from frazil.cli.options import add_json
 from frazil.cli.terminal.colors import Colors
-from frazil.cli.terminal.table import Heading, Row, table_lines
+from frazil.cli.terminal.table import Heading, Row, print_table
 from frazil.cli.terminal.text_width import WIDTH_MIN, safe, terminal_width
 from frazil.cli.terminal.units import brief_time, duration_text
 from frazil.errors import Malformed, Unknown
@@ -19,15 +18,15 @@ from frazil.errors import Malformed, Unknown
 if TYPE_CHECKING:
     from frazil.query import Ask
 
-HELP = "show a trace as a waterfall, or list the newest"
+HELP = "Show a trace as a waterfall, or list the newest traces"
 ID_CHARS = 32
 ID_SHOWN_CHARS = 16
-"""Of an id in the list: enough to mean one trace, and short enough to leave room."""
-LIKE_SHOWN = 5
-"""Traces that are named when the beginning of an id means several."""
+"""Of an id in the list: practically unique, and short."""
+CANDIDATES_MAX = 5
+"""Traces listed when a prefix is ambiguous."""
 LISTED = 20
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 10**9, "m": 60 * 10**9}
-NOTHING = "no trace fits; `frazil demo` sends some, and `frazil sql` knows what else is there"
+NO_TRACES = "no traces match; `frazil demo` sends some"
 
 _HEX = re.compile(r"[0-9a-f]{1,32}", re.ASCII)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m)", re.ASCII)
@@ -36,19 +35,29 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m)", re.ASCII)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser)
     add = parser.add_argument
-    add("id", nargs="?", metavar="ID", help="of the trace, or its beginning; without, a list")
-    add("--logs", action="store_true", help="with what was logged in it")
-    add("-v", "--verbose", action="store_true", help="with attributes, events and links")
-    add("--width", type=_width, metavar="N", help="columns to draw in (those of the terminal)")
-    add("--service", metavar="NAME", help="list: those that this service has a part in")
-    add("--errors", action="store_true", help="list: those with a span that failed")
-    add("--min-duration", type=_nanos, metavar="TIME", help="list: with a span so long, as 250ms")
-    add("--limit", type=int, default=LISTED, metavar="N", help=f"list: at most so many ({LISTED})")
-    add_json(parser, "one document with the trace, or a line of JSON per trace of the list")
+    add("id", nargs="?", metavar="ID", help="trace id or a prefix of it; lists traces if omitted")
+    add("--logs", action="store_true", help="show the logs of the trace")
+    add("-v", "--verbose", action="store_true", help="show attributes, events and links")
+    add("--width", type=_width, metavar="N", help="width in columns (default: the terminal)")
+    add("--service", metavar="NAME", help="list: only traces with this service")
+    add("--errors", action="store_true", help="list: only traces with a failed span")
+    add(
+        "--min-duration",
+        type=_nanos,
+        metavar="TIME",
+        help="list: with a span this long, as 250ms",
+    )
+    add(
+        "--limit",
+        type=int,
+        default=LISTED,
+        metavar="N",
+        help=f"list: number of traces ({LISTED})",
+    )
+    add_json(parser, "print the trace as one JSON object, or one object per listed trace")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw one trace, or list some."""
     with opened(options) as node:
         if options.id is None:
             _list(node.ask, options)
@@ -73,7 +82,7 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
             print(json_of(each).decode())
         return
     if not found:
-        print(NOTHING)
+        print(NO_TRACES)
         return
     headings = [
         Heading(name="start"),
@@ -96,21 +105,19 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
         )
         for each in found
     ]
-    columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
-    for line in table_lines(headings, rows, columns, Colors.of(sys.stdout)):
-        print(line)
-    print("frazil trace ID shows one; the beginning of its id is enough")
+    print_table(headings, rows)
+    print("frazil trace ID shows one; a prefix of the id is enough")
 
 
 def _show(ask: Ask, options: argparse.Namespace) -> None:
-    from frazil.cli.views.waterfall import drawn
+    from frazil.cli.views.waterfall import waterfall_lines
     from frazil.query import logs_of_trace, trace, waterfall
     from frazil.results import json_of
 
-    trace_id = _whole_id(ask, options.id)
+    trace_id = _resolve_id(ask, options.id)
     found = trace(ask, trace_id)
     if found is None:
-        raise Unknown(f"there is no span of trace {trace_id} here; frazil trace lists those there")
+        raise Unknown(f"trace {trace_id} not found; frazil trace lists the newest traces")
     lines = waterfall(found)
     logs = logs_of_trace(ask, trace_id) if options.logs else []
     if options.json:
@@ -126,40 +133,40 @@ def _show(ask: Ask, options: argparse.Namespace) -> None:
         return
     columns = options.width or terminal_width(sys.stdout)
     paint = Colors.of(sys.stdout)
-    for line in drawn(trace_id, lines, logs, columns, paint, is_verbose=options.verbose):
+    for line in waterfall_lines(trace_id, lines, logs, columns, paint, is_verbose=options.verbose):
         print(line)
     if found.is_cut:
-        print(f"only the first {found.span_count:,} spans; there are more")
+        print(f"only the first {found.span_count:,} spans are shown; there are more")
 
 
-def _whole_id(ask: Ask, given: str) -> str:
-    """The id of the only trace that begins like this."""
-    begin = given.lower()
-    if not _HEX.fullmatch(begin):
-        raise Malformed(f"{safe(given)} is no id of a trace, which has {ID_CHARS} hex digits")
-    if len(begin) == ID_CHARS:
-        return begin
-    # Every digit is below 'g', so these are exactly the ids that begin like this.
+def _resolve_id(ask: Ask, text: str) -> str:
+    """Return the id of the only trace with this prefix."""
+    prefix = text.lower()
+    if not _HEX.fullmatch(prefix):
+        raise Malformed(f"{safe(text)} is not a trace id, which has {ID_CHARS} hex digits")
+    if len(prefix) == ID_CHARS:
+        return prefix
+    # Every hex digit is below 'g', so this range holds exactly the ids with the prefix.
     found = ask(
-        f"SELECT DISTINCT trace_id FROM spans WHERE trace_id >= '{begin}' "
-        f"AND trace_id < '{begin}g' ORDER BY trace_id LIMIT {LIKE_SHOWN + 1}"
+        f"SELECT DISTINCT trace_id FROM spans WHERE trace_id >= '{prefix}' "
+        f"AND trace_id < '{prefix}g' ORDER BY trace_id LIMIT {CANDIDATES_MAX + 1}"
     )["trace_id"].to_pylist()
     if not found:
-        raise Unknown(f"no trace begins with {begin}; frazil trace lists those there are")
+        raise Unknown(f"no trace id starts with {prefix}; frazil trace lists the newest traces")
     if len(found) > 1:
-        shown = ", ".join(found[:LIKE_SHOWN]) + (", …" if len(found) > LIKE_SHOWN else "")
-        raise Malformed(f"several traces begin with {begin}: {shown}; write more of the id")
+        listed = ", ".join(found[:CANDIDATES_MAX]) + (", …" if len(found) > CANDIDATES_MAX else "")
+        raise Malformed(f"several trace ids start with {prefix}: {listed}; use a longer prefix")
     return str(found[0])
 
 
 def _width(text: str) -> int:
     if not text.isdecimal() or int(text) < WIDTH_MIN:
-        raise argparse.ArgumentTypeError(f"{text} is no width of at least {WIDTH_MIN}")
+        raise argparse.ArgumentTypeError(f"{text} must be a number of at least {WIDTH_MIN}")
     return int(text)
 
 
 def _nanos(text: str) -> int:
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text} is no time; write 250ms, 1.5s or 2m")
+        raise argparse.ArgumentTypeError(f"{text} is not a duration; write 250ms, 1.5s or 2m")
     return round(float(found[1]) * UNITS[found[2]])

@@ -1,4 +1,4 @@
-"""Run a node: telemetry in, durable at once, SQL a moment later, Iceberg tables after that."""
+"""Run a node: receive OTLP, store it durably, query it with SQL, keep it in Iceberg tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frazil.cli.logging import log_to_stderr
 from frazil.cli.options import add_config, add_data, add_json
 from frazil.cli.views.banner import Banner
 
-HELP = "run a node: telemetry in, SQL and Iceberg tables out"
+HELP = "Run a node: OTLP in, SQL and Iceberg tables out"
 
 INGEST_FLAGS = {
     "host": "host",
@@ -28,36 +28,51 @@ INGEST_FLAGS = {
     "insecure": "insecure",
     "cors_origin": "cors_origins",
 }
-"""Flag to setting."""
+"""Flag -> setting."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_flags(parser)
-    add_json(parser, "one line of JSON once the node accepts")
-    parser.add_argument("--verbose", action="store_true", help="on a terminal, say everything")
+    add_json(parser, "print one JSON object once the node accepts requests")
+    parser.add_argument("--verbose", action="store_true", help="log everything on a terminal")
 
 
 def add_node_flags(parser: argparse.ArgumentParser) -> None:
-    """The settings of a node that have a flag."""
+    """Add the settings of a node that have a flag."""
     add_config(parser)
-    add_data(parser, "where everything is kept")
+    add_data(parser, "data folder")
     add = parser.add_argument
-    add("--host", help="address to listen on (127.0.0.1)")
-    add("--otlp-grpc-port", type=int, metavar="N", help="0 is any free port (4317)")
-    add("--otlp-http-port", type=int, metavar="N", help="0 is any free port (4318)")
-    add("--http-port", type=int, metavar="N", help="of SQL and the API; 0 is any free port (4320)")
-    add("--tls-certificate", metavar="FILE", help="PEM; with --tls-key")
-    add("--tls-key", metavar="FILE", help="PEM, without a password")
-    add("--tls-client-ca", metavar="FILE", help="clients must show a certificate of these")
-    add("--token-file", metavar="FILE", help="clients must send one of these tokens, one a line")
-    add("--insecure", action="store_true", default=None, help="any address without TLS or token")
-    add("--cors-origin", action="append", metavar="ORIGIN", help="pages that may send; repeatable")
+    add("--host", help="address to listen on (default: 127.0.0.1)")
+    add("--otlp-grpc-port", type=int, metavar="N", help="port of OTLP/gRPC (default: 4317; 0: any)")
+    add("--otlp-http-port", type=int, metavar="N", help="port of OTLP/HTTP (default: 4318; 0: any)")
+    add(
+        "--http-port",
+        type=int,
+        metavar="N",
+        help="port of the API (default: 4320; 0: any)",
+    )
+    add("--tls-certificate", metavar="FILE", help="certificate chain (PEM); needs --tls-key")
+    add("--tls-key", metavar="FILE", help="private key (PEM), without a password")
+    add("--tls-client-ca", metavar="FILE", help="require client certificates of these CAs")
+    add("--token-file", metavar="FILE", help="require one of these tokens, one per line")
+    add(
+        "--insecure",
+        action="store_true",
+        default=None,
+        help="any address without TLS and token",
+    )
+    add(
+        "--cors-origin",
+        action="append",
+        metavar="ORIGIN",
+        help="origin that may send; repeatable",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a node until it is told to stop."""
-    # We fork only to run another program, Java for one. What gRPC does around a fork is not needed
-    # then; it prints lines of its own, and now and then the other program did not start.
+    """Run a node until a signal stops it."""
+    # We fork only to exec another program, such as Java. gRPC's fork handlers are not needed then;
+    # they print lines of their own, and sometimes the other program did not start.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     import uvloop
 
@@ -71,39 +86,39 @@ def run(options: argparse.Namespace) -> int:
     log_to_stderr()
     is_watched = sys.stderr.isatty() and not options.json
     if is_watched and not options.verbose:
-        # What is ready is told in another way; a human wants to see trouble, and the end.
+        # The banner shows what is ready; the log only needs to show problems and the shutdown.
         logging.getLogger().setLevel(logging.WARNING)
         logging.getLogger("frazil.node").setLevel(logging.INFO)
     clock, rand = SystemClock(), SystemRand()
-    greeting = None if options.json else Banner(config, sys.stdout, clock)
+    banner = None if options.json else Banner(config, sys.stdout, clock)
 
-    def tell(name: str, facts: Mapping[str, object]) -> None:
-        if greeting is not None:
-            greeting.room(name, facts)
+    def on_room(name: str, facts: Mapping[str, object]) -> None:
+        if banner is not None:
+            banner.room(name, facts)
         if not is_watched:
             log_room(name, facts)
 
-    def say(ready: NodeAddresses) -> None:
-        if greeting is not None:
-            greeting.ready(ready)
+    def on_ready(ready: NodeAddresses) -> None:
+        if banner is not None:
+            banner.ready(ready)
             return
-        where = {
+        addresses = {
             "otlp_grpc_port": ready.grpc_port,
             "otlp_http_port": ready.http_port,
             "http_port": ready.api_port,
             "data": str(Path(config.data).absolute()),
         }
-        print(json.dumps(where), flush=True)
+        print(json.dumps(addresses), flush=True)
 
     with own_traces(os.environ):
-        uvloop.run(run_node(config, clock=clock, rand=rand, ready=say, on_room=tell))
+        uvloop.run(run_node(config, clock=clock, rand=rand, ready=on_ready, on_room=on_room))
     return 0
 
 
 def overrides_of(options: argparse.Namespace) -> dict[str, Any]:
-    """The flags that were given, as settings."""
-    given = {setting: getattr(options, flag) for flag, setting in INGEST_FLAGS.items()}
-    ingest = {setting: value for setting, value in given.items() if value is not None}
+    """Return the flags as settings."""
+    flags = {setting: getattr(options, flag) for flag, setting in INGEST_FLAGS.items()}
+    ingest = {setting: value for setting, value in flags.items() if value is not None}
     overrides: dict[str, Any] = {"ingest": ingest} if ingest else {}
     if options.http_port is not None:
         overrides["serve"] = {"http_port": options.http_port}

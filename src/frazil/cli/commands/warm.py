@@ -1,4 +1,5 @@
-"""Compile and fetch what no start should have to wait for. The only verb that needs a network."""
+"""Compile and download ahead of time, so that no start waits for it. The only verb that needs the
+network."""
 
 from __future__ import annotations
 
@@ -14,46 +15,45 @@ from frazil.cli.options import add_config, add_json
 if TYPE_CHECKING:
     from frazil.config import Config
 
-HELP = "compile and fetch what no start should have to wait for"
+HELP = "Compile and download ahead of time"
 NS_PER_S = 1_000_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
-    add_json(parser, "one line of JSON per step")
+    add_json(parser, "print one JSON object per step")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compile and fetch ahead of time, and say what takes how long."""
     from frazil.config import load
     from frazil.model import SystemClock
 
     clock = SystemClock()
     config = load(options.config, {}, assignments=options.assignments)
-    for what, work in _steps(config):
+    for step, work in _steps(config):
         if not options.json:
-            print(f"{what} ...", end=" ", file=sys.stderr, flush=True)
-        begin_ns = clock.monotonic_ns()
+            print(f"{step} ...", end=" ", file=sys.stderr, flush=True)
+        start_ns = clock.monotonic_ns()
         work()
-        seconds = (clock.monotonic_ns() - begin_ns) / NS_PER_S
+        seconds = (clock.monotonic_ns() - start_ns) / NS_PER_S
         if options.json:
-            print(json.dumps({"step": what, "seconds": round(seconds, 3)}), flush=True)
+            print(json.dumps({"step": step, "seconds": round(seconds, 3)}), flush=True)
         else:
             print(f"{seconds:.1f} s", file=sys.stderr, flush=True)
     return 0
 
 
 def _steps(config: Config) -> Iterator[tuple[str, Callable[[], None]]]:
-    """What is done, and how; each room is imported when its turn has come."""
+    """Yield each step and its function. Each room is imported when its step begins."""
     from frazil import ingest, lake, query
     from frazil.model import arrow
 
-    yield "compiling the scanner of requests", ingest.warm
-    yield "compiling the decoder of telemetry", arrow.warm
-    yield "compiling the functions of SQL", query.warm
+    yield "compiling the request scanner", ingest.warm
+    yield "compiling the telemetry decoder", arrow.warm
+    yield "compiling the SQL functions", query.warm
     folder = lake.jars_folder() if config.lake.jars is None else Path(config.lake.jars)
-    what = f"fetching jars for Spark into {folder}"
+    step = f"downloading Spark jars to {folder}"
     yield (
-        (what if lake.is_installed() else "no lake: Spark is not installed"),
+        (step if lake.is_installed() else "skipping the lake: Spark is not installed"),
         (lambda: lake.warm(folder)),
     )

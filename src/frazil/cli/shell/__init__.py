@@ -1,7 +1,7 @@
 """cli/shell: the interactive SQL shell.
 
-commands.py   its commands
-completer.py  what it can complete
-history.py    what was written before
-shell.py      Repl: the shell of `frazil sql`
+shell.py      SqlShell: the shell of `frazil sql`
+commands.py   dot commands, and their psql aliases
+completer.py  completion with Tab
+history.py    line editing, and the history file
 """

@@ -1,4 +1,4 @@
-"""Words that the SQL shell can complete: of SQL, tables, columns, functions, attributes."""
+"""Completion in the SQL shell: keywords, tables, columns, functions, attributes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from frazil.cli.shell.commands import COMMANDS, SHOWN_FORMATS
+from frazil.cli.shell.commands import COMMANDS, FORMATS
 from frazil.cli.shell.history import line_so_far
 from frazil.errors import FrazilError
 
@@ -20,11 +20,11 @@ _SQL = (
     "with interval cast exists explain describe show tables offset over partition matches"
 )
 SAMPLE_ROWS = 2000
-"""The newest rows of a table, in which attributes are looked for."""
+"""Newest rows of a table that are searched for attribute names."""
 WAIT_S = 10.0
-"""Whoever asks for words before they are there waits for them, but not for ever."""
+"""How long Tab waits for the names to be loaded."""
 WORDS_MAX = 200
-"""More than that is no help."""
+"""Longer lists are cut."""
 
 _ATTRIBUTES = re.compile(r"(\w*attributes)\s*\[\s*'([^']*)$", re.IGNORECASE)
 _TABLE = re.compile(r"\b(?:from|join)\s+\"?(\w+)", re.IGNORECASE)
@@ -35,20 +35,20 @@ _TELEMETRY = ("logs", "spans", "metrics")
 
 
 class Completer:
-    """Looks words up once, in a thread, so that nobody waits for the first prompt."""
+    """Loads names once, in a thread, so that the first prompt appears at once."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._columns: dict[str, list[str]] = {}
         self._functions: list[str] = []
         self._keys: dict[tuple[str, str], list[str]] = {}
-        self._found: list[str] = []
-        self._is_looked_up = threading.Event()
+        self._completions: list[str] = []
+        self._is_loaded = threading.Event()
 
     def start(self) -> None:
-        threading.Thread(target=self._look, name="frazil-words", daemon=True).start()
+        threading.Thread(target=self._load, name="frazil-words", daemon=True).start()
 
-    def _look(self) -> None:
+    def _load(self) -> None:
         try:
             rows = self._ask(
                 "SELECT table_name, column_name FROM information_schema.columns "
@@ -58,61 +58,63 @@ class Completer:
             for row in rows:
                 columns.setdefault(row["table_name"], []).append(row["column_name"])
             self._columns = columns
-            found = self._ask("SELECT DISTINCT routine_name FROM information_schema.routines")
-            self._functions = sorted(found["routine_name"].to_pylist())
+            names = self._ask("SELECT DISTINCT routine_name FROM information_schema.routines")
+            self._functions = sorted(names["routine_name"].to_pylist())
         except FrazilError:
-            return  # Words of SQL are still completed; the first statement says what is wrong.
+            return  # Keywords still complete; the first statement reports the error.
         finally:
-            self._is_looked_up.set()
+            self._is_loaded.set()
 
     def complete(self, word: str, number: int) -> str | None:
-        """One of the words that begin like this one, as readline asks for them."""
+        """Return the n-th completion of a word, as readline asks for it."""
         if number == 0:
-            self._is_looked_up.wait(WAIT_S)
-            self._found = self.matching(line_so_far(), word)
-        return self._found[number] if number < len(self._found) else None
+            self._is_loaded.wait(WAIT_S)
+            self._completions = self.matching(line_so_far(), word)
+        return self._completions[number] if number < len(self._completions) else None
 
     def matching(self, line: str, word: str) -> list[str]:
-        """All words for the end of a line, the word that is being written included."""
+        """Return all completions of the last word of a line."""
         attributes = _ATTRIBUTES.search(line)
         if attributes is not None:
             keys = self._attribute_keys(line, attributes[1].lower())
-            behind = attributes[2][: len(attributes[2]) - len(word)]
-            return [f"{key[len(behind) :]}']" for key in keys if key.startswith(behind + word)]
+            typed = attributes[2][: len(attributes[2]) - len(word)]
+            return [f"{key[len(typed) :]}']" for key in keys if key.startswith(typed + word)]
         if _AFTER_FORMAT.search(line):
-            return _beginning(SHOWN_FORMATS, word)
+            return _with_prefix(FORMATS, word)
         if _AFTER_SCHEMA.search(line) or _AFTER_FROM.search(line):
-            return _beginning(self._columns, word)
+            return _with_prefix(self._columns, word)
         if line.lstrip().startswith(".") and " " not in line.lstrip():
-            return _beginning((f".{name}" for name in COMMANDS if name != "unknown"), word)
+            return _with_prefix((f".{name}" for name in COMMANDS if name != "unknown"), word)
         front, dot, last = word.rpartition(".")
-        named = [table.lower() for table in _TABLE.findall(line)]
+        tables = [table.lower() for table in _TABLE.findall(line)]
         columns = [
             column
             for table, names in self._columns.items()
-            if not named or table in named
+            if not tables or table in tables
             for column in names
         ]
         if dot:
-            return [f"{front}.{name}" for name in _beginning(columns, last)]
+            return [f"{front}.{name}" for name in _with_prefix(columns, last)]
         keywords = [w.upper() if word.isupper() else w for w in _SQL.split()]
         functions = [f"{name}(" for name in self._functions]
-        found = _beginning(keywords, word) + _beginning(columns, word)
+        names = _with_prefix(keywords, word) + _with_prefix(columns, word)
         return list(
-            dict.fromkeys([*found, *_beginning(self._columns, word), *_beginning(functions, word)])
+            dict.fromkeys(
+                [*names, *_with_prefix(self._columns, word), *_with_prefix(functions, word)]
+            )
         )[:WORDS_MAX]
 
     def _attribute_keys(self, line: str, column: str) -> list[str]:
-        """Keys in the newest rows of the table that is meant."""
-        named = [table.lower() for table in _TABLE.findall(line)]
+        """Return attribute names in the newest rows of the tables of a query."""
+        tables = [table.lower() for table in _TABLE.findall(line)]
         keys: set[str] = set()
-        for table in [name for name in named if name in self._columns] or _TELEMETRY:
+        for table in [name for name in tables if name in self._columns] or _TELEMETRY:
             if (table, column) not in self._keys:
-                self._keys[table, column] = self._look_for_keys(table, column)
+                self._keys[table, column] = self._load_keys(table, column)
             keys.update(self._keys[table, column])
         return sorted(keys)
 
-    def _look_for_keys(self, table: str, column: str) -> list[str]:
+    def _load_keys(self, table: str, column: str) -> list[str]:
         if column not in self._columns.get(table, []):
             return []
         try:
@@ -122,6 +124,6 @@ class Completer:
         return sorted({key for row in rows[column].to_pylist() for key, _ in row or ()})
 
 
-def _beginning(words: Iterable[str], start: str) -> list[str]:
-    lower = start.lower()
+def _with_prefix(words: Iterable[str], prefix: str) -> list[str]:
+    lower = prefix.lower()
     return [word for word in words if word.lower().startswith(lower)]

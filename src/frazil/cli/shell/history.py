@@ -1,4 +1,4 @@
-"""What was written in the SQL shell before, kept in a file that only its owner reads."""
+"""Line editing of the SQL shell, and its history file, which only its owner can read."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 try:
     import readline
-except ImportError:  # Python was built without it; then there is a plain line to write on
+except ImportError:  # Python was built without it; lines are then read plainly
     readline = None  # type: ignore[assignment]
 
 LINES_MAX = 10_000
 DELIMITERS = " \t\n;,()=<>!+-*/%|&[]'\""
-"""What ends a word. A point does not: `.tables` is one, and so is a name behind its table."""
+"""Characters that end a word. A dot does not: `.tables` and `table.column` are words."""
 
 
 class LineHistory:
-    """The lines of a terminal: those of before, and completion of the one being written."""
+    """History and completion of the lines read from the terminal."""
 
     @staticmethod
     @contextmanager
     def open(complete: Callable[[str, int], str | None]) -> Iterator[None]:
-        """While this lasts, lines are read with what was written before, and kept afterwards."""
+        """Load the history, and save it at the end."""
         if readline is None:
             yield
             return
@@ -43,7 +43,7 @@ class LineHistory:
 
     @staticmethod
     def remember(text: str) -> None:
-        """Keep a statement, on one line if it can be written on one."""
+        """Add a statement to the history, on one line if possible."""
         text = text.strip()
         if readline is None or not text:
             return
@@ -55,12 +55,12 @@ class LineHistory:
 
 
 def line_so_far() -> str:
-    """What is written on the line, up to the end of the word that is being completed."""
+    """Return the line up to the end of the word being completed."""
     return "" if readline is None else readline.get_line_buffer()[: readline.get_endidx()]
 
 
 def _path() -> Path:
-    """Where programs keep what is nice to have the next time."""
+    """Return the path of the history file, in the XDG state folder."""
     base = os.environ.get("XDG_STATE_HOME")
     folder = Path(base) if base else Path.home() / ".local" / "state"
     return folder / "frazil" / "history"
@@ -70,11 +70,11 @@ def _load(path: Path) -> None:
     try:
         readline.read_history_file(path)
     except OSError:
-        return  # There is none, or it cannot be read: the shell works without.
+        return  # It does not exist or cannot be read: the shell works without it.
 
 
 def _save(path: Path) -> None:
-    """Nobody else may read it: statements may hold names of customers."""
+    """Write the file, readable only by its owner: statements may contain personal data."""
     readline.set_history_length(LINES_MAX)
     before = os.umask(0o077)
     try:
@@ -82,6 +82,6 @@ def _save(path: Path) -> None:
         readline.write_history_file(path)
         path.chmod(0o600)
     except OSError:
-        return  # A read-only home is no reason to fail at the very end.
+        return  # A read-only home must not make the exit fail.
     finally:
         os.umask(before)

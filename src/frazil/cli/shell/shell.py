@@ -1,4 +1,4 @@
-"""The shell of `frazil sql`: statements end with a semicolon, commands begin with a point."""
+"""SqlShell: the shell of `frazil sql`. Statements end with `;`, commands begin with a dot."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from frazil.client import Client
     from frazil.embedded import Embedded
 
-PROMPT, GOES_ON = "frazil> ", "   ...> "
+PROMPT, CONTINUED = "frazil> ", "   ...> "
 
 
 class SqlShell:
-    """Reads, asks, shows. Owned by the main thread, which Ctrl-C interrupts."""
+    """Reads lines, runs statements and prints rows. Owned by the main thread, for Ctrl-C."""
 
     def __init__(
         self,
@@ -40,41 +40,41 @@ class SqlShell:
         self._timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
         self._paint = Colors.of(sys.stdout)
         self._clock = SystemClock()
-        self._waiting = ""
-        """What was written of a statement that has not ended."""
+        self._pending = ""
+        """The beginning of an unfinished statement."""
 
     def run(self) -> None:
-        """Until .quit or Ctrl-D."""
-        self.note("Statements end with ;  .help says what else there is, Tab completes.")
-        words = Completer(self._node.ask)
-        with LineHistory.open(words.complete):
-            words.start()
+        """Run until .quit or Ctrl-D."""
+        self.note("Statements end with ;  .help lists commands, Tab completes.")
+        completer = Completer(self._node.ask)
+        with LineHistory.open(completer.complete):
+            completer.start()
             while True:
                 try:
                     line = self._read()
                     if line is None:
                         return
-                    self._take(line)
+                    self._handle(line)
                 except ExitShell:
                     return
                 except KeyboardInterrupt:
-                    self._waiting = ""
+                    self._pending = ""
                     self.note("cancelled")
 
     def _read(self) -> str | None:
-        """The next line; None when there will be none."""
+        """Return the next line; None at the end of input."""
         while True:
             try:
-                return input(GOES_ON if self._waiting else PROMPT)
+                return input(CONTINUED if self._pending else PROMPT)
             except KeyboardInterrupt:
-                self._waiting = ""
+                self._pending = ""
                 print()
             except EOFError:
                 print()
                 return None
 
-    def _take(self, line: str) -> None:
-        if not self._waiting:
+    def _handle(self, line: str) -> None:
+        if not self._pending:
             if not line.strip():
                 return
             command = command_of(line)
@@ -82,17 +82,17 @@ class SqlShell:
                 LineHistory.remember(line)
                 self._guarded(partial(COMMANDS[command.name].run, self, command.argument))
                 return
-        self._waiting += line + "\n"
-        statements, rest = split_statements(self._waiting)
+        self._pending += line + "\n"
+        statements, rest = split_statements(self._pending)
         if statements:
-            LineHistory.remember(self._waiting[: len(self._waiting) - len(rest)])
-        self._waiting = "" if is_blank(rest) else rest.lstrip()
+            LineHistory.remember(self._pending[: len(self._pending) - len(rest)])
+        self._pending = "" if is_blank(rest) else rest.lstrip()
         for statement in statements:
-            if not self._guarded(partial(self.ask, statement)):
+            if not self._guarded(partial(self.query, statement)):
                 return
 
     def _guarded(self, work: Callable[[], None]) -> bool:
-        """Do something; what goes wrong is said, and the shell goes on."""
+        """Run `work` and print its error, if any. Returns whether it succeeded."""
         try:
             work()
         except FrazilError as error:
@@ -101,11 +101,11 @@ class SqlShell:
             return False
         return True
 
-    def ask(self, statement: str) -> None:
-        """Run a statement and show its rows."""
-        begun_ns = self._clock.monotonic_ns()
+    def query(self, statement: str) -> None:
+        """Run a statement and print its rows."""
+        start_ns = self._clock.monotonic_ns()
         settings = self.settings
-        looks = TableStyle(
+        style = TableStyle(
             columns=terminal_width(sys.stdout) if sys.stdout.isatty() else None,
             paint=self._paint,
             is_expanded=settings.is_expanded,
@@ -113,12 +113,12 @@ class SqlShell:
         )
         limits = Limits(timeout_ms=self._timeout_ms, rows_max=settings.rows_max)
         with self._node.sql(statement, limits=limits, engine=self._engine) as result:
-            for piece in pieces_of(result, settings.how, looks, self._clock, begun_ns):
+            for piece in pieces_of(result, settings.format_name, style, self._clock, start_ns):
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()
             if result.is_cut:
-                self.note(".limit 10000 shows more, .limit off all")
+                self.note(".limit 10000 shows more; .limit off shows all")
 
     def note(self, text: str) -> None:
-        """Something that is no result."""
+        """Print a note that is not a result."""
         print(self._paint(text, DIM))

@@ -1,12 +1,12 @@
 """cli/terminal: text, tables, colors and progress on a terminal.
 
-cells.py       rows of a result as such cells
-colors.py      Paint: colours, where they are wanted
-output.py      standard output, or a file that is there whole or not at all
-progress.py    how far long work has come, on standard error
-severity.py    how bad a log record is, as a word and a colour
-table.py       Table: rows in boxes, or a line for each column
-text_width.py  text for a terminal: its width, and nothing in it that the terminal obeys
-units.py       times, durations, sizes as people read them
-wait.py        how far it is while somebody waits
+text_width.py  width, padding and escaping of text
+colors.py      Colors: colored text, if the terminal supports it
+units.py       durations, sizes and counts for people
+severity.py    severity of a log record as a word and a color
+table.py       Table: rows in boxes, or one line per column
+cells.py       rows of a result as table cells
+output.py      write to standard output, or atomically to a file
+progress.py    ProgressLine: progress of long work, on standard error
+wait.py        run long work while showing its progress
 """

@@ -1,4 +1,4 @@
-"""Rows as people read them: the values that JSON has, a text for each."""
+"""Rows of a result as table cells. Values have their JSON form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def headings_of(schema: pa.Schema) -> list[Heading]:
-    """The columns of a result."""
+    """Return the columns of a result."""
     import pyarrow as pa
 
     return [
@@ -28,27 +28,27 @@ def headings_of(schema: pa.Schema) -> list[Heading]:
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[list[str | None]]:
-    """The rows of a batch, as cells of a table."""
+    """Yield the rows of a batch as cells."""
     import pyarrow as pa
 
     from frazil.results import json_rows
 
-    moments = {
-        place for place, field in enumerate(batch.schema) if pa.types.is_timestamp(field.type)
+    timestamps = {
+        index for index, field in enumerate(batch.schema) if pa.types.is_timestamp(field.type)
     }
     for row in json_rows(batch):
-        yield _cells(json.loads(row), moments)
+        yield _cells(json.loads(row), timestamps)
 
 
-def _cells(values: Sequence[Any], moments: set[int]) -> list[str | None]:
+def _cells(values: Sequence[Any], timestamps: set[int]) -> list[str | None]:
     return [
-        value.replace("T", " ") if place in moments and value is not None else text_of(value)
-        for place, value in enumerate(values)
+        value.replace("T", " ") if index in timestamps and value is not None else text_of(value)
+        for index, value in enumerate(values)
     ]
 
 
 def text_of(value: Any) -> str | None:
-    """A value as text; what is nested is JSON."""
+    """Return a value as text; nested values as JSON."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Colours, for a terminal that has them and a user who wants them."""
+"""Colored text on terminals that support it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TextIO
 
 RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, DIM, BOLD = "31", "32", "33", "34", "35", "36", "2", "1"
 SERVICES = ("36", "32", "33", "35", "34", "96", "92", "95", "94")
-"""Those that services are told apart by. Red means that something is wrong."""
+"""Colors of services. Red is reserved for errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Colors:
-    """Colours text, or leaves it as it is. Colours take no columns: pad first, then paint."""
+    """Colors text if on. Escape codes have no width: pad first, then color."""
 
     is_on: bool
 
     @classmethod
     def of(cls, stream: TextIO) -> Colors:
-        """On for a terminal, unless NO_COLOR is set or it is a dumb one."""
+        """On for a terminal, unless NO_COLOR is set or TERM is dumb."""
         return cls(
             stream.isatty()
             and not os.environ.get("NO_COLOR")
@@ -33,5 +33,5 @@ class Colors:
         return f"\x1b[{';'.join(codes)}m{text}\x1b[0m"
 
     def service(self, text: str, name: str) -> str:
-        """A text in the colour of a service, which is the same every time."""
+        """Return text in the color of a service, which never changes."""
         return self(text, SERVICES[zlib.crc32(name.encode()) % len(SERVICES)])

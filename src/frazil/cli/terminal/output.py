@@ -1,4 +1,4 @@
-"""Where results are written: standard output, or a file that is there whole or not at all."""
+"""Write results to standard output, or atomically to a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frazil.errors import Malformed, Unavailable
 
 
 def write_to_stdout(pieces: Iterable[bytes]) -> None:
-    """Write pieces as they come."""
+    """Write pieces as they arrive."""
     out = sys.stdout.buffer
     for piece in pieces:
         out.write(piece)
@@ -21,11 +21,11 @@ def write_to_stdout(pieces: Iterable[bytes]) -> None:
 
 
 def write_to_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write pieces into a file beside the one that is meant; it gets its name when all is there."""
+    """Write pieces to a temporary file and rename it when complete."""
     if path.exists() and not path.is_file():
-        raise Malformed(f"--output {path} is there and is no file; name another")
+        raise Malformed(f"--output {path} exists and is not a file; name another")
     if not path.parent.is_dir():
-        raise Malformed(f"--output {path}: there is no folder {path.parent}; make it first")
+        raise Malformed(f"--output {path}: folder {path.parent} does not exist; create it first")
     disk = RealDisk(path.parent)
     name = f".{path.name}.{os.getpid()}.tmp"
     try:

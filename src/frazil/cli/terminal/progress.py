@@ -1,9 +1,9 @@
-"""ProgressLine: how far long work has come, on standard error.
+"""ProgressLine: progress of long work, on standard error.
 
-On a terminal it is one line that is drawn again and again: a bar, the rate, and how long it will
-still take. Elsewhere it is a plain line every few seconds. Quiet, it says nothing at all.
+On a terminal it redraws one line: a bar, the rate and the time left. Elsewhere it prints a plain
+line every few seconds. If quiet, it prints nothing.
 
-    with Progress("import", total=size, unit="B", clock=clock, is_quiet=options.json) as progress:
+    with ProgressLine("import", total=size, unit="B", clock=clock) as progress:
         progress.update(done, note="3 refused")
 """
 
@@ -17,7 +17,7 @@ from typing import TextIO
 from frazil.model import NS_PER_MS, Clock
 
 DRAW_MS, LINE_MS = 100, 5_000
-"""Between two drawings on a terminal, and two lines elsewhere."""
+"""Interval between redraws on a terminal, and between lines elsewhere."""
 BAR_CHARS = 24
 WIDTH_DEFAULT = 80
 PREFIXES = ("", "k", "M", "G", "T")
@@ -25,7 +25,7 @@ THOUSAND = 1000
 
 
 class ProgressLine:
-    """What one piece of work says about itself. Owned by one thread."""
+    """The progress of one piece of work. Owned by one thread."""
 
     def __init__(
         self,
@@ -37,8 +37,7 @@ class ProgressLine:
         is_quiet: bool = False,
         stream: TextIO | None = None,
     ) -> None:
-        """Without a `total` there is no bar: just what was done, and how fast. Without a `unit`
-        there is just the note."""
+        """Without `total` there is no bar, only amount and rate; without `unit` only the note."""
         self._what = what
         self._total = total
         self._unit = unit
@@ -46,43 +45,43 @@ class ProgressLine:
         self._stream = sys.stderr if stream is None else stream
         self._is_quiet = is_quiet
         self._is_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._begun_ns = clock.monotonic_ns()
-        self._shown_ns: int | None = None
+        self._start_ns = clock.monotonic_ns()
+        self._drawn_ns: int | None = None
         self._done = 0
         self._note = ""
         self._is_drawn = False
 
     def update(self, done: int, note: str = "", *, total: int | None = None) -> None:
-        """So much is done. Shown now and then."""
+        """Set the amount done. Redraws at most once per interval."""
         self._done, self._note = done, note
         self._total = self._total if total is None else total
         now_ns = self._clock.monotonic_ns()
-        pause_ms = DRAW_MS if self._is_terminal else LINE_MS
-        last_ns = self._shown_ns if self._shown_ns is not None else self._first_ns()
-        if now_ns - last_ns >= pause_ms * NS_PER_MS:
-            self._show(now_ns)
+        interval_ms = DRAW_MS if self._is_terminal else LINE_MS
+        last_ns = self._drawn_ns if self._drawn_ns is not None else self._first_ns()
+        if now_ns - last_ns >= interval_ms * NS_PER_MS:
+            self._draw(now_ns)
 
     def say(self, line: str) -> None:
-        """Something else for standard error, which does not get into the way of the bar."""
+        """Print another line on standard error without breaking the bar."""
         if not self._is_quiet:
             self.wipe()
             print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Show how far it came in the end, if anything was shown."""
-        if self._shown_ns is not None:
-            self._show(self._clock.monotonic_ns())
-            self._shown_ns = None
+        """Draw the final state, if anything was drawn."""
+        if self._drawn_ns is not None:
+            self._draw(self._clock.monotonic_ns())
+            self._drawn_ns = None
             if self._is_drawn:
                 print(file=self._stream, flush=True)
                 self._is_drawn = False
 
     def _first_ns(self) -> int:
-        """A bar is there at once; a plain line only of work that takes long."""
-        return 0 if self._is_terminal else self._begun_ns
+        """Return when the first interval began: a bar appears at once, a plain line later."""
+        return 0 if self._is_terminal else self._start_ns
 
-    def _show(self, now_ns: int) -> None:
-        self._shown_ns = now_ns
+    def _draw(self, now_ns: int) -> None:
+        self._drawn_ns = now_ns
         if self._is_quiet:
             return
         line = self.line(now_ns)
@@ -94,9 +93,9 @@ class ProgressLine:
             print(line, file=self._stream, flush=True)
 
     def line(self, now_ns: int) -> str:
-        """All there is to say now."""
+        """Return the text of the line."""
         parts = [self._what]
-        seconds = max((now_ns - self._begun_ns) / (1000 * NS_PER_MS), 1e-9)
+        seconds = max((now_ns - self._start_ns) / (1000 * NS_PER_MS), 1e-9)
         rate = self._done / seconds
         if self._total:
             share = min(1.0, self._done / self._total)
@@ -113,7 +112,7 @@ class ProgressLine:
         return "  ".join(parts)
 
     def wipe(self) -> None:
-        """Make room on the terminal for something else."""
+        """Erase the line from the terminal."""
         if self._is_drawn:
             print("\r\x1b[K", end="", file=self._stream, flush=True)
             self._is_drawn = False
@@ -137,14 +136,14 @@ class ProgressLine:
 
 
 def amount(number: float, unit: str) -> str:
-    """A number as people say it: `1.2 MB`, `310 k rows`, `12 files`."""
-    place = 0
-    while abs(number) >= THOUSAND and place + 1 < len(PREFIXES):
+    """Return a number with prefix and unit: `1.2 MB`, `310 k rows`, `12 files`."""
+    power = 0
+    while abs(number) >= THOUSAND and power + 1 < len(PREFIXES):
         number /= THOUSAND
-        place += 1
-    digits = f"{number:.0f}" if place == 0 or number >= 100 else f"{number:.1f}"
-    space = "" if unit == "B" or not PREFIXES[place] else " "
-    return f"{digits} {PREFIXES[place]}{space}{unit}".rstrip()
+        power += 1
+    digits = f"{number:.0f}" if power == 0 or number >= 100 else f"{number:.1f}"
+    space = "" if unit == "B" or not PREFIXES[power] else " "
+    return f"{digits} {PREFIXES[power]}{space}{unit}".rstrip()
 
 
 def duration(seconds: float) -> str:

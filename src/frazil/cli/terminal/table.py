@@ -1,28 +1,36 @@
-"""Tables for people: rows in boxes, in the width that there is.
+"""Tables for people: rows in boxes that fit the terminal.
 
-Columns that are too wide are shortened, the widest first; a row is always one line. Widths are
-those of the first rows, so that any number of rows can be drawn as they come.
+Columns that are too wide are shortened, the widest first; a row is always one line. Widths come
+from the first rows, so that any number of rows can be streamed.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from frazil.cli.terminal.colors import BOLD, DIM, Colors
-from frazil.cli.terminal.text_width import ELLIPSIS, padded, safe, shortened, width
+from frazil.cli.terminal.text_width import (
+    ELLIPSIS,
+    padded,
+    safe,
+    shortened,
+    terminal_width,
+    width,
+)
 
 NULL = "NULL"
 COLUMN_MIN = 10
-"""A column that has more to say keeps at least so many columns of the terminal."""
+"""Minimum width of a column that is shortened."""
 EMPTY = (None, "", "{}", "[]")
-"""Values that say nothing."""
+"""Values without information."""
 SIDES = 3
-"""What a column takes besides its text: a line and two spaces."""
+"""Width of a column besides its text: a line and two spaces."""
 ROOM_MIN = 2
-"""Of a value beside its name: the widest character."""
+"""Minimum width of a value beside its name: the widest character."""
 LABEL_MAX = 40
-"""Of a name in front of a value, when rows are shown one below the other."""
+"""Maximum width of a column name in expanded rows."""
 
 PLAIN = Colors(is_on=False)
 
@@ -31,7 +39,7 @@ Row = Sequence[str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """A column: its name, and whether its values are numbers, which stand on the right."""
+    """A column. Numbers are aligned right."""
 
     name: str
     is_number: bool = False
@@ -39,17 +47,17 @@ class Heading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Draws rows. Cells are texts of any kind; None is NULL."""
+    """Formats rows. Cells are any text; None is NULL."""
 
     headings: Sequence[Heading]
-    places: Sequence[int]
-    """Which cells of a row are drawn."""
+    indices: Sequence[int]
+    """Indices of the cells that are shown."""
     widths: Sequence[int]
     paint: Colors = PLAIN
     is_elastic: bool = False
-    """Is a cell that is wider than its column written in full?"""
+    """Whether cells wider than their column are written in full."""
     left_out: int = 0
-    """Columns for which there was no room."""
+    """Number of columns that did not fit."""
 
     @classmethod
     def fitting(
@@ -59,29 +67,29 @@ class Table:
         columns: int | None,
         paint: Colors = PLAIN,
     ) -> Table:
-        """A table for these rows and some that are alike, in so many columns; None is any."""
-        wanted = [max(1, width(safe(heading.name))) for heading in headings]
+        """Return a table sized for these rows; `columns` None means unlimited width."""
+        natural = [max(1, width(safe(heading.name))) for heading in headings]
         for row in rows:
-            for place, cell in enumerate(row):
-                wanted[place] = max(wanted[place], width(_text(cell)))
-        places = list(range(len(headings)))
+            for index, cell in enumerate(row):
+                natural[index] = max(natural[index], width(_text(cell)))
+        indices = list(range(len(headings)))
         if columns is not None:
-            places = _kept(headings, rows, wanted, columns)
-            room = columns - 1 - SIDES * len(places)
-            widths = shrunk([wanted[place] for place in places], room)
+            indices = _fitting_columns(headings, rows, natural, columns)
+            room = columns - 1 - SIDES * len(indices)
+            widths = shrunk([natural[index] for index in indices], room)
         else:
-            widths = wanted
+            widths = natural
         return cls(
-            headings=[headings[place] for place in places],
-            places=places,
+            headings=[headings[index] for index in indices],
+            indices=indices,
             widths=widths,
             paint=paint,
             is_elastic=columns is None,
-            left_out=len(headings) - len(places),
+            left_out=len(headings) - len(indices),
         )
 
     def head(self) -> Iterator[str]:
-        """The first lines."""
+        """Yield the first lines."""
         names = [
             self.paint(padded(safe(heading.name), columns, is_right=heading.is_number), BOLD)
             for heading, columns in zip(self.headings, self.widths, strict=True)
@@ -91,15 +99,17 @@ class Table:
         yield self._edge("├", "┼", "┤")
 
     def row(self, row: Row) -> str:
-        """The line of a row."""
+        """Return the line of a row."""
         cells = [
-            self._cell(row[place], columns, heading.is_number)
-            for place, columns, heading in zip(self.places, self.widths, self.headings, strict=True)
+            self._cell(row[index], columns, heading.is_number)
+            for index, columns, heading in zip(
+                self.indices, self.widths, self.headings, strict=True
+            )
         ]
         return self._line(cells)
 
     def foot(self) -> str:
-        """The last line."""
+        """Return the last line."""
         return self._edge("└", "┴", "┘")
 
     def _cell(self, cell: str | None, columns: int, is_number: bool) -> str:
@@ -122,37 +132,37 @@ def _text(cell: str | None) -> str:
     return NULL if cell is None else safe(cell)
 
 
-def _kept(
-    headings: Sequence[Heading], rows: Sequence[Row], wanted: Sequence[int], columns: int
+def _fitting_columns(
+    headings: Sequence[Heading], rows: Sequence[Row], natural: Sequence[int], columns: int
 ) -> list[int]:
-    """Which columns are drawn where not all can be: first those go that are ours, then those that
-    say nothing in any of these rows, then those on the right."""
-    places = list(range(len(headings)))
-    ours = [place for place in places if headings[place].name.startswith("_")]
-    silent = [place for place in places if all(row[place] in EMPTY for row in rows)]
-    for place in (*reversed(ours), *reversed(silent), *reversed(places)):
-        if len(places) == 1 or _least([wanted[each] for each in places]) + 1 <= columns:
+    """Return the indices of the columns that fit. Internal columns (`_...`) are dropped first, then
+    columns that are empty in all rows, then those on the right."""
+    indices = list(range(len(headings)))
+    internal = [index for index in indices if headings[index].name.startswith("_")]
+    empty = [index for index in indices if all(row[index] in EMPTY for row in rows)]
+    for index in (*reversed(internal), *reversed(empty), *reversed(indices)):
+        if len(indices) == 1 or _width_min([natural[index] for index in indices]) + 1 <= columns:
             break
-        if place in places:
-            places.remove(place)
-    return places
+        if index in indices:
+            indices.remove(index)
+    return indices
 
 
-def _least(wanted: Sequence[int]) -> int:
-    """What columns take when all are as narrow as they may get."""
-    return sum(min(each, COLUMN_MIN) + SIDES for each in wanted)
+def _width_min(natural: Sequence[int]) -> int:
+    """Return the minimum width of these columns."""
+    return sum(min(index, COLUMN_MIN) + SIDES for index in natural)
 
 
-def shrunk(wanted: Sequence[int], room: int) -> list[int]:
-    """Widths that take at most `room` together, if it is enough for a column each. Those that ask
-    for less than their share get what they ask for; what they leave is shared by the others."""
-    widths = list(wanted)
-    waiting = sorted(range(len(wanted)), key=lambda place: wanted[place])
+def shrunk(natural: Sequence[int], room: int) -> list[int]:
+    """Return widths that add up to at most `room`, but at least 1 each. Columns narrower than their
+    share keep their width; the others share the rest."""
+    widths = list(natural)
+    waiting = sorted(range(len(natural)), key=lambda index: natural[index])
     while waiting:
         share = max(1, room // len(waiting))
-        place = waiting.pop(0)
-        widths[place] = min(wanted[place], share)
-        room -= widths[place]
+        index = waiting.pop(0)
+        widths[index] = min(natural[index], share)
+        room -= widths[index]
     return widths
 
 
@@ -162,11 +172,18 @@ def table_lines(
     columns: int | None = None,
     paint: Colors = PLAIN,
 ) -> Iterator[str]:
-    """A whole table, line by line."""
+    """Yield the lines of a whole table."""
     table = Table.fitting(headings, rows, columns, paint)
     yield from table.head()
     yield from map(table.row, rows)
     yield table.foot()
+
+
+def print_table(headings: Sequence[Heading], rows: Sequence[Row]) -> None:
+    """Print a table on standard output, in the width of the terminal."""
+    columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
+    for line in table_lines(headings, rows, columns, Colors.of(sys.stdout)):
+        print(line)
 
 
 def record_lines(
@@ -176,7 +193,7 @@ def record_lines(
     columns: int | None = None,
     paint: Colors = PLAIN,
 ) -> Iterator[str]:
-    """One row with a line for each column. A long value goes on below itself."""
+    """Yield one row with a line per column. Long values wrap."""
     labels = [safe(heading.name) for heading in headings]
     label_width = min(LABEL_MAX, max(map(width, labels), default=0))
     title = f"─ row {number} "
@@ -191,7 +208,7 @@ def record_lines(
 
 
 def _wrapped(text: str, room: int | None) -> Iterator[str]:
-    """A safe text in pieces of at most so many columns."""
+    """Yield escaped text in pieces of at most `room` columns."""
     while room is not None and width(text) > room:
         piece = shortened(text, room + 1)[: -len(ELLIPSIS)]
         yield piece

@@ -1,5 +1,4 @@
-"""Text for a terminal: how many columns it takes, how it is shortened, and nothing in it that the
-terminal would obey."""
+"""Text for a terminal: its width in columns, shortening, and escaping of control characters."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import TextIO
 ELLIPSIS = "…"
 WIDTH_DEFAULT = 80
 WIDTH_MIN = 20
-"""Narrower than that nothing can be drawn; lines are broken by the terminal then."""
+"""Nothing useful can be drawn below this; the terminal wraps lines then."""
 
 _SAFE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
     0x09: "\\t",
@@ -18,15 +17,15 @@ _SAFE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} 
     0x0D: "\\r",
     0x1B: "\\e",
 }
-"""Control characters, as text that shows them."""
+"""Control characters as visible escapes."""
 
 _JOINER = "\u200d"
 _EMOJI_SIGN = "\ufe0f"
-"""Behind a character, it asks for its picture, which is two columns wide."""
+"""After a character, selects its emoji form, which is two columns wide."""
 
 
 def safe(text: str) -> str:
-    """The same text on one line: what would move a cursor, colour or hide is shown instead."""
+    """Return the text on one line, with control and invisible characters escaped."""
     if text.isascii() and text.isprintable():
         return text
     text = text.translate(_SAFE)
@@ -36,21 +35,21 @@ def safe(text: str) -> str:
 
 
 def _is_shown(character: str) -> bool:
-    """Printable, or one of the two that make one picture of several."""
+    """Printable, or one of the two characters that combine emoji."""
     return character.isprintable() or character in (_JOINER, _EMOJI_SIGN)
 
 
 def width(text: str) -> int:
-    """Columns that a safe text takes."""
+    """Return the columns that escaped text takes."""
     if text.isascii():
         return len(text)
     columns = last = 0
     for character in text:
-        here = _columns(character)
+        current = _columns(character)
         if character == _EMOJI_SIGN and last == 1:
-            here = 1
-        columns += here
-        last = here
+            current = 1
+        columns += current
+        last = current
     return columns
 
 
@@ -61,35 +60,35 @@ def _columns(character: str) -> int:
 
 
 def shortened(text: str, columns: int) -> str:
-    """A safe text in at most so many columns; where something is left out there is a mark."""
+    """Return escaped text in at most `columns`, with an ellipsis if it was cut."""
     if width(text) <= columns:
         return text
     if columns < 1:
         return ""
-    end, taken = 0, 0
-    for end, character in enumerate(text):  # noqa: B007 # it is where the loop has stopped
-        taken += _columns(character) + (character == _EMOJI_SIGN)
-        if taken > columns - 1:
+    end, used = 0, 0
+    for end, character in enumerate(text):  # noqa: B007 used after the loop
+        used += _columns(character) + (character == _EMOJI_SIGN)
+        if used > columns - 1:
             break
     return text[:end] + ELLIPSIS
 
 
 def padded(text: str, columns: int, *, is_right: bool = False) -> str:
-    """A safe text in exactly so many columns."""
+    """Return escaped text in exactly `columns`."""
     text = shortened(text, columns)
     space = " " * (columns - width(text))
     return space + text if is_right else text + space
 
 
 def terminal_width(stream: TextIO) -> int:
-    """Columns of the terminal behind a stream; without one, those that COLUMNS names, or 80."""
+    """Return the columns of a stream's terminal; else of $COLUMNS, else 80."""
     try:
         columns = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         columns = 0
-    return max(WIDTH_MIN, columns or _columns_wanted() or WIDTH_DEFAULT)
+    return max(WIDTH_MIN, columns or _columns_variable() or WIDTH_DEFAULT)
 
 
-def _columns_wanted() -> int:
-    wanted = os.environ.get("COLUMNS", "")
-    return int(wanted) if wanted.isdecimal() else 0
+def _columns_variable() -> int:
+    value = os.environ.get("COLUMNS", "")
+    return int(value) if value.isdecimal() else 0

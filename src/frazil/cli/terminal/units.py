@@ -1,4 +1,4 @@
-"""Numbers as people read them in a terminal: times, durations, sizes."""
+"""Durations, sizes, counts and times for people."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import datetime
 
 NS_PER_S = 10**9
 STEPS = ((1_000, "ns"), (1_000_000, "µs"), (NS_PER_S, "ms"))
-"""Below so many nanoseconds, in this unit."""
+"""Limit in nanoseconds up to which a unit is used."""
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def duration_text(nanos: int) -> str:
-    """`980 ns`, `12.3 ms`, `4.56 s`, `3m 05s`: three digits that matter."""
+    """`980 ns`, `12.3 ms`, `4.56 s`, `3m 05s`: three significant digits."""
     divisor = 1
     for limit, unit in STEPS:
         if nanos < limit:
@@ -57,7 +57,7 @@ def count_text(count: float) -> str:
 
 
 def brief_time(unix_nano: int) -> str:
-    """`2026-11-16 10:58:18.248`, in UTC as everything here."""
+    """`2026-11-16 10:58:18.248`, in UTC."""
     seconds, rest = divmod(unix_nano, NS_PER_S)
     try:
         moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)

@@ -1,4 +1,4 @@
-"""Waiting for work that a node or Spark does, and showing meanwhile how far it is."""
+"""Run long work of a node or of Spark while showing its progress."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from frazil.model import NS_PER_MS, Clock, SystemClock
 if TYPE_CHECKING:
     from frazil.client import Client
 
-LOOK_S = 0.5
-"""Between two looks at how far it is."""
+INTERVAL_S = 0.5
+"""Interval between status queries."""
 
 T = TypeVar("T")
 Look = Callable[[], str]
 
 
-def waited(what: str, work: Callable[[], T], look: Look | None, *, is_quiet: bool) -> T:
-    """Do something that takes long. Meanwhile, what `look` says is shown on standard error, with
-    how long it has taken; nothing is when `is_quiet`."""
+def run_with_progress(what: str, work: Callable[[], T], look: Look | None, *, is_quiet: bool) -> T:
+    """Run `work` and return its result. Meanwhile show elapsed time and the text of `look` on
+    standard error, unless `is_quiet`."""
     clock = SystemClock()
-    is_over = threading.Event()
+    is_done = threading.Event()
     with ProgressLine(what, clock=clock, is_quiet=is_quiet) as progress:
-        telling = threading.Thread(
-            target=_tell, args=(progress, look, clock, is_over), name="frazil-waiting", daemon=True
+        thread = threading.Thread(
+            target=_show, args=(progress, look, clock, is_done), name="frazil-waiting", daemon=True
         )
-        telling.start()
+        thread.start()
         try:
             return work()
         finally:
-            is_over.set()
-            telling.join()
+            is_done.set()
+            thread.join()
 
 
-def _tell(
-    progress: ProgressLine, look: Look | None, clock: Clock, is_over: threading.Event
+def _show(
+    progress: ProgressLine, look: Look | None, clock: Clock, is_done: threading.Event
 ) -> None:
-    begun_ns = clock.monotonic_ns()
-    while not is_over.wait(LOOK_S):
-        said = ""
+    start_ns = clock.monotonic_ns()
+    while not is_done.wait(INTERVAL_S):
+        text = ""
         if look is not None:
-            with suppress(FrazilError):  # the work itself will say what is wrong
-                said = look()
-        seconds = (clock.monotonic_ns() - begun_ns) / (1000 * NS_PER_MS)
-        progress.update(0, "  ".join(filter(None, (age_text(seconds), said))))
+            with suppress(FrazilError):  # `work` itself reports what is wrong
+                text = look()
+        seconds = (clock.monotonic_ns() - start_ns) / (1000 * NS_PER_MS)
+        progress.update(0, "  ".join(filter(None, (age_text(seconds), text))))
 
 
 def lake_lag(node: Client) -> Look:
-    """Says what a node has still to bring into tables, and how its Spark is."""
+    """Return a function that describes the lake lag of a node and the state of Spark."""
 
     def look() -> str:
         lake = node.get("/api/v1/status")["lake"]
@@ -61,7 +61,7 @@ def lake_lag(node: Client) -> Look:
             return ""
         parts = [f"Spark {lake['spark']['state']}"]
         if lake["lag_bytes"] is not None:
-            parts.append(f"{bytes_text(lake['lag_bytes'])} not in tables yet")
+            parts.append(f"{bytes_text(lake['lag_bytes'])} lake lag")
         return ", ".join(parts)
 
     return look

@@ -1,8 +1,8 @@
 """cli/views: what commands print.
 
-banner.py     what that tells a human
+banner.py     the start banner of `frazil up`
+status.py     the screen of `frazil status`
 rows.py       rows as a table, JSON, CSV, Arrow or Parquet
-status.py     that on one screen
-tail_line.py  such a record as a line
-waterfall.py  a trace, drawn
+tail_line.py  one record of `frazil tail`
+waterfall.py  a trace of `frazil trace`
 """

@@ -1,4 +1,4 @@
-"""Banner: what `frazil up` tells a human: a line per thing that is ready, and what to do now."""
+"""Banner: what `frazil up` prints: one line per room that is ready, then what to do next."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from frazil.node import NodeAddresses
 
 NS_PER_S = 1_000_000_000
-LOOK_S = 0.5
+INTERVAL_S = 0.5
 AFTER = {"log": "lake", "lake": "hot tier", "hot": "OTLP", "ingest": "API"}
-"""Room to the one that is opened next."""
+"""Room -> the one that is opened next."""
 NAME_WIDTH = 6
 OTLP_PORT, API_PORT = 4318, 4320
-"""Where commands look when nobody says otherwise."""
+"""Default ports of the commands."""
 LINE_WIDTH = 92
 
 
 class Banner:
-    """Owned by the command. `room` may be called from any thread; a line is written at once. While
-    a room takes long to open, as a log does that has much to recover, a terminal shows that."""
+    """Owned by the command. `room` may be called from any thread. On a terminal, a room that takes
+    long to open, such as a log in recovery, is shown as opening."""
 
     def __init__(self, config: Config, out: TextIO, clock: Clock) -> None:
         self._config = config
@@ -39,16 +39,16 @@ class Banner:
         self._lock = threading.Lock()
         self._opening = "log"
         self._since_ns = clock.monotonic_ns()
-        self._is_up = threading.Event()
-        self._waiting = ProgressLine("  …", clock=clock, is_quiet=not out.isatty(), stream=out)
-        threading.Thread(target=self._wait, name="frazil-greeting", daemon=True).start()
+        self._is_ready = threading.Event()
+        self._progress = ProgressLine("  …", clock=clock, is_quiet=not out.isatty(), stream=out)
+        threading.Thread(target=self._wait, name="frazil-banner", daemon=True).start()
         tls = config.ingest.tls_certificate_file is not None
         self._scheme = "https" if tls else "http"
-        self._say(f"{self._paint('Frazil', BOLD)} {__version__}\n")
+        self._print(f"{self._paint('Frazil', BOLD)} {__version__}\n")
 
     def room(self, name: str, facts: Mapping[str, Any]) -> None:
-        """One thing is ready."""
-        says: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        """Print that a room is ready."""
+        texts: dict[str, Callable[[Mapping[str, Any]], str]] = {
             "log": self._log,
             "lake": self._lake,
             "hot": self._hot,
@@ -56,18 +56,18 @@ class Banner:
             "serve": self._serve,
             "spark": _spark,
         }
-        shown = {"ingest": "OTLP", "serve": "API", "spark": "Spark"}.get(name, name)
-        text = says[name](facts)
+        title = {"ingest": "OTLP", "serve": "API", "spark": "Spark"}.get(name, name)
+        text = texts[name](facts)
         is_off = name == "lake" and facts.get("is_there") is False
         mark = self._paint("-", YELLOW) if is_off else self._paint("✓", GREEN)
         took_ms = int(facts["took_ms"])
         self._opening, self._since_ns = AFTER.get(name, ""), self._clock.monotonic_ns()
         took = self._paint(f"{took_ms / 1000:.1f} s" if took_ms >= 1000 else f"{took_ms} ms", DIM)
-        self._say(f"  {mark} {shown:<{NAME_WIDTH}} {text:<{LINE_WIDTH}} {took}")
+        self._print(f"  {mark} {title:<{NAME_WIDTH}} {text:<{LINE_WIDTH}} {took}")
 
     def ready(self, ready: NodeAddresses) -> None:
-        """It accepts requests: where, and what can be done with it now."""
-        self._is_up.set()
+        """Print the addresses, and what to do next."""
+        self._is_ready.set()
         config = self._config
         sizes = f"log up to {_size(config.log.disk_bytes_max)}"
         if config.hot.enabled:
@@ -77,26 +77,26 @@ class Banner:
         if ready.api_port is not None:
             address = self._paint(self._url(ready.api_port), BOLD)
             page = f"Open {address} in a browser.\n\n"
-        self._say(
+        self._print(
             f"\nReady. Data is kept in {Path(config.data).absolute()} ({sizes}).\n\n{page}"
-            "Point an application here:\n"
+            "Send telemetry to it:\n"
             f"  export OTEL_EXPORTER_OTLP_ENDPOINT={self._url(ready.http_port)}\n"
             f"  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n{token}"
-            "Or try, in another terminal:\n"
-            f"{self._tries(ready)}\n"
-            "Ctrl-C stops it."
+            "Or, in another terminal:\n"
+            f"{self._first_commands(ready)}\n"
+            "Ctrl-C stops the node."
         )
 
     def _wait(self) -> None:
-        while not self._is_up.wait(LOOK_S):
+        while not self._is_ready.wait(INTERVAL_S):
             seconds = (self._clock.monotonic_ns() - self._since_ns) / NS_PER_S
             with self._lock:
-                if not self._is_up.is_set() and seconds >= LOOK_S:
-                    self._waiting.update(0, f"{self._opening} is being opened, {seconds:.0f} s")
+                if not self._is_ready.is_set() and seconds >= INTERVAL_S:
+                    self._progress.update(0, f"opening {self._opening}, {seconds:.0f} s")
 
     def _log(self, facts: Mapping[str, Any]) -> str:
         if not facts["offsets"]:
-            return "nothing in it yet"
+            return "empty"
         return f"{facts['offsets']:,} requests, {_size(facts['bytes'])}"
 
     def _lake(self, facts: Mapping[str, Any]) -> str:
@@ -105,14 +105,14 @@ class Banner:
             return "off (lake.enabled = false)"
         if not facts["is_there"]:
             return "not installed: no Iceberg tables (pip install 'frazil[lake]')"
-        own = Path(self._config.data).absolute() / "lake"
-        where = f"catalog {config.catalog_name}" if config.catalog else own
-        return f"Iceberg tables in {where}, filled every {config.flush_age_ms / 1000:g} s by Spark"
+        folder = Path(self._config.data).absolute() / "lake"
+        where = f"catalog {config.catalog_name}" if config.catalog else folder
+        return f"Iceberg tables in {where}, committed every {config.flush_age_ms / 1000:g} s"
 
     def _hot(self, facts: Mapping[str, Any]) -> str:
-        behind = facts["lag_offsets"]
-        more = f", {behind:,} requests of the log to come" if behind else ""
-        return f"{facts['rows']:,} rows to ask{more}"
+        lag = facts["lag_offsets"]
+        more = f", {lag:,} requests still to load" if lag else ""
+        return f"{facts['rows']:,} rows{more}"
 
     def _ingest(self, facts: Mapping[str, Any]) -> str:
         return f"gRPC {self._url(facts['grpc_port'])}   HTTP {self._url(facts['http_port'])}"
@@ -124,32 +124,34 @@ class Banner:
         host = self._config.ingest.host
         return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
-    def _tries(self, ready: NodeAddresses) -> str:
-        """Commands to begin with, as they have to be for these ports."""
-        sends = "" if ready.http_port == OTLP_PORT else f" --endpoint {self._url(ready.http_port)}"
-        asks = ""
+    def _first_commands(self, ready: NodeAddresses) -> str:
+        """Return first commands, with flags for these ports."""
+        endpoint = (
+            "" if ready.http_port == OTLP_PORT else f" --endpoint {self._url(ready.http_port)}"
+        )
+        url = ""
         if ready.api_port is not None and ready.api_port != API_PORT:
-            asks = f" --url {self._url(ready.api_port)}"
-        tries = {
-            f"frazil demo{sends}": "telemetry of a small shop",
-            f"frazil sql{asks}": "ask in SQL",
-            f"frazil tail{asks}": "records as they come",
-            f"frazil status{asks}": "how the node does",
+            url = f" --url {self._url(ready.api_port)}"
+        commands = {
+            f"frazil demo{endpoint}": "send sample telemetry",
+            f"frazil sql{url}": "query with SQL",
+            f"frazil tail{url}": "follow records",
+            f"frazil status{url}": "show node status",
         }
-        width = max(map(len, tries))
-        return "".join(f"  {command:<{width}}   {what}\n" for command, what in tries.items())
+        width = max(map(len, commands))
+        return "".join(f"  {command:<{width}}   {what}\n" for command, what in commands.items())
 
     def _token(self) -> str:
         return "  export OTEL_EXPORTER_OTLP_HEADERS='Authorization=Bearer%20<token>'\n"
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         with self._lock:
-            self._waiting.wipe()
+            self._progress.wipe()
             print(text, file=self._out, flush=True)
 
 
 def _spark(facts: Mapping[str, Any]) -> str:
-    return f"is up, process {facts['pid']}: tables are filled"
+    return f"running, process {facts['pid']}; appending to the tables"
 
 
 def _size(count: int) -> str:

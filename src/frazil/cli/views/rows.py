@@ -1,6 +1,6 @@
-"""The rows of a query in one of five formats, as pieces that are written as they come.
+"""Rows of a query in one of five formats, streamed in pieces.
 
-What ends in the middle is no whole document in any format but the table, which says so.
+A result that is cut is never a valid document, except as a table, which says that it is cut.
 """
 
 from __future__ import annotations
@@ -21,67 +21,66 @@ if TYPE_CHECKING:
     from frazil.results import Result
 
 MEASURED_ROWS = 1000
-"""Rows that a table is fitted to; those behind them are drawn as they come."""
+"""Rows that determine the column widths; later rows are streamed."""
 EXPANDED_ROWS_MAX = 20
-"""More rows are not shown with a line for each column unless somebody wants that."""
+"""Longer results are expanded only on request."""
 PIECE_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStyle:
-    """How a table is drawn."""
+    """How a table is formatted."""
 
     columns: int | None = None
-    """Of the terminal; None is as wide as the rows are."""
+    """Width of the terminal; None is unlimited."""
     paint: Colors = PLAIN
     is_expanded: bool | None = None
-    """A line for each column? None: when there are few rows, and columns for which there is no
-    room beside each other."""
+    """Whether to print one line per column. None: if there are few rows and not all columns fit."""
     has_timing: bool = True
 
 
 def pieces_of(
-    result: Result, how: str, looks: TableStyle, clock: Clock, begun_ns: int
+    result: Result, format_name: str, style: TableStyle, clock: Clock, start_ns: int
 ) -> Iterator[bytes]:
-    """All rows in one of the formats. `TooLarge`, behind the rows, when there were more than the
-    limit allows and the format has no place to say so."""
-    if how == "table":
-        for line in _table(result, looks, clock, begun_ns):
+    """Yield all rows in a format. Raises TooLarge after the rows if the result was cut and the
+    format cannot say so."""
+    if format_name == "table":
+        for line in _table(result, style, clock, start_ns):
             yield line.encode(errors="replace") + b"\n"
         return
-    yield from WRITERS[how](result)
+    yield from WRITERS[format_name](result)
 
 
-def _table(result: Result, looks: TableStyle, clock: Clock, begun_ns: int) -> Iterator[str]:
+def _table(result: Result, style: TableStyle, clock: Clock, start_ns: int) -> Iterator[str]:
     headings = headings_of(result.schema)
     rows = (row for batch in result for row in rows_of(batch))
     first: list[Row] = list(islice(rows, MEASURED_ROWS))
-    table = Table.fitting(headings, first, looks.columns, looks.paint)
-    is_expanded = looks.is_expanded
+    table = Table.fitting(headings, first, style.columns, style.paint)
+    is_expanded = style.is_expanded
     if is_expanded is None:
         is_expanded = table.left_out > 0 and len(first) <= EXPANDED_ROWS_MAX
     if is_expanded:
         for number, row in enumerate(chain(first, rows), 1):
-            yield from record_lines(number, headings, row, looks.columns, looks.paint)
+            yield from record_lines(number, headings, row, style.columns, style.paint)
     else:
         yield from table.head()
         yield from map(table.row, chain(first, rows))
         yield table.foot()
         if table.left_out:
-            yield f"{table.left_out} columns more than fit; name fewer, or show rows expanded"
-    elapsed_ms = (clock.monotonic_ns() - begun_ns) // NS_PER_MS
-    yield _foot(result, f" ({elapsed_ms} ms)" if looks.has_timing else "")
+            yield f"{table.left_out} columns did not fit; select fewer, or use expanded display"
+    elapsed_ms = (clock.monotonic_ns() - start_ns) // NS_PER_MS
+    yield _foot(result, f" ({elapsed_ms} ms)" if style.has_timing else "")
 
 
 def _foot(result: Result, timing: str) -> str:
     count = result.returned_count
     if result.is_cut:
-        return f"the first {count:,} rows, there are more{timing}"
+        return f"first {count:,} rows; there are more{timing}"
     return f"{count:,} row{'' if count == 1 else 's'}{timing}"
 
 
 def _json(result: Result) -> Iterator[bytes]:
-    """What `POST /api/v1/sql` answers by default."""
+    """The default response of `POST /api/v1/sql`."""
     from frazil.results import json_rows
 
     names = json.dumps(result.schema.names, ensure_ascii=False, separators=(",", ":"))
@@ -91,7 +90,7 @@ def _json(result: Result) -> Iterator[bytes]:
         for begin in range(0, batch.num_rows, PIECE_ROWS):
             yield comma + b",".join(json_rows(batch.slice(begin, PIECE_ROWS)))
             comma = b","
-    _refuse_part(result)
+    _check_complete(result)
     yield b"]}\n"
 
 
@@ -102,7 +101,7 @@ def _csv(result: Result) -> Iterator[bytes]:
     for batch in result:
         for begin in range(0, batch.num_rows, PIECE_ROWS):
             yield csv_of(batch.slice(begin, PIECE_ROWS))
-    _refuse_part(result)
+    _check_complete(result)
 
 
 def _arrow(result: Result) -> Iterator[bytes]:
@@ -113,7 +112,7 @@ def _arrow(result: Result) -> Iterator[bytes]:
     for batch in result:
         writer.write_batch(batch)
         yield sink.take()
-    _refuse_part(result)
+    _check_complete(result)
     writer.close()
     yield sink.take()
 
@@ -128,7 +127,7 @@ def _parquet(result: Result) -> Iterator[bytes]:
     for table in row_groups(result):
         writer.write_table(table, row_group_size=GROUP_ROWS)
         yield sink.take()
-    _refuse_part(result)
+    _check_complete(result)
     writer.close()
     yield sink.take()
 
@@ -141,16 +140,16 @@ WRITERS: dict[str, Callable[[Result], Iterator[bytes]]] = {
 }
 
 
-def _refuse_part(result: Result) -> None:
+def _check_complete(result: Result) -> None:
     if result.is_cut:
         raise TooLarge(
             f"the result has more than {result.returned_count} rows, the limit of this query or "
-            "query.rows_max; what was written is only a part of it. Add a LIMIT, or aggregate"
+            "query.rows_max; the output is incomplete. Add a LIMIT, or aggregate"
         )
 
 
 class _Sink:
-    """What Arrow writes to, and pieces are taken from."""
+    """A file object for Arrow, from which pieces are taken."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -166,7 +165,7 @@ class _Sink:
         return self._position
 
     def flush(self) -> None:
-        """There is nothing behind it."""
+        """Nothing to flush."""
 
     def close(self) -> None:
         self.closed = True

@@ -1,4 +1,4 @@
-"""The status of a node on one screen."""
+"""The screen of `frazil status`."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from frazil.cli.terminal.units import age_text, bytes_text, count_text
 
 BAR_COLUMNS = 20
 TIGHT, FULL = 0.8, 0.95
-"""From so much of a cap on a bar is yellow, and red."""
+"""Shares of a limit from which a bar is yellow, and red."""
 TABLES = {"logs": "logs", "traces": "spans", "metrics": "metrics"}
-"""Signal -> its table; its topic is called after that."""
-STATE_COLOURS = {"ok": GREEN, "degraded": YELLOW, "failed": RED}
+"""Signal -> its table, which also names its topic."""
+STATE_COLORS = {"ok": GREEN, "degraded": YELLOW, "failed": RED}
 HOT = "hot_"
 
-Found = Mapping[str, Any]
+Json = Mapping[str, Any]
 
 
-def screen(found: Found, url: str, columns: int, paint: Colors) -> Iterator[str]:
-    """All there is to see, line by line."""
-    yield from _title(found, url, columns, paint)
+def screen(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]:
+    """Yield the lines of the screen."""
+    yield from _title(status, url, columns, paint)
     yield ""
-    yield from table_lines(HEADINGS, list(_signals(found)), columns, paint)
-    yield from _sizes(found, columns, paint)
-    yield from _lake(found["lake"], columns, paint)
-    yield from _subscribers(found["subscribers"], columns, paint)
-    yield from _trouble(found["checks"], columns, paint)
+    yield from table_lines(HEADINGS, list(_signals(status)), columns, paint)
+    yield from _sizes(status, columns, paint)
+    yield from _lake(status["lake"], columns, paint)
+    yield from _subscribers(status["subscribers"], columns, paint)
+    yield from _problems(status["checks"], columns, paint)
 
 
-def _title(found: Found, url: str, columns: int, paint: Colors) -> Iterator[str]:
-    ready = paint("ready", GREEN) if found["is_ready"] else paint("not ready", RED, BOLD)
-    ingest = found["ingest"]
-    since = age_text(found["uptime_s"])
+def _title(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]:
+    ready = paint("ready", GREEN) if status["is_ready"] else paint("not ready", RED, BOLD)
+    ingest = status["ingest"]
+    since = age_text(status["uptime_s"])
     yield (
-        f"{paint('Frazil', BOLD)} {safe(found['version'])}, {safe(found['state'])} "
-        f"for {since}, {ready}, pid {found['pid']}"
+        f"{paint('Frazil', BOLD)} {safe(status['version'])}, {safe(status['state'])} "
+        f"for {since}, {ready}, pid {status['pid']}"
     )
     ports = f"OTLP/gRPC {ingest['grpc_port']}  OTLP/HTTP {ingest['http_port']}  API {safe(url)}"
     yield paint(shortened(ports, columns), DIM)
-    yield paint(shortened(f"data {safe(found['data'])}", columns), DIM)
+    yield paint(shortened(f"data {safe(status['data'])}", columns), DIM)
 
 
 HEADINGS = [
@@ -50,21 +50,21 @@ HEADINGS = [
     Heading(name="rows/s", is_number=True),
     Heading(name="bytes/s", is_number=True),
     Heading(name="requests", is_number=True),
-    Heading(name="not hot yet", is_number=True),
-    Heading(name="not in lake yet", is_number=True),
+    Heading(name="hot lag", is_number=True),
+    Heading(name="lake lag", is_number=True),
     Heading(name="hot rows", is_number=True),
     Heading(name="lake rows", is_number=True),
     Heading(name="refused", is_number=True),
 ]
 
 
-def _signals(found: Found) -> Iterator[Row]:
-    """A row for each signal: how fast it comes, and how far each stage is."""
-    rates = {rate["signal"]: rate for rate in found["rates"]}
-    topics = {topic["topic"]: topic["partitions"] for topic in found["log"]["topics"]}
-    lake = {} if found["lake"] is None else {t["table"]: t for t in found["lake"]["tables"]}
-    hot = {} if found["hot"] is None else found["hot"]["rows"]
-    for signal in found["ingest"]["signals"]:
+def _signals(status: Json) -> Iterator[Row]:
+    """Yield one row per signal: rates, lag and counts."""
+    rates = {rate["signal"]: rate for rate in status["rates"]}
+    topics = {topic["topic"]: topic["partitions"] for topic in status["log"]["topics"]}
+    lake = {} if status["lake"] is None else {t["table"]: t for t in status["lake"]["tables"]}
+    hot = {} if status["hot"] is None else status["hot"]["rows"]
+    for signal in status["ingest"]["signals"]:
         name = signal["signal"]
         table = TABLES.get(name, name)
         parts = topics.get(f"otlp_{table}", [])
@@ -83,8 +83,8 @@ def _signals(found: Found) -> Iterator[Row]:
         )
 
 
-def _lag(parts: Sequence[Found], name: str, size: str | None = None) -> str:
-    """Requests that a stage has before it; a dash where there is no such stage."""
+def _lag(parts: Sequence[Json], name: str, size: str | None = None) -> str:
+    """Return the lag of a stage; a dash if the stage is off."""
     known = [part[name] for part in parts if part[name] is not None]
     if not known:
         return "-"
@@ -94,14 +94,15 @@ def _lag(parts: Sequence[Found], name: str, size: str | None = None) -> str:
     return f"{text}, {bytes_text(sum(part[size] or 0 for part in parts))}"
 
 
-def _sizes(found: Found, columns: int, paint: Colors) -> Iterator[str]:
-    log, hot = found["log"], found["hot"]
+def _sizes(status: Json, columns: int, paint: Colors) -> Iterator[str]:
+    log, hot = status["log"], status["hot"]
     yield _size("log", log["used_bytes"], log["bytes_max"], columns, paint)
     if log["syncing"] is not None:
-        acknowledging = _took(found["ingest"]["acknowledging"])
+        acknowledging = _percentiles(status["ingest"]["acknowledging"])
         waiting = count_text(log["queue_batches"])
-        said = f"{_took(log['syncing'])} to sync, {acknowledging} to acknowledge; {waiting} wait"
-        yield shortened(f"            {said}", columns)
+        syncing = _percentiles(log["syncing"])
+        text = f"sync {syncing}; acknowledge {acknowledging}; {waiting} batches queued"
+        yield shortened(f"            {text}", columns)
     if hot is None:
         yield paint("hot         off (hot.enabled = false)", DIM)
         return
@@ -109,39 +110,41 @@ def _sizes(found: Found, columns: int, paint: Colors) -> Iterator[str]:
     yield _size("hot disk", hot["disk_bytes"], hot["disk_bytes_max"], columns, paint)
 
 
-def _took(latency: Found | None) -> str:
-    """Half of them, and almost all of them; a dash when there were none."""
-    return "-" if latency is None else f"{latency['p50_ms']:.3g} to {latency['p99_ms']:.3g} ms"
+def _percentiles(latency: Json | None) -> str:
+    """Return p50 and p99; a dash if there were no samples."""
+    return (
+        "-" if latency is None else f"{latency['p50_ms']:.3g} ms (p99 {latency['p99_ms']:.3g} ms)"
+    )
 
 
-def _size(name: str, used: int, cap: int, columns: int, paint: Colors) -> str:
-    share = min(1.0, used / cap) if cap else 0.0
+def _size(name: str, used: int, limit: int, columns: int, paint: Colors) -> str:
+    share = min(1.0, used / limit) if limit else 0.0
     filled = max(round(share * BAR_COLUMNS), 1 if used else 0)
-    colour = RED if share >= FULL else YELLOW if share >= TIGHT else GREEN
-    bar = paint("█" * filled, colour) + paint("░" * (BAR_COLUMNS - filled), DIM)
-    text = f"{bytes_text(used)} of {bytes_text(cap)}"
+    color = RED if share >= FULL else YELLOW if share >= TIGHT else GREEN
+    bar = paint("█" * filled, color) + paint("░" * (BAR_COLUMNS - filled), DIM)
+    text = f"{bytes_text(used)} of {bytes_text(limit)}"
     return f"{name:11} {bar} {shortened(text, max(1, columns - BAR_COLUMNS - 13))}"
 
 
-def _lake(lake: Found | None, columns: int, paint: Colors) -> Iterator[str]:
+def _lake(lake: Json | None, columns: int, paint: Colors) -> Iterator[str]:
     if lake is None:
-        yield paint("lake        off, or not installed", DIM)
+        yield paint("lake        off or not installed", DIM)
         return
     commit = lake["last_commit"]
-    said = "no commit yet"
+    text = "no commit yet"
     if commit is not None:
-        said = (
+        text = (
             f"last commit {age_text(commit['age_s'])} ago: {safe(commit['table'])}, "
             f"{count_text(commit['added_rows'] or 0)} rows, snapshot {commit['snapshot_id']}"
         )
-    yield shortened(f"lake        {said}", columns)
+    yield shortened(f"lake        {text}", columns)
     files = sum(table["files"] for table in lake["tables"])
     small = sum(table["small_files"] for table in lake["tables"])
     size = sum(table["bytes"] for table in lake["tables"])
-    often = f"{age_text(lake['flush_age_ms'] / 1000)} or {bytes_text(lake['flush_bytes'])}"
+    limits = f"{age_text(lake['flush_age_ms'] / 1000)} or {bytes_text(lake['flush_bytes'])}"
     yield shortened(
         f"            {count_text(files)} files ({count_text(small)} small), {bytes_text(size)}; "
-        f"filled every {often}",
+        f"commit every {limits}",
         columns,
     )
     spark = lake["spark"]
@@ -149,8 +152,8 @@ def _lake(lake: Found | None, columns: int, paint: Colors) -> Iterator[str]:
     yield shortened(f"spark       {safe(spark['state'])}{pid}{_doing(lake['doing'])}", columns)
 
 
-def _doing(doing: Found | None) -> str:
-    """What is done to the tables now."""
+def _doing(doing: Json | None) -> str:
+    """Return the current lake job, if any."""
     if doing is None:
         return ""
     table = "" if doing["table"] is None else f" ({safe(doing['table'])})"
@@ -158,8 +161,8 @@ def _doing(doing: Found | None) -> str:
     return f"; {doing['work']}: {doing['step']}{table}{size}, for {age_text(doing['age_s'])}"
 
 
-def _subscribers(subscribers: Sequence[Found], columns: int, paint: Colors) -> Iterator[str]:
-    """Those that are behind; the others are only counted. The hot tier's own are in the table."""
+def _subscribers(subscribers: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:
+    """List the subscribers that lag; count the others. Those of the hot tier are in the table."""
     subscribers = [each for each in subscribers if not each["subscriber"].startswith(HOT)]
     behind = [each for each in subscribers if each["lag_offsets"]]
     rest = len(subscribers) - len(behind)
@@ -174,13 +177,13 @@ def _subscribers(subscribers: Sequence[Found], columns: int, paint: Colors) -> I
         )
 
 
-def _trouble(checks: Sequence[Found], columns: int, paint: Colors) -> Iterator[str]:
-    """What is wrong, and below it what to do."""
+def _problems(checks: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:
+    """Yield each problem, and below it what to do."""
     for check in checks:
         if check["state"] == "ok":
             continue
-        said = " ".join((check["why"] or check["state"]).split())
-        line = shortened(f"{check['room']} {check['state']}: {safe(said)}", columns)
-        yield paint(line, STATE_COLOURS[check["state"]], BOLD)
+        text = " ".join((check["why"] or check["state"]).split())
+        line = shortened(f"{check['room']} {check['state']}: {safe(text)}", columns)
+        yield paint(line, STATE_COLORS[check["state"]], BOLD)
         if check["next_step"]:
             yield shortened(f"  -> {safe(' '.join(check['next_step'].split()))}", columns)

@@ -1,4 +1,4 @@
-"""A record of a live tail as one line."""
+"""One record of `frazil tail`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from frazil.cli.terminal.text_width import padded, safe, shortened, width
 from frazil.cli.terminal.units import brief_time, duration_text
 
 TIME_BEGIN = len("2026-11-16 ")
-"""The day is said once, above."""
+"""The date is printed on a line of its own."""
 TRACE_CHARS = 16
 SERVICE_COLUMNS = 14
 
 Part = tuple[str, tuple[str, ...]]
-"""Safe text, and its colours."""
+"""Escaped text and its colors."""
 
 
 def log_line(row: Mapping[str, Any], columns: int | None, paint: Colors) -> str:
@@ -34,10 +34,10 @@ def span_line(row: Mapping[str, Any], columns: int | None, paint: Colors) -> str
     """Time, whether it failed, service, name, duration, then attributes."""
     is_error = row.get("status_code") == "ERROR"
     front = paint("✗", RED) if is_error else paint("✓", GREEN)
-    taken = duration_text(row.get("duration_nano") or 0)
+    duration = duration_text(row.get("duration_nano") or 0)
     name = safe(row.get("name") or "")
-    why = safe(row.get("status_message") or "") if is_error else ""
-    rest: list[Part] = [(f"{name} {taken}", ()), (why, (RED,)), (_attributes(row), (DIM,))]
+    message = safe(row.get("status_message") or "") if is_error else ""
+    rest: list[Part] = [(f"{name} {duration}", ()), (message, (RED,)), (_attributes(row), (DIM,))]
     return _line(row, front, 1, rest, columns, paint)
 
 
@@ -52,12 +52,12 @@ def _line(
     time = brief_time(row.get("time_unix_nano") or row.get("observed_time_unix_nano") or 0)
     time = time[TIME_BEGIN:]
     service = row.get("service_name") or "-"
-    shown = safe(service)
-    shown = padded(shown, max(SERVICE_COLUMNS, width(shown)))
-    line = f"{paint(time, DIM)} {front} {paint.service(shown, service)}"
+    padded_service = safe(service)
+    padded_service = padded(padded_service, max(SERVICE_COLUMNS, width(padded_service)))
+    line = f"{paint(time, DIM)} {front} {paint.service(padded_service, service)}"
     room = None
     if columns is not None:
-        room = columns - width(time) - front_columns - width(shown) - 2
+        room = columns - width(time) - front_columns - width(padded_service) - 2
     for text, codes in parts:
         if not text:
             continue
@@ -71,7 +71,7 @@ def _line(
 
 
 def _attributes(row: Mapping[str, Any]) -> str:
-    found = [f"trace={row['trace_id'][:TRACE_CHARS]}"] if row.get("trace_id") else []
+    texts = [f"trace={row['trace_id'][:TRACE_CHARS]}"] if row.get("trace_id") else []
     pairs = dict(row.get("attributes") or {})
-    found += [f"{name}={text_of(value)}" for name, value in pairs.items()]
-    return safe(" ".join(found))
+    texts += [f"{name}={text_of(value)}" for name, value in pairs.items()]
+    return safe(" ".join(texts))

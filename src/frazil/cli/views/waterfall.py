@@ -1,4 +1,4 @@
-"""A trace in the terminal: a line for each span, with a bar where its time is."""
+"""A trace as a waterfall: one line per span, with a bar for its time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 DURATION_COLUMNS = 8
 BAR_MIN, LABEL_MIN = 10, 16
 LABEL_SHARE = 0.55
-"""Of the columns, for tree, service and name at most."""
+"""Maximum share of the columns for tree, service and name."""
 INDENT_MAX = 24
-"""Columns that the tree may take; what is deeper says how deep it is."""
+"""Maximum width of the tree; deeper spans show their depth as a number."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
-"""A column that is filled by so many eighths."""
+"""A column filled by 0 to 8 eighths."""
 
 
-def drawn(
+def waterfall_lines(
     trace_id: str,
     lines: Sequence[Line],
     logs: Sequence[LogRow],
@@ -33,7 +33,7 @@ def drawn(
     *,
     is_verbose: bool,
 ) -> Iterator[str]:
-    """A trace with its head, line by line, none wider than so many columns."""
+    """Yield the lines of a trace, none wider than `columns`."""
     total = max((line.offset_nano + line.duration_nano for line in lines), default=0)
     begin = min((line.span["time_unix_nano"] for line in lines), default=0)
     yield from _head(trace_id, lines, begin, total, columns, paint)
@@ -51,16 +51,16 @@ def drawn(
         bar = _bar(line, total, bar_columns)
         service = line.span["service_name"]
         bar = paint(bar, RED) if _is_error(line) else paint.service(bar, service)
-        taken = padded(duration_text(line.duration_nano), DURATION_COLUMNS, is_right=True)
+        duration = padded(duration_text(line.duration_nano), DURATION_COLUMNS, is_right=True)
         mark = paint("✗", RED, BOLD) if _is_error(line) else " "
-        yield f"{mark} {label} {bar} {taken}".rstrip()
+        yield f"{mark} {label} {bar} {duration}".rstrip()
         front = f"  {below}  "
         for text, codes in _notes(line, begin, is_verbose):
             yield paint(shortened(front + text, columns), *codes)
         for row in logs_of.get(line.span["span_id"], ()):
             yield _log(row, begin, front, columns, paint)
     if logs_of.get(None):
-        yield paint("  logged outside of these spans:", DIM)
+        yield paint("  logs outside these spans:", DIM)
         for row in logs_of[None]:
             yield _log(row, begin, "    ", columns, paint)
 
@@ -80,20 +80,20 @@ def _head(
     ]
     yield paint(shortened(title, columns), BOLD)
     yield paint(f"trace {trace_id}", DIM)
-    said = shortened(", ".join(facts), columns)
+    summary = shortened(", ".join(facts), columns)
     failed = f"{errors:,} failed"
-    yield f"{said}, {paint(failed, RED)}" if errors else said
+    yield f"{summary}, {paint(failed, RED)}" if errors else summary
     yield ""
 
 
 def _trees(lines: Sequence[Line]) -> Iterator[str]:
-    """The branches in front of each line."""
+    """Yield the tree branches before each line."""
     is_last = _lasts(lines)
     open_at: list[bool] = []
-    """For each depth above: does a sibling follow further down?"""
+    """For each depth above: whether a sibling follows."""
     for line, last in zip(lines, is_last, strict=True):
         del open_at[line.depth :]
-        front = "".join("│ " if goes_on else "  " for goes_on in open_at[1:])
+        front = "".join("│ " if is_open else "  " for is_open in open_at[1:])
         branch = "" if line.depth == 0 else "└ " if last else "├ "
         tree = front + branch
         if len(tree) > INDENT_MAX:
@@ -103,27 +103,27 @@ def _trees(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _lasts(lines: Sequence[Line]) -> list[bool]:
-    """Is a line the last one of its parent?"""
-    found = [True] * len(lines)
+    """Return for each line whether it is the last child of its parent."""
+    result = [True] * len(lines)
     seen: set[int] = set()
-    for place in range(len(lines) - 1, -1, -1):
-        depth = lines[place].depth
-        found[place] = depth not in seen
-        seen = {each for each in seen if each < depth} | {depth}
-    return found
+    for index in range(len(lines) - 1, -1, -1):
+        depth = lines[index].depth
+        result[index] = depth not in seen
+        seen = {other for other in seen if other < depth} | {depth}
+    return result
 
 
 def _belows(trees: Sequence[str]) -> Iterator[str]:
-    """What stands in front of notes below a line: its branches, going on where they do."""
-    for place, tree in enumerate(trees):
-        following = trees[place + 1] if place + 1 < len(trees) else ""
+    """Yield the tree branches before the notes below each line."""
+    for index, tree in enumerate(trees):
+        following = trees[index + 1] if index + 1 < len(trees) else ""
         below = tree.replace("├ ", "│ ").replace("└ ", "  ")
         has_child = len(following) > len(tree)
         yield below + ("│" if has_child else " ")
 
 
 def _label(tree: str, line: Line, columns: int, paint: Colors) -> str:
-    """Tree, service and name in exactly so many columns."""
+    """Return tree, service and name in exactly `columns`."""
     service = safe(line.span["service_name"])
     whole = padded(f"{tree}{service} {safe(line.span['name'])}", columns)
     if not whole.startswith(tree + service):
@@ -133,7 +133,7 @@ def _label(tree: str, line: Line, columns: int, paint: Colors) -> str:
 
 
 def _bar(line: Line, total: int, columns: int) -> str:
-    """A bar in exactly so many columns, on which all of a trace fits."""
+    """Return the bar of a span in exactly `columns`, which cover the whole trace."""
     if total <= 0:
         return padded("▏", columns)
     begin = min(int(line.offset_nano * columns / total), columns - 1)
@@ -151,15 +151,15 @@ Note = tuple[str, tuple[str, ...]]
 
 
 def _notes(line: Line, begin: int, is_verbose: bool) -> Iterator[Note]:
-    """What else there is to say of a span: text, and its colours."""
+    """Yield notes on a span: text and colors."""
     span = line.span
     if line.is_orphan:
-        yield f"its parent {safe(span['parent_span_id'])} is not here", (DIM,)
-    if _is_error(line) and (why := _why(span)) is not None:
-        yield f"✗ {why}", (RED,)
+        yield f"parent span {safe(span['parent_span_id'])} is missing", (DIM,)
+    if _is_error(line) and (message := _error_message(span)) is not None:
+        yield f"✗ {message}", (RED,)
     links = span["links"] or ()
     if links and not is_verbose:
-        yield f"→ {len(links)} link{'' if len(links) == 1 else 's'} (-v names them)", (DIM,)
+        yield f"→ {len(links)} link{'' if len(links) == 1 else 's'} (-v lists them)", (DIM,)
     if not is_verbose:
         return
     facts = {
@@ -177,8 +177,8 @@ def _notes(line: Line, begin: int, is_verbose: bool) -> Iterator[Note]:
         yield f"→ link to trace {safe(link['trace_id'])}, span {safe(link['span_id'])}", (DIM,)
 
 
-def _why(span: Mapping[str, Any]) -> str | None:
-    """What a span says about its failure."""
+def _error_message(span: Mapping[str, Any]) -> str | None:
+    """Return the error message of a span."""
     for event in span["events"] or ():
         attributes = dict(event["attributes"] or {})
         kind = attributes.get("exception.type")
@@ -193,23 +193,23 @@ def _why(span: Mapping[str, Any]) -> str | None:
 
 
 def _pairs(attributes: object) -> str:
-    pairs = dict(attributes or {})  # type: ignore[call-overload] # a map, or pairs, of Arrow
+    pairs = dict(attributes or {})  # type: ignore[call-overload] # a map or pairs from Arrow
     return safe(" ".join(f"{name}={text_of(value)}" for name, value in pairs.items()))
 
 
 def _after(unix_nano: int, begin: int) -> str:
-    """How long behind the beginning of the trace."""
+    """Return the time since the start of the trace."""
     sign = "+" if unix_nano >= begin else "-"
     return f"{sign}{duration_text(abs(unix_nano - begin))}"
 
 
 def _by_span(lines: Sequence[Line], logs: Sequence[LogRow]) -> dict[str | None, list[LogRow]]:
-    """Logs below their span; those of no span that is here below None."""
-    here = {line.span["span_id"] for line in lines}
-    found: dict[str | None, list[LogRow]] = {}
+    """Group logs by span; logs of no span of this trace are under None."""
+    span_ids = {line.span["span_id"] for line in lines}
+    result: dict[str | None, list[LogRow]] = {}
     for row in logs:
-        found.setdefault(row.span_id if row.span_id in here else None, []).append(row)
-    return found
+        result.setdefault(row.span_id if row.span_id in span_ids else None, []).append(row)
+    return result
 
 
 def _log(row: LogRow, begin: int, front: str, columns: int, paint: Colors) -> str:
@@ -217,5 +217,5 @@ def _log(row: LogRow, begin: int, front: str, columns: int, paint: Colors) -> st
     body = safe(row.body or row.event_name or "")
     start = f"{front}{_after(row.time_unix_nano, begin)} "
     room = max(1, columns - width(start) - width(word) - 1)
-    coloured = paint_severity(word, row.severity_number, paint)
-    return f"{paint(start, DIM)}{coloured} {shortened(body, room)}"
+    colored = paint_severity(word, row.severity_number, paint)
+    return f"{paint(start, DIM)}{colored} {shortened(body, room)}"
