@@ -23,8 +23,8 @@ from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, fields_of
 from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
-from frazil.query.search.render import written
-from frazil.query.search.to_sql import box_conditions
+from frazil.query.search.render import search_sql
+from frazil.query.search.to_sql import query_conditions
 from frazil.query.telemetry.log_pages import Pages, log_pages
 from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.telemetry.logs import (
@@ -117,7 +117,6 @@ __all__ = [
     "TraceOrder",
     "TraceSummary",
     "Volume",
-    "box_conditions",
     "dependencies",
     "exemplars",
     "facets",
@@ -138,7 +137,9 @@ __all__ = [
     "metric_names",
     "metric_series",
     "outline",
+    "query_conditions",
     "row_conditions",
+    "search_sql",
     "service_steps",
     "services",
     "span_conditions",
@@ -149,5 +150,4 @@ __all__ = [
     "volumes",
     "warm",
     "waterfall",
-    "written",
 ]

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.query import Engine, box_conditions
+from frazil.query import Engine, query_conditions
 from frazil.query.search import parser
 from frazil.query.search.filters import where
 from frazil.query.search.parser import parse
@@ -91,7 +91,7 @@ def engine() -> Iterator[Engine]:
 
 
 def found(engine: Engine, table: str, query: str) -> list[int]:
-    rows = engine.sql(f"SELECT _row FROM {table} {where(box_conditions(table, query))}")
+    rows = engine.sql(f"SELECT _row FROM {table} {where(query_conditions(table, query))}")
     return sorted(number for (number,) in rows.fetchall())
 
 
@@ -324,7 +324,7 @@ def test_any_text_is_a_tree_or_a_place(text: str) -> None:
 def test_any_text_is_run_or_refused(engine: Engine, table: str, text: str) -> None:
     """No text reaches the engine as anything but what it was understood as: it never complains."""
     try:
-        conditions = box_conditions(table, text)
+        conditions = query_conditions(table, text)
     except Malformed as error:
         assert error.end is not None
         assert 0 <= error.begin <= error.end <= len(text)
@@ -360,16 +360,16 @@ def test_a_quoted_value_is_that_value(engine: Engine, value: str) -> None:
         ("x:(a b)", "write OR between values", (5, 6)),
         ('key:a"b"', "put all of this in quotes", (4, 5)),
         ('"":x', "a name is missing", (0, 3)),
-        ("number:>many", "number is compared with a number", (7, 12)),
-        ("flags:many", "flags is compared with a number", (6, 10)),
-        ("number:>1e999", "too large a number", (7, 13)),
-        ("flags:99999999999999999999", "too large a number", (6, 26)),
-        ("severity:bad", "severity is one of TRACE", (9, 12)),
-        ("level:W*", "level takes no *", (6, 8)),
-        ("time:>yesterday", "write one with its zone", (5, 15)),
-        ("time:>2026-11-16T10:00:00", "write one with its zone", (5, 25)),
-        ("time:2026*", "time takes no *", (5, 10)),
-        ("attributes:x", "attributes is no single value", (11, 12)),
+        ("number:>many", "number needs a number", (7, 12)),
+        ("flags:many", "flags needs a number", (6, 10)),
+        ("number:>1e999", "is too large", (7, 13)),
+        ("flags:99999999999999999999", "is too large", (6, 26)),
+        ("severity:bad", "severity must be one of TRACE", (9, 12)),
+        ("level:W*", "level does not support *", (6, 8)),
+        ("time:>yesterday", "needs a time with a zone", (5, 15)),
+        ("time:>2026-11-16T10:00:00", "needs a time with a zone", (5, 25)),
+        ("time:2026*", "time does not support *", (5, 10)),
+        ("attributes:x", "attributes has many values", (11, 12)),
         ("x" * 5000, "at most 4096", (4096, 5000)),
         ("a:b " * 65, "at most 64", (258, 259)),
         ("-" * 40 + "a", "at most 32", (33, 34)),
@@ -378,7 +378,7 @@ def test_a_quoted_value_is_that_value(engine: Engine, value: str) -> None:
 )
 def test_an_error_says_where_and_what_to_do(query: str, said: str, place: tuple[int, int]) -> None:
     with pytest.raises(Malformed, match=re.escape(said)) as caught:
-        box_conditions("logs", query)
+        query_conditions("logs", query)
     assert (caught.value.begin, caught.value.end) == place
 
 
@@ -419,7 +419,7 @@ def test_what_the_document_shows_is_understood(engine: Engine) -> None:
     ],
 )
 def test_somebody_can_read_the_sql(table: str, query: str, sql: str) -> None:
-    assert box_conditions(table, query) == [sql]
+    assert query_conditions(table, query) == [sql]
 
 
 @pytest.mark.parametrize(
@@ -428,6 +428,6 @@ def test_somebody_can_read_the_sql(table: str, query: str, sql: str) -> None:
 )
 def test_pieces_are_left_out(engine: Engine, query: str) -> None:
     """As by conditions that somebody wrote with care."""
-    conditions = where(box_conditions("logs", query))
+    conditions = where(query_conditions("logs", query))
     said = dict(engine.sql(f"EXPLAIN SELECT body FROM logs {conditions}").fetchall())
     assert "reads 0 of 3 pieces" in said["pieces"]

@@ -15,7 +15,7 @@ from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import facets_of
 from frazil.query.search.fields import fields_of
 from frazil.query.search.filters import Ask, TimeRange
-from frazil.query.search.render import written
+from frazil.query.search.render import search_sql
 from frazil.query.telemetry import log_pages as pages_module
 from frazil.query.telemetry.log_pages import log_pages
 from frazil.query.telemetry.logs import Order, find_logs
@@ -143,7 +143,7 @@ def test_facets_know_the_names_of_the_box(ask: Ask) -> None:
 
 def test_a_search_as_sql(ask: Ask) -> None:
     """It is what somebody would write, and finds the same."""
-    sql = written(
+    sql = search_sql(
         "logs",
         since=datetime.timedelta(days=7),
         until=datetime.datetime(2026, 9, 21, 15, tzinfo=datetime.UTC),
@@ -177,14 +177,14 @@ def test_a_search_as_sql(ask: Ask) -> None:
 def test_any_search_as_sql_runs(ask: Ask, table: str, ago: int) -> None:
     """Also where a filter has a text that its column cannot have."""
     since = datetime.timedelta(seconds=ago)
-    assert ask(written(table, since=since, filters={"flags": "many"})).num_rows == 0
+    assert ask(search_sql(table, since=since, filters={"flags": "many"})).num_rows == 0
     early = datetime.datetime(1900, 1, 1, tzinfo=datetime.UTC)
     late = datetime.datetime(2600, 1, 1, tzinfo=datetime.UTC)
-    rows = ask(written(table, since=early, until=late, exclude={"flags": "many"}))
+    rows = ask(search_sql(table, since=early, until=late, exclude={"flags": "many"}))
     assert rows.num_rows == (COUNT if table == "logs" else 0)
 
 
 def test_what_is_wrong_beside_the_box_has_no_place() -> None:
     with pytest.raises(Malformed) as caught:
-        written("logs", filters={"attributes": "x"})
+        search_sql("logs", filters={"attributes": "x"})
     assert caught.value.end is None

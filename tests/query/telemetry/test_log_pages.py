@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from frazil.errors import Malformed
 from frazil.model.arrow import LOGS
 from frazil.query.search.cursor import Cursor
-from frazil.query.search.filters import Ask, column, spelled
+from frazil.query.search.filters import Ask, attribute_name, column
 from frazil.query.search.severity import severity_of
 from frazil.query.telemetry.logs import (
     Order,
@@ -160,7 +160,7 @@ def test_a_place_as_text(time_us: int, small: int, offset: int) -> None:
 
 @pytest.mark.parametrize("written", ["", "1-2-3", "1-2-3-x", "1-2-3-4 OR 1=1", f"{2**63}-0-0-0"])
 def test_what_is_no_place(written: str) -> None:
-    with pytest.raises(Malformed, match="no place"):
+    with pytest.raises(Malformed, match="not a cursor"):
         Cursor.parse(written)
 
 
@@ -168,19 +168,19 @@ def test_what_is_no_place(written: str) -> None:
 def test_an_attribute_is_found_by_its_name(key: str) -> None:
     """Whatever its key looks like."""
     quoted = key.replace("'", "''")
-    assert column(spelled(key, LOGS), LOGS) == f"attributes['{quoted}']"
+    assert column(attribute_name(key, LOGS), LOGS) == f"attributes['{quoted}']"
 
 
 @pytest.mark.parametrize("key", ["body", "resource.x", "scope.", "attribute.y", "resource."])
 def test_keys_that_look_like_other_names(key: str) -> None:
-    assert column(spelled(key, LOGS), LOGS) == f"attributes['{key}']"
+    assert column(attribute_name(key, LOGS), LOGS) == f"attributes['{key}']"
 
 
 def test_wrong_filters_are_refused(ask: Ask) -> None:
     wrong: tuple[tuple[Any, str], ...] = (
-        ({"min_severity": "LOUD"}, "no severity"),
-        ({"filters": {"attributes": "x"}}, "no single value"),
-        ({"filters": {"n": []}}, "0 wanted values"),
+        ({"min_severity": "LOUD"}, "not a severity"),
+        ({"filters": {"attributes": "x"}}, "many values"),
+        ({"filters": {"n": []}}, "0 values"),
         ({"filters": {str(n): "x" for n in range(33)}}, "at most 32"),
     )
     for which, match in wrong:

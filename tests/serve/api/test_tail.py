@@ -94,7 +94,7 @@ def test_only_what_fits(there: Served) -> None:
         ("rate=0", {}, "Maximum rows per poll"),
         ("rate=501", {}, "Maximum rows per poll"),
         ("table=spans&search=x", {}, "apply to logs"),
-        ("severity=x", {}, "is no severity"),
+        ("severity=x", {}, "is not a severity"),
         ("filter=x", {}, "write name=value"),
         ("", {"Last-Event-ID": "x"}, "Last-Event-ID"),
         ("", {"Last-Event-ID": "0:1,"}, "Last-Event-ID"),

@@ -153,7 +153,7 @@ def parse_events(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Row]]:
 
 def history(node: Client, options: argparse.Namespace) -> Iterator[Row]:
     """Return the newest existing records, oldest first."""
-    from frazil.query import box_conditions, find_logs, row_conditions
+    from frazil.query import find_logs, query_conditions, row_conditions
     from frazil.results import json_of
 
     if options.lines == 0:
@@ -174,7 +174,7 @@ def history(node: Client, options: argparse.Namespace) -> Iterator[Row]:
     from frazil.model.arrow import SPANS
 
     predicates = row_conditions(filters, exclude, SPANS)
-    predicates += box_conditions("spans", options.query or "")
+    predicates += query_conditions("spans", options.query or "")
     conditions = " AND ".join(predicates)
     spans = node.ask(
         f"SELECT * FROM spans {f'WHERE {conditions}' if conditions else ''} "

@@ -1,11 +1,11 @@
 """query/search: the search language, filters, facets.
 
-cursor.py    where a row stands, for pages
-facets.py    which values there are, and how often
-fields.py    which names can be searched for
-filters.py   how a question becomes SQL
-parser.py    the language of the search box
-render.py    the question of a search, for somebody to read
-severity.py  words for how bad something is
-to_sql.py    what a text in it means for a table
+parser.py    parses the search language
+to_sql.py    a parsed query as SQL conditions of a table
+filters.py   filters and time ranges as SQL; the only place that writes literals
+severity.py  names of severity numbers
+cursor.py    Cursor: position of a row, for pagination
+render.py    a search as readable SQL
+fields.py    searchable field names
+facets.py    most frequent values of fields
 """

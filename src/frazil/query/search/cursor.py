@@ -1,6 +1,6 @@
-"""Cursor: where a row stands among all others by time, for pages that neither skip nor repeat.
+"""Cursor: position of a row by time, for pages that neither skip nor repeat rows.
 
-Many rows have the same time; where they lie in the log tells them apart, for good.
+Rows with the same time are ordered by their position in the log.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Self
 from frazil.errors import Malformed
 from frazil.query.search.filters import EPOCH, MICROSECOND
 
-_WRITTEN = re.compile(r"(-?\d{1,19})-(\d{1,10})-(\d{1,19})-(\d{1,10})", re.ASCII)
+_CURSOR = re.compile(r"(-?\d{1,19})-(\d{1,10})-(\d{1,19})-(\d{1,10})", re.ASCII)
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Cursor:
-    """The time of a row, and where in the log it comes from."""
+    """Time of a row and its position in the log."""
 
     time_us: int
     partition: int
@@ -37,15 +37,13 @@ class Cursor:
         )
 
     @classmethod
-    def parse(cls, written: str) -> Self:
-        """What `str` made of a place."""
-        found = _WRITTEN.fullmatch(written)
-        numbers = [int(number) for number in found.groups()] if found else []
-        most = (LONG_MAX, INT_MAX, LONG_MAX, INT_MAX)
-        if not found or any(abs(n) > m for n, m in zip(numbers, most, strict=True)):
-            raise Malformed(
-                f"{written[:100]!r} is no place of a row; take one from an answer as it is"
-            )
+    def parse(cls, text: str) -> Self:
+        """Parse what `str` returned."""
+        match = _CURSOR.fullmatch(text)
+        numbers = [int(number) for number in match.groups()] if match else []
+        limits = (LONG_MAX, INT_MAX, LONG_MAX, INT_MAX)
+        if not match or any(abs(n) > m for n, m in zip(numbers, limits, strict=True)):
+            raise Malformed(f"{text[:100]!r} is not a cursor; copy it unchanged from a response")
         return cls(time_us=numbers[0], partition=numbers[1], offset=numbers[2], row=numbers[3])
 
     def __str__(self) -> str:
@@ -53,13 +51,13 @@ class Cursor:
 
     @staticmethod
     def order(*, is_descending: bool) -> str:
-        """How rows are sorted by their places."""
-        way = "DESC" if is_descending else "ASC"
-        return f"time {way}, _log_partition {way}, _offset {way}, _row {way}"
+        """ORDER BY columns of a list."""
+        direction = "DESC" if is_descending else "ASC"
+        names = ("time", "_log_partition", "_offset", "_row")
+        return ", ".join(f"{name} {direction}" for name in names)
 
-    def beyond(self, *, is_descending: bool) -> list[str]:
-        """Conditions on rows that come behind this one. The first one, on the time alone, lets
-        pieces be left out."""
+    def after(self, *, is_descending: bool) -> list[str]:
+        """Conditions for rows after this one. The first, on time alone, allows pruning."""
         sign = "<" if is_descending else ">"
         return [
             f"time {sign}= {self._time}",
@@ -68,8 +66,8 @@ class Cursor:
             f"OR (_offset = {self.offset} AND _row {sign} {self.row}))))",
         ]
 
-    def here(self) -> list[str]:
-        """Conditions on the row itself."""
+    def at(self) -> list[str]:
+        """Conditions for the row itself."""
         return [
             f"time = {self._time}",
             f"_log_partition = {self.partition}",

@@ -1,4 +1,4 @@
-"""Fields: which names a search can use, for somebody who types one."""
+"""Fields: names that a search can use, for completion."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from frazil.query.search.filters import (
     SCOPE,
     Ask,
     TimeRange,
-    spelled,
+    attribute_name,
+    bounded,
     where,
-    whole,
 )
-from frazil.query.search.to_sql import MADE, is_taken
+from frazil.query.search.to_sql import COMPUTED_NAMES, is_reserved
 
 SAMPLE_ROWS = 1000
-"""The newest rows, whose attributes are counted. Attributes that none of these has are not
-offered; whoever knows their names can write them nevertheless."""
+"""Newest rows whose attributes are listed. Other attributes can be searched, too."""
 LIMIT_MAX = 1000
 KEYS_MAX = 10_000
-"""Different names that are told apart; beyond that, the data is not made for people."""
+"""Distinct attribute keys that are counted."""
 
 Kind = Literal["column", "attribute", "resource", "scope"]
 _MAPS: tuple[tuple[Kind, str], ...] = (
@@ -37,8 +36,8 @@ _MAPS: tuple[tuple[Kind, str], ...] = (
     ("scope", "scope_attributes"),
 )
 
-_OTHERWISE = frozenset({"level"})
-"""Names for what is offered under another one."""
+_HIDDEN = frozenset({"level"})
+"""Aliases of listed names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +52,11 @@ class NamedField:
 def fields_of(
     ask: Ask, table: str, *, prefix: str = "", within: TimeRange = ALWAYS, limit: int = 100
 ) -> list[NamedField]:
-    """Columns, and then attributes of the newest thousand rows by how many have them. With a
-    prefix, names that begin so, or a part of which does: `route` finds `http.route`."""
-    whole(limit, "limit", LIMIT_MAX)
-    found = [*_columns(table), *_attributes(ask, table, within)]
-    return [field for field in found if _begins(field.name.casefold(), prefix.casefold())][:limit]
+    """List columns, then attributes of the newest rows by frequency. `prefix` matches the name or
+    a dotted part of it: `route` finds `http.route`."""
+    bounded(limit, "limit", LIMIT_MAX)
+    fields = [*_columns(table), *_attributes(ask, table, within)]
+    return [field for field in fields if _begins(field.name.casefold(), prefix.casefold())][:limit]
 
 
 def _begins(name: str, prefix: str) -> bool:
@@ -66,8 +65,8 @@ def _begins(name: str, prefix: str) -> bool:
 
 def _columns(table: str) -> Iterator[NamedField]:
     names = [field.name for field in TABLES[table] if not pa.types.is_nested(field.type)]
-    for name in (*MADE.get(table, ()), *names):
-        if not name.startswith("_") and name not in _OTHERWISE:
+    for name in (*COMPUTED_NAMES.get(table, ()), *names):
+        if not name.startswith("_") and name not in _HIDDEN:
             yield NamedField(name=name, kind="column", count=None)
 
 
@@ -94,5 +93,5 @@ def _name(table: str, kind: Kind, key: str) -> str:
         return RESOURCE + key
     if kind == "scope":
         return SCOPE + key
-    more = {key: ""} if is_taken(table, key) else {}
-    return spelled(key, TABLES[table], more)
+    computed = {key: ""} if is_reserved(table, key) else {}
+    return attribute_name(key, TABLES[table], computed)

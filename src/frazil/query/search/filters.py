@@ -1,4 +1,4 @@
-"""Ask: how a question becomes SQL. Values are written as literals here, and nowhere else."""
+"""Filters and time ranges as SQL. Only this module writes values as SQL literals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from frazil.errors import Malformed
 
 Ask = Callable[[str], pa.Table]
-"""Runs one query and gives its rows."""
+"""Runs one query and returns all rows."""
 
 MICROSECOND = datetime.timedelta(microseconds=1)
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -20,32 +20,32 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeRange:
-    """A stretch of time: from `since` on, and before `until`. None is without end."""
+    """Time range: `since` inclusive, `until` exclusive. None is unbounded."""
 
     since: datetime.datetime | None = None
     until: datetime.datetime | None = None
 
     def conditions(self, column: str = "time") -> list[str]:
-        found = []
+        conditions = []
         if self.since is not None:
-            found.append(f"{column} >= {moment(self.since)}")
+            conditions.append(f"{column} >= {timestamp_sql(self.since)}")
         if self.until is not None:
-            found.append(f"{column} < {moment(self.until)}")
-        return found
+            conditions.append(f"{column} < {timestamp_sql(self.until)}")
+        return conditions
 
 
 ALWAYS = TimeRange()
 
 
-def moment(when: datetime.datetime) -> str:
-    """A time as SQL has it."""
-    if when.tzinfo is None:
-        raise Malformed(f"{when.isoformat()} has no time zone; say which, as in datetime.UTC")
-    return f"to_timestamp_micros({(when - EPOCH) // MICROSECOND})"
+def timestamp_sql(time: datetime.datetime) -> str:
+    """SQL expression of a time."""
+    if time.tzinfo is None:
+        raise Malformed(f"{time.isoformat()} has no time zone; add one, such as datetime.UTC")
+    return f"to_timestamp_micros({(time - EPOCH) // MICROSECOND})"
 
 
 def text(value: str) -> str:
-    """A text as SQL has it; a quote in it is doubled, which ends nothing."""
+    """SQL string literal; quotes are doubled."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -54,12 +54,12 @@ def texts(values: Sequence[str]) -> str:
 
 
 FILTERS_MAX = 32
-"""Conditions of one question on columns and attributes; more is nothing that anybody types."""
+"""Filters per query."""
 VALUES_MAX = 100
-"""Of one of them."""
+"""Values per filter."""
 
 Filters = Mapping[str, str | Sequence[str]]
-"""Name -> the text that is wanted there, or several of which one is."""
+"""Name -> the value to match, or several of which one must match."""
 
 RESOURCE = "resource."
 SCOPE = "scope."
@@ -71,17 +71,20 @@ _MAPS = {
 }
 
 
-def column(name: str, schema: pa.Schema, more: Mapping[str, str] = MappingProxyType({})) -> str:
-    """What a name of a question stands for, as text:
+NONE: Mapping[str, str] = MappingProxyType({})
 
-    service_name          a column of the table, or one of `more`
+
+def column(name: str, schema: pa.Schema, computed: Mapping[str, str] = NONE) -> str:
+    """SQL of a field name, as text:
+
+    service_name          a column of the table, or one of `computed`
     resource.host.name    the attribute host.name of the resource
     scope.build           the attribute build of the scope
-    http.route            any other name: that attribute of the record itself
-    attribute.scope.x     the same for a key that would be read as one of the above
+    http.route            any other name: an attribute of the record
+    attribute.scope.x     the same, for keys that would be taken for one of the above
     """
-    if name in more:
-        return more[name]
+    if name in computed:
+        return computed[name]
     if name in schema.names:
         return _as_text(schema.field(name))
     for prefix, attributes in _MAPS.items():
@@ -90,9 +93,9 @@ def column(name: str, schema: pa.Schema, more: Mapping[str, str] = MappingProxyT
     return f"attributes[{text(name)}]"
 
 
-def spelled(key: str, schema: pa.Schema, more: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The name for which `column` gives this attribute of the record itself."""
-    is_taken = key in more or key in schema.names or key.startswith(tuple(_MAPS))
+def attribute_name(key: str, schema: pa.Schema, computed: Mapping[str, str] = NONE) -> str:
+    """Return the name by which `column` finds this attribute of the record."""
+    is_taken = key in computed or key in schema.names or key.startswith(tuple(_MAPS))
     return ATTRIBUTE + key if is_taken else key
 
 
@@ -100,44 +103,40 @@ def _as_text(field: pa.Field) -> str:
     if field.type == pa.string():
         return f'"{field.name}"'
     if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
-        raise Malformed(f"{field.name} is no single value; name one of its keys, as in {_EXAMPLE}")
+        raise Malformed(f"{field.name} has many values; use a key, such as {_EXAMPLE}")
     return f'CAST("{field.name}" AS VARCHAR)'
 
 
-_EXAMPLE = "http.route, or resource.host.name"
+_EXAMPLE = "http.route or resource.host.name"
 
 
-def equals(
-    filters: Filters, schema: pa.Schema, more: Mapping[str, str] = MappingProxyType({})
-) -> list[str]:
-    """One condition per filter: what it names has exactly this text, or one of these."""
+def equals(filters: Filters, schema: pa.Schema, computed: Mapping[str, str] = NONE) -> list[str]:
+    """One condition per filter: the field equals one of the values."""
     return [
-        f"{column(name, schema, more)} IN ({_wanted(name, value)})"
-        for name, value in _bounded(filters)
+        f"{column(name, schema, computed)} IN ({_values(name, value)})"
+        for name, value in _checked(filters)
     ]
 
 
-def differs(
-    filters: Filters, schema: pa.Schema, more: Mapping[str, str] = MappingProxyType({})
-) -> list[str]:
-    """One condition per filter: what it names has another text than these, or none."""
+def differs(filters: Filters, schema: pa.Schema, computed: Mapping[str, str] = NONE) -> list[str]:
+    """One condition per filter: the field is NULL or none of the values."""
     return [
-        f"({subject} IS NULL OR {subject} NOT IN ({_wanted(name, value)}))"
-        for name, value in _bounded(filters)
-        for subject in (column(name, schema, more),)
+        f"({subject} IS NULL OR {subject} NOT IN ({_values(name, value)}))"
+        for name, value in _checked(filters)
+        for subject in (column(name, schema, computed),)
     ]
 
 
-def _bounded(filters: Filters) -> list[tuple[str, str | Sequence[str]]]:
+def _checked(filters: Filters) -> list[tuple[str, str | Sequence[str]]]:
     if len(filters) > FILTERS_MAX:
         raise Malformed(f"there are {len(filters)} filters; use at most {FILTERS_MAX}")
     return list(filters.items())
 
 
-def _wanted(name: str, value: str | Sequence[str]) -> str:
+def _values(name: str, value: str | Sequence[str]) -> str:
     values = [value] if isinstance(value, str) else list(value)
     if not 1 <= len(values) <= VALUES_MAX:
-        raise Malformed(f"{name} has {len(values)} wanted values; it must have 1 to {VALUES_MAX}")
+        raise Malformed(f"{name} has {len(values)} values; use 1 to {VALUES_MAX}")
     return texts(values)
 
 
@@ -145,21 +144,21 @@ def where(conditions: Sequence[str]) -> str:
     return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
-def whole(number: int, name: str, largest: int) -> int:
-    """A number that goes into SQL as it is, within bounds."""
-    if not 1 <= number <= largest:
-        raise Malformed(f"{name} is {number}; it must be 1 to {largest}")
+def bounded(number: int, name: str, maximum: int) -> int:
+    """Return the number for use in SQL. `Malformed` if it is not 1 to `maximum`."""
+    if not 1 <= number <= maximum:
+        raise Malformed(f"{name} is {number}; it must be 1 to {maximum}")
     return number
 
 
 def micros_of(step: datetime.timedelta, name: str = "step") -> int:
-    """A length of time in microseconds, which SQL cuts time into."""
+    """Convert a step width to microseconds. `Malformed` below one."""
     micros = step // MICROSECOND
     if micros < 1:
-        raise Malformed(f"a {name} of {step} is too short; use at least a microsecond")
+        raise Malformed(f"a {name} of {step} is too short; use at least one microsecond")
     return micros
 
 
 def row_conditions(filters: Filters, exclude: Filters, schema: pa.Schema) -> list[str]:
-    """What SQL demands of rows that have some texts, and do not have others."""
+    """Conditions for rows that match `filters` and none of `exclude`."""
     return equals(filters, schema) + differs(exclude, schema)

@@ -1,4 +1,4 @@
-"""The question of a search as SQL that somebody likes to read, and goes on with."""
+"""A search as readable SQL, for users to continue with."""
 
 from __future__ import annotations
 
@@ -7,74 +7,81 @@ from collections.abc import Sequence
 
 from frazil.errors import Malformed
 from frazil.query.search.filters import ATTRIBUTE, Filters, differs, equals, text
-from frazil.query.search.severity import MORE, least_number
-from frazil.query.search.to_sql import SCHEMAS, box_conditions, field_condition, is_taken, timestamp
+from frazil.query.search.severity import COMPUTED, least_number
+from frazil.query.search.to_sql import (
+    SCHEMAS,
+    field_condition,
+    is_reserved,
+    query_conditions,
+    timestamp_literal,
+)
 
 LIMIT = 100
-SELECTED = {
+COLUMNS = {
     "logs": "time, severity_text, service_name, body, trace_id, attributes",
     "spans": "time, service_name, name, kind, status_code, duration_nano / 1e6 AS duration_ms, "
     "trace_id, attributes",
 }
 
-When = datetime.datetime | datetime.timedelta
-"""A time, or how long ago it is when the query runs."""
+TimeOrAge = datetime.datetime | datetime.timedelta
+"""A time, or an age relative to the time of the query."""
 
 
-def written(
+def search_sql(
     table: str,
     *,
-    since: When | None = None,
-    until: When | None = None,
+    since: TimeOrAge | None = None,
+    until: TimeOrAge | None = None,
     filters: Filters | None = None,
     exclude: Filters | None = None,
     search: str | None = None,
     min_severity: str | None = None,
     query: str = "",
 ) -> str:
-    """The newest rows that fit all of these. `Malformed` has the place in `query`."""
-    conditions = [] if since is None else [f"time >= {_moment(since)}"]
-    conditions += [] if until is None else [f"time < {_moment(until)}"]
-    conditions += _filtered(table, filters or {}, is_wanted=True)
-    conditions += _filtered(table, exclude or {}, is_wanted=False)
+    """SQL for the newest rows that match. `Malformed` has the position in `query`."""
+    conditions = [] if since is None else [f"time >= {_time_sql(since)}"]
+    conditions += [] if until is None else [f"time < {_time_sql(until)}"]
+    conditions += _filters(table, filters or {}, is_included=True)
+    conditions += _filters(table, exclude or {}, is_included=False)
     if min_severity is not None:
         conditions.append(f"severity_number >= {least_number(min_severity)}")
     if search is not None:
         conditions.append(f"matches(body, {text(search)})")
-    conditions += box_conditions(table, query)
-    demanded = f"WHERE {_AND.join(conditions)}\n" if conditions else ""
-    return f"SELECT {SELECTED[table]}\nFROM {table}\n{demanded}ORDER BY time DESC\nLIMIT {LIMIT}"
+    conditions += query_conditions(table, query)
+    where = f"WHERE {_AND.join(conditions)}\n" if conditions else ""
+    return f"SELECT {COLUMNS[table]}\nFROM {table}\n{where}ORDER BY time DESC\nLIMIT {LIMIT}"
 
 
 _AND = "\n  AND "
 
 
-def _moment(when: When) -> str:
-    if isinstance(when, datetime.timedelta):
-        seconds = int(when.total_seconds())
+def _time_sql(time: TimeOrAge) -> str:
+    if isinstance(time, datetime.timedelta):
+        seconds = int(time.total_seconds())
         size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
         count = seconds // size
         return f"now() - INTERVAL '{count} {unit if count == 1 else unit + 's'}'"
-    return timestamp(when)
+    return timestamp_literal(time)
 
 
 _UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
-def _filtered(table: str, filters: Filters, *, is_wanted: bool) -> list[str]:
+def _filters(table: str, filters: Filters, *, is_included: bool) -> list[str]:
     return [
-        _filter(table, name, [value] if isinstance(value, str) else value, is_wanted=is_wanted)
+        _filter(table, name, [value] if isinstance(value, str) else value, is_included=is_included)
         for name, value in filters.items()
     ]
 
 
-def _filter(table: str, name: str, values: Sequence[str], *, is_wanted: bool) -> str:
-    """As the box would write it; what the box refuses, such as a text where a number is, fits
-    nothing, and is written as filters are."""
-    more = MORE if table == "logs" else {}
-    known = ATTRIBUTE + name if is_taken(table, name) and name not in more else name
+def _filter(table: str, name: str, values: Sequence[str], *, is_included: bool) -> str:
+    """Like the search box. What it rejects, such as a text for a number, matches nothing and is
+    written as a plain filter."""
+    computed = COMPUTED if table == "logs" else {}
+    is_attribute = is_reserved(table, name) and name not in computed
+    field = ATTRIBUTE + name if is_attribute else name
     try:
-        return field_condition(table, known, values, is_wanted=is_wanted)
+        return field_condition(table, field, values, is_included=is_included)
     except Malformed:
-        write = equals if is_wanted else differs
-        return write({name: values}, SCHEMAS[table], more)[0]
+        write = equals if is_included else differs
+        return write({name: values}, SCHEMAS[table], computed)[0]

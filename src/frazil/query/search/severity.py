@@ -1,36 +1,36 @@
-"""Severities: words for the numbers that log records have."""
+"""Severity: names of severity numbers."""
 
 from __future__ import annotations
 
 from frazil.errors import Malformed
 
 SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
-"""Each stands for four numbers, from 1 on."""
+"""Each covers four numbers, starting at 1."""
 SEVERITY_UNKNOWN = "UNSPECIFIED"
 NUMBERS_PER_SEVERITY = 4
 
 
 def least_number(severity: str) -> int:
-    """The first of the numbers that a word stands for."""
+    """Return the lowest number of a severity."""
     if severity.upper() not in SEVERITIES:
-        raise Malformed(f"{severity} is no severity; use one of {', '.join(SEVERITIES)}")
+        raise Malformed(f"{severity} is not a severity; use one of {', '.join(SEVERITIES)}")
     return NUMBERS_PER_SEVERITY * SEVERITIES.index(severity.upper()) + 1
 
 
 def severity_of(number: int) -> str:
-    """The word for a severity's number."""
-    place = (number - 1) // NUMBERS_PER_SEVERITY
-    return SEVERITIES[place] if 0 <= place < len(SEVERITIES) else SEVERITY_UNKNOWN
+    """Return the name of a severity number."""
+    index = (number - 1) // NUMBERS_PER_SEVERITY
+    return SEVERITIES[index] if 0 <= index < len(SEVERITIES) else SEVERITY_UNKNOWN
 
 
-def _word() -> str:
+def _case_sql() -> str:
     cases = " ".join(
-        f"WHEN severity_number BETWEEN {least_number(word)} "
-        f"AND {least_number(word) + NUMBERS_PER_SEVERITY - 1} THEN '{word}'"
-        for word in SEVERITIES
+        f"WHEN severity_number BETWEEN {least_number(name)} "
+        f"AND {least_number(name) + NUMBERS_PER_SEVERITY - 1} THEN '{name}'"
+        for name in SEVERITIES
     )
     return f"CASE {cases} ELSE '{SEVERITY_UNKNOWN}' END"
 
 
-MORE = {"severity": _word()}
-"""What has a name in questions about logs and is no column: the word for `severity_number`."""
+COMPUTED = {"severity": _case_sql()}
+"""Fields of logs that are not columns -> SQL."""

@@ -1,10 +1,10 @@
-"""What a query of the search box means for a table, as SQL.
+"""A query of the search box as SQL conditions of a table.
 
-A row fits or it does not: what a row has no value for is not there, so that `-http.route:/x` also
-finds rows without a route. SQL has a third answer, NULL; it may stand for no, until something is
-negated. So each condition also knows its opposite, which is never NULL.
+A row matches or not: a missing value never matches, so `-http.route:/x` also finds rows without a
+route. In SQL a missing value gives NULL, which counts as false until it is negated. So each
+condition also has its opposite, which is never NULL.
 
-Conditions on columns are written so that pieces can be left out by them: see conditions.py.
+Conditions on columns keep the form that pruning understands: see plan/predicates.py.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Literal
 import pyarrow as pa
 
 from frazil.errors import Malformed
+from frazil.model import NS_PER_MS
 from frazil.model.arrow import LOGS, SPANS
 from frazil.query.search import parser
 from frazil.query.search.cursor import LONG_MAX
-from frazil.query.search.filters import column, moment, text, texts
+from frazil.query.search.filters import column, text, texts, timestamp_sql
 from frazil.query.search.severity import (
     NUMBERS_PER_SEVERITY,
     SEVERITIES,
@@ -31,20 +32,20 @@ from frazil.query.search.severity import (
     least_number,
 )
 
-TEXT_OF = {"logs": "body", "spans": "name"}
-"""Where words are looked for."""
+TEXT_COLUMN = {"logs": "body", "spans": "name"}
+"""Column in which words are searched."""
 SCHEMAS = {"logs": LOGS, "spans": SPANS}
 
 ALIASES: Mapping[str, Mapping[str, str]] = {
     "logs": {"service": "service_name", "trace": "trace_id", "span": "span_id"},
     "spans": {"service": "service_name", "trace": "trace_id", "span": "span_id"},
 }
-"""Shorter names for columns."""
-MADE: Mapping[str, tuple[str, ...]] = {
+"""Short names of columns."""
+COMPUTED_NAMES: Mapping[str, tuple[str, ...]] = {
     "logs": ("severity", "level"),
     "spans": ("duration_ms", "status"),
 }
-"""Names that are no columns, and are worked out of some."""
+"""Names that are computed from columns."""
 
 _UPPER = frozenset({"kind", "status_code"})
 _LOWER = frozenset({"trace_id", "span_id", "parent_span_id"})
@@ -54,47 +55,45 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>"}
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?", re.IGNORECASE | re.ASCII)
 _NUMBER_LENGTH_MAX = 40
 _EXACT_MAX = 2**53
-_NS_PER_MS = 1_000_000
 _YEARS = (1700, 2200)
-"""Of times that the engine reads from a text."""
+"""Years of timestamp literals that the engine can parse."""
 
-Kind = Literal["text", "whole", "time", "severity"]
+Kind = Literal["text", "integer", "time", "severity"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlCondition:
-    """What SQL demands of a row. Where it does not hold it may be NULL; `opposite` never is."""
+    """A condition. It may be NULL where it does not hold; `opposite` is never NULL."""
 
     sql: str
     opposite: str
-    joined_by: str = ""
-    """AND or OR, when parts are joined by it."""
+    joined_by: str = ""  # AND or OR, if it has parts
 
     @property
-    def inside(self) -> str:
-        """To be put among others."""
+    def grouped(self) -> str:
+        """SQL that can be combined with other conditions."""
         return f"({self.sql})" if self.joined_by else self.sql
 
 
-def box_conditions(table: str, query: str) -> list[str]:
-    """What SQL demands of rows that a query finds; all of these. `Malformed` has the place."""
+def query_conditions(table: str, query: str) -> list[str]:
+    """Conditions of a query, to be joined by AND. `Malformed` has the position."""
     node = parser.parse(query)
     if node is None:
         return []
     nodes = node.nodes if isinstance(node, parser.All) else (node,)
-    return [condition.inside for condition in _all_of(table, nodes)]
+    return [condition.grouped for condition in _all_of(table, nodes)]
 
 
-def field_condition(table: str, name: str, values: Sequence[str], *, is_wanted: bool) -> str:
-    """The same for one name that has one of these texts, or none of them."""
+def field_condition(table: str, name: str, values: Sequence[str], *, is_included: bool) -> str:
+    """Condition of one field that has one of these values, or none of them."""
     tests = tuple(parser.Equals(value=value, begin=0, end=0) for value in values)
-    found = _of_field(table, parser.FieldQuery(name=name, tests=tests, begin=0, end=0))
-    return found.inside if is_wanted else found.opposite
+    condition = _of_field(table, parser.FieldQuery(name=name, tests=tests, begin=0, end=0))
+    return condition.grouped if is_included else condition.opposite
 
 
-def is_taken(table: str, key: str) -> bool:
-    """Is the key of an attribute a name of the box that means something else?"""
-    return table in MADE and (key in ALIASES[table] or key in MADE[table])
+def is_reserved(table: str, key: str) -> bool:
+    """Return whether an attribute key has another meaning in the search box."""
+    return table in COMPUTED_NAMES and (key in ALIASES[table] or key in COMPUTED_NAMES[table])
 
 
 def _of(table: str, node: parser.Node) -> SqlCondition:
@@ -103,16 +102,15 @@ def _of(table: str, node: parser.Node) -> SqlCondition:
     if isinstance(node, parser.Any):
         return _joined("OR", [_of(table, each) for each in node.nodes])
     if isinstance(node, parser.Not):
-        wrong = _of(table, node.node)
-        # The opposite of the opposite is what may be NULL again; here it may.
-        return SqlCondition(sql=wrong.opposite, opposite=f"({wrong.sql}) IS TRUE")
+        negated = _of(table, node.node)
+        return SqlCondition(sql=negated.opposite, opposite=f"({negated.sql}) IS TRUE")
     if isinstance(node, parser.Phrase):
         return _of_words(table, (node,))
     return _of_field(table, node)
 
 
 def _all_of(table: str, nodes: Sequence[parser.Node]) -> list[SqlCondition]:
-    """Each as a condition; words together are one, as they are found by one scan."""
+    """One condition per node; all words become one condition, found by one scan."""
     words = [node for node in nodes if isinstance(node, parser.Phrase)]
     others = [_of(table, node) for node in nodes if not isinstance(node, parser.Phrase)]
     return [*others, _of_words(table, words)] if words else others
@@ -121,7 +119,7 @@ def _all_of(table: str, nodes: Sequence[parser.Node]) -> list[SqlCondition]:
 def _joined(sign: str, conditions: Sequence[SqlCondition]) -> SqlCondition:
     if len(conditions) == 1:
         return conditions[0]
-    return _plain(f" {sign} ".join(condition.inside for condition in conditions), sign)
+    return _plain(f" {sign} ".join(condition.grouped for condition in conditions), sign)
 
 
 def _plain(sql: str, joined_by: str = "") -> SqlCondition:
@@ -130,12 +128,12 @@ def _plain(sql: str, joined_by: str = "") -> SqlCondition:
 
 
 def _of_words(table: str, words: Sequence[parser.Phrase]) -> SqlCondition:
-    search = " ".join(map(_searched, words))
-    return _plain(f"matches({TEXT_OF[table]}, {text(search)})")
+    search = " ".join(map(_search_text, words))
+    return _plain(f"matches({TEXT_COLUMN[table]}, {text(search)})")
 
 
-def _searched(words: parser.Phrase) -> str:
-    """Words as `matches` takes them."""
+def _search_text(words: parser.Phrase) -> str:
+    """Syntax of `matches`."""
     if words.is_prefix:
         return f"{words.text}*"
     if re.fullmatch(r"\w+", words.text, re.ASCII) and words.text not in ("AND", "OR", "NOT"):
@@ -145,74 +143,72 @@ def _searched(words: parser.Phrase) -> str:
 
 
 def _of_field(table: str, field: parser.FieldQuery) -> SqlCondition:
-    """One of the tests passes. Texts of one subject that are wanted as they are become a list."""
+    """Any of the tests. Exact texts of one subject become an IN list."""
     lists: dict[Subject, list[str]] = {}
-    found: list[SqlCondition] = []
+    conditions: list[SqlCondition] = []
     for test in field.tests:
         try:
             subject = _subject(table, field.name, test)
             if subject.kind == "text" and isinstance(test, parser.Equals):
                 lists.setdefault(subject, []).append(_folded(subject, test.value))
             else:
-                found.append(_tested(subject, test))
+                conditions.append(_tested(subject, test))
         except Malformed as error:
-            said = f"{error} (character {test.begin + 1} of the query)"
-            raise Malformed(said, begin=test.begin, end=test.end) from None
-    found += [_one_of(subject, values) for subject, values in lists.items()]
-    return _joined("OR", found)
+            message = f"{error} (character {test.begin + 1} of the query)"
+            raise Malformed(message, begin=test.begin, end=test.end) from None
+    conditions += [_one_of(subject, values) for subject, values in lists.items()]
+    return _joined("OR", conditions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is tested: a column, or a value in one."""
+    """What is tested: a column or an attribute."""
 
     kind: Kind
-    name: str
-    """How it was called, as far as an error repeats it."""
+    name: str  # as written, shortened for errors
     sql: str
     is_nullable: bool = False
-    scale: int = 1
-    """Of a number: how many of the column's units are one of those that were written."""
+    scale: int = 1  # units of the column per unit of the query
 
 
 def _subject(table: str, name: str, test: parser.Test) -> Subject:
-    """What a name stands for, where it is tested like this."""
-    if name in MADE[table]:
-        return _made(name, test)
+    """Resolve a name, which may depend on the test."""
+    if name in COMPUTED_NAMES[table]:
+        return _computed(name, test)
     schema = SCHEMAS[table]
-    real, shown = ALIASES[table].get(name, name), name[: parser.SHOWN_MAX]
+    real, short = ALIASES[table].get(name, name), name[: parser.SHOWN_MAX]
     if real not in schema.names:
-        return Subject(kind="text", name=shown, sql=column(real, schema), is_nullable=True)
+        return Subject(kind="text", name=short, sql=column(real, schema), is_nullable=True)
     kind: Kind = "text"
     field = schema.field(real)
     if pa.types.is_timestamp(field.type):
         kind = "time"
     elif pa.types.is_integer(field.type):
-        kind = "whole"
+        kind = "integer"
     else:
-        column(real, schema)  # it refuses what is no single value
-    return Subject(kind=kind, name=shown, sql=real, is_nullable=field.nullable)
+        column(real, schema)  # rejects nested columns
+    return Subject(kind=kind, name=short, sql=real, is_nullable=field.nullable)
 
 
-def _made(name: str, test: parser.Test) -> Subject:
+def _computed(name: str, test: parser.Test) -> Subject:
     if name == "duration_ms":
-        return Subject(kind="whole", name=name, sql="duration_nano", scale=_NS_PER_MS)
+        return Subject(kind="integer", name=name, sql="duration_nano", scale=NS_PER_MS)
     if name in ("severity", "level"):
         return Subject(kind="severity", name=name, sql="severity_number")
     if isinstance(test, parser.Equals) and test.value.upper() in _STATUSES:
         return Subject(kind="text", name=name, sql="status_code")
-    return Subject(kind="whole", name=name, sql="http_response_status_code", is_nullable=True)
+    return Subject(kind="integer", name=name, sql="http_response_status_code", is_nullable=True)
 
 
 def _folded(subject: Subject, value: str) -> str:
-    """Of columns whose texts are all in one case, any case is understood."""
+    """Ignore case for columns whose values all have the same case."""
     if subject.sql in _UPPER:
         return value.upper()
     return value.lower() if subject.sql in _LOWER else value
 
 
 def _one_of(subject: Subject, values: Sequence[str]) -> SqlCondition:
-    """It has one of these texts."""
+    """The subject equals one of these texts."""
     if len(values) > 1:
         sql = f"{subject.sql} IN ({texts(values)})"
         if subject.is_nullable:
@@ -220,20 +216,20 @@ def _one_of(subject: Subject, values: Sequence[str]) -> SqlCondition:
         return SqlCondition(sql=sql, opposite=f"{subject.sql} NOT IN ({texts(values)})")
     value = text(values[0])
     opposite = f"{subject.sql} <> {value}"
-    if subject.is_nullable:  # in parentheses: the engine takes a following AND for a part of it
+    if subject.is_nullable:  # in parentheses: the engine would parse a following AND as part of it
         opposite = f"({subject.sql} IS DISTINCT FROM {value})"
     return SqlCondition(sql=f"{subject.sql} = {value}", opposite=opposite)
 
 
 def _tested(subject: Subject, test: parser.Test) -> SqlCondition:
-    """A test as a condition."""
+    """Condition of one test."""
     if subject.kind == "severity":
         return _of_severity(subject, test)
     if isinstance(test, parser.Exists):
         return SqlCondition(sql=f"{subject.sql} IS NOT NULL", opposite=f"{subject.sql} IS NULL")
     if isinstance(test, parser.Like):
         return _like(subject, test)
-    write = _WRITTEN[subject.kind]
+    write = _WRITERS[subject.kind]
     if isinstance(test, parser.Between) and test.low is not None and test.high is not None:
         low, high = write(subject, ">=", test.low), write(subject, "<=", test.high)
         return _plain(f"{low.subject} BETWEEN {low.value} AND {high.value}")
@@ -242,20 +238,20 @@ def _tested(subject: Subject, test: parser.Test) -> SqlCondition:
 
 
 def _comparison(test: parser.Equals | parser.Compare | parser.Between) -> tuple[str, str]:
-    """What is compared, where it is one thing only."""
+    """Sign and value of a test with one bound."""
     if isinstance(test, parser.Equals):
         return "=", test.value
     if isinstance(test, parser.Compare):
         return test.sign, test.value
     if test.low is not None:
         return ">=", test.low
-    assert test.high is not None, "one end is there"
+    assert test.high is not None, "a range has at least one bound"
     return "<=", test.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Both sides of a comparison, as SQL."""
+    """A comparison in SQL."""
 
     subject: str
     sign: str
@@ -272,9 +268,9 @@ def _compared(subject: Subject, sides: Compared) -> SqlCondition:
 
 def _like(subject: Subject, test: parser.Like) -> SqlCondition:
     if subject.kind == "time" or subject.scale != 1:
-        raise Malformed(f"{subject.name} takes no *; write {subject.name}:>… or a range with ..")
+        raise Malformed(f"{subject.name} does not support *; use {subject.name}:>… or a range")
     pattern = text("%".join(_ESCAPED.sub(r"\\\g<0>", piece) for piece in test.pieces))
-    if subject.kind == "whole":
+    if subject.kind == "integer":
         return _plain(f"CAST({subject.sql} AS VARCHAR) LIKE {pattern}")
     if subject.is_nullable:
         return _plain(f"{subject.sql} LIKE {pattern}")
@@ -287,20 +283,20 @@ _ESCAPED = re.compile(r"[%_\\]")
 
 
 def _number_in_text(subject: Subject, sign: str, value: str) -> Compared:
-    """A text that is no number is neither above nor below one."""
+    """Compare a text as a number; texts that are not numbers never match."""
     number = float(_number(subject, value))
     if not math.isfinite(number):
-        raise Malformed(f"{value} is too large a number; write a smaller one")
+        raise Malformed(f"{value} is too large; use a smaller number")
     is_whole = number.is_integer() and abs(number) < _EXACT_MAX
-    written = str(int(number)) if is_whole else repr(number)
-    return Compared(subject=f"TRY_CAST({subject.sql} AS DOUBLE)", sign=sign, value=written)
+    literal = str(int(number)) if is_whole else repr(number)
+    return Compared(subject=f"TRY_CAST({subject.sql} AS DOUBLE)", sign=sign, value=literal)
 
 
-def _whole_number(subject: Subject, sign: str, value: str) -> Compared:
-    """Columns of whole numbers stay as they are, so that pieces can be left out."""
+def _integer(subject: Subject, sign: str, value: str) -> Compared:
+    """Compare an integer column without a cast, so that pruning works."""
     number = _number(subject, value) * subject.scale
     if abs(number) > LONG_MAX:
-        raise Malformed(f"{value} is too large a number; write a smaller one")
+        raise Malformed(f"{value} is too large; use a smaller number")
     nearest = math.floor(number) if sign in (">", "<=") else math.ceil(number)
     if sign == "=" and nearest != number:
         return Compared(subject=subject.sql, sign="=", value=repr(float(number)))
@@ -309,44 +305,41 @@ def _whole_number(subject: Subject, sign: str, value: str) -> Compared:
 
 def _number(subject: Subject, value: str) -> Decimal:
     if len(value) > _NUMBER_LENGTH_MAX or not _NUMBER.fullmatch(value):
-        raise Malformed(
-            f"{subject.name} is compared with a number here; write one, as in {subject.name}:>100"
-        )
+        raise Malformed(f"{subject.name} needs a number, such as {subject.name}:>100")
     return Decimal(value)
 
 
 def _time(subject: Subject, sign: str, value: str) -> Compared:
     try:
-        when = datetime.datetime.fromisoformat(value)
+        time = datetime.datetime.fromisoformat(value)
     except ValueError:
-        when = None
-    if when is None or when.tzinfo is None or not _YEARS[0] <= when.year < _YEARS[1]:
+        time = None
+    if time is None or time.tzinfo is None or not _YEARS[0] <= time.year < _YEARS[1]:
         raise Malformed(
-            f"{subject.name} is compared with a time; write one with its zone, as in "
-            f"{subject.name}:>2026-11-16T10:00:00Z"
+            f"{subject.name} needs a time with a zone, such as {subject.name}:>2026-11-16T10:00:00Z"
         )
-    return Compared(subject=subject.sql, sign=sign, value=timestamp(when))
+    return Compared(subject=subject.sql, sign=sign, value=timestamp_literal(time))
 
 
-def timestamp(when: datetime.datetime) -> str:
-    """A time as somebody would write it in SQL, where the engine can read that."""
-    if not _YEARS[0] <= when.year < _YEARS[1]:
-        return moment(when)
-    written = when.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" ")
-    return f"TIMESTAMP '{written}Z'"
+def timestamp_literal(time: datetime.datetime) -> str:
+    """Readable SQL of a time, if the engine can parse it."""
+    if not _YEARS[0] <= time.year < _YEARS[1]:
+        return timestamp_sql(time)
+    literal = time.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" ")
+    return f"TIMESTAMP '{literal}Z'"
 
 
-_WRITTEN: Mapping[Kind, Callable[[Subject, str, str], Compared]] = {
+_WRITERS: Mapping[Kind, Callable[[Subject, str, str], Compared]] = {
     "text": _number_in_text,
-    "whole": _whole_number,
+    "integer": _integer,
     "time": _time,
 }
 
 
 def _of_severity(subject: Subject, test: parser.Test) -> SqlCondition:
-    """By rank; records without a severity are below and above none."""
+    """Compare by rank. Records without a severity match no comparison."""
     if isinstance(test, parser.Like):
-        raise Malformed(f"{subject.name} takes no *; write {subject.name}:>=WARN")
+        raise Malformed(f"{subject.name} does not support *; use {subject.name}:>=WARN")
     if isinstance(test, parser.Equals) and test.value.upper() == SEVERITY_UNKNOWN:
         known = f"{subject.sql} BETWEEN 1 AND {_SEVERITY_MAX}"
         return SqlCondition(sql=f"{subject.sql} NOT BETWEEN 1 AND {_SEVERITY_MAX}", opposite=known)
@@ -371,13 +364,13 @@ _SEVERITY_MAX = NUMBERS_PER_SEVERITY * len(SEVERITIES)
 
 
 def _rank(subject: Subject, value: str) -> tuple[int, int]:
-    """The first and last number that a severity stands for; a number stands for itself."""
+    """Return the lowest and highest number of a severity name or number."""
     if re.fullmatch("[0-9]{1,2}", value) and 1 <= int(value) <= _SEVERITY_MAX:
         return int(value), int(value)
     word = _SEVERITY_ALIASES.get(value.upper(), value.upper())
     if word not in SEVERITIES:
         raise Malformed(
-            f"{subject.name} is one of {', '.join(SEVERITIES)}; write {subject.name}:>=WARN"
+            f"{subject.name} must be one of {', '.join(SEVERITIES)}; try {subject.name}:>=WARN"
         )
     first = least_number(word)
     return first, first + NUMBERS_PER_SEVERITY - 1

@@ -1,17 +1,17 @@
 """query/telemetry: logs, traces, services and metrics, by SQL.
 
-counter_resets.py   how much counters grew from point to point
-histograms.py       quantiles of histograms
-log_pages.py        places in a long list of logs
-logs.py             logs over time, and their facets
+logs.py             log records, histogram, facets, neighbors
+log_pages.py        page cursors in a long list of log records
+traces.py           lists of traces, and one trace as a tree
+trace_durations.py  traces by start and duration, for a scatter plot
+trace_outline.py    a trace of any size in columns, one span, search in a trace
+waterfall.py        a trace as rows, self time and critical path
+services.py         services, operations, failures, dependencies
+volume.py           rows sent by each service
+metrics.py          metric names, labels, exemplars
 metric_series.py    a metric over time
-metrics.py          which metrics there are, their labels and exemplars
-rates.py            what counters and histograms counted in each step
-services.py         how services do, and who calls whom
-tail.py             rows as they come
-trace_durations.py  traces by when they began and how long they took
-trace_outline.py    a trace of any size as columns, one span of it, and finding in it
-traces.py           which traces there were, and one as a tree
-volume.py           how much each service sends
-waterfall.py        a trace line by line, and where its time went
+rates.py            increases of counters and histograms by step
+counter_resets.py   increases of counters from point to point
+histograms.py       quantiles of histograms
+tail.py             Tail: new rows of a table
 """

@@ -1,17 +1,17 @@
-"""Increments: how much counters grew from one point to the next.
+"""Increments: increases of counters from one point to the next.
 
-A stream is what one sender counts from one start on: all points with the same attributes, resource,
-scope and start time. Its points say a running total (cumulative) or what is new in each (delta).
+A stream has all points with the same attributes, resource, scope and start time: one counter of one
+sender since one start. Its points are running totals (cumulative) or increases (delta).
 
-    delta          every point counts as it is
-    cumulative     a point counts as much as it is more than the one before it
-    its total fell it began anew in between: the point counts as it is
-    its first one  counts as it is if the stream began while we were looking, and counts nothing
-                   if not: nobody knows how much of it is older
+    delta           the value of the point
+    cumulative      the difference to the previous point
+    total decreased the counter was reset: the value of the point
+    first point     its value if the stream started within the time read; otherwise nothing,
+                    because it may count older events
 
-"Began while we were looking": the start time is not before the first time that was read, and is
-before the time of the point. A point whose start is its own time says by that that its start is
-not known, so it only is what the next one is compared with.
+"Started within the time read": the start time is not before the first time that was read, and is
+before the time of the point. A start equal to the time of the point means an unknown start; such a
+point is only a base for the next one.
 """
 
 from __future__ import annotations
@@ -29,27 +29,26 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Points of many streams, in no order."""
+    """Points of many streams, unordered."""
 
-    stream: Integers
-    """The number of the stream that a point belongs to."""
+    stream: Integers  # index of the stream
     time_us: Integers
     offset: Integers
     row: Integers
-    """Where in the log it is: of points with the same time, the later one counts as later."""
+    """Position in the log, which orders points with the same time."""
     total: Floats
-    """What tells whether a stream began anew: a total falls then."""
+    """A decrease means that the counter was reset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Increments:
-    """Which points count, and what each is compared with: places among the points, or `NONE`."""
+    """Indexes of points and of the points they are compared with, or `NONE`."""
 
     later: Integers
     earlier: Integers
 
     def of(self, values: NDArray[np.generic]) -> Floats:
-        """How much some value of the points grew. A NaN in either of them stays one."""
+        """Return the increases of a value. NaN in either point gives NaN."""
         numbers = values.astype(np.float64)
         before = np.where(self.earlier == NONE, 0.0, numbers[self.earlier])
         return numbers[self.later] - before
@@ -58,8 +57,8 @@ class Increments:
 def increments_of(
     points: Points, *, start_ns: Integers, is_delta: NDArray[np.bool_], read_us: int
 ) -> Increments:
-    """What counts of some points. `start_ns` and `is_delta` are of streams; points were read from
-    `read_us` on."""
+    """Compute the increments. `start_ns` and `is_delta` are by stream; `read_us` is the first time
+    that was read."""
     order = np.lexsort((points.row, points.offset, points.time_us, points.stream))
     stream, total, time_us = points.stream[order], points.total[order], points.time_us[order]
     is_first = np.ones(len(order), np.bool_)

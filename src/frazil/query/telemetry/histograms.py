@@ -1,13 +1,13 @@
-"""Buckets: quantiles of histograms.
+"""Quantiles of histograms.
 
-A bucket says how many values lie between two bounds, and nothing of where. They are taken to be
-spread evenly, so a quantile is off by at most the width of the bucket it lies in.
+Values are assumed to be spread evenly within a bucket, so a quantile is off by at most the width of
+its bucket.
 
-    explicit       bounds as sent, the upper one inclusive. What lies above the last bound is taken
-                   to lie on it; what lies below the first one between 0 and it, or on it if it is
-                   not above 0.
-    exponential    (b^i, b^(i+1)] with b = 2^(2^-scale), the same below 0, and the zero bucket.
-                   Of different scales the coarsest counts, so a quantile q of values above 0 is
+    explicit       bounds as sent, upper bound inclusive. Values above the last bound count as that
+                   bound; values below the first as between 0 and it, or as it if it is not
+                   positive.
+    exponential    (b^i, b^(i+1)] with b = 2^(2^-scale), mirrored below 0, and the zero bucket.
+                   Different scales are merged to the coarsest, so a quantile of positive values is
                    off by at most a factor of b.
 """
 
@@ -21,17 +21,17 @@ import pyarrow as pa
 from frazil.query.telemetry.counter_resets import NONE, Floats, Increments, Integers
 
 EXPONENT_MAX = 1100.0
-"""Beyond it a power of 2 is no double any more, in either direction."""
+"""Larger powers of 2, positive or negative, are not doubles."""
 
 DENSE_MAX = 1 << 23
-"""Keys below this are added up in an array that has a place for each; others are sorted."""
-EDGES_AT_ONCE = 256
-"""Each is compared with every bucket, which takes memory."""
+"""Largest key for summing in a dense array; larger keys are sorted."""
+EDGES_PER_CHUNK = 256
+"""Each edge is compared with every bucket; chunks bound the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets:
-    """How many values lie between bounds, in which cell of an answer."""
+    """Counts of values between bounds, by cell of the result."""
 
     cell: Integers
     low: Floats
@@ -40,64 +40,67 @@ class Buckets:
 
 
 def quantile_of(low: Floats, high: Floats, count: Floats, share: float) -> float | None:
-    """The value that so much of all values is not above. None when there are no values."""
+    """Return the quantile `share` of all values; None without values."""
     if not count.sum() > 0:
         return None
     order = np.lexsort((high, low))
     low, high, count = low[order], high[order], count[order]
     if (low[1:] >= high[:-1]).all():
-        places, known = _side_by_side(low, high, count)
+        values, ranks = _disjoint(low, high, count)
     else:
-        places, known = _overlapping(low, high, count)
-    wanted = min(share * known[-1], known[-1])
-    at = int(np.searchsorted(known, wanted))
-    if at == 0:  # the lowest value that there may be
-        return float(places[int(np.searchsorted(known, 0.0, side="right")) - 1])
-    part = (wanted - known[at - 1]) / (known[at] - known[at - 1])
-    return float(places[at - 1] + part * (places[at] - places[at - 1]))
+        values, ranks = _overlapping(low, high, count)
+    rank = min(share * ranks[-1], ranks[-1])
+    at = int(np.searchsorted(ranks, rank))
+    if at == 0:  # the lowest possible value
+        return float(values[int(np.searchsorted(ranks, 0.0, side="right")) - 1])
+    part = (rank - ranks[at - 1]) / (ranks[at] - ranks[at - 1])
+    return float(values[at - 1] + part * (values[at] - values[at - 1]))
 
 
-def _side_by_side(low: Floats, high: Floats, count: Floats) -> tuple[Floats, Floats]:
-    """Places, and how many values are not above each. A place may be there twice, with the number
-    of those below it first."""
+def _disjoint(low: Floats, high: Floats, count: Floats) -> tuple[Floats, Floats]:
+    """Edges, and the number of values at or below each. An edge may occur twice, first with the
+    number of values below it."""
     after = np.cumsum(count)
-    known = np.column_stack([after - count, after]).ravel()
-    return np.column_stack([low, high]).ravel(), np.maximum.accumulate(known)
+    ranks = np.column_stack([after - count, after]).ravel()
+    return np.column_stack([low, high]).ravel(), np.maximum.accumulate(ranks)
 
 
 def _overlapping(low: Floats, high: Floats, count: Floats) -> tuple[Floats, Floats]:
-    """The same for buckets of histograms with different bounds."""
+    """The same for histograms with different bounds."""
     edges = np.unique(np.concatenate([low, high]))
     width = np.where(high > low, high - low, 1.0)
-    # A bucket without width holds all its values at one place: they are below it, or not.
+    # A bucket without width has all its values at one point.
     is_point = high <= low
-    known = []
-    for some in np.array_split(edges, len(edges) // EDGES_AT_ONCE + 1):
+    ranks = []
+    for chunk in np.array_split(edges, len(edges) // EDGES_PER_CHUNK + 1):
         with np.errstate(over="ignore"):  # very narrow buckets
-            inside = np.clip((some[:, None] - low) / width, 0.0, 1.0)
-        below = np.where(is_point, some[:, None] > low, inside) @ count
-        upto = np.where(is_point, some[:, None] >= low, inside) @ count
-        known.append(np.column_stack([below, upto]).ravel())
-    return np.repeat(edges, 2), np.maximum.accumulate(np.concatenate(known))
+            inside = np.clip((chunk[:, None] - low) / width, 0.0, 1.0)
+        below = np.where(is_point, chunk[:, None] > low, inside) @ count
+        upto = np.where(is_point, chunk[:, None] >= low, inside) @ count
+        ranks.append(np.column_stack([below, upto]).ravel())
+    return np.repeat(edges, 2), np.maximum.accumulate(np.concatenate(ranks))
 
 
 def explicit_buckets(
-    counts: pa.Array, bounds: list[list[float]], stream: Integers, found: Increments, cell: Integers
+    counts: pa.Array,
+    bounds: list[list[float]],
+    stream: Integers,
+    increments: Increments,
+    cell: Integers,
 ) -> Buckets:
-    """How much the buckets of explicit histograms grew. `bounds` are those of each stream, `cell`
-    is where each increment belongs."""
-    lows = [np.array([_lowest(some), *some]) for some in bounds]
-    highs = [np.array([*some, _highest(some)]) for some in bounds]
+    """Increases of the buckets of explicit histograms. `bounds` is by stream, `cell` by
+    increment."""
+    lows = [np.array([_lowest(edges), *edges]) for edges in bounds]
+    highs = [np.array([*edges, _highest(edges)]) for edges in bounds]
     begins = np.cumsum([0, *map(len, lows)])
-    point, bucket, number, owner = _spread(counts, found)
-    place = begins[stream[point]] + bucket
-    known = bucket < np.diff(begins)[stream[point]]
-    key = place[known]
+    point, bucket, number, owner = _spread(counts, increments)
+    is_valid = bucket < np.diff(begins)[stream[point]]
+    key = (begins[stream[point]] + bucket)[is_valid]
     low, high = np.concatenate(lows), np.concatenate(highs)
     return _summed(
-        cell[owner[known]],
+        cell[owner[is_valid]],
         key,
-        number[known],
+        number[is_valid],
         np.where(np.isinf(low), high, low),
         np.where(np.isinf(high), low, high),
     )
@@ -113,44 +116,46 @@ def _highest(bounds: list[float]) -> float:
     return bounds[-1] if bounds else np.nan
 
 
-def _spread(counts: pa.Array, found: Increments) -> tuple[Integers, Integers, Floats, Integers]:
-    """All buckets of the points that count, and of those they are compared with as less: point,
-    place in the list, number, and which increment it is of."""
-    is_compared = found.earlier != NONE
-    owner = np.concatenate([np.arange(len(found.later)), np.flatnonzero(is_compared)])
-    point = np.concatenate([found.later, found.earlier[is_compared]])
-    sign = np.repeat([1.0, -1.0], [len(found.later), int(is_compared.sum())])
+def _spread(
+    counts: pa.Array, increments: Increments
+) -> tuple[Integers, Integers, Floats, Integers]:
+    """Buckets of all increments, those of earlier points negated: point, index in the list,
+    number, increment."""
+    is_compared = increments.earlier != NONE
+    owner = np.concatenate([np.arange(len(increments.later)), np.flatnonzero(is_compared)])
+    point = np.concatenate([increments.later, increments.earlier[is_compared]])
+    sign = np.repeat([1.0, -1.0], [len(increments.later), int(is_compared.sum())])
     lists = counts.take(pa.array(point))
     lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     begins = np.cumsum(lengths) - lengths
-    place = np.arange(lengths.sum()) - np.repeat(begins, lengths)
+    index = np.arange(lengths.sum()) - np.repeat(begins, lengths)
     number = lists.flatten().to_numpy(zero_copy_only=False) * np.repeat(sign, lengths)
-    return np.repeat(point, lengths), place, number, np.repeat(owner, lengths)
+    return np.repeat(point, lengths), index, number, np.repeat(owner, lengths)
 
 
 def _summed(cell: Integers, key: Integers, number: Floats, low: Floats, high: Floats) -> Buckets:
-    """Buckets with the same bounds in the same cell as one. `low` and `high` are by key."""
+    """Merge buckets with the same bounds and cell. `low` and `high` are by key."""
     size = max(len(low), 1)
-    both, count = _added_up(cell * size + key, number)
+    both, count = _sum_by_key(cell * size + key, number)
     cells, keys = both // size, both % size
-    # A bucket can fall while the count of all does not, if a sender is wrong; never below nothing.
+    # A faulty sender may decrease a bucket but not the total; drop negative counts.
     kept = (count > 0) & np.isfinite(low[keys]) & np.isfinite(high[keys])
     return Buckets(cell=cells[kept], low=low[keys][kept], high=high[keys][kept], count=count[kept])
 
 
-def _added_up(key: Integers, number: Floats) -> tuple[Integers, Floats]:
-    """The different keys, and the sum of the numbers of each."""
+def _sum_by_key(key: Integers, number: Floats) -> tuple[Integers, Floats]:
+    """Return the distinct keys and the sum of each."""
     if len(key) and int(key.max()) < DENSE_MAX:
         sums = np.bincount(key, weights=number).astype(np.float64)
-        places = np.flatnonzero(sums).astype(np.int64)
-        return places, sums[places]
-    found, inverse = np.unique(key, return_inverse=True)
-    return found, np.bincount(inverse, weights=number, minlength=len(found)).astype(np.float64)
+        keys = np.flatnonzero(sums).astype(np.int64)
+        return keys, sums[keys]
+    keys, inverse = np.unique(key, return_inverse=True)
+    return keys, np.bincount(inverse, weights=number, minlength=len(keys)).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialHistograms:
-    """Points of exponential histograms, column by column. What was not sent is empty, or 0."""
+    """Points of exponential histograms in columns. Missing values are empty or 0."""
 
     scale: Integers
     zero_count: Floats
@@ -162,19 +167,26 @@ class ExponentialHistograms:
 
 
 def exponential_buckets(
-    points: ExponentialHistograms, found: Increments, cell: Integers
+    points: ExponentialHistograms, increments: Increments, cell: Integers
 ) -> Buckets:
-    """How much the buckets of exponential histograms grew."""
-    used = np.concatenate([found.later, found.earlier[found.earlier != NONE]])
+    """Increases of the buckets of exponential histograms."""
+    used = np.concatenate([increments.later, increments.earlier[increments.earlier != NONE]])
     scale = int(points.scale[used].min()) if len(used) else 0
     parts = [
-        _one_side(points.scale, points.positive_offset, points.positive_counts, scale, found, cell),
+        _one_side(
+            points.scale, points.positive_offset, points.positive_counts, scale, increments, cell
+        ),
         _negated(
             _one_side(
-                points.scale, points.negative_offset, points.negative_counts, scale, found, cell
+                points.scale,
+                points.negative_offset,
+                points.negative_counts,
+                scale,
+                increments,
+                cell,
             )
         ),
-        _zeros(points, found, cell),
+        _zeros(points, increments, cell),
     ]
     return Buckets(
         cell=np.concatenate([part.cell for part in parts]),
@@ -189,12 +201,12 @@ def _one_side(
     offsets: Integers,
     counts: pa.Array,
     scale: int,
-    found: Increments,
+    increments: Increments,
     cell: Integers,
 ) -> Buckets:
-    point, place, number, owner = _spread(counts, found)
-    # One step to a coarser scale joins two buckets, of which the lower index is even.
-    index = (offsets[point] + place) >> np.minimum(scales[point] - scale, 62)
+    point, position, number, owner = _spread(counts, increments)
+    # Each coarser scale merges two buckets, the lower with an even index.
+    index = (offsets[point] + position) >> np.minimum(scales[point] - scale, 62)
     indexes, key = _numbered(index)
     exponents = np.ldexp(indexes.astype(np.float64), -scale)
     above = np.ldexp(indexes.astype(np.float64) + 1, -scale)
@@ -202,7 +214,7 @@ def _one_side(
 
 
 def _numbered(index: Integers) -> tuple[Integers, Integers]:
-    """Indexes that may occur, and the place of each one that does among them."""
+    """Return the candidate indexes, and the position of each index among them."""
     least, most = (int(index.min()), int(index.max())) if len(index) else (0, 0)
     if most - least < DENSE_MAX // 1024:
         return np.arange(least, most + 1), index - least
@@ -216,15 +228,15 @@ def _power(exponents: Floats) -> Floats:
         return np.minimum(np.exp2(limited), np.finfo(np.float64).max)
 
 
-def _negated(some: Buckets) -> Buckets:
-    return Buckets(cell=some.cell, low=-some.high, high=-some.low, count=some.count)
+def _negated(b: Buckets) -> Buckets:
+    return Buckets(cell=b.cell, low=-b.high, high=-b.low, count=b.count)
 
 
-def _zeros(points: ExponentialHistograms, found: Increments, cell: Integers) -> Buckets:
-    """The zero buckets: around 0, above it where there are no values below."""
-    grown = found.of(points.zero_count)
-    width = points.zero_threshold[found.later]
+def _zeros(points: ExponentialHistograms, increments: Increments, cell: Integers) -> Buckets:
+    """Zero buckets: around 0, or only above it without negative values."""
+    increase = increments.of(points.zero_count)
+    width = points.zero_threshold[increments.later]
     has_below = points.negative_counts.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    low = np.where(has_below[found.later] > 0, -width, 0.0)
-    kept = grown > 0
-    return Buckets(cell=cell[kept], low=low[kept], high=width[kept], count=grown[kept])
+    low = np.where(has_below[increments.later] > 0, -width, 0.0)
+    kept = increase > 0
+    return Buckets(cell=cell[kept], low=low[kept], high=width[kept], count=increase[kept])

@@ -1,4 +1,4 @@
-"""Pages: places in a long list of log records, so that one can jump anywhere in it."""
+"""Pages: cursors for jumping in a long list of log records."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from frazil.model import doc
 from frazil.query.search.cursor import Cursor
-from frazil.query.search.filters import MICROSECOND, Ask, TimeRange, where, whole
+from frazil.query.search.filters import MICROSECOND, Ask, TimeRange, bounded, where
 from frazil.query.telemetry.logs import LogFilter, Order, conditions_of
 
 ROWS_MAX = 1_000_000
-"""Records whose places are read at once: what `query.rows_max` allows."""
+"""Records whose keys are read at once, the default of `query.rows_max`."""
 EVERY_MAX = 1000
 PARTS = 1000
-"""Into so many the time of more records is cut, to find where the first of them end."""
+"""Time ranges that are counted to find the first `ROWS_MAX` records."""
 
 _KEYS = ("time", "_log_partition", "_offset", "_row")
 
@@ -41,32 +41,32 @@ class Pages:
 def log_pages(
     ask: Ask, *, every: int = EVERY_MAX, order: Order = "newest", **which: Unpack[LogFilter]
 ) -> Pages:
-    """Every so many places among the log records that fit, in this order. One scan of four
-    columns, and one more to count."""
-    whole(every, "every", EVERY_MAX)
+    """Return a cursor after every `every` matching records. Takes one scan of four columns and
+    one count."""
+    bounded(every, "every", EVERY_MAX)
     is_newest = order == "newest"
     conditions = conditions_of(**which)
-    known = ask(
+    totals = ask(
         f"SELECT count(*) AS count, min(time) AS since, max(time) AS until "
         f"FROM logs {where(conditions)}"
     ).to_pylist()[0]
-    is_cut = known["count"] > ROWS_MAX
+    is_cut = totals["count"] > ROWS_MAX
     if is_cut:
-        stretch = (known["since"], known["until"] + MICROSECOND)
-        conditions += _first(ask, conditions, stretch, is_newest=is_newest).conditions()
+        time_range = (totals["since"], totals["until"] + MICROSECOND)
+        conditions += _first(ask, conditions, time_range, is_newest=is_newest).conditions()
     keys = ask(f"SELECT {', '.join(_KEYS)} FROM logs {where(conditions)}")
-    end = keys.num_rows - (0 if is_cut else 1)  # behind the very last record there is no page
-    places = _every(keys, every, end, is_newest=is_newest)
+    end = keys.num_rows - (0 if is_cut else 1)  # no page follows the last record
+    cursors = _every(keys, every, end, is_newest=is_newest)
     return Pages(
-        count=known["count"] if is_cut else keys.num_rows,
+        count=totals["count"] if is_cut else keys.num_rows,
         every=every,
-        cursors=tuple(map(str, places)),
+        cursors=tuple(map(str, cursors)),
         is_cut=is_cut,
     )
 
 
 def _every(keys: pa.Table, every: int, end: int, *, is_newest: bool) -> list[Cursor]:
-    """The last record of each page, of those before `end`."""
+    """Cursor of the last record of each page before `end`."""
     columns = [_numbers(keys, name) for name in _KEYS]
     order = np.lexsort(columns[::-1])
     chosen = (order[::-1] if is_newest else order)[every - 1 : max(end, 0) : every]
@@ -85,16 +85,16 @@ def _numbers(keys: pa.Table, name: str) -> npt.NDArray[np.int64]:
 def _first(
     ask: Ask,
     conditions: Sequence[str],
-    stretch: tuple[datetime.datetime, datetime.datetime],
+    time_range: tuple[datetime.datetime, datetime.datetime],
     *,
     is_newest: bool,
 ) -> TimeRange:
-    """From which time on, or up to which, there are as many records as can be read at once.
+    """Return the newest, or oldest, time range with at most `ROWS_MAX` records.
 
-    The time is cut into parts, which are counted; if the first one alone has too many, it is cut
-    again, down to single microseconds.
+    The range is split into parts, which are counted; a part that is too large is split again, down
+    to single microseconds.
     """
-    since, until = stretch
+    since, until = time_range
     left = ROWS_MAX
     edge = until if is_newest else since
     while True:
@@ -116,7 +116,7 @@ def _first(
 def _parts(
     ask: Ask, conditions: Sequence[str], step: datetime.timedelta
 ) -> list[tuple[datetime.datetime, int]]:
-    """How many records there are from each of these times on."""
+    """Count the records of each step."""
     rows = ask(
         f"SELECT date_bin(INTERVAL '{step // MICROSECOND} microseconds', time) AS begin, "
         f"count(*) AS count FROM logs {where(conditions)} GROUP BY 1"

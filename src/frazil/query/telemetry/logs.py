@@ -1,4 +1,4 @@
-"""Questions about logs: which there are, how many when, and which values occur."""
+"""Log records: lists, histogram, facets, neighbors."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from frazil.query.search.filters import (
     Ask,
     Filters,
     TimeRange,
+    bounded,
     differs,
     equals,
     micros_of,
     text,
     where,
-    whole,
 )
 from frazil.query.search.severity import (
-    MORE,
+    COMPUTED,
     NUMBERS_PER_SEVERITY,
     SEVERITIES,
     least_number,
     severity_of,
 )
-from frazil.query.search.to_sql import box_conditions
+from frazil.query.search.to_sql import query_conditions
 
 LIMIT_MAX = 1000
 BUCKETS_MAX = 10_000
@@ -39,21 +39,19 @@ Order = Literal["newest", "oldest"]
 
 
 class LogFilter(TypedDict, total=False):
-    """Which log records a question is about; all of these must fit."""
+    """Which log records. All conditions must match."""
 
     within: TimeRange
     filters: Filters | None
-    """These columns or attributes have these texts: see `ask.column` for their names."""
+    """Field -> values; see `filters.column` for names."""
     exclude: Filters | None
-    """These have not."""
     search: str | None
-    """Words of the body, as `matches` takes them."""
+    """Words in the body, in the syntax of `matches`."""
     min_severity: str | None
-    """`WARN` is that and worse."""
     trace_id: str | None
     span_id: str | None
     query: str | None
-    """What somebody typed into the search box: see box.py."""
+    """Query of the search box; see search/parser.py."""
 
 
 def conditions_of(
@@ -67,9 +65,9 @@ def conditions_of(
     span_id: str | None = None,
     query: str | None = None,
 ) -> list[str]:
-    """What SQL demands of such records, one condition each."""
+    """SQL conditions of a filter."""
     conditions = within.conditions()
-    conditions += equals(filters or {}, LOGS, MORE) + differs(exclude or {}, LOGS, MORE)
+    conditions += equals(filters or {}, LOGS, COMPUTED) + differs(exclude or {}, LOGS, COMPUTED)
     if min_severity is not None:
         conditions.append(f"severity_number >= {least_number(min_severity)}")
     if trace_id is not None:
@@ -79,7 +77,7 @@ def conditions_of(
     if search is not None:
         conditions.append(f"matches(body, {text(search)})")
     if query is not None:
-        conditions += box_conditions("logs", query)
+        conditions += query_conditions("logs", query)
     return conditions
 
 
@@ -109,23 +107,23 @@ class LogRow:
     scope_attributes: Mapping[str, str]
 
 
-_MADE = ("place", "cursor", "severity")
-_SHOWN = tuple(name for name in LogRow.__dataclass_fields__ if name not in _MADE)
-COLUMNS = ", ".join(("_log_partition", "_offset", "_row", *_SHOWN))
-"""What a `LogRow` is made of."""
+_COMPUTED = ("place", "cursor", "severity")
+_READ = tuple(name for name in LogRow.__dataclass_fields__ if name not in _COMPUTED)
+COLUMNS = ", ".join(("_log_partition", "_offset", "_row", *_READ))
+"""Columns that `log_rows` needs."""
 
 
 def log_rows(rows: Iterable[Mapping[str, Any]]) -> list[LogRow]:
-    """Rows that have these columns, with maps as dicts."""
+    """Convert rows with `COLUMNS`, maps as dicts."""
     return [
         LogRow(
-            place=place,
-            cursor=str(place),
+            place=cursor,
+            cursor=str(cursor),
             severity=severity_of(row["severity_number"]),
-            **{name: row[name] for name in _SHOWN},
+            **{name: row[name] for name in _READ},
         )
         for row in rows
-        for place in (Cursor.of(row),)
+        for cursor in (Cursor.of(row),)
     ]
 
 
@@ -137,16 +135,16 @@ def find_logs(
     after: Cursor | None = None,
     **which: Unpack[LogFilter],
 ) -> list[LogRow]:
-    """The newest log records that fit, newest first, or the oldest ones, oldest first.
+    """Return matching log records, newest or oldest first.
 
-    With `after`, the place of the last row of a page, those that come behind it: every row is on
-    one page, also of many with the same time. Rows that were new while one turned the pages are on
-    a later page if they belong there, and otherwise on none.
+    `after` is the cursor of the last row of the previous page. Every row is on exactly one page,
+    even if many have the same time. Rows that arrive while paging appear only if they sort after
+    the current page.
     """
     is_newest = order == "newest"
     conditions = conditions_of(**which)
     if after is not None:
-        conditions += after.beyond(is_descending=is_newest)
+        conditions += after.after(is_descending=is_newest)
     return _select(ask, conditions, is_newest=is_newest, limit=limit)
 
 
@@ -154,13 +152,13 @@ def _select(ask: Ask, conditions: list[str], *, is_newest: bool, limit: int) -> 
     rows = ask(
         f"SELECT {COLUMNS} FROM logs {where(conditions)} "
         f"ORDER BY {Cursor.order(is_descending=is_newest)} "
-        f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+        f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
     )
     return log_rows(rows.to_pylist(maps_as_pydicts="lossy"))
 
 
 def logs_of_trace(ask: Ask, trace_id: str, *, limit: int = LIMIT_MAX) -> list[LogRow]:
-    """What was logged in a trace, oldest first."""
+    """Return the log records of a trace, oldest first."""
     return find_logs(ask, trace_id=trace_id, order="oldest", limit=limit)
 
 
@@ -174,16 +172,16 @@ class Around:
 
 
 def logs_around(
-    ask: Ask, place: Cursor, *, count: int = 10, **which: Unpack[LogFilter]
+    ask: Ask, cursor: Cursor, *, count: int = 10, **which: Unpack[LogFilter]
 ) -> Around | None:
-    """A log record and so many on either side, or None when it is not here. `which` is what the
-    others must fit, such as `filters={"service_name": "cart"}`."""
-    found = _select(ask, place.here(), is_newest=True, limit=1)
-    if not found:
+    """Return a log record with `count` neighbors on each side that match `which`, or None if the
+    record does not exist."""
+    rows = _select(ask, cursor.at(), is_newest=True, limit=1)
+    if not rows:
         return None
-    before = find_logs(ask, order="newest", after=place, limit=count, **which)
-    after = find_logs(ask, order="oldest", after=place, limit=count, **which)
-    return Around(before=tuple(reversed(before)), row=found[0], after=tuple(after))
+    before = find_logs(ask, order="newest", after=cursor, limit=count, **which)
+    after = find_logs(ask, order="oldest", after=cursor, limit=count, **which)
+    return Around(before=tuple(reversed(before)), row=rows[0], after=tuple(after))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +194,7 @@ class Bar:
 
 
 def histogram(ask: Ask, bucket: datetime.timedelta, **which: Unpack[LogFilter]) -> list[Bar]:
-    """Log records over time, by severity. Buckets begin at whole multiples since 1970."""
+    """Count log records over time, by severity. Buckets are aligned to 1970."""
     micros = micros_of(bucket, "bucket")
     rows = ask(
         f"SELECT date_bin(INTERVAL '{micros} microseconds', time) AS time, "
@@ -205,7 +203,7 @@ def histogram(ask: Ask, bucket: datetime.timedelta, **which: Unpack[LogFilter]) 
     ).to_pylist()
     if len(rows) > BUCKETS_MAX:
         raise TooLarge(
-            f"buckets of {bucket} are more than {BUCKETS_MAX}; take longer ones, or a shorter time"
+            f"buckets of {bucket} give more than {BUCKETS_MAX}; use longer ones or a shorter range"
         )
     bars = [
         Bar(time=row["time"], severity=severity_of(row["number"]), count=row["count"])
@@ -218,11 +216,11 @@ _FIRST_NUMBER = (
     f"CASE WHEN severity_number BETWEEN 1 AND {NUMBERS_PER_SEVERITY * len(SEVERITIES)} "
     f"THEN (severity_number - 1) / {NUMBERS_PER_SEVERITY} * {NUMBERS_PER_SEVERITY} + 1 ELSE 0 END"
 )
-"""One number for each severity: they are grouped much quicker than words."""
+"""Lowest number of each severity; grouping numbers is much faster than text."""
 
 
 def facets(
     ask: Ask, names: Sequence[str], *, limit: int = 10, **which: Unpack[LogFilter]
 ) -> list[Facet]:
-    """The most frequent values of each column or attribute, among the records that fit."""
+    """Count the most frequent values of each field among matching records."""
     return list(facets_of(ask, "logs", names, conditions_of(**which), limit=limit).facets)

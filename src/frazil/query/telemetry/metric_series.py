@@ -1,31 +1,29 @@
-"""Series: a metric over time, in steps, by the labels one asks for.
+"""Series: a metric over time, in steps, grouped by labels.
 
-Steps begin at whole multiples since 1970; a step belongs to the points whose `time` lies in it, and
-a step without a value is left out. Every sender, with its resource, scope and attributes, is a
-series of its own; `group_by` says which of them become one.
+Steps are aligned to 1970; a point belongs to the step of its `time`; empty steps are omitted. Each
+resource, scope and set of attributes is a series of its own; `group_by` merges them.
 
     kind                    aggregate        value of a step
     gauge, sum              avg, min, max    of all points
-                            count            how many points
+                            count            number of points
                             last             the newest point
-                            quantile         of all points, about a percent off
-                            sum              of the newest point of each series; of delta sums of
-                                             all points, since each is a share of the total
-    monotonic sum           increase         how much it grew: see increments.py
-                            rate             that, divided by the seconds of the step
-    histogram (both kinds)  count, increase  how many values were recorded
-                            rate             that, divided by the seconds of the step
+                            quantile         of all points, within about 1 %
+                            sum              of the newest point of each series; for delta sums of
+                                             all points, since each is a part of the total
+    monotonic sum           increase         increase in the step: see counter_resets.py
+                            rate             increase per second
+    histogram (both kinds)  count, increase  number of recorded values
+                            rate             recorded values per second
                             sum, avg         of the recorded values
-                            quantile         of the recorded values: see buckets.py
-    summary                 count, increase, rate, sum, avg   as of a cumulative histogram
-                            quantile         as sent, of the newest point of each series; of several
-                                             series the largest, as they cannot be joined
+                            quantile         of the recorded values: see histograms.py
+    summary                 count, increase, rate, sum, avg   like a cumulative histogram
+                            quantile         as sent, of the newest point of each series; of
+                                             several series the largest: they cannot be merged
 
-An increment belongs to the step of its later point, whole: nothing is spread over steps, and
-nothing is guessed beyond the first and the last point. To know where counters stood when the time
-begins, points of `LOOK_BACK` before it are read as well. Points that say they have no value do not
-count, and neither do NaNs in `sum`, `increase` and `rate`. Sums of which some are delta and some
-are not count as if none was, but for `increase` and `rate`.
+An increment belongs to the step of its later point: nothing is spread over steps or extrapolated.
+Points of `LOOK_BACK` before the range are read, too, for the initial values of counters. Points
+without a recorded value are ignored, and so are NaNs in `sum`, `increase` and `rate`. A mix of
+delta and cumulative sums is treated as cumulative, except for `increase` and `rate`.
 """
 
 from __future__ import annotations
@@ -45,23 +43,23 @@ from frazil.query.search.filters import (
     Ask,
     Filters,
     TimeRange,
+    bounded,
     column,
     differs,
     equals,
     micros_of,
-    moment,
     text,
+    timestamp_sql,
     where,
-    whole,
 )
-from frazil.query.telemetry.rates import CELLS_MAX, NUMBERS, VALUE, RateQuery, Row, growth
+from frazil.query.telemetry.rates import CELLS_MAX, NUMBERS, VALUE, RateQuery, Row, rate_rows
 
 LIMIT_MAX = 1000
 STEPS_MAX = 10_000
 POINTS_MAX = 1_000_000
-"""That are compared with each other: almost three hours of a thousand series, every 10 seconds."""
+"""Points of one query: almost three hours of 1000 series every 10 seconds."""
 BUCKETS_MAX = 4_000_000
-"""Of histograms that are compared with each other, all together."""
+"""Histogram buckets of one query."""
 BUCKET_LISTS = {
     "histogram": ("bucket_counts",),
     "exponential_histogram": ("positive_bucket_counts", "negative_bucket_counts"),
@@ -71,10 +69,10 @@ LOOK_BACK = datetime.timedelta(minutes=5)
 
 PLAIN = {"avg": "avg({0})", "min": "min({0})", "max": "max({0})", "count": "count({0})"}
 AGGREGATES = ("avg", "sum", "min", "max", "count", "last", "rate", "increase", "quantile")
-GROWING = ("rate", "increase")
-OF_NUMBERS = frozenset(AGGREGATES) - {*GROWING}
-OF_DISTRIBUTIONS = frozenset({"count", "sum", "avg", "quantile", *GROWING})
-_SHORT = re.compile(r"p(\d{1,2}(?:\.\d{1,4})?)", re.ASCII)
+INCREASES = ("rate", "increase")
+NUMBER_AGGREGATES = frozenset(AGGREGATES) - {*INCREASES}
+HISTOGRAM_AGGREGATES = frozenset({"count", "sum", "avg", "quantile", *INCREASES})
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,4})?)", re.ASCII)
 
 Value = tuple[datetime.datetime, float]
 
@@ -99,12 +97,11 @@ class SeriesAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """What the points of a metric are."""
+    """Type of a metric's points."""
 
     metric_type: str
     unit: str | None
-    is_delta: bool
-    """All of them."""
+    is_delta: bool  # all points
     is_monotonic: bool
     point_count: int
 
@@ -123,11 +120,11 @@ def metric_series(
     metric_type: str | None = None,
     limit: int = 100,
 ) -> SeriesAnswer:
-    """One metric over time. What each aggregate means is said above; `p99` is short for `quantile`
-    with 0.99. `metric_type` is needed only where a name is used for several kinds."""
+    """Return one metric over time; see above for the aggregates. `p99` is short for `quantile` with
+    0.99. `metric_type` is needed only if several metrics share the name."""
     aggregate, share = _aggregate_of(aggregate, quantile)
     since, until = _grid(within, step)
-    whole(limit, "limit", LIMIT_MAX)
+    bounded(limit, "limit", LIMIT_MAX)
     if len(group_by) > GROUPS_MAX:
         raise Malformed(f"group_by has {len(group_by)} names; use at most {GROUPS_MAX}")
     conditions = [
@@ -145,7 +142,7 @@ def metric_series(
     _check(name, kind, aggregate)
     is_number = kind.metric_type in NUMBERS
     is_newest = aggregate == ("sum" if is_number else "quantile")
-    asked = RateQuery(
+    query = RateQuery(
         aggregate=aggregate,
         share=share,
         step_us=micros_of(step),
@@ -154,23 +151,23 @@ def metric_series(
         labels=tuple(column(label, METRICS) for label in group_by),
         is_newest=is_newest and kind.metric_type not in BUCKET_LISTS,
     )
-    if is_number and (kind.is_delta or aggregate not in ("sum", *GROWING)):
-        rows = _numbers(ask, asked, where([*within.conditions(), *conditions]))
+    if is_number and (kind.is_delta or aggregate not in ("sum", *INCREASES)):
+        rows = _numbers(ask, query, where([*within.conditions(), *conditions]))
     else:
-        fitting = where([*read.conditions(), *conditions])
-        _check_size(ask, name, kind, aggregate, fitting)
-        rows = growth(ask, kind.metric_type, asked, fitting)
+        matching = where([*read.conditions(), *conditions])
+        _check_size(ask, name, kind, aggregate, matching)
+        rows = rate_rows(ask, kind.metric_type, query, matching)
     return _answer(kind, tuple(group_by), rows, limit)
 
 
 def _aggregate_of(aggregate: str, share: float | None) -> tuple[str, float]:
-    short = _SHORT.fullmatch(aggregate)
+    short = _PERCENTILE.fullmatch(aggregate)
     if short is not None:
         aggregate, share = "quantile", float(short[1]) / 100
     if aggregate not in AGGREGATES:
         raise Malformed(f"no aggregate {aggregate}; use one of {', '.join(AGGREGATES)}, or p99")
     if (share is None) == (aggregate == "quantile"):
-        raise Malformed("quantile goes with aggregate=quantile, and with nothing else")
+        raise Malformed("set quantile if, and only if, aggregate is quantile")
     if share is not None and not 0 <= share <= 1:
         raise Malformed(f"quantile is {share}; it must be 0 to 1")
     return aggregate, 0.0 if share is None else share
@@ -180,20 +177,19 @@ def _grid(
     within: TimeRange, step: datetime.timedelta
 ) -> tuple[datetime.datetime, datetime.datetime]:
     if within.since is None or within.until is None:
-        raise Malformed("a metric over time needs both ends of the time; say since and until")
-    moment(within.since)
-    moment(within.until)
+        raise Malformed("a metric over time needs since and until")
+    timestamp_sql(within.since)
+    timestamp_sql(within.until)
     count = (within.until - within.since) // MICROSECOND // micros_of(step)
     if count > STEPS_MAX:
         raise TooLarge(
-            f"steps of {step} are {count} in this time, which is more than {STEPS_MAX}; take a "
-            "longer step, or a shorter time"
+            f"{count} steps of {step} exceed {STEPS_MAX}; use a longer step or a shorter range"
         )
     return within.since, within.until
 
 
 def _kind_of(ask: Ask, name: str, conditions: list[str]) -> _Kind | None:
-    """What the points are, in few words. `Malformed` when they are of several kinds."""
+    """Return the type of the points. `Malformed` if there are several."""
     rows = ask(
         "SELECT metric_type, max(unit) AS unit, bool_and(coalesce(is_monotonic, false)) AS "
         "is_monotonic, bool_and(coalesce(aggregation_temporality = 'DELTA', false)) AS is_delta, "
@@ -202,51 +198,53 @@ def _kind_of(ask: Ask, name: str, conditions: list[str]) -> _Kind | None:
     ).to_pylist()
     if len(rows) > 1:
         kinds = " and ".join(row["metric_type"] for row in rows)
-        raise Malformed(f"{name} is {kinds}; say which by metric_type")
+        raise Malformed(f"{name} is {kinds}; choose one with metric_type")
     return _Kind(**rows[0]) if rows else None
 
 
 def _check(name: str, kind: _Kind, aggregate: str) -> None:
-    allowed = OF_DISTRIBUTIONS
+    allowed = HISTOGRAM_AGGREGATES
     if kind.metric_type in NUMBERS:
-        allowed = OF_NUMBERS | ({*GROWING} if kind.is_monotonic else set())
+        allowed = NUMBER_AGGREGATES | ({*INCREASES} if kind.is_monotonic else set())
     if aggregate not in allowed:
-        only = "" if kind.metric_type != "sum" else " that may also fall"
+        only = "" if kind.metric_type != "sum" else " that can decrease"
         raise Malformed(
             f"{name} is a {kind.metric_type}{only}, which has no {aggregate}; use one of "
             f"{', '.join(sorted(allowed))}"
         )
 
 
-def _check_size(ask: Ask, name: str, kind: _Kind, aggregate: str, fitting: str) -> None:
-    advice = "narrow the time, or filter by a service or an attribute"
+def _check_size(ask: Ask, name: str, kind: _Kind, aggregate: str, matching: str) -> None:
+    advice = "use a shorter range, or filter by service or attribute"
     if kind.point_count > POINTS_MAX:
         raise TooLarge(
-            f"{name} has {kind.point_count} points that fit, which is more than {POINTS_MAX}; "
+            f"{name} has {kind.point_count} matching points, more than the limit of {POINTS_MAX}; "
             f"{advice}"
         )
     lists = BUCKET_LISTS.get(kind.metric_type)
     if aggregate != "quantile" or lists is None:
         return
     lengths = " + ".join(f"coalesce(array_length({name}), 0)" for name in lists)
-    rows = ask(f"SELECT sum({lengths}) AS count FROM metrics {fitting}")
+    rows = ask(f"SELECT sum({lengths}) AS count FROM metrics {matching}")
     count = rows["count"][0].as_py() or 0
     if count > BUCKETS_MAX:
         raise TooLarge(
-            f"{name} has {count} buckets that fit, which is more than {BUCKETS_MAX}; {advice}"
+            f"{name} has {count} matching buckets, more than the limit of {BUCKETS_MAX}; {advice}"
         )
 
 
-def _numbers(ask: Ask, asked: RateQuery, fitting: str) -> list[Row]:
-    """Aggregates of gauges and sums that SQL works out by itself."""
-    step = f"date_bin(INTERVAL '{asked.step_us} microseconds', time) AS step"
-    labels = [f"{label} AS l{place}" for place, label in enumerate(asked.labels)]
-    grouped = ", ".join(str(place + 1) for place in range(len(labels) + 1))
-    selected = ", ".join([*labels, step, f"{_value_of(asked)} AS value"])
-    rows = ask(f"SELECT {selected} FROM metrics {fitting} GROUP BY {grouped} LIMIT {CELLS_MAX + 1}")
+def _numbers(ask: Ask, query: RateQuery, matching: str) -> list[Row]:
+    """Aggregates of gauges and sums that SQL computes."""
+    step = f"date_bin(INTERVAL '{query.step_us} microseconds', time) AS step"
+    labels = [f"{label} AS l{index}" for index, label in enumerate(query.labels)]
+    grouped = ", ".join(str(index + 1) for index in range(len(labels) + 1))
+    selected = ", ".join([*labels, step, f"{_value_sql(query)} AS value"])
+    rows = ask(
+        f"SELECT {selected} FROM metrics {matching} GROUP BY {grouped} LIMIT {CELLS_MAX + 1}"
+    )
     if rows.num_rows > CELLS_MAX:
         raise TooLarge(
-            f"the answer has more than {CELLS_MAX} values; take a longer step, or fewer labels"
+            f"the result has more than {CELLS_MAX} values; use a longer step or fewer labels"
         )
     return [
         (tuple(row[:-2]), (row[-2] - EPOCH) // MICROSECOND, row[-1])
@@ -255,16 +253,16 @@ def _numbers(ask: Ask, asked: RateQuery, fitting: str) -> list[Row]:
     ]
 
 
-def _value_of(asked: RateQuery) -> str:
-    if asked.aggregate == "last":
+def _value_sql(query: RateQuery) -> str:
+    if query.aggregate == "last":
         return f"last_value({VALUE} ORDER BY time, _offset, _row)"
-    if asked.aggregate == "quantile":
-        return f"approx_percentile_cont({float(asked.share)!r}) WITHIN GROUP (ORDER BY {VALUE})"
-    if asked.aggregate == "rate":
-        return f"sum({VALUE}) / {asked.step_us / 1e6!r}"
-    if asked.aggregate in ("sum", "increase"):
+    if query.aggregate == "quantile":
+        return f"approx_percentile_cont({float(query.share)!r}) WITHIN GROUP (ORDER BY {VALUE})"
+    if query.aggregate == "rate":
+        return f"sum({VALUE}) / {query.step_us / 1e6!r}"
+    if query.aggregate in ("sum", "increase"):
         return f"sum({VALUE})"
-    return PLAIN[asked.aggregate].format(VALUE)
+    return PLAIN[query.aggregate].format(VALUE)
 
 
 def _answer(kind: _Kind, names: tuple[str, ...], rows: list[Row], limit: int) -> SeriesAnswer:
@@ -272,7 +270,7 @@ def _answer(kind: _Kind, names: tuple[str, ...], rows: list[Row], limit: int) ->
     for labels, step_us, value in rows:
         by_labels.setdefault(labels, []).append((step_us, value))
     order = sorted(
-        by_labels, key=lambda some: (-len(by_labels[some]), [label or "" for label in some])
+        by_labels, key=lambda key: (-len(by_labels[key]), [label or "" for label in key])
     )
     return SeriesAnswer(
         metric_type=kind.metric_type,

@@ -1,5 +1,4 @@
-"""Questions about metrics: which there are, what labels they have, and examples of single values.
-Their values over time are in series.py."""
+"""Metric names, labels and exemplars. Values over time are in metric_series.py."""
 
 from __future__ import annotations
 
@@ -17,17 +16,17 @@ from frazil.query.search.filters import (
     Ask,
     Filters,
     TimeRange,
+    attribute_name,
+    bounded,
     equals,
-    spelled,
     text,
     where,
-    whole,
 )
 
 LIMIT_MAX = 1000
 EXEMPLARS_MAX = 1000
 COMBINATIONS_MAX = 10_000
-"""Different sets of attributes that are looked at; the most frequent ones."""
+"""Distinct sets of attributes that are read, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ def metric_names(
     filters: Filters | None = None,
     limit: int = 100,
 ) -> list[Metric]:
-    """Metrics by name, those whose name has `search` in it, in any case."""
+    """List metrics whose name contains `search`, ignoring case, by name."""
     conditions = within.conditions() + equals(filters or {}, METRICS)
     if search is not None:
         conditions.append(f"contains(lower(metric_name), {text(search.lower())})")
@@ -63,15 +62,15 @@ def metric_names(
         "array_agg(DISTINCT service_name) AS services, count(*) AS point_count, "
         f"max(time) AS newest FROM metrics {where(conditions)} "
         "GROUP BY metric_name, metric_type, unit, aggregation_temporality, is_monotonic "
-        f"ORDER BY 1, 2, 3, 5, 6 LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+        f"ORDER BY 1, 2, 3, 5, 6 LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
     ).to_pylist()
     return [Metric(**{**row, "services": tuple(sorted(row["services"]))}) for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """An attribute of a metric's points, with its most frequent values and how many points have
-    each. The name is what `group_by` and `filters` take."""
+    """An attribute of a metric's points, with its most frequent values and their counts. `name`
+    can be used in `group_by` and `filters`."""
 
     name: str
     values: tuple[tuple[str, int], ...]
@@ -85,13 +84,12 @@ def metric_labels(
     filters: Filters | None = None,
     limit: int = 10,
 ) -> list[Label]:
-    """What a metric's points can be told apart by: their attributes, then those of the resources
-    they come from. At most `limit` values each. Of very many different sets of attributes only the
-    most frequent are looked at."""
-    whole(limit, "limit", LIMIT_MAX)
+    """List the attributes of a metric's points, then of their resources, with at most `limit`
+    values each, from the most frequent sets of attributes."""
+    bounded(limit, "limit", LIMIT_MAX)
     conditions = [f"metric_name = {text(name)}", *within.conditions()]
     conditions += equals(filters or {}, METRICS)
-    found = []
+    labels = []
     for column in ("attributes", "resource_attributes"):
         rows = ask(
             f"SELECT {column} AS pairs, count(*) AS count FROM metrics {where(conditions)} "
@@ -102,16 +100,16 @@ def metric_labels(
             for key, value in row["pairs"].items():
                 values.setdefault(key, Counter())[value] += row["count"]
         is_resource = column == "resource_attributes"
-        found += [
+        labels += [
             Label(
-                name=RESOURCE + key if is_resource else spelled(key, METRICS),
+                name=RESOURCE + key if is_resource else attribute_name(key, METRICS),
                 values=tuple(
-                    sorted(values[key].items(), key=lambda one: (-one[1], one[0]))[:limit]
+                    sorted(values[key].items(), key=lambda item: (-item[1], item[0]))[:limit]
                 ),
             )
             for key in sorted(values)
         ]
-    return found
+    return labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,33 +132,40 @@ def exemplars(
     filters: Filters | None = None,
     limit: int = 100,
 ) -> list[Exemplar]:
-    """Examples of a metric's values, newest first, from the newest points that have some. One that
-    several points repeat is there once."""
+    """Return exemplars of the newest points that have any, newest first and without duplicates."""
     conditions = [f"metric_name = {text(name)}", "NOT empty(exemplars)"]
     conditions += within.conditions() + equals(filters or {}, METRICS)
     rows = ask(
         f"SELECT service_name, attributes, exemplars FROM metrics {where(conditions)} "
-        f"ORDER BY time DESC LIMIT {whole(limit, 'limit', EXEMPLARS_MAX)}"
+        f"ORDER BY time DESC LIMIT {bounded(limit, 'limit', EXEMPLARS_MAX)}"
     ).to_pylist(maps_as_pydicts="lossy")
-    found = {_key(one): one for row in rows for one in _exemplars(row)}
-    return sorted(found.values(), key=lambda one: -one.time_unix_nano)[:limit]
+    unique = {_key(each): each for row in rows for each in _exemplars(row)}
+    return sorted(unique.values(), key=lambda each: -each.time_unix_nano)[:limit]
 
 
 def _exemplars(row: Mapping[str, Any]) -> list[Exemplar]:
     return [
         Exemplar(
-            time_unix_nano=one["time_unix_nano"],
-            value=float(one["value_int"] if one["value_double"] is None else one["value_double"]),
-            trace_id=one["trace_id"],
-            span_id=one["span_id"],
+            time_unix_nano=each["time_unix_nano"],
+            value=float(
+                each["value_int"] if each["value_double"] is None else each["value_double"]
+            ),
+            trace_id=each["trace_id"],
+            span_id=each["span_id"],
             service_name=row["service_name"],
-            labels={**row["attributes"], **one["filtered_attributes"]},
+            labels={**row["attributes"], **each["filtered_attributes"]},
         )
-        for one in row["exemplars"]
-        if one["value_double"] is not None or one["value_int"] is not None
+        for each in row["exemplars"]
+        if each["value_double"] is not None or each["value_int"] is not None
     ]
 
 
-def _key(one: Exemplar) -> tuple[object, ...]:
-    labels = tuple(sorted(one.labels.items()))
-    return one.time_unix_nano, repr(one.value), one.trace_id, one.span_id, labels
+def _key(each: Exemplar) -> tuple[object, ...]:
+    labels = tuple(sorted(each.labels.items()))
+    return (
+        each.time_unix_nano,
+        repr(each.value),
+        each.trace_id,
+        each.span_id,
+        labels,
+    )

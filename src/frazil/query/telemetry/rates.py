@@ -1,7 +1,7 @@
-"""Growth: what counters and histograms counted in each step, worked out from their points.
+"""Increases of counters and histograms in each step, computed from their points.
 
-SQL gathers the points by stream, so that a stream's labels are read once; what counts of them is
-worked out here. What the values mean: see series.py.
+SQL collects the points by stream, so that labels are read once per stream; the increases are
+computed here. See metric_series.py for the meaning of the values.
 """
 
 from __future__ import annotations
@@ -32,32 +32,28 @@ from frazil.query.telemetry.histograms import (
 
 US_PER_S = 1_000_000
 Row = tuple[tuple[str | None, ...], int, float]
-"""Labels, when the step begins in microseconds, value."""
+"""Labels, start of the step in microseconds, value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateQuery:
-    """What is asked of a metric, in the units of the table."""
+    """A query of a metric, in the units of the table."""
 
     aggregate: str
-    share: float
-    """Of a quantile."""
+    share: float  # the quantile
     step_us: int
     since_us: int
-    read_us: int
-    """From when on points are read: some time before `since_us`."""
-    labels: tuple[str, ...]
-    """As SQL."""
-    is_newest: bool
-    """The newest points are wanted as they are, and not how much they grew."""
+    read_us: int  # start of the points read, before `since_us`
+    labels: tuple[str, ...]  # SQL
+    is_newest: bool  # return the newest points, not increases
 
 
 CELLS_MAX = 500_000
-"""Labels times steps of one answer."""
+"""Labels times steps of one result."""
 QUANTILES_MAX = 50_000
-"""Of one answer: each takes some time."""
+"""Quantiles of one result."""
 SERIES = "attributes, resource_attributes, scope_name, scope_version, scope_attributes, unit"
-"""What points of one metric must have in common to belong together."""
+"""Columns that identify a series of a metric."""
 NUMBERS = ("gauge", "sum")
 VALUE = "coalesce(value_double, CAST(value_int AS DOUBLE))"
 _VALUES = {
@@ -80,71 +76,71 @@ _BUCKETS = {
     ),
     "summary": ("quantiles",),
 }
-"""What quantiles are made of."""
+"""Columns needed for quantiles."""
 
 
-def growth(ask: Ask, metric_type: str, asked: RateQuery, fitting: str) -> list[Row]:
-    """The values of all steps. `fitting` is the WHERE that points must pass."""
+def rate_rows(ask: Ask, metric_type: str, query: RateQuery, matching: str) -> list[Row]:
+    """Return the values of all steps. `matching` is the WHERE clause."""
     if metric_type in NUMBERS:
-        fitting += f" AND NOT isnan({_VALUES[metric_type]['total']})"
-    streams = ask(_gather(metric_type, asked, fitting))
+        matching += f" AND NOT isnan({_VALUES[metric_type]['total']})"
+    streams = ask(_gather(metric_type, query, matching))
     if not streams.num_rows:
         return []
     lists = pc.list_flatten(streams["points"]).combine_chunks()
     columns = dict(zip(lists.type.names, lists.flatten(), strict=True))
     points = _points(streams, columns)
-    found = _newest(points, asked) if asked.is_newest else _grown(streams, points, asked)
-    grid = _Grid.over(streams, points, found, asked)
-    if asked.aggregate != "quantile":
-        return grid.rows(_totals(grid, points, columns, asked, metric_type))
+    find = _newest if query.is_newest else _increases
+    grid = _Grid.over(streams, points, find(streams, points, query), query)
+    if query.aggregate != "quantile":
+        return grid.rows(_totals(grid, points, columns, query, metric_type))
     if metric_type == "summary":
-        return grid.rows(_sent_quantiles(grid, columns["quantiles"], asked.share))
+        return grid.rows(_sent_quantiles(grid, columns["quantiles"], query.share))
     if metric_type == "histogram":
-        bounds = [some or [] for some in streams["bounds"].to_pylist()]
+        bounds = [edges or [] for edges in streams["bounds"].to_pylist()]
         counts = columns["bucket_counts"]
-        buckets = explicit_buckets(counts, bounds, points.stream, grid.found, grid.cell)
+        buckets = explicit_buckets(counts, bounds, points.stream, grid.increments, grid.cell)
     else:
-        buckets = exponential_buckets(_exponential(columns), grid.found, grid.cell)
-    return grid.rows(_quantiles(buckets, asked.share, grid.cell_count))
+        buckets = exponential_buckets(_exponential(columns), grid.increments, grid.cell)
+    return grid.rows(_quantiles(buckets, query.share, grid.cell_count))
 
 
-def _gather(metric_type: str, asked: RateQuery, fitting: str) -> str:
-    """One row per stream, with all its points as a list. Deltas are told apart by nothing: they
-    need not be compared. Bounds that change make another stream."""
-    # The newest point of a series is wanted whenever its sender began; growth is not.
-    start = "0" if asked.is_newest else "start_time_unix_nano"
+def _gather(metric_type: str, query: RateQuery, matching: str) -> str:
+    """SQL for one row per stream with its points as a list. Deltas ignore the start time, as they
+    are not compared. Changed bounds start another stream."""
+    # The newest point of a series does not depend on the start of its sender; increases do.
+    start = "0" if query.is_newest else "start_time_unix_nano"
     fields = {"time": "time", "offset": "_offset", "row": "_row", **_VALUES[metric_type]}
     keys = {
         "start_ns": f"CASE WHEN aggregation_temporality = 'DELTA' THEN 0 ELSE {start} END",
         "is_delta": "coalesce(aggregation_temporality = 'DELTA', false)",
     }
-    if asked.aggregate == "quantile":
+    if query.aggregate == "quantile":
         fields |= {name: name for name in _BUCKETS[metric_type]}
         if metric_type == "histogram":
             keys["bounds"] = "explicit_bounds"
-    labels = {f"l{place}": label for place, label in enumerate(asked.labels)}
+    labels = {f"l{index}": label for index, label in enumerate(query.labels)}
     selected = [f"{sql} AS {name}" for name, sql in {**labels, **keys}.items()]
     struct = ", ".join(f"'{name}', {sql}" for name, sql in fields.items())
-    grouped = [str(place + 1) for place in range(len(selected))]
+    grouped = [str(index + 1) for index in range(len(selected))]
     return (
         f"SELECT {', '.join(selected)}, array_agg(named_struct({struct})) AS points "
-        f"FROM metrics {fitting} GROUP BY {', '.join(grouped)}, {SERIES}"
+        f"FROM metrics {matching} GROUP BY {', '.join(grouped)}, {SERIES}"
     )
 
 
-def _grown(streams: pa.Table, points: Points, asked: RateQuery) -> Increments:
+def _increases(streams: pa.Table, points: Points, query: RateQuery) -> Increments:
     return increments_of(
         points,
         start_ns=streams["start_ns"].to_numpy(),
         is_delta=streams["is_delta"].to_numpy(),
-        read_us=asked.read_us,
+        read_us=query.read_us,
     )
 
 
-def _newest(points: Points, asked: RateQuery) -> Increments:
-    """The newest point of each stream in each step, compared with nothing."""
+def _newest(_: pa.Table, points: Points, query: RateQuery) -> Increments:
+    """The newest point of each stream in each step."""
     order = np.lexsort((points.row, points.offset, points.time_us, points.stream))
-    stream, step = points.stream[order], points.time_us[order] // asked.step_us
+    stream, step = points.stream[order], points.time_us[order] // query.step_us
     is_last = np.ones(len(order), np.bool_)
     is_last[:-1] = (stream[1:] != stream[:-1]) | (step[1:] != step[:-1])
     later = order[is_last]
@@ -184,11 +180,10 @@ def _exponential(columns: dict[str, pa.Array]) -> ExponentialHistograms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grid:
-    """The cells of an answer: labels and steps. Each increment belongs to one of them."""
+    """Cells of a result: labels times steps. Each increment belongs to one cell."""
 
     labels: list[tuple[str | None, ...]]
-    found: Increments
-    """Those within the time that is asked for."""
+    increments: Increments  # within the time range
     cell: Integers
     cell_count: int
     first_step: int
@@ -196,30 +191,33 @@ class _Grid:
     step_us: int
 
     @classmethod
-    def over(cls, streams: pa.Table, points: Points, found: Increments, asked: RateQuery) -> _Grid:
-        labels, group = _groups(streams, len(asked.labels))
-        kept = (points.time_us[found.later] >= asked.since_us) & ~np.isnan(found.of(points.total))
-        found = Increments(later=found.later[kept], earlier=found.earlier[kept])
-        steps = points.time_us[found.later] // asked.step_us
+    def over(
+        cls, streams: pa.Table, points: Points, increments: Increments, query: RateQuery
+    ) -> _Grid:
+        labels, group = _groups(streams, len(query.labels))
+        is_known = ~np.isnan(increments.of(points.total))
+        kept = (points.time_us[increments.later] >= query.since_us) & is_known
+        later, earlier = increments.later[kept], increments.earlier[kept]
+        steps = points.time_us[later] // query.step_us
         first = int(steps.min()) if len(steps) else 0
         count = int(steps.max()) - first + 1 if len(steps) else 0
         if len(labels) * count > CELLS_MAX:
             raise TooLarge(
-                f"{len(labels)} series of {count} steps are more than {CELLS_MAX} values; take a "
-                "longer step, or fewer labels"
+                f"{len(labels)} series of {count} steps are more than {CELLS_MAX} values; use a "
+                "longer step or fewer labels"
             )
         return cls(
             labels=labels,
-            found=found,
-            cell=group[points.stream[found.later]] * count + steps - first,
+            increments=Increments(later=later, earlier=earlier),
+            cell=group[points.stream[later]] * count + steps - first,
             cell_count=len(labels) * count,
             first_step=first,
             step_count=count,
-            step_us=asked.step_us,
+            step_us=query.step_us,
         )
 
     def rows(self, values: Floats) -> list[Row]:
-        """Values by cell as an answer; NaN is none."""
+        """Rows of the cells whose value is not NaN."""
         return [
             (
                 self.labels[cell // self.step_count],
@@ -231,28 +229,28 @@ class _Grid:
 
 
 def _groups(streams: pa.Table, count: int) -> tuple[list[tuple[str | None, ...]], Integers]:
-    """The different labels, and which of them each stream has."""
-    lists = [streams[f"l{place}"].to_pylist() for place in range(count)]
+    """Return the distinct labels and their index for each stream."""
+    lists = [streams[f"l{index}"].to_pylist() for index in range(count)]
     labels = list(zip(*lists, strict=True)) if lists else [()] * streams.num_rows
     numbers: dict[tuple[str | None, ...], int] = {}
-    group = np.array([numbers.setdefault(some, len(numbers)) for some in labels], np.int64)
+    group = np.array([numbers.setdefault(key, len(numbers)) for key in labels], np.int64)
     return list(numbers), group
 
 
 def _totals(
-    grid: _Grid, points: Points, columns: dict[str, pa.Array], asked: RateQuery, metric_type: str
+    grid: _Grid, points: Points, columns: dict[str, pa.Array], query: RateQuery, metric_type: str
 ) -> Floats:
-    """How much was counted in each cell, or what was recorded there."""
+    """Aggregate the increments of each cell."""
     cell, size = grid.cell, grid.cell_count
     seen = np.bincount(cell, minlength=size) > 0
-    total = _added(cell, grid.found.of(points.total), size)
+    total = _added(cell, grid.increments.of(points.total), size)
     value = total
-    if asked.aggregate == "rate":
-        value = total / (asked.step_us / US_PER_S)
-    elif asked.aggregate in ("sum", "avg") and metric_type not in NUMBERS:
-        grown = grid.found.of(_floats(columns["sum"]))
-        value = _added(cell, grown, size)
-        if asked.aggregate == "avg":
+    if query.aggregate == "rate":
+        value = total / (query.step_us / US_PER_S)
+    elif query.aggregate in ("sum", "avg") and metric_type not in NUMBERS:
+        increase = grid.increments.of(_floats(columns["sum"]))
+        value = _added(cell, increase, size)
+        if query.aggregate == "avg":
             value = value / np.where(total > 0, total, np.nan)
     return np.where(seen, value, np.nan)
 
@@ -267,22 +265,22 @@ def _quantiles(buckets: Buckets, share: float, size: int) -> Floats:
     cells, begins = np.unique(buckets.cell[order], return_index=True)
     if len(cells) > QUANTILES_MAX:
         raise TooLarge(
-            f"{len(cells)} quantiles are more than {QUANTILES_MAX}; take a longer step, or fewer "
+            f"{len(cells)} quantiles are more than {QUANTILES_MAX}; use a longer step or fewer "
             "labels"
         )
     ends = [*begins[1:], len(order)][: len(begins)]
     for cell, begin, end in zip(cells, begins, ends, strict=True):
-        some = order[begin:end]
-        value = quantile_of(buckets.low[some], buckets.high[some], buckets.count[some], share)
+        rows = order[begin:end]
+        value = quantile_of(buckets.low[rows], buckets.high[rows], buckets.count[rows], share)
         values[cell] = np.nan if value is None else value
     return values
 
 
 def _sent_quantiles(grid: _Grid, sent: pa.Array, share: float) -> Floats:
-    """What summaries say themselves; of several in a cell the largest."""
+    """Quantiles as sent by summaries; the largest of several in a cell."""
     values = np.full(grid.cell_count, np.nan)
-    newest = sent.take(pa.array(grid.found.later)).to_pylist()
+    newest = sent.take(pa.array(grid.increments.later)).to_pylist()
     for cell, quantiles in zip(grid.cell.tolist(), newest, strict=True):
-        found = [one["value"] for one in quantiles or () if one["quantile"] == share]
-        values[cell] = np.fmax.reduce([values[cell], *found])
+        sent_values = [q["value"] for q in quantiles or () if q["quantile"] == share]
+        values[cell] = np.fmax.reduce([values[cell], *sent_values])
     return values

@@ -1,4 +1,4 @@
-"""Questions about services: which there are, how fast, how broken, and who calls whom."""
+"""Services: requests, errors, durations, failures and dependencies."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Annotated
 
 from frazil.errors import TooLarge
 from frazil.model import doc
-from frazil.query.search.filters import ALWAYS, Ask, TimeRange, micros_of, text, where, whole
+from frazil.query.search.filters import ALWAYS, Ask, TimeRange, bounded, micros_of, text, where
 from frazil.query.search.severity import least_number
 
 LIMIT_MAX = 1000
 STEPS_MAX = 20_000
-"""Two hundred services in a hundred steps."""
+"""200 services in 100 steps."""
 
 ERRORS = "sum(CASE WHEN {0}status_code = 'ERROR' THEN 1 ELSE 0 END)"
-"""How many of some spans failed; `{0}` is the table's name and a point, or nothing."""
+"""SQL of the number of failed spans; `{0}` is a table prefix with a dot, or empty."""
 
 
 def _percentile(share: float, column: str = "duration_nano") -> str:
@@ -40,8 +40,8 @@ class Service:
 
 
 def services(ask: Ask, *, within: TimeRange = ALWAYS, limit: int = LIMIT_MAX) -> list[Service]:
-    """Every service that sent something, by name; the busiest ones of each signal where there are
-    more than `limit`. Durations are estimates, about a percent off."""
+    """List services by name; above `limit`, the busiest ones of each signal. Durations are
+    estimates within about 1 %."""
     selected = {
         "spans": f"count(*) AS span_count, {ERRORS.format('')} AS error_count, "
         f"{_percentile(0.5)} AS p50_nano, {_percentile(0.95)} AS p95_nano, "
@@ -50,18 +50,19 @@ def services(ask: Ask, *, within: TimeRange = ALWAYS, limit: int = LIMIT_MAX) ->
         f"{least_number('ERROR')} THEN 1 ELSE 0 END) AS error_log_count",
         "metrics": "count(*) AS point_count",
     }
-    found: dict[str, Service] = {}
+    by_name: dict[str, Service] = {}
     for table, columns in selected.items():
         rows = ask(
             f"SELECT service_name AS name, max(time) AS last_seen, {columns} FROM {table} "
             f"{where(within.conditions())} GROUP BY 1 ORDER BY 3 DESC, 1 "
-            f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+            f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
         )
         for row in rows.to_pylist():
-            known = found.get(row["name"]) or Service(name=row["name"], last_seen=row["last_seen"])
-            row["last_seen"] = max(row["last_seen"], known.last_seen)
-            found[row["name"]] = replace(known, **row)
-    return [found[name] for name in sorted(found)]
+            name, last_seen = row["name"], row["last_seen"]
+            service = by_name.get(name) or Service(name=name, last_seen=last_seen)
+            row["last_seen"] = max(last_seen, service.last_seen)
+            by_name[name] = replace(service, **row)
+    return [by_name[name] for name in sorted(by_name)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +79,8 @@ class ServiceStep:
 def service_steps(
     ask: Ask, step: datetime.timedelta, *, within: TimeRange = ALWAYS
 ) -> list[ServiceStep]:
-    """Every service over time, oldest first. Steps begin at whole multiples since 1970, and those
-    without spans are left out."""
+    """Return all services over time, oldest first. Steps are aligned to 1970; empty ones are
+    omitted."""
     rows = ask(
         f"SELECT date_bin(INTERVAL '{micros_of(step)} microseconds', time) AS time, "
         f"service_name AS service, count(*) AS span_count, {ERRORS.format('')} AS error_count, "
@@ -88,9 +89,9 @@ def service_steps(
     ).to_pylist()
     if len(rows) > STEPS_MAX:
         raise TooLarge(
-            f"steps of {step} are more than {STEPS_MAX} lines; take longer ones, or a shorter time"
+            f"steps of {step} give more than {STEPS_MAX} rows; use longer ones or a shorter range"
         )
-    return sorted((ServiceStep(**row) for row in rows), key=lambda each: (each.time, each.service))
+    return sorted((ServiceStep(**row) for row in rows), key=lambda row: (row.time, row.service))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ class Latency:
 def latencies(
     ask: Ask, *, service: str | None = None, within: TimeRange = ALWAYS, limit: int = 100
 ) -> list[Latency]:
-    """Durations of operations, the busiest first."""
+    """List operations with durations, the busiest first."""
     conditions = within.conditions()
     if service is not None:
         conditions.append(f"service_name = {text(service)}")
@@ -120,7 +121,7 @@ def latencies(
         f"{_percentile(0.9)} AS p90_nano, {_percentile(0.99)} AS p99_nano, "
         f"max(duration_nano) AS max_nano FROM spans {where(conditions)} "
         "GROUP BY service_name, name ORDER BY span_count DESC, service, operation "
-        f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+        f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
     )
     return [Latency(**row) for row in rows.to_pylist()]
 
@@ -141,28 +142,28 @@ class Failure:
 def failures(
     ask: Ask, *, service: str | None = None, within: TimeRange = ALWAYS, limit: int = 100
 ) -> list[Failure]:
-    """Failed spans by service, operation, message and type, the most frequent first."""
+    """Group failed spans by service, operation, message and type, the most frequent first."""
     failed = where([*within.conditions(), "status_code = 'ERROR'"])
-    # Each failed span, and each that one says is above it. `lower` changes nothing: it makes plain
-    # texts of two columns that the engine would not put below each other otherwise.
-    told = (
+    # Each failed span, and the parent of each failed span. `lower` changes no value: it converts
+    # both columns to plain text, which the engine needs for the UNION.
+    reported = (
         "SELECT trace_id, lower(span_id) AS span_id, service_name AS service, name AS operation, "
-        "status_message AS message, attributes['error.type'] AS error_type, time, 0 AS is_above "
+        "status_message AS message, attributes['error.type'] AS error_type, time, 0 AS is_parent "
         f"FROM spans {failed} UNION ALL SELECT trace_id, lower(parent_span_id), NULL, NULL, NULL, "
         f"NULL, NULL, 1 FROM spans {failed} AND parent_span_id IS NOT NULL"
     )
-    columns = ("service", "operation", "message", "error_type", "time", "is_above")
+    columns = ("service", "operation", "message", "error_type", "time", "is_parent")
     spans = (
         f"SELECT trace_id, {', '.join(f'max({name}) AS {name}' for name in columns)} "
-        f"FROM ({told}) GROUP BY trace_id, span_id"
+        f"FROM ({reported}) GROUP BY trace_id, span_id"
     )
-    chosen = "service IS NOT NULL" if service is None else f"service = {text(service)}"
+    is_selected = "service IS NOT NULL" if service is None else f"service = {text(service)}"
     rows = ask(
         "SELECT service, operation, message, error_type, count(*) AS count, "
-        "sum(1 - is_above) AS origin_count, last_value(trace_id ORDER BY time) AS last_trace_id "
-        f"FROM ({spans}) WHERE {chosen} GROUP BY service, operation, message, error_type "
+        "sum(1 - is_parent) AS origin_count, last_value(trace_id ORDER BY time) AS last_trace_id "
+        f"FROM ({spans}) WHERE {is_selected} GROUP BY service, operation, message, error_type "
         f"ORDER BY count DESC, service, operation, message, error_type "
-        f"LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+        f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
     )
     return [Failure(**row) for row in rows.to_pylist()]
 
@@ -181,24 +182,24 @@ class Dependency:
 
 
 def dependencies(ask: Ask, *, within: TimeRange = ALWAYS) -> list[Dependency]:
-    """Who calls whom: spans whose parent, or a span that they are linked to, belongs to another
-    service. The most frequent come first."""
-    facts = "service_name, status_code, duration_nano"
-    fitting = within.conditions()
-    called = f"SELECT trace_id, parent_span_id AS span_id, {facts} FROM spans {where(fitting)}"
-    found = _between(ask, called, within, is_linked=False)
-    # Most have none: then the spans need not be joined once more.
-    linked = where([*fitting, "cardinality(links) > 0"])
+    """List calls between services, the most frequent first: spans whose parent or linked span
+    belongs to another service."""
+    columns = "service_name, status_code, duration_nano"
+    conditions = within.conditions()
+    called = f"SELECT trace_id, parent_span_id AS span_id, {columns} FROM spans {where(conditions)}"
+    calls = _between(ask, called, within, is_linked=False)
+    # Usually there are no links, which saves the second join.
+    linked = where([*conditions, "cardinality(links) > 0"])
     if ask(f"SELECT 1 FROM spans {linked} LIMIT 1").num_rows:
-        links = f"SELECT unnest(links) AS link, {facts} FROM spans {linked}"
-        left = f"SELECT link['trace_id'] AS trace_id, link['span_id'] AS span_id, {facts}"
-        found += _between(ask, f"{left} FROM ({links})", within, is_linked=True)
-    found.sort(key=lambda each: (-each.call_count, each.caller, each.callee, each.is_linked))
-    return found[:LIMIT_MAX]
+        links = f"SELECT unnest(links) AS link, {columns} FROM spans {linked}"
+        left = f"SELECT link['trace_id'] AS trace_id, link['span_id'] AS span_id, {columns}"
+        calls += _between(ask, f"{left} FROM ({links})", within, is_linked=True)
+    calls.sort(key=lambda call: (-call.call_count, call.caller, call.callee, call.is_linked))
+    return calls[:LIMIT_MAX]
 
 
 def _between(ask: Ask, called: str, within: TimeRange, *, is_linked: bool) -> list[Dependency]:
-    """`called` gives facts of spans, and which span each of them has to do with."""
+    """Calls whose callees are the rows of `called`, with the span id of the caller."""
     conditions = ["callee.service_name <> caller.service_name", *within.conditions("caller.time")]
     rows = ask(
         "SELECT caller.service_name AS caller, callee.service_name AS callee, "

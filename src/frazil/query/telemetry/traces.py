@@ -1,4 +1,4 @@
-"""Questions about traces: which there were, and one of them as a tree."""
+"""Traces: lists, and one trace as a tree."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from frazil.query.search.filters import (
     Ask,
     Filters,
     TimeRange,
+    bounded,
     differs,
     equals,
     text,
     texts,
     where,
-    whole,
 )
-from frazil.query.search.to_sql import box_conditions
+from frazil.query.search.to_sql import query_conditions
 
 LIMIT_MAX = 1000
 SPANS_MAX = 50_000
-"""Of one trace; a tree beyond that is nothing that anybody looks at. So many can also be sorted in
-this process: see `steady.TOP_ROWS_MAX`."""
+"""Spans of one trace. This many can also be sorted in this process: see `TOP_ROWS_MAX` in
+plan/isolation.py."""
 
 
-LENGTH = "(max(end_time_unix_nano) - min(time_unix_nano))"
-"""How long a group of spans took, from the first begin to the last end."""
+DURATION = "(max(end_time_unix_nano) - min(time_unix_nano))"
+"""Duration of a group of spans, from the first start to the last end."""
 FAILED = "sum(CASE WHEN status_code = 'ERROR' THEN 1 ELSE 0 END)"
 Order = Literal["newest", "longest", "spans", "errors"]
 ORDERS: Mapping[Order, str] = {
     "newest": "max(time)",
-    "longest": LENGTH,
+    "longest": DURATION,
     "spans": "count(*)",
     "errors": FAILED,
 }
-"""What traces are sorted by; the most comes first."""
+"""Sort key of each order, descending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +76,13 @@ class TraceSummary:
 
 @dataclass(slots=True, kw_only=True)
 class SpanNode:
-    """A span, with those it called."""
+    """A span with its children."""
 
     span: Mapping[str, Any]
     children: list[SpanNode] = field(default_factory=list)
 
     def walk(self) -> Iterator[tuple[int, SpanNode]]:
-        """This span and all below it, in the order of a waterfall, each with its depth."""
+        """Yield this span and its descendants in waterfall order, with their depth."""
         waiting = [(0, self)]
         while waiting:
             depth, node = waiting.pop()
@@ -92,7 +92,7 @@ class SpanNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A whole trace. Roots are spans without a parent, or whose parent is not here."""
+    """A trace. Roots are spans without a parent, or whose parent is missing."""
 
     trace_id: str
     roots: list[SpanNode]
@@ -101,23 +101,20 @@ class Trace:
 
 
 class SpanFilter(TypedDict, total=False):
-    """Which spans a question is about; all of these must fit."""
+    """Which spans. All conditions must match."""
 
     service: str | None
-    operation: str | None
-    """The name of the span."""
+    operation: str | None  # name of the span
     min_duration_nano: int | None
     max_duration_nano: int | None
     tags: Filters | None
-    """These columns or attributes have these texts: see `ask.column` for their names."""
+    """Field -> values; see `filters.column` for names."""
     exclude: Filters | None
-    """These have not."""
     only_errors: bool
     only_roots: bool
-    """Only spans without a parent."""
     within: TimeRange
     query: str | None
-    """What somebody typed into the search box: see box.py."""
+    """Query of the search box; see search/parser.py."""
 
 
 def conditions_of(
@@ -133,7 +130,7 @@ def conditions_of(
     within: TimeRange = ALWAYS,
     query: str | None = None,
 ) -> list[str]:
-    """What SQL demands of such spans, one condition each."""
+    """SQL conditions of a filter."""
     conditions = within.conditions()
     conditions += equals(tags or {}, SPANS) + differs(exclude or {}, SPANS)
     if service is not None:
@@ -149,53 +146,52 @@ def conditions_of(
     if only_roots:
         conditions.append("parent_span_id IS NULL")
     if query is not None:
-        conditions += box_conditions("spans", query)
+        conditions += query_conditions("spans", query)
     return conditions
 
 
 class TraceFilter(SpanFilter, total=False):
-    """Which traces a question is about: those with a span that fits, and that fit as a whole."""
+    """Which traces: at least one span must match, and the trace as a whole."""
 
     through: Sequence[str]
-    """Services that the trace goes through, all of them."""
+    """Services that must all take part in the trace."""
     min_trace_nano: int | None
-    """From the begin of its first span to the end of its last one."""
+    """Duration from the first start to the last end."""
     max_trace_nano: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceConditions:
-    """What SQL demands of spans and of traces, one condition each."""
+    """SQL conditions of spans and of traces."""
 
     within: list[str]
     spans: list[str]
-    """One span of a trace must fulfil all of these."""
+    """At least one span of a trace must match all."""
     traces: list[str]
-    """On groups of spans of one trace."""
+    """On the spans of a trace, for HAVING."""
 
     def clauses(self, *, is_whole: bool = False) -> tuple[str, list[str]]:
         """WHERE, and conditions of HAVING, of a query that groups spans by trace. With `is_whole`
-        the groups have all spans of a trace that lie within the time, also those that do not fit:
-        more is read then."""
+        the groups have all spans within the time range, which reads more."""
         if not is_whole and not self.traces:
             return where(self.spans), []
-        fitting = [] if self.spans == self.within else [_has(" AND ".join(self.spans))]
-        return where(self.within), [*fitting, *self.traces]
+        matching = [] if self.spans == self.within else [_any_span(" AND ".join(self.spans))]
+        return where(self.within), [*matching, *self.traces]
 
 
-def demands_of(
+def trace_conditions(
     *,
     through: Sequence[str] = (),
     min_trace_nano: int | None = None,
     max_trace_nano: int | None = None,
     **which: Unpack[SpanFilter],
 ) -> TraceConditions:
-    """What SQL demands of such traces."""
-    traces = [_has(f"service_name = {text(name)}") for name in through]
+    """SQL conditions of a trace filter."""
+    traces = [_any_span(f"service_name = {text(name)}") for name in through]
     if min_trace_nano is not None:
-        traces.append(f"{LENGTH} >= {int(min_trace_nano)}")
+        traces.append(f"{DURATION} >= {int(min_trace_nano)}")
     if max_trace_nano is not None:
-        traces.append(f"{LENGTH} <= {int(max_trace_nano)}")
+        traces.append(f"{DURATION} <= {int(max_trace_nano)}")
     return TraceConditions(
         within=which.get("within", ALWAYS).conditions(),
         spans=conditions_of(**which),
@@ -203,8 +199,8 @@ def demands_of(
     )
 
 
-def _has(condition: str) -> str:
-    """On a group: one of its rows is like that."""
+def _any_span(condition: str) -> str:
+    """HAVING condition: at least one span matches."""
     return f"max(CASE WHEN {condition} THEN 1 ELSE 0 END) = 1"
 
 
@@ -216,44 +212,43 @@ def find_traces(
     after: str | None = None,
     **which: Unpack[TraceFilter],
 ) -> list[TraceSummary]:
-    """Traces that fit, newest first, or those first that are the longest, or have the most spans
-    or failures. What counts of a trace are its spans within the time.
+    """Return matching traces in the given order. Only spans within the time range count.
 
-    With `after`, the cursor of the last one of a page, those that come behind it; a trace that got
-    another span in between may have moved away.
+    `after` is the cursor of the last trace of the previous page. A trace that received a span in
+    the meantime may have moved to another page.
     """
-    conditions, having = demands_of(**which).clauses(is_whole=order != "newest")
-    having += _behind(order, after)
+    conditions, having = trace_conditions(**which).clauses(is_whole=order != "newest")
+    having += _after(order, after)
     having_clause = f"HAVING {' AND '.join(having)} " if having else ""
-    found = ask(
-        f"SELECT trace_id, {ORDERS[order]} AS place "
+    rows = ask(
+        f"SELECT trace_id, {ORDERS[order]} AS sort_key "
         f"FROM spans {conditions} GROUP BY trace_id {having_clause}"
-        f"ORDER BY place DESC, trace_id LIMIT {whole(limit, 'limit', LIMIT_MAX)}"
+        f"ORDER BY sort_key DESC, trace_id LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
     ).to_pylist()
-    cursors = {row["trace_id"]: f"{_number(row['place'])}-{row['trace_id']}" for row in found}
+    cursors = {row["trace_id"]: f"{_number(row['sort_key'])}-{row['trace_id']}" for row in rows}
     return _summaries(ask, cursors) if cursors else []
 
 
 _CURSOR = re.compile(r"(-?\d{1,18})-([0-9a-f]{0,64})", re.ASCII)
 
 
-def _number(place: datetime.datetime | int) -> int:
-    """What a trace is sorted by, in a cursor."""
-    return place if isinstance(place, int) else (place - EPOCH) // MICROSECOND
+def _number(sort_key: datetime.datetime | int) -> int:
+    """Sort key as a number, for a cursor."""
+    return sort_key if isinstance(sort_key, int) else (sort_key - EPOCH) // MICROSECOND
 
 
-def _behind(order: Order, after: str | None) -> list[str]:
-    """Which groups come behind a cursor. It says nothing of single spans: a trace may have some
-    that are newer, and must not be taken for an older one."""
+def _after(order: Order, after: str | None) -> list[str]:
+    """HAVING conditions for traces after a cursor. They apply to whole traces: single spans may be
+    newer."""
     if after is None:
         return []
-    found = _CURSOR.fullmatch(after)
-    if found is None:
-        raise Malformed(f"{after[:100]!r} is no cursor; take one from an answer as it is")
-    number = int(found[1])
-    place = f"to_timestamp_micros({number})" if order == "newest" else str(number)
-    measure = ORDERS[order]
-    return [f"({measure} < {place} OR ({measure} = {place} AND trace_id > {text(found[2])}))"]
+    match = _CURSOR.fullmatch(after)
+    if match is None:
+        raise Malformed(f"{after[:100]!r} is not a cursor; copy it unchanged from a response")
+    number = int(match[1])
+    bound = f"to_timestamp_micros({number})" if order == "newest" else str(number)
+    key = ORDERS[order]
+    return [f"({key} < {bound} OR ({key} = {bound} AND trace_id > {text(match[2])}))"]
 
 
 def _summaries(ask: Ask, cursors: Mapping[str, str]) -> list[TraceSummary]:
@@ -275,7 +270,7 @@ def _summaries(ask: Ask, cursors: Mapping[str, str]) -> list[TraceSummary]:
 
 
 def _summary(parts: list[dict[str, Any]], cursor: str) -> TraceSummary:
-    """A trace, from what each of its services has of it."""
+    """Combine the rows of a trace, one per service."""
     root = min(parts, key=lambda part: (part["depth"], part["first_nano"], part["service"]))
     begin = min(part["begin_nano"] for part in parts)
     shares = [
@@ -300,7 +295,7 @@ def _summary(parts: list[dict[str, Any]], cursor: str) -> TraceSummary:
 
 
 def trace(ask: Ask, trace_id: str) -> Trace | None:
-    """One trace as a tree, or None when no span of it is here."""
+    """Return one trace as a tree, or None if it does not exist."""
     rows = spans_of_trace(ask, trace_id, "*").to_pylist(maps_as_pydicts="lossy")
     if not rows:
         return None
@@ -314,8 +309,7 @@ def trace(ask: Ask, trace_id: str) -> Trace | None:
 
 
 def spans_of_trace(ask: Ask, trace_id: str, columns: str) -> pa.Table:
-    """The spans of a trace from the first one on; one more than are ever shown says that there are
-    more."""
+    """Return the spans of a trace by time, at most `SPANS_MAX` + 1: the extra one means more."""
     return ask(
         f"SELECT {columns} FROM spans WHERE trace_id = {text(trace_id.lower())} "
         f"ORDER BY time_unix_nano, span_id LIMIT {SPANS_MAX + 1}"
@@ -323,15 +317,15 @@ def spans_of_trace(ask: Ask, trace_id: str, columns: str) -> pa.Table:
 
 
 def subtree(ask: Ask, trace_id: str, span_id: str) -> Trace | None:
-    """One span of a trace with all below it, or None when it is not here. `TooLarge` for more than
-    a thousand."""
+    """Return a span with its descendants, or None if it does not exist. `TooLarge` above
+    `LIMIT_MAX`."""
     spans = spans_of_trace(ask, trace_id, "span_id, parent_span_id").slice(0, SPANS_MAX)
     ids = _below(span_id.lower(), spans["span_id"].to_pylist(), spans["parent_span_id"].to_pylist())
     if not ids:
         return None
     if len(ids) > LIMIT_MAX:
         raise TooLarge(
-            f"{len(ids)} spans are below {span_id}, more than {LIMIT_MAX}; ask for one further down"
+            f"{len(ids)} spans are below {span_id}, more than {LIMIT_MAX}; choose a lower span"
         )
     rows = ask(
         f"SELECT * FROM spans WHERE trace_id = {text(trace_id.lower())} "
@@ -341,20 +335,20 @@ def subtree(ask: Ask, trace_id: str, span_id: str) -> Trace | None:
 
 
 def _below(span_id: str, ids: list[str], parent_ids: list[str | None]) -> list[str]:
-    """That span and all below it; none when it is not there."""
+    """Return the ids of a span and its descendants; empty if it does not exist."""
     children: dict[int, list[int]] = {}
-    for place, parent in enumerate(parents_of(ids, parent_ids)):
+    for index, parent in enumerate(parents_of(ids, parent_ids)):
         if parent is not None:
-            children.setdefault(parent, []).append(place)
-    found = [ids.index(span_id)] if span_id in ids else []
-    for place in found:  # It grows while it is walked along.
-        found += children.get(place, ())
-    return [ids[place] for place in found]
+            children.setdefault(parent, []).append(index)
+    indexes = [ids.index(span_id)] if span_id in ids else []
+    for index in indexes:  # grows during the iteration
+        indexes += children.get(index, ())
+    return [ids[index] for index in indexes]
 
 
 def tree_of(spans: list[Mapping[str, Any]]) -> list[SpanNode]:
-    """Spans under their parents, both in the order given. None is lost and none is there twice,
-    whatever their ids say: of spans that are each other's ancestors, the first one is a root."""
+    """Build the tree, keeping the order. Every span occurs exactly once, whatever the ids: the
+    first span of a cycle becomes a root."""
     nodes = [SpanNode(span=span) for span in spans]
     ids = [span["span_id"] for span in spans]
     parents = parents_of(ids, [span["parent_span_id"] for span in spans])
@@ -365,27 +359,27 @@ def tree_of(spans: list[Mapping[str, Any]]) -> list[SpanNode]:
 
 
 def parents_of(ids: Sequence[str], parent_ids: Sequence[str | None]) -> list[int | None]:
-    """The place of the span above each one; None for roots. No way up leads in a circle."""
-    place_of: dict[str, int] = {}
-    for place, span_id in enumerate(ids):
-        place_of.setdefault(span_id, place)
-    parents = [place_of.get(parent_id or "") for parent_id in parent_ids]
-    for place in _first_of_each_circle(parents):
-        parents[place] = None
+    """Return the index of each parent; None for roots. The result has no cycles."""
+    index_of: dict[str, int] = {}
+    for index, span_id in enumerate(ids):
+        index_of.setdefault(span_id, index)
+    parents = [index_of.get(parent_id or "") for parent_id in parent_ids]
+    for index in _first_of_each_cycle(parents):
+        parents[index] = None
     return parents
 
 
-def _first_of_each_circle(parents: list[int | None]) -> set[int]:
-    """Places from which following the parents leads back to themselves, the lowest of each."""
-    found = set()
+def _first_of_each_cycle(parents: list[int | None]) -> set[int]:
+    """Return the lowest index of each cycle."""
+    first = set()
     seen_from: dict[int, int] = {}
     for start in range(len(parents)):
-        place: int | None = start
+        index: int | None = start
         path = []
-        while place is not None and place not in seen_from:
-            seen_from[place] = start
-            path.append(place)
-            place = parents[place]
-        if place is not None and seen_from[place] == start:
-            found.add(min(path[path.index(place) :]))
-    return found
+        while index is not None and index not in seen_from:
+            seen_from[index] = start
+            path.append(index)
+            index = parents[index]
+        if index is not None and seen_from[index] == start:
+            first.add(min(path[path.index(index) :]))
+    return first

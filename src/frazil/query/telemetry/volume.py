@@ -1,4 +1,4 @@
-"""Questions about volume: how much each service sends."""
+"""Volume: rows sent by each service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frazil.query.search.filters import ALWAYS, Ask, TimeRange, micros_of, where
 Signal = Literal["logs", "spans", "metrics"]
 SIGNALS: tuple[Signal, ...] = ("logs", "spans", "metrics")
 ROWS_MAX = 100_000
-"""Of one signal: a hundred services in a thousand steps."""
+"""Rows per signal: 100 services in 1000 steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +29,12 @@ class Volume:
 def volumes(
     ask: Ask, *, within: TimeRange = ALWAYS, step: datetime.timedelta | None = None
 ) -> list[Volume]:
-    """Rows by service and signal, the most first; with a `step` also by time, oldest first. Steps
-    begin at whole multiples since 1970, and those without rows are left out."""
-    found = [volume for signal in SIGNALS for volume in _of(ask, signal, within, step)]
+    """Count rows by service and signal, largest first; with `step` also by time, oldest first.
+    Steps are aligned to 1970; empty ones are omitted."""
+    counts = [volume for signal in SIGNALS for volume in _of(ask, signal, within, step)]
     if step is None:
-        return sorted(found, key=lambda one: (-one.row_count, one.service, one.signal))
-    return sorted(found, key=lambda one: (one.time, one.service, one.signal))
+        return sorted(counts, key=lambda v: (-v.row_count, v.service, v.signal))
+    return sorted(counts, key=lambda v: (v.time, v.service, v.signal))
 
 
 def _of(
@@ -49,7 +49,7 @@ def _of(
     )
     if rows.num_rows > ROWS_MAX:
         raise TooLarge(
-            f"{signal} have more than {ROWS_MAX} services and steps; take a longer step, or a "
-            "shorter time"
+            f"{signal} have more than {ROWS_MAX} services and steps; use a longer step or a "
+            "shorter range"
         )
     return [Volume(signal=signal, **row) for row in rows.to_pylist()]

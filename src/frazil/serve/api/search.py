@@ -9,7 +9,7 @@ import msgspec
 from frazil.errors import Malformed
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.query import Ask, NamedField, fields_of, written
+from frazil.query import Ask, NamedField, fields_of, search_sql
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import (
     Excludes,
@@ -79,7 +79,7 @@ async def query(handler: Handler, params: QueryRequest, request: ApiRequest) -> 
 
     def load(_: Ask) -> QueryAnswer:
         try:
-            sql = written(
+            sql = search_sql(
                 params.table,
                 since=since,
                 until=until,

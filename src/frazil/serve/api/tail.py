@@ -25,9 +25,9 @@ from frazil.query import (
     Ask,
     Tail,
     TailRows,
-    box_conditions,
     log_conditions,
     log_rows,
+    query_conditions,
     row_conditions,
 )
 from frazil.results import CancelToken, json_of
@@ -144,7 +144,7 @@ def _conditions(params: TailRequest) -> list[str]:
         return conditions
     if params.table == "metrics":
         raise Malformed("query applies to logs and spans, not to metrics; use filter")
-    return conditions + box_conditions(params.table, params.query)
+    return conditions + query_conditions(params.table, params.query)
 
 
 def _watermarks(tier: HotTier, table: str) -> dict[int, int]:
