@@ -165,7 +165,7 @@ def test_explain_tells_what_is_read(engine: Engine) -> None:
 def test_explain_tells_why_a_query_runs_apart(engine: Engine) -> None:
     """And from which end pieces are read."""
     rows = engine.sql("EXPLAIN SELECT * FROM logs a JOIN logs b USING (trace_id)").fetchall()
-    assert rows[0][1] == "in a process apart, as 'Inner Join' may multiply its rows"
+    assert rows[0][1] == "in a worker process: 'Inner Join' may multiply rows"
     rows = engine.sql("EXPLAIN SELECT * FROM logs ORDER BY time DESC LIMIT 7").fetchall()
     assert rows[1] == ("order", "pieces from the newest on, until 7 rows are found")
 
@@ -186,7 +186,7 @@ def test_a_column_with_too_many_searches_is_refused() -> None:
     text = "SELECT count(*) FROM logs WHERE matches(body, body)"
     with (
         engine_over({"logs": [piece_of("logs", rows)]}) as engine,
-        pytest.raises(TooLarge, match="100 different second arguments"),
+        pytest.raises(TooLarge, match="100 distinct second arguments"),
     ):
         engine.sql(text).fetchall()
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from frazil.errors import Unavailable
 from frazil.query import Engine
-from frazil.query.counts.cache import KEPT_MAX, Counts
+from frazil.query.counts.cache import CACHED_MAX, Counts
 from frazil.query.counts.dictionary_encode import CODES_MAX, HEAP_BYTES_MAX
-from frazil.query.counts.group_count import count_like
+from frazil.query.counts.group_count import count_distinct
 from frazil.query.plan.count_rewrite import ROW_COUNT
 from frazil.query.scan.tiers import TierRows
 from tests.query.build import engine_over, log, piece_of
@@ -49,7 +49,7 @@ def test_counts_are_those_of_python(
     }
     whole = pa.record_batch(columns).slice(min(skipped, len(rows) - 1))
     batches = [whole.slice(at, batch_rows) for at in range(0, whole.num_rows, batch_rows)]
-    found = count_like(batches)
+    found = count_distinct(batches)
     assert found is not None
     expected = Counter(tuple(row.values()) for row in whole.to_pylist())
     counts = found.column(ROW_COUNT).to_pylist()
@@ -73,7 +73,7 @@ def test_counts_are_those_of_python(
 def test_too_many_values_are_not_counted(values: list[Any], is_counted: bool) -> None:
     """The engine is better at that."""
     batch = pa.record_batch({"a": pa.array(values * 3)})
-    found = count_like([batch])
+    found = count_distinct([batch])
     assert (found is not None) == is_counted
     if found is not None:
         assert found.column(ROW_COUNT).to_pylist() == [3] * len(values)
@@ -83,7 +83,7 @@ def test_many_values_in_two_columns_are_not_counted() -> None:
     """Few in each, and yet too many together."""
     rows = range(CODES_MAX + 1)
     columns = {"a": [str(n % 40) for n in rows], "b": [n // 40 for n in rows]}
-    assert count_like([pa.record_batch(columns)]) is None
+    assert count_distinct([pa.record_batch(columns)]) is None
 
 
 def rows() -> list[dict[str, Any]]:
@@ -143,16 +143,16 @@ def test_counts_are_those_of_all_rows(
 ) -> None:
     """With the same names and types; and only queries run this way that can."""
     began = []
-    count_here = Engine._count_here
+    count_here = Engine._run_count
 
     def noting(self: Engine, *given: Any) -> Any:
         run = count_here(self, *given)
         began.append(run is not None)
         return run
 
-    monkeypatch.setattr(Engine, "_count_here", noting)
+    monkeypatch.setattr(Engine, "_run_count", noting)
     counted = engine.sql(text).arrow()
-    monkeypatch.setattr(Engine, "_count_here", lambda *_: None)
+    monkeypatch.setattr(Engine, "_run_count", lambda *_: None)
     expected = engine.sql(text).arrow()
 
     assert any(began) == (text in TALLIED)
@@ -175,14 +175,14 @@ def test_what_is_kept_goes_with_its_piece() -> None:
     assert first is not None
     assert again is not None
     assert all(one is other for one, other in zip(first, again, strict=True))
-    for place in range(KEPT_MAX + 1):
+    for place in range(CACHED_MAX + 1):
         counts.of(TierRows(pieces=tuple(pieces)), ("service_name",) * (place + 1), nothing)
-    assert len(counts._kept[pieces[0]]) <= KEPT_MAX
+    assert len(counts._cached[pieces[0]]) <= CACHED_MAX
     gone = weakref.ref(pieces[0])
     pieces.clear()
     gc.collect()
     assert gone() is None
-    assert not counts._kept
+    assert not counts._cached
 
 
 def test_one_piece_with_too_many_values_is_enough() -> None:

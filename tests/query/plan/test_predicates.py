@@ -11,7 +11,7 @@ from frazil.query.plan.plan import QueryPlan, TopN
 from frazil.query.plan.planner import Planner
 from frazil.query.plan.predicates import Predicate, is_never
 from frazil.query.plan.pruning import time_window
-from frazil.query.sql.dialect import spell
+from frazil.query.sql.dialect import translate
 
 NOW_US = 1_790_000_000_000_000
 DAY_NS = 86_400_000_000_000
@@ -25,7 +25,7 @@ def planner() -> Iterator[Planner]:
 
 
 def plan_of(planner: Planner, text: str) -> QueryPlan:
-    plan = planner.plan(spell(text), NOW_US)
+    plan = planner.plan(translate(text), NOW_US)
     assert plan is not None
     return plan
 
@@ -197,7 +197,7 @@ def test_the_newest_rows_are_recognised(
     planner: Planner, text: str, wanted: tuple[str, bool, int, int | None] | None
 ) -> None:
     """Only where the first rows by time are all that is asked for."""
-    found = plan_of(planner, text).newest
+    found = plan_of(planner, text).top_n
     if wanted is None:
         assert found is None
     else:

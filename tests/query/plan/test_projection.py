@@ -48,14 +48,16 @@ def engine() -> Iterator[Engine]:
 )
 def test_columns_that_a_text_may_mean(text: str, read: list[str], expected: list[str]) -> None:
     """Those that are read, and those that are named; all where some are meant by `*`."""
-    scans = TableScans(conditions={}, columns=tuple(read))
+    scans = TableScans(count=1, conditions={}, columns=tuple(read))
     assert narrow_columns(LOGS, scans, text) == expected
 
 
 def test_an_unknown_plan_gets_everything() -> None:
     """Where the plan does not say what is read, nothing is left out."""
     assert (
-        narrow_columns(LOGS, TableScans(conditions={}, columns=None), "SELECT body FROM logs")
+        narrow_columns(
+            LOGS, TableScans(count=1, conditions={}, columns=None), "SELECT body FROM logs"
+        )
         == ALL
     )
 

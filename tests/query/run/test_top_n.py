@@ -73,13 +73,13 @@ def test_only_the_newest_pieces_are_read(monkeypatch: pytest.MonkeyPatch) -> Non
     """Rows of a hundred pieces are found in the last two."""
     read: list[int] = []
     with engine_over({"logs": [piece_of("logs", [log(at)]) for at in range(100)]}) as engine:
-        start = engine._here.start
+        start = engine._local.start
 
-        def counting(query: Any, rows: Any) -> Any:
+        def counting(query: Any, plan: Any, rows: Any) -> Any:
             read.append(len(rows["logs"].batches))
-            return start(query, rows)
+            return start(query, plan, rows)
 
-        monkeypatch.setattr(engine._here, "start", counting)
+        monkeypatch.setattr(engine._local, "start", counting)
         found = engine.sql("SELECT body FROM logs ORDER BY time DESC LIMIT 2").fetchall()
         assert found == [("line 99",), ("line 98",)]
         assert read == [2]

@@ -23,7 +23,7 @@ from frazil.query import Engine, QueryConfig
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.predicates import Predicate
 from frazil.query.plan.pruning import prune
-from frazil.query.run.shared_memory import loaded, unloaded, wanted_rows
+from frazil.query.run.shared_memory import matching_rows, memory_file, read_rows
 from frazil.query.scan.tiers import TierRows
 from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of
 
@@ -70,7 +70,7 @@ def test_a_process_that_dies_is_replaced(engine: Engine) -> None:
     )
     (worker,) = [result._run._worker]  # type: ignore[attr-defined]
     os.kill(worker._process.pid, signal.SIGSEGV)
-    with pytest.raises(TooLarge, match="gave up on it"):
+    with pytest.raises(TooLarge, match="worker process ended with code"):
         result.fetchall()
     assert engine.sql(JOIN).fetchall() == [(9,)]
 
@@ -111,7 +111,7 @@ def test_an_engine_without_a_python_says_so(
 ) -> None:
     """Where no process can be started, queries that need one are refused."""
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(Unavailable, match="no process can be started"):
+    with pytest.raises(Unavailable, match="cannot start a worker process"):
         engine.sql(JOIN)
     assert engine.sql("SELECT count(*) FROM logs").fetchall() == [(9,)]
 
@@ -145,10 +145,10 @@ def test_what_is_carried_arrives(
         "service_name": Predicate(values=frozenset({service})),
     }
     names = None if columns is None else tuple(sorted(columns))
-    scans = TableScans(conditions=conditions, columns=names)
-    light = wanted_rows(prune([TierRows(pieces=(piece,))], conditions), scans, TABLES["logs"])
-    with loaded({"logs": light, "spans": []}, 1 << 20) as (file, places):
-        arrived = unloaded(os.dup(file), places, TABLES)
+    scans = TableScans(count=1, conditions=conditions, columns=names)
+    light = matching_rows(prune([TierRows(pieces=(piece,))], conditions), scans, TABLES["logs"])
+    with memory_file({"logs": light, "spans": []}, 1 << 20) as (file, places):
+        arrived = read_rows(os.dup(file), places, TABLES)
     assert arrived["spans"] == []
     found = pa.Table.from_batches(arrived["logs"], TABLES["logs"])
     found.validate(full=True)

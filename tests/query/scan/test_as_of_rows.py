@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import Malformed, Unavailable, Unknown
-from frazil.query.sql.dialect import spell
+from frazil.query.sql.dialect import translate
 from tests.query.both_tiers import CLOCK, ROWS, World, both_tiers
 from tests.query.build import engine_over, log, piece_of
 
@@ -116,11 +116,11 @@ def test_what_is_not_there_is_named(world: World) -> None:
     """With what there is instead."""
     world.add(1)
     world.flush()
-    with pytest.raises(Unknown, match=r"logs has no snapshot 7, or not any more; it has 1"):
+    with pytest.raises(Unknown, match=r"no snapshot 7, or it has expired; it has 1 snapshots"):
         world.ask("SELECT * FROM logs FOR SYSTEM_VERSION AS OF 7")
-    with pytest.raises(Unknown, match=r"called 'friday'"):
+    with pytest.raises(Unknown, match=r"tagged 'friday'"):
         world.ask("SELECT * FROM logs FOR SYSTEM_VERSION AS OF 'friday'")
-    with pytest.raises(Unknown, match=r"gauges has no earlier times"):
+    with pytest.raises(Unknown, match=r"gauges cannot be read AS OF"):
         world.ask("SELECT * FROM gauges FOR SYSTEM_VERSION AS OF 7")
 
 
@@ -138,14 +138,14 @@ def test_an_expired_time_is_named(world: World) -> None:
     world.view.refresh()
     assert world.ask(f"{COUNT} logs FOR SYSTEM_TIME AS OF {then}") == whole(3)
     assert world.ask(f"{COUNT} logs FOR SYSTEM_VERSION AS OF {last}") == whole(4)
-    with pytest.raises(Unknown, match="have expired; it has 2, the last ones"):
+    with pytest.raises(Unknown, match="have expired; it has 2 snapshots, the last ones"):
         world.ask("SELECT * FROM logs FOR SYSTEM_TIME AS OF TIMESTAMP '2020-01-01 00:00:00'")
 
 
 def test_without_a_lake() -> None:
     """There are no versions; the hot tier still knows when rows came."""
     with engine_over({"logs": [piece_of("logs", [log(1, ingest_time=5), log(2)])]}) as engine:
-        with pytest.raises(Unavailable, match="there is no lake"):
+        with pytest.raises(Unavailable, match="there are no snapshots without a lake"):
             engine.sql("SELECT * FROM logs FOR SYSTEM_VERSION AS OF 7")
         text = "SELECT _offset FROM logs FOR SYSTEM_TIME AS OF '1970-01-01 00:00:00.000001'"
         assert engine.sql(text).fetchall() == [(2,)]
@@ -169,19 +169,19 @@ def test_without_a_lake() -> None:
     ],
 )
 def test_how_it_is_spelled(written: str, spelled: str) -> None:
-    assert spell(written).text == spelled
+    assert translate(written).text == spelled
 
 
 @pytest.mark.parametrize(
     ("text", "match"),
     [
         ("SELECT * FROM logs FOR SYSTEM_TIME AS OF 'lunch'", "needs a time at line 1, column 42"),
-        ("SELECT * FROM logs FOR SYSTEM_TIME AS OF", "needs a time at its end"),
-        ("SELECT * FROM logs FOR SYSTEM_VERSION AS OF now()", "needs the id of a snapshot"),
-        ("SELECT * FROM logs FOR SYSTEM_VERSION AS OF 99999999999999999999", "needs the id"),
+        ("SELECT * FROM logs FOR SYSTEM_TIME AS OF", "needs a time at the end"),
+        ("SELECT * FROM logs FOR SYSTEM_VERSION AS OF now()", "needs a snapshot id"),
+        ("SELECT * FROM logs FOR SYSTEM_VERSION AS OF 99999999999999999999", "needs a snapshot id"),
     ],
 )
 def test_what_is_no_time(text: str, match: str) -> None:
     """Says where, and how it is written."""
     with pytest.raises(Malformed, match=match):
-        spell(text)
+        translate(text)

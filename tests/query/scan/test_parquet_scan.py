@@ -16,7 +16,7 @@ from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.predicates import Conditions, Predicate
 from frazil.query.plan.pruning import prune
 from frazil.query.plan.session import open_session
-from frazil.query.scan.parquet_scan import ParquetScan, _field, _fields, cold_frame
+from frazil.query.scan.parquet_scan import ParquetScan, _field, _fields, parquet_frame
 from frazil.query.scan.tiers import TierRows
 
 US = 1_000_000
@@ -88,7 +88,7 @@ def test_exactly_the_named_files_are_read(made: list[tuple[int, str]]) -> None:
         wanted = range(0, len(made), 3) if len(made) > 4 else range(len(made))
         scan = ParquetScan(root=f"{name}/", paths=tuple(paths[number] for number in wanted))
         session = open_session(1 << 24, SingleQueryContext(0))
-        rows = cold_frame(session, schema, scan, "t").to_arrow_table()
+        rows = parquet_frame(session, schema, scan, "t").to_arrow_table()
     assert rows.schema.names == ["a", "b"]
     expected = [
         (number, None if number % 2 else "x") for number in wanted for _ in range(made[number][0])

@@ -224,7 +224,7 @@ def test_a_file_that_is_gone_is_no_short_answer(world: World, text: str) -> None
     world.flush()
     cold = world.view.pin().tables["logs"]
     (Path(cold.root) / cold.files[0].path).unlink()
-    with pytest.raises(Unavailable, match="is gone"):
+    with pytest.raises(Unavailable, match="is missing"):
         world.ask(text)
 
 
@@ -235,7 +235,7 @@ def test_a_damaged_file_is_named(world: World) -> None:
     cold = world.view.pin().tables["logs"]
     (Path(cold.root) / cold.files[0].path).write_bytes(b"PAR1" + bytes(100))
     for text in ("SELECT service_name, count(*) FROM logs GROUP BY 1", "SELECT body FROM logs"):
-        with pytest.raises(Unavailable, match="a file of the lake cannot be read"):
+        with pytest.raises(Unavailable, match="a data file cannot be read"):
             world.ask(text)
 
 

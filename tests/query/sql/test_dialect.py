@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.query.sql.dialect import spell
+from frazil.query.sql.dialect import translate
 from frazil.results.tokens import line_and_column, tokens
 
 
@@ -50,13 +50,13 @@ def test_text_is_cut_as_the_engine_cuts_it(text: str, wanted: list[str]) -> None
 )
 def test_our_names_are_spelled_as_the_engines(written: str, wanted: str) -> None:
     """Where they are functions, and nowhere else."""
-    assert spell(written).text == wanted
+    assert translate(written).text == wanted
 
 
 def test_places_are_those_of_what_was_written() -> None:
     """An error of the engine points into the respelled text; the user sees his own."""
     written = "select percentile(a, 1),\n percentile(b, 2), zzz,\n yyy"
-    spelled = spell(written)
+    spelled = translate(written)
     for word in ("select", "a,", "b,", "zzz", "yyy"):
         at = spelled.text.index(word)
         line = spelled.text[:at].count("\n") + 1

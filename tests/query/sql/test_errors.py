@@ -46,7 +46,7 @@ def engine() -> Iterator[Engine]:
         (
             "SELECT * FROM nowhere",
             Unknown,
-            "no table nowhere at line 1, column 15; there are dead_letters, ",
+            "no table nowhere at line 1, column 15; the tables are dead_letters, ",
         ),
         (
             "SELECT mtches(body, 'x') FROM logs",
@@ -65,23 +65,23 @@ def engine() -> Iterator[Engine]:
             "this is not SQL at line 2, column 5: expected: end of statement, found: logs",
         ),
         ("SELECT percentile(_row, 1) x y", Malformed, "this is not SQL at line 1, column 30: "),
-        ("SELECT (1", Malformed, "this is not SQL at its end: expected: )"),
+        ("SELECT (1", Malformed, "this is not SQL at the end: expected: )"),
         (
             "SELECT 'x",
             Malformed,
             "this is not SQL at line 1, column 8: unterminated string literal",
         ),
-        ("", Malformed, "there is no SQL to run"),
-        ("-- nothing", Malformed, "there is no SQL to run"),
-        ("SELECT 1; SELECT 2", Malformed, "one statement at a time, please"),
+        ("", Malformed, "the query is empty"),
+        ("-- nothing", Malformed, "the query is empty"),
+        ("SELECT 1; SELECT 2", Malformed, "send one statement at a time"),
         ("SELECT 1 / 0", Malformed, "the query divides by zero"),
         (
             "SELECT 1 FROM logs WHERE time > 'soon'",
             Malformed,
-            "a value in the query does not fit where it stands",
+            "a value in the query has the wrong type",
         ),
-        ("SELECT CAST('x' AS INT)", Malformed, "a value in the query does not fit where it stands"),
-        ("SELECT $1", Malformed, "the query has a placeholder, $1; write the value instead"),
+        ("SELECT CAST('x' AS INT)", Malformed, "a value in the query has the wrong type"),
+        ("SELECT $1", Malformed, "the query has the placeholder $1; write the value instead"),
         (
             "SELECT time FROM logs, spans",
             Malformed,
@@ -96,17 +96,17 @@ def engine() -> Iterator[Engine]:
         (
             "DROP TABLE logs",
             Rejected,
-            "SQL only reads here: DROP TABLE is not allowed; ask with SELECT",
+            "SQL is read-only: DROP TABLE is not allowed; use SELECT",
         ),
         (
             "CREATE TABLE t AS SELECT 1",
             Rejected,
-            "SQL only reads here: CREATE TABLE is not allowed",
+            "SQL is read-only: CREATE TABLE is not allowed",
         ),
-        ("INSERT INTO logs VALUES (1)", Rejected, "SQL only reads here: INSERT is not allowed"),
-        ("UPDATE logs SET body = 1", Rejected, "SQL only reads here: UPDATE is not allowed"),
-        ("INSTALL httpfs", Rejected, "SQL only reads here: INSTALL is not allowed"),
-        ("SET x = 1", Rejected, "SQL only reads here: SET VARIABLE is not allowed"),
+        ("INSERT INTO logs VALUES (1)", Rejected, "SQL is read-only: INSERT is not allowed"),
+        ("UPDATE logs SET body = 1", Rejected, "SQL is read-only: UPDATE is not allowed"),
+        ("INSTALL httpfs", Rejected, "SQL is read-only: INSTALL is not allowed"),
+        ("SET x = 1", Rejected, "SQL is read-only: SET VARIABLE is not allowed"),
         ("SELECT " + "(" * 60 + "1" + ")" * 60, TooLarge, "more than 50 parentheses"),
         (
             "SELECT 1 FROM logs WHERE body ~ '((a{99}){99}){99}'",
@@ -118,7 +118,7 @@ def engine() -> Iterator[Engine]:
             TooLarge,
             "300009 bytes, which is more than query.text_bytes_max",
         ),
-        ("SELECT '\ud800'", Malformed, "the query has no character at 9"),
+        ("SELECT '\ud800'", Malformed, "character 9 of the query is not Unicode"),
     ],
 )
 def test_an_error_says(engine: Engine, text: str, kind: type[FrazilError], message: str) -> None:

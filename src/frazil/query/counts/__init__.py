@@ -1,7 +1,7 @@
-"""query/counts: row counts kept per segment and file.
+"""query/counts: row counts by distinct values, cached per piece and data file.
 
-cache.py              Counts: what pieces have how often, kept with them
-dictionary_encode.py  values as small numbers
-group_count.py        rows that say the same, as one row and a number
-parquet_counts.py     what files have how often
+cache.py              Counts: the cache
+group_count.py        distinct rows of batches, with counts
+dictionary_encode.py  values as small integers, compiled
+parquet_counts.py     distinct rows of a data file, with counts
 """

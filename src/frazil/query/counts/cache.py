@@ -1,8 +1,8 @@
-"""Rows that say the same, wherever they stand, as one row and a number.
+"""Counts: the distinct rows of pieces and data files, with their counts, cached.
 
-A query that only counts rows by columns with few different values need not look at each of them:
-counting the services of ten million rows reads some thousands. What was found out about a piece is
-kept for as long as the piece is. The same holds for files of the lake.
+A query that only counts rows by columns with few distinct values need not read every row: counting
+the services of ten million rows reads some thousands. The counts of a piece or data file live as
+long as its object.
 """
 
 from __future__ import annotations
@@ -26,80 +26,80 @@ if TYPE_CHECKING:
 
     Part: TypeAlias = Piece | TableFile
 
-KEPT_MAX = 16
-"""What is kept of one piece: so many sets of columns."""
+CACHED_MAX = 16
+"""Column sets cached per piece or data file."""
 
 
 class Counts:
-    """The counts of pieces. Any thread may ask."""
+    """The cache. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: WeakKeyDictionary[Part, dict[tuple[str, ...], pa.RecordBatch]] = (
+        self._cached: WeakKeyDictionary[Part, dict[tuple[str, ...], pa.RecordBatch]] = (
             WeakKeyDictionary()
         )
 
     def of(
-        self, lot: TierRows, columns: tuple[str, ...], check: Callable[[], None]
+        self, rows: TierRows, columns: tuple[str, ...], check: Callable[[], None]
     ) -> list[pa.RecordBatch] | None:
-        """The different rows of each piece and file in these columns, and how many there are of
-        each. None when they are too many to be worth it. Calls `check` now and then."""
-        pieces = lot.parts
-        kept = {piece: found for piece in pieces if (found := self._known(piece, columns))}
-        missing = [piece for piece in pieces if piece not in kept]
+        """Return the distinct values of these columns in each part, with their counts; None if
+        they are too many. Calls `check` between parts."""
+        parts = rows.parts
+        counts = {part: batch for part in parts if (batch := self._get(part, columns))}
+        missing = [part for part in parts if part not in counts]
         if missing:
-            # The first one is a sample: where it has too many different rows, the others do.
-            kept |= self._count(lot, missing[:1], columns, check) or {}
-            if len(kept) == len(pieces) - len(missing):
+            # The first part is a sample: if it has too many distinct rows, so have the others.
+            counts |= self._count(rows, missing[:1], columns, check) or {}
+            if len(counts) == len(parts) - len(missing):
                 return None
-            found = self._count(lot, missing[1:], columns, check)
-            if found is None:
+            rest = self._count(rows, missing[1:], columns, check)
+            if rest is None:
                 return None
-            kept |= found
-        return [kept[piece] for piece in pieces]
+            counts |= rest
+        return [counts[part] for part in parts]
 
-    def _known(self, piece: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+    def _get(self, part: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
         with self._lock:
-            return self._kept.get(piece, {}).get(columns)
+            return self._cached.get(part, {}).get(columns)
 
     def _count(
         self,
-        lot: TierRows,
-        pieces: Sequence[Part],
+        rows: TierRows,
+        parts: Sequence[Part],
         columns: tuple[str, ...],
         check: Callable[[], None],
     ) -> dict[Part, pa.RecordBatch] | None:
-        def count(piece: Part) -> pa.RecordBatch | None:
+        def count(part: Part) -> pa.RecordBatch | None:
             check()
-            found = _count_part(lot, piece, columns)
-            if found is not None:
-                self._keep(piece, columns, found)
-            return found
+            batch = _count_part(rows, part, columns)
+            if batch is not None:
+                self._put(part, columns, batch)
+            return batch
 
-        if len(pieces) < 2:
-            found = list(map(count, pieces))
+        if len(parts) < 2:
+            batches = list(map(count, parts))
         else:
             with ThreadPoolExecutor(processors(), "frazil-count") as pool:
-                found = list(pool.map(count, pieces))
-        if any(batch is None for batch in found):
+                batches = list(pool.map(count, parts))
+        if any(batch is None for batch in batches):
             return None
-        return dict(zip(pieces, found, strict=True))
+        return dict(zip(parts, batches, strict=True))
 
-    def _keep(self, piece: Part, columns: tuple[str, ...], found: pa.RecordBatch) -> None:
+    def _put(self, part: Part, columns: tuple[str, ...], batch: pa.RecordBatch) -> None:
         with self._lock:
-            kept = self._kept.setdefault(piece, {})
-            if len(kept) >= KEPT_MAX:
-                kept.clear()
-            kept[columns] = found
+            by_columns = self._cached.setdefault(part, {})
+            if len(by_columns) >= CACHED_MAX:
+                by_columns.clear()
+            by_columns[columns] = batch
 
 
-def _count_part(lot: TierRows, part: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
-    # What is compiled is loaded by the first query that uses it, not by everybody who starts.
+def _count_part(rows: TierRows, part: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+    # Imported by the first query that needs it: loading compiled code takes time.
     from frazil.hot import Piece
-    from frazil.query.counts.group_count import count_like
+    from frazil.query.counts.group_count import count_distinct
 
     if isinstance(part, Piece):
-        return count_like([batch.select(columns) for batch in part.batches])
-    assert lot.view is not None
-    scan = ParquetScan(root=lot.view.root, paths=(part.path,))
-    return count_file(lot.view.schema, scan, columns)
+        return count_distinct([batch.select(columns) for batch in part.batches])
+    assert rows.view is not None
+    scan = ParquetScan(root=rows.view.root, paths=(part.path,))
+    return count_file(rows.view.schema, scan, columns)

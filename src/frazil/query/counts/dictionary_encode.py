@@ -1,7 +1,7 @@
-"""Values as small numbers, the same number for the same value: compiled passes, without the GIL.
+"""Dictionary encoding: values as small integers. Compiled, without the GIL.
 
-Each pass fills in the codes of some rows, counts them, and notes where a value first occurred. It
-gives up when there are more values than a table of this size is good for.
+Each pass writes the codes of its rows, counts them and notes the first row of each value. It gives
+up if there are more values than the hash table is good for.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from frazil.query.functions.compiling import compiled, part
 from frazil.query.functions.string_buffers import Bytes, Ints, Longs
 
 CODES_MAX = 1024
-"""Different values."""
+"""Distinct values."""
 HEAP_BYTES_MAX = 64 * 1024
-"""Of all of them, when they are texts."""
+"""Bytes of all distinct texts."""
 SLOT_BITS = 12
-"""Four slots for a value: a look-up seldom needs a second look."""
+"""Four slots per value, so that collisions are rare."""
 BLOCK_ROWS = 64
-"""Rows that are compared at once with the one before: most runs are longer."""
+"""Rows compared with the previous one at once; most runs of equal values are longer."""
 WORD_BYTES = 8
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -60,11 +60,11 @@ def _word_at(typing: Any, letters: Any, place: Any) -> Any:
 _ints = _pointer(types.int32)
 _bytes = _pointer(types.uint8)
 word_at = cast(Callable[[Bytes, Any], np.uint64], intrinsic(_word_at))
-"""Eight bytes from a place on, as one number."""
+"""Eight bytes at a position, as one integer."""
 
 
 @compiled
-def code_texts(
+def encode_texts(
     arrays: npt.NDArray[np.int64],
     slots: Ints,
     words: Words,
@@ -76,11 +76,11 @@ def code_texts(
     counts: Longs,
     codes: Ints,
 ) -> int:
-    """Fill in `codes` of texts; -1 is an empty slot. Returns how many values there are, or -1.
+    """Write the `codes` of texts. Returns the number of distinct values; -1 if they are too many.
 
-    Each of `arrays` is: where its offsets are, where its letters are, how many rows, how many
-    letters. Of each value `words` has the first letters, `tails` the last ones, `heap` all of them,
-    up to `ends`.
+    A row of `arrays` is the address of the offsets, the address of the letters, the number of rows
+    and the number of letters. Per value, `words` has the first eight letters, `tails` the last
+    eight, `heap` all of them, up to `ends`. A slot of -1 is empty.
     """
     count = 0
     base_row = 0
@@ -88,10 +88,21 @@ def code_texts(
         row_count = arrays[number, 2]
         offsets = carray(_ints(arrays[number, 0]), row_count + 1)
         letters = carray(_bytes(arrays[number, 1]), arrays[number, 3])
-        some = codes[base_row : base_row + row_count]
+        array_codes = codes[base_row : base_row + row_count]
         before = count
-        count = _code_some(
-            offsets, letters, slots, words, tails, lengths, ends, heap, firsts, counts, count, some
+        count = _encode_array(
+            offsets,
+            letters,
+            slots,
+            words,
+            tails,
+            lengths,
+            ends,
+            heap,
+            firsts,
+            counts,
+            count,
+            array_codes,
         )
         if count < 0:
             return -1
@@ -101,7 +112,7 @@ def code_texts(
 
 
 @part
-def _code_some(
+def _encode_array(
     offsets: Ints,
     letters: Bytes,
     slots: Ints,
@@ -174,25 +185,25 @@ def _slot_of(word: np.uint64, tail: np.uint64, length: np.int64) -> np.uint64:
 
 @part
 def _repeats(offsets: Ints, letters: Bytes, row: int, end: int) -> bool:
-    """Are these rows all the same as the one before? Then their bytes, moved by the length of one,
-    lie on themselves, which is compared without a branch, many at a time."""
+    """Return whether all these rows equal the previous one. Then the bytes equal themselves shifted
+    by the length of one, which is compared many at a time without a branch."""
     length = offsets[row] - offsets[row - 1]
     lengths = np.int32(0)
     for at in range(row, end):
         lengths |= (offsets[at + 1] - offsets[at]) ^ length
     if lengths != 0:
         return False
-    some = letters[offsets[row - 1] : offsets[end - 1]]
-    moved = letters[offsets[row] : offsets[end]]
+    previous = letters[offsets[row - 1] : offsets[end - 1]]
+    shifted = letters[offsets[row] : offsets[end]]
     differences = np.uint8(0)
-    for at in range(len(some)):
-        differences |= some[at] ^ moved[at]
+    for at in range(len(previous)):
+        differences |= previous[at] ^ shifted[at]
     return bool(differences == 0)
 
 
 @part
 def _last_letters(letters: Bytes, begin: np.int64, end: np.int64) -> np.uint64:
-    """A short text at the very end, as `word_at` would have it, moved to the top."""
+    """Return a short text at the end of the buffer as `word_at` does, shifted to the top."""
     word = np.uint64(0)
     for at in range(begin, end):
         word = (word >> _EIGHT) | (np.uint64(letters[at]) << _LAST_SHIFT)
@@ -203,7 +214,7 @@ def _last_letters(letters: Bytes, begin: np.int64, end: np.int64) -> np.uint64:
 def _is_same(
     letters: Bytes, begin: np.int64, length: np.int64, heap: Bytes, ends: Longs, code: np.int32
 ) -> bool:
-    """Is this text the value with this code, if both begin and end alike and are of one length?"""
+    """Compare a text with a value of the same length, first and last eight letters."""
     known = ends[code] - length
     at = np.int64(WORD_BYTES)
     while at < length - WORD_BYTES:
@@ -214,7 +225,7 @@ def _is_same(
 
 
 @compiled
-def code_numbers(
+def encode_numbers(
     numbers: Longs,
     slots: Ints,
     values: Longs,
@@ -222,7 +233,7 @@ def code_numbers(
     counts: Longs,
     codes: Ints,
 ) -> int:
-    """The same for numbers."""
+    """Write the `codes` of numbers; returns as `encode_texts`."""
     count = 0
     for row in range(len(numbers)):
         number = numbers[row]

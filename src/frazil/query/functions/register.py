@@ -1,8 +1,8 @@
-"""What our SQL can do beyond the engine's: functions over batches, which let go of the GIL.
+"""Our SQL functions. They work on batches and release the GIL.
 
-matches(body, 'payment AND (timeout OR refused)')   full text, see words.py
+matches(body, 'payment AND (timeout OR refused)')   full text, see text_search.py
 get_json_object(body, '$.user.id')                  a value in JSON, see json_path.py
-now(), current_timestamp, current_date, today()     the moment the query began, by our clock
+now(), current_timestamp, current_date, today()     the start of the query, by our clock
 """
 
 from __future__ import annotations
@@ -21,76 +21,75 @@ from frazil.query.functions.string_buffers import buffers_of
 TIME = pa.timestamp("us", tz="UTC")
 US_PER_DAY = 86_400_000_000
 DISTINCT_MAX = 64
-"""Searches, paths and keys in one batch of rows, when they come from a column."""
+"""Distinct searches or paths in one batch, if they come from a column."""
 
 
 class QueryContext(Protocol):
-    """What functions know of the query they work for, and what they leave behind."""
+    """The state that functions share with their query."""
 
-    moment_us: int
-    """When the query began."""
+    now_us: int
+    """When the query started."""
     error: FrazilError | None
-    """What a function has to say about its arguments; the engine would garble it. Once there is
-    something, no function works any more."""
+    """The error of a function, which DataFusion would garble. Once set, all functions raise it."""
 
 
 class SingleQueryContext:
-    """The scene of a session that serves one query."""
+    """The context of a session that runs one query."""
 
-    def __init__(self, moment_us: int) -> None:
-        self.moment_us = moment_us
+    def __init__(self, now_us: int) -> None:
+        self.now_us = now_us
         self.error: FrazilError | None = None
 
 
 class SharedQueryContext(threading.local):
-    """The scene of a session that plans for everybody: each thread sees its own query."""
+    """The context of a session that plans all queries: each thread has its own query."""
 
-    moment_us: int = 0
+    now_us: int = 0
     error: FrazilError | None = None
 
 
-def functions(scene: QueryContext) -> list[ScalarUDF]:
-    """Our functions, for a session with this scene."""
+def functions(context: QueryContext) -> list[ScalarUDF]:
+    """Return our functions for a session with this context."""
     text = pa.string()
-    # Stable and immutable functions of constants are worked out while planning: this is how the
-    # bounds of `time > now() - INTERVAL '5 minutes'` are known before anything is read.
+    # DataFusion folds stable and immutable functions of constants while it plans: so the bounds of
+    # `time > now() - INTERVAL '5 minutes'` are known before rows are read.
     return [
-        _udf("matches", _matches, [text, text], pa.bool_(), scene),
-        _udf("get_json_object", _json_values, [text, text], text, scene),
-        *(udf(lambda: _moment(scene), [], TIME, "stable", name) for name in _NOW),
-        *(udf(lambda: _day(scene), [], pa.date32(), "stable", name) for name in _TODAY),
+        _udf("matches", _matches, [text, text], pa.bool_(), context),
+        _udf("get_json_object", _json_values, [text, text], text, context),
+        *(udf(lambda: _now(context), [], TIME, "stable", name) for name in _NOW_NAMES),
+        *(udf(lambda: _today(context), [], pa.date32(), "stable", name) for name in _TODAY_NAMES),
     ]
 
 
-_NOW = ("now", "current_timestamp")
-_TODAY = ("current_date", "today")
+_NOW_NAMES = ("now", "current_timestamp")
+_TODAY_NAMES = ("current_date", "today")
 
 
-def _moment(scene: QueryContext) -> pa.Array:
-    return pa.array([scene.moment_us], TIME)
+def _now(context: QueryContext) -> pa.Array:
+    return pa.array([context.now_us], TIME)
 
 
-def _day(scene: QueryContext) -> pa.Array:
-    return pa.array([scene.moment_us // US_PER_DAY], pa.date32())
+def _today(context: QueryContext) -> pa.Array:
+    return pa.array([context.now_us // US_PER_DAY], pa.date32())
 
 
 def _udf(
     name: str,
     work: Callable[[pa.Array, str], pa.Array],
-    given: list[pa.DataType],
+    arguments: list[pa.DataType],
     returned: pa.DataType,
-    scene: QueryContext,
+    context: QueryContext,
 ) -> ScalarUDF:
     def run(column: pa.Array, argument: pa.Array) -> pa.Array:
-        if scene.error is not None:
-            raise scene.error
+        if context.error is not None:
+            raise context.error
         try:
             return _for_each(name, work, column, argument, returned)
         except FrazilError as error:
-            scene.error = error
+            context.error = error
             raise
 
-    return udf(run, given, returned, "immutable", name)
+    return udf(run, arguments, returned, "immutable", name)
 
 
 def _for_each(
@@ -100,7 +99,7 @@ def _for_each(
     argument: pa.Array,
     returned: pa.DataType,
 ) -> pa.Array:
-    """Work on a column with an argument that is the same in every row, or nearly so."""
+    """Apply `work` to a column, once per distinct argument."""
     if len(column) == 0:
         return pa.nulls(0, returned)
     if argument.null_count == len(argument):
@@ -110,19 +109,19 @@ def _for_each(
     distinct = pc.unique(argument.drop_null())
     if len(distinct) > DISTINCT_MAX:
         raise TooLarge(
-            f"{name} has {len(distinct)} different second arguments; write one, or at most "
-            f"{DISTINCT_MAX}"
+            f"{name} has {len(distinct)} distinct second arguments in one batch of rows; use at "
+            f"most {DISTINCT_MAX}"
         )
-    answer = pa.nulls(len(column), returned)
+    values = pa.nulls(len(column), returned)
     for value in distinct:
-        is_mine = pc.equal(argument, value).fill_null(False)
-        answer = pc.if_else(is_mine, work(column, value.as_py()), answer)
-    return answer
+        is_equal = pc.equal(argument, value).fill_null(False)
+        values = pc.if_else(is_equal, work(column, value.as_py()), values)
+    return values
 
 
 def _is_constant(argument: pa.StringArray) -> bool:
-    """Is the same text in every row? A constant of a query comes as a column of its copies, so
-    this is asked for every batch: copies lie one behind the other, and are compared as a whole."""
+    """Return whether all rows are equal. A constant comes as a column of copies in every batch, so
+    this compares all bytes at once."""
     if argument.null_count:
         return False
     offsets, letters = buffers_of(argument)
@@ -134,7 +133,7 @@ def _is_constant(argument: pa.StringArray) -> bool:
     return bool(is_even) and whole == whole[:length] * len(argument)
 
 
-# The compiled parts are loaded by the first query that uses them, not by everybody who starts.
+# Imported by the first query that needs them: loading compiled code takes time.
 def _matches(column: pa.Array, search: str) -> pa.Array:
     from frazil.query.functions.text_scan import found_in
     from frazil.query.functions.text_search import parse
@@ -149,7 +148,7 @@ def _json_values(column: pa.Array, path: str) -> pa.Array:
 
 
 def warm() -> None:
-    """Compile the functions, or load them from disk."""
+    """Compile the functions, or load them from the cache on disk."""
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")
     _json_values(texts, "$.a[0]")

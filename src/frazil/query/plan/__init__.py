@@ -1,12 +1,12 @@
-"""query/plan: from a text to a plan: what is scanned, pruned, isolated.
+"""query/plan: from a SQL text to a plan: what is scanned, pruned and isolated.
 
-count_rewrite.py  whether a query only counts rows
-explain.py        what EXPLAIN says of all that
+planner.py        Planner: plans a text over empty tables
+session.py        DataFusion sessions: tables, views, functions and limits
 isolation.py      what may be planned and run in this process
-plan.py           Plan: what is scanned, what is demanded, what may run here
-planner.py        Planner: from a text to a plan
-predicates.py     what a filter demands of each column
-projection.py     which columns the engine is handed
-pruning.py        which pieces can match
-session.py        what the engine may see and do: tables, views, functions, nothing else
+plan.py           QueryPlan: scans, predicates, columns; the check of scans that run
+predicates.py     what a filter requires of each column
+count_rewrite.py  CountQuery: queries that only count rows
+pruning.py        which pieces and data files can match
+projection.py     which columns are registered
+explain.py        what EXPLAIN adds
 """

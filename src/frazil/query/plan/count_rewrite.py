@@ -1,10 +1,10 @@
-"""CountQuery: a query that only counts rows, by columns that may have few different values.
+"""CountQuery: a query that only counts rows, grouped by columns that may have few distinct values.
 
     SELECT service_name, count(*) AS n FROM logs GROUP BY 1 ORDER BY 2 DESC
     SELECT service_name, sum(_frazil_row_count) AS n FROM logs GROUP BY 1 ORDER BY 2 DESC
 
-are the same when each row of the second says how many of the first it stands for. Whether a query
-is such a one, and whether it still is after it was written differently, the engine's plan tells.
+are equal if each row of the second stands for `_frazil_row_count` rows of the first. DataFusion's
+plan shows whether a query has this form, and whether it still has it after the rewrite.
 """
 
 from __future__ import annotations
@@ -19,38 +19,37 @@ from frazil.query.sql.dialect import EngineText
 from frazil.results import tokens
 
 ROW_COUNT = "_frazil_row_count"
-"""The column that says how many rows a row stands for."""
+"""The column with the number of rows that a row stands for."""
 
 _COUNTS = (["count", "(", "*", ")"], ["count", "(", "1", ")"])
-_COUNTED = re.compile(r"count\(Int64\(1\)\)")
-_ADDED_UP = re.compile(rf"sum\((?:\w+\.)?{ROW_COUNT}\)")
+_COUNT = re.compile(r"count\(Int64\(1\)\)")
+_SUM = re.compile(rf"sum\((?:\w+\.)?{ROW_COUNT}\)")
 _ABOVE = frozenset({"Projection", "SubqueryAlias", "Limit", "Sort", "Filter"})
 _BELOW = frozenset({"Projection", "SubqueryAlias", "Filter"})
 _COUNTABLE = frozenset({pa.string(), pa.int32(), pa.int64()})
-_FICKLE = ("rand(", "random(", "uuid(")
-"""Functions that say something else of each row, however alike they are."""
+_VOLATILE = ("rand(", "random(", "uuid(")
+"""Functions that differ between equal rows."""
 
 
 class CountQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted, and by what."""
+    """What is counted, and by which columns."""
 
     table: str
     columns: tuple[str, ...]
-    """Those of the table that are read."""
+    """Columns of the table that are read."""
     groups: tuple[str, ...]
     count_count: int
-    """How many counts there are of each group: none, or one in most cases."""
+    """Counts per group: mostly one, none for DISTINCT."""
 
     def suits(self, schema: pa.Schema) -> bool:
-        """Are all columns of texts or whole numbers, by which rows can be told apart?"""
-        kinds = [schema.field(name).type for name in self.columns]
-        return all(kind in _COUNTABLE for kind in kinds)
+        """Return whether all columns are text or integers, which we can group by."""
+        return all(schema.field(name).type in _COUNTABLE for name in self.columns)
 
 
-def tally_of(logical: Any, *, is_added_up: bool = False) -> CountQuery | None:
-    """What an optimised plan of the engine counts; None when it does anything else as well.
+def count_query_of(logical: Any, *, is_rewritten: bool = False) -> CountQuery | None:
+    """Return what an optimised plan counts; None if it does anything else as well.
 
-    `is_added_up`: its counts are written as sums, all of them.
+    `is_rewritten`: its counts must be sums of `_frazil_row_count`.
     """
     chain = [logical]
     while len(inputs := chain[-1].inputs()) == 1:
@@ -67,10 +66,10 @@ def tally_of(logical: Any, *, is_added_up: bool = False) -> CountQuery | None:
     if not groups or not columns:
         return None
     text = logical.display_indent()
-    if any(name in text for name in _FICKLE):
+    if any(name in text for name in _VOLATILE):
         return None
     counts = [expression.schema_name() for expression in nodes[at].aggregate_exprs()]
-    if not all(map((_ADDED_UP if is_added_up else _COUNTED).fullmatch, counts)):
+    if not all(map((_SUM if is_rewritten else _COUNT).fullmatch, counts)):
         return None
     return CountQuery(
         table=nodes[-1].fqn()[2],
@@ -80,18 +79,16 @@ def tally_of(logical: Any, *, is_added_up: bool = False) -> CountQuery | None:
     )
 
 
-def added_up(spelled: EngineText) -> EngineText | None:
-    """The text with every count as a sum of how many rows each row stands for."""
-    if ROW_COUNT in spelled.text.lower():
+def sum_counts(sql: EngineText) -> EngineText | None:
+    """Return the text with counts as sums of `_frazil_row_count`; None if it has that name."""
+    if ROW_COUNT in sql.text.lower():
         return None
-    found = list(tokens(spelled.text))
-    names = [token.name for token in found]
+    parsed = list(tokens(sql.text))
+    names = [token.name for token in parsed]
     parts, end = [], 0
-    for at in range(len(found)):
+    for at in range(len(parsed)):
         if names[at : at + 4] in _COUNTS:
-            parts += [spelled.text[end : found[at].begin], f"sum({ROW_COUNT})"]
-            end = found[at + 3].end
-    text = "".join(parts) + spelled.text[end:]
-    return EngineText(
-        text=text, written=spelled.written, as_ofs=spelled.as_ofs, topics=spelled.topics
-    )
+            parts += [sql.text[end : parsed[at].begin], f"sum({ROW_COUNT})"]
+            end = parsed[at + 3].end
+    text = "".join(parts) + sql.text[end:]
+    return EngineText(text=text, original=sql.original, as_ofs=sql.as_ofs, topics=sql.topics)

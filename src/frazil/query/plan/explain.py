@@ -1,4 +1,4 @@
-"""What EXPLAIN says beyond the engine's plan: where the query runs, and which pieces it reads."""
+"""What EXPLAIN adds to DataFusion's plan: where the query runs and which pieces it reads."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from frazil.results import TableScan
 
 
 def preface_of(
-    plan: QueryPlan, kept: Mapping[str, PrunedScan], place: str, schema: pa.Schema
+    plan: QueryPlan, pruned: Mapping[str, PrunedScan], place: str, schema: pa.Schema
 ) -> pa.RecordBatch | None:
-    """Rows that come before the plan; None when nobody asked for a plan."""
+    """Return the rows that precede the plan; None if the query is no EXPLAIN."""
     if not plan.is_explain or schema.names != ["plan_type", "plan"]:
         return None
     rows = [("place", place)]
-    if plan.newest is not None:
-        end = "newest" if plan.newest.is_descending else "oldest"
+    if plan.top_n is not None:
+        end = "newest" if plan.top_n.is_descending else "oldest"
         rows.append(
-            ("order", f"pieces from the {end} on, until {plan.newest.row_count} rows are found")
+            ("order", f"pieces from the {end} on, until {plan.top_n.row_count} rows are found")
         )
-    rows += [("pieces", found.describe(table)) for table, found in sorted(kept.items())]
+    rows += [("pieces", scan.describe(table)) for table, scan in sorted(pruned.items())]
     columns = [
         pa.array([row[side] for row in rows], field.type) for side, field in enumerate(schema)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def parts_of(kept: Mapping[str, PrunedScan]) -> list[TableScan]:
-    """What is read of each table, in numbers."""
-    return [_part(table, found) for table, found in sorted(kept.items())]
+def table_scans_of(pruned: Mapping[str, PrunedScan]) -> list[TableScan]:
+    """Return what is read of each table, in numbers."""
+    return [_table_scan(table, scan) for table, scan in sorted(pruned.items())]
 
 
-def _part(table: str, kept: PrunedScan) -> TableScan:
+def _table_scan(table: str, scan: PrunedScan) -> TableScan:
     snapshots = [
-        str(lot.view.snapshot_id)
-        for lot in kept.lots
-        if lot.view is not None and lot.view.snapshot_id is not None
+        str(rows.view.snapshot_id)
+        for rows in scan.tier_rows
+        if rows.view is not None and rows.view.snapshot_id is not None
     ]
     return TableScan(
         table=table,
-        hot_rows=sum(piece.row_count for piece in kept.pieces),
-        hot_bytes=sum(batch.nbytes for piece in kept.pieces for batch in piece.batches),
-        hot_pieces=len(kept.pieces),
-        hot_pieces_all=kept.piece_count,
-        lake_rows=sum(file.row_count for file in kept.files),
-        lake_bytes=sum(file.size_bytes for file in kept.files),
-        lake_files=len(kept.files),
-        lake_files_all=kept.file_count,
-        rows_all=kept.row_count,
+        hot_rows=sum(piece.row_count for piece in scan.pieces),
+        hot_bytes=sum(batch.nbytes for piece in scan.pieces for batch in piece.batches),
+        hot_pieces=len(scan.pieces),
+        hot_pieces_all=scan.piece_count,
+        lake_rows=sum(file.row_count for file in scan.files),
+        lake_bytes=sum(file.size_bytes for file in scan.files),
+        lake_files=len(scan.files),
+        lake_files_all=scan.file_count,
+        rows_all=scan.row_count,
         snapshots=list(dict.fromkeys(snapshots)),
-        skipped=dict(kept.skipped),
+        skipped=dict(scan.skipped),
     )

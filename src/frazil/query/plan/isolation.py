@@ -1,13 +1,13 @@
-"""May a query be planned and run in this process?
+"""Isolation: whether a query may be planned and run in this process.
 
-The engine gives way to a cancel between batches, and counts the memory of groups, sorts and
-joins. Some things it does without looking up: joins that multiply rows, functions that multiply
-text, regular expressions that compile to very large machines, plans that grow while they are made.
-Those run apart, in a process that can be killed.
+DataFusion can be cancelled between batches, and counts the memory of groups, sorts and joins. Some
+work it neither interrupts nor counts: joins that multiply rows, functions that multiply text,
+regular expressions that compile to very large automata, plans that grow during planning. Such
+queries run in a worker process, which can be killed.
 
-Both questions are answered on the safe side. `is_plain` looks at the written text only and asks
-whether it is small in every count: then planning it is cheap, whatever it says.
-`reason_to_run_apart` looks at the engine's own plan and knows what is steady; all else is not.
+Both checks err on the safe side. `is_plain` looks at the text only: if every count of it is small,
+planning is cheap. `isolation_reason` looks at the printed plan and accepts only what is known to
+be steady. Golden plans in `tests/query/plan` fail if another DataFusion version prints differently.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def _words(text: str) -> frozenset[str]:
 
 PLAIN_BYTES_MAX = 64 * 1024
 TOP_ROWS_MAX = 100_000
-"""Of `ORDER BY ... LIMIT n`: each new row is put in its place among so many."""
+"""Largest n of `ORDER BY ... LIMIT n`: each new row is inserted among n others."""
 REGEX_BYTES_MAX = 1024
-"""Length of a text with a regular expression in it."""
+"""Total length of the regular expressions in a plan."""
 REGEX_CLASSES_MAX = 8
-"""Each `\\w` of a regular expression is a machine of some hundred states."""
+"""Backslashes in regular expressions: each `\\w` compiles to some hundred states."""
 CONCATENATIONS_MAX = 6
 """Each may double the text: `SELECT x || x FROM (SELECT y || y AS x ...)`."""
 
@@ -35,7 +35,7 @@ _COUNTS_MAX = {
     **dict.fromkeys("[:?\\~", 32),
     **dict.fromkeys("+-*/%|&^<>=!#@", 64),
 }
-"""By sign. Planning is quick up to the square or cube of these, which is what it takes."""
+"""By character. Planning takes the square or cube of these counts, which is quick up to here."""
 _WORDS_MAX = {
     "select": 4,
     "from": 4,
@@ -74,7 +74,7 @@ SCALARS = _words(
     "list_element list_has list_length map_entries map_extract map_keys map_values named_struct "
     "struct row matches get_json_object"
 )
-"""Functions whose work and whose result grow with what they are given, and not faster."""
+"""Functions whose cost and result grow at most linearly with their arguments."""
 AGGREGATES = _words(
     "any_value approx_distinct approx_median approx_percentile_cont "
     "approx_percentile_cont_with_weight array_agg avg bit_and bit_or bit_xor bool_and bool_or corr "
@@ -83,7 +83,7 @@ AGGREGATES = _words(
     "regr_sxy regr_syy stddev stddev_pop stddev_samp sum var var_pop var_population var_samp "
     "var_sample"
 )
-"""Aggregates whose memory the engine counts."""
+"""Aggregates whose memory DataFusion counts."""
 
 _STEADY_NODES = _words(
     "Projection Filter Aggregate Sort Limit TableScan SubqueryAlias Distinct EmptyRelation Union "
@@ -95,11 +95,11 @@ _TOP = re.compile(r"^\s*Sort: .* fetch=(\d+)$", re.MULTILINE)
 _GROUPINGS = re.compile(r"\b(?:CUBE|ROLLUP|GROUPING SETS)\b")
 _REGEX = re.compile(r" !?~\*? | SIMILAR TO |regexp")
 _MODEST = re.compile(r' (?:!?~\*?|SIMILAR TO) Utf8(?:View)?\("[^"{]*"\)')
-"""A pattern that is written in the query, without a counted repetition."""
+"""A literal pattern without a counted repetition."""
 
 
 def is_plain(text: str, tables: frozenset[str]) -> bool:
-    """Is this text cheap to plan? `tables` are the names of all tables and views."""
+    """Return whether a text is cheap to plan. `tables` are the names of all tables and views."""
     if len(text) > PLAIN_BYTES_MAX:
         return False
     if any(text.count(sign) > most for sign, most in _COUNTS_MAX.items()):
@@ -117,29 +117,29 @@ def is_plain(text: str, tables: frozenset[str]) -> bool:
     return scans <= _WORDS_MAX["from"] * 2
 
 
-def reason_to_run_apart(plan: str) -> str | None:
-    """Why a plan, as the engine writes it, may not run in this process; None when it may."""
+def isolation_reason(plan: str) -> str | None:
+    """Return why a printed plan must run in a worker process; None if it may run in this one."""
     for line in plan.splitlines():
         node = _NODE.match(line)
         if node is None or node[1] not in _STEADY_NODES:
-            return f"{line.strip().partition(':')[0][:40]!r} may multiply its rows"
+            return f"{line.strip().partition(':')[0][:40]!r} may multiply rows"
     for name in _CALL.findall(plan):
         if name not in SCALARS and name not in AGGREGATES:
-            return f"{name[:40]} may take long or make much of little"
+            return f"{name[:40]} may take long or produce large values"
     if any(int(count) > TOP_ROWS_MAX for count in _TOP.findall(plan)):
-        return "it keeps many rows in order"
+        return "it keeps many rows sorted"
     if _GROUPINGS.search(plan):
-        return "it groups in many ways at once"
+        return "it has many grouping sets"
     if plan.count(" || ") > CONCATENATIONS_MAX:
-        return "it joins text to text many times"
+        return "it concatenates text many times"
     if _REGEX.search(plan) and not _is_modest(plan):
         return "its regular expression may take long"
     return None
 
 
 def _is_modest(plan: str) -> bool:
-    """Does every regular expression in a plan compile to something small?"""
+    """Return whether every regular expression in a plan compiles to a small automaton."""
     patterns = "".join(_MODEST.findall(plan))
-    is_all = not _REGEX.search(_MODEST.sub("", plan))
+    has_others = _REGEX.search(_MODEST.sub("", plan)) is not None
     is_small = len(patterns) <= REGEX_BYTES_MAX and patterns.count("\\") <= REGEX_CLASSES_MAX
-    return is_all and is_small
+    return is_small and not has_others

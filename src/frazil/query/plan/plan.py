@@ -1,20 +1,25 @@
-"""QueryPlan: what the engine's plan of a query tells before it runs.
+"""QueryPlan: what DataFusion's optimised plan says about a query before it runs.
 
-Which tables it scans, what each scan demands of its rows, which columns it reads; whether it asks
-for the newest rows only, or only counts rows; whether it may run in this process.
+Which tables it scans, with which predicates and columns; whether it is a top-N or a count query;
+whether it may run in this process.
+
+The scans are counted in the printed plan, which includes subqueries, and their predicates are read
+from the plan's nodes, which do not. `check_scans` compares the count with the plan that executes,
+so a scan that was missed is an error and never a wrong answer.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+from datafusion import DataFrame
 
-from frazil.query.plan.count_rewrite import CountQuery, tally_of
-from frazil.query.plan.isolation import reason_to_run_apart
+from frazil.query.plan.count_rewrite import CountQuery, count_query_of
+from frazil.query.plan.isolation import isolation_reason
 from frazil.query.plan.predicates import (
     ANYTHING,
     AS_TIME,
@@ -23,120 +28,147 @@ from frazil.query.plan.predicates import (
     conditions_of,
     either_of,
 )
+from frazil.query.scan.table_rows import NO_ROWS, RowsByTable
 
-_SCAN = re.compile(r"^\s*TableScan: (?P<table>\S+)", re.MULTILINE)
-_HOME = ("", "public.", "datafusion.public.")
-"""How a table of ours may be written."""
+_LEAF = re.compile(
+    r"^\s*(?:TableScan: (?P<table>\S+)|EmptyRelation|Values|DescribeTable)", re.MULTILINE
+)
+_SCHEMAS = ("", "public.", "datafusion.public.")
+"""Prefixes under which the plan may print a table of ours."""
 
 
 class TopN(msgspec.Struct, frozen=True, kw_only=True):
-    """The query wants the first rows by `time` of one table, and nothing else."""
+    """The query is `SELECT ... FROM table WHERE ... ORDER BY time LIMIT n` over one table."""
 
     table: str
     is_descending: bool
     row_count: int
-    """How many rows it has, if there are enough."""
+    """Rows of the result, if the table has enough."""
     time_column: int | None
-    """Where `time` stands in the result, if it is there."""
+    """Index of `time` in the result; None if it is not selected."""
 
 
 class TableScans(msgspec.Struct, frozen=True, kw_only=True):
-    """What all scans of one table want, together."""
+    """All scans of one table, combined."""
 
+    count: int
     conditions: Conditions
-    """What a row must fulfil to be wanted by any of them."""
+    """Necessary for a row to pass the filters of any scan."""
     columns: tuple[str, ...] | None
-    """The columns that are read; None when that is not known."""
+    """Columns read; None if unknown."""
 
 
 class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a query before it runs."""
+    """What is known about a query before it runs."""
 
     scans: dict[str, TableScans]
-    newest: TopN | None
-    tally: CountQuery | None
-    """If it only counts rows that are much alike."""
-    apart_reason: str | None
-    """Why it may not run in this process; None when it may."""
+    other_leaf_count: int
+    """Leaves of the plan that are no scan of these tables, such as VALUES."""
+    top_n: TopN | None
+    count_query: CountQuery | None
+    isolation_reason: str | None
+    """Why it must run in a worker process; None if it may run in this one."""
     is_explain: bool
+    schema: bytes
+    """Schema of the result, as Arrow IPC."""
+
+    def leaf_count(self, rows: RowsByTable) -> int:
+        """Return how many leaves the plan may have when it runs over `rows`."""
+        scans = (s.count * rows.get(table, NO_ROWS).scan_count for table, s in self.scans.items())
+        return self.other_leaf_count + sum(scans)
 
 
-def plan_of(logical: Any, tables: Mapping[str, Any]) -> QueryPlan:
-    """Read an optimised plan of the engine. `tables` are the names that are ours."""
+def plan_of(frame: DataFrame, tables: Iterable[str]) -> QueryPlan:
+    """Optimise a query and read its plan. `tables` are the names of our tables."""
+    logical = frame.optimized_logical_plan()
     text = logical.display_indent()
     is_explain = text.startswith(("Explain", "Analyze"))
-    found: list[tuple[str, Conditions, tuple[str, ...]]] = []
-    _visit(logical, ANYTHING, lambda *scan: found.append(scan))
+    query = logical.inputs()[0] if is_explain else logical
+    visited: list[tuple[str, Conditions, tuple[str, ...]]] = []
+    _visit(logical, ANYTHING, lambda *scan: visited.append(scan))
+    names = {prefix + table: table for table in tables for prefix in _SCHEMAS}
+    leaves = Counter(names.get(leaf["table"]) for leaf in _LEAF.finditer(text))
+    other_leaf_count = leaves.pop(None, 0)
     return QueryPlan(
-        scans=_scans(found, _scan_counts(text, tables)),
-        newest=_newest_of(logical.inputs()[0] if is_explain else logical),
-        tally=tally_of(logical.inputs()[0] if is_explain else logical),
-        apart_reason=reason_to_run_apart(text),
+        scans=_scans(visited, leaves),  # type: ignore[arg-type]
+        other_leaf_count=other_leaf_count,
+        top_n=_top_n_of(query),
+        count_query=count_query_of(query),
+        isolation_reason=isolation_reason(text),
         is_explain=is_explain,
+        schema=frame.schema().serialize().to_pybytes(),
     )
 
 
-def _scan_counts(text: str, tables: Mapping[str, Any]) -> Counter[str]:
-    """How often the plan scans each table, by its own account, subqueries included."""
-    names = {prefix + table: table for table in tables for prefix in _HOME}
-    scanned = (found["table"] for found in _SCAN.finditer(text))
-    return Counter(names[name] for name in scanned if name in names)
+def check_scans(frame: DataFrame, leaf_count_max: int) -> None:
+    """Raise `AssertionError` if an executing query has more leaves than were planned for: a scan
+    that was not counted would read pruned rows, or none."""
+    leaf_count, nodes = 0, [frame.execution_plan()]
+    while nodes:
+        children = nodes.pop().children()
+        leaf_count += not children
+        nodes += children
+    if leaf_count > leaf_count_max:
+        raise AssertionError(
+            f"the query scans {leaf_count} inputs but was planned for {leaf_count_max}; this is a "
+            "bug in Frazil's reading of DataFusion plans, please report the query"
+        )
 
 
 def _scans(
-    found: list[tuple[str, Conditions, tuple[str, ...]]], counts: Counter[str]
+    visited: list[tuple[str, Conditions, tuple[str, ...]]], counts: Mapping[str, int]
 ) -> dict[str, TableScans]:
-    """Join the scans of each table. Where not all of them were seen, nothing is known."""
+    """Combine the scans of each table. A table with scans that were not visited, as in subqueries,
+    gets no conditions and all columns."""
     scans = {}
     for table, count in counts.items():
-        seen = [scan for scan in found if scan[0] == table]
+        seen = [scan for scan in visited if scan[0] == table]
         if len(seen) != count:
-            scans[table] = TableScans(conditions=ANYTHING, columns=None)
+            scans[table] = TableScans(count=count, conditions=ANYTHING, columns=None)
             continue
         columns = dict.fromkeys(column for _, _, columns in seen for column in columns)
-        scans[table] = TableScans(
-            conditions=either_of(conditions for _, conditions, _ in seen), columns=tuple(columns)
-        )
+        conditions = either_of(conditions for _, conditions, _ in seen)
+        scans[table] = TableScans(count=count, conditions=conditions, columns=tuple(columns))
     return scans
 
 
-def _visit(plan: Any, wanted: Conditions, found: Callable[..., None]) -> None:
-    """Walk down. `wanted` is what filters right above demand, in the names of this node's output;
-    it passes nodes that leave rows and names as they are, and ends at all others."""
+def _visit(plan: Any, conditions: Conditions, on_scan: Callable[..., None]) -> None:
+    """Walk down to the scans. `conditions` are those of the filters above, in the column names of
+    this node's output; they pass nodes that keep rows and names, and end at all others."""
     node = plan.to_variant()
     kind = type(node).__name__
     if kind == "TableScan":
         for expression in node.filters():
-            wanted = both(wanted, conditions_of(expression))
-        found(node.fqn()[2], wanted, tuple(name for _, name in node.projection()))
+            conditions = both(conditions, conditions_of(expression))
+        on_scan(node.fqn()[2], conditions, tuple(name for _, name in node.projection()))
         return
     below = ANYTHING
     if kind == "Filter":
-        below = both(wanted, conditions_of(node.predicate()))
+        below = both(conditions, conditions_of(node.predicate()))
     elif kind == "SubqueryAlias":
-        below = wanted
+        below = conditions
     elif kind == "Projection":
-        below = _through(node.projections(), wanted)
+        below = _below_projection(node.projections(), conditions)
     for child in plan.inputs():
-        _visit(child, below, found)
+        _visit(child, below, on_scan)
 
 
-def _through(projections: Any, wanted: Conditions) -> Conditions:
-    """Conditions on the output of a projection, as conditions on its input."""
-    passed = {}
-    for name, condition in wanted.items():
+def _below_projection(projections: Any, conditions: Conditions) -> Conditions:
+    """Rename conditions on the output of a projection to its input columns."""
+    renamed = {}
+    for name, condition in conditions.items():
         column, cast, _ = name.partition(AS_TIME)
-        source = dict(_passed_on(projections)).get(column)
+        source = dict(_renames(projections)).get(column)
         if source is not None:
-            passed[source + cast] = condition
+            renamed[source + cast] = condition
         elif not column:
-            passed[name] = condition
-    return passed
+            renamed[name] = condition
+    return renamed
 
 
-def _passed_on(projections: Any) -> list[tuple[str, str | None]]:
-    """Each output name of a projection, with the input column that it only passes on. A name that
-    is there twice means nothing."""
+def _renames(projections: Any) -> list[tuple[str, str | None]]:
+    """Return each output name of a projection with the input column it passes through unchanged,
+    or None. An ambiguous name has none."""
     names: list[tuple[str, str | None]] = []
     for expression in projections:
         inner = expression
@@ -153,8 +185,7 @@ def _passed_on(projections: Any) -> list[tuple[str, str | None]]:
     return [(name, source if counts[name] == 1 else None) for name, source in names]
 
 
-def _newest_of(plan: Any) -> TopN | None:
-    """The shape `SELECT ... FROM table WHERE ... ORDER BY time LIMIT n`, or None."""
+def _top_n_of(plan: Any) -> TopN | None:
     chain = [plan]
     while len(inputs := chain[-1].inputs()) == 1:
         chain.append(inputs[0])
@@ -189,14 +220,14 @@ _BELOW_SORT = {"Projection", "SubqueryAlias", "Filter"}
 
 
 def _sources(nodes: list[Any]) -> list[tuple[str, str | None]]:
-    """Output columns of a chain of nodes that ends in a scan, each with the column of the table
-    that it only passes on."""
+    """Return the output columns of a chain that ends in a scan, each with the table column it
+    passes through unchanged, or None."""
     columns: list[tuple[str, str | None]] = [(name, name) for _, name in nodes[-1].projection()]
     for node in reversed(nodes[:-1]):
         if type(node).__name__ == "Projection":
             known = dict(columns)
             columns = [
                 (name, None if source is None else known.get(source))
-                for name, source in _passed_on(node.projections())
+                for name, source in _renames(node.projections())
             ]
     return columns

@@ -1,8 +1,8 @@
-"""What a row must fulfil to pass a filter, as far as it can be said per column.
+"""Predicates: what a filter requires of each column.
 
-A `Predicate` is necessary, never sufficient: rows outside it certainly do not pass. Whatever is
-not understood says nothing. So OR widens, AND narrows, and NOT, functions and the rest are left
-alone.
+A `Predicate` is necessary, never sufficient: rows outside it certainly do not pass the filter.
+Expressions that are not understood require nothing. So OR widens, AND narrows, and NOT, functions
+and the rest are ignored.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 class Predicate(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one column: bounds, both inclusive, or all values it may have.
+    """Inclusive bounds of one column, or all values it may have.
 
-    Times are in nanoseconds, whatever the column counts in; numbers are as they are.
+    Times are in nanoseconds, whatever the unit of the column; other numbers are as they are.
     """
 
     low: int | None = None
@@ -31,22 +31,22 @@ class Predicate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """No value fulfils it."""
+        """Whether no value matches."""
         if self.values is not None:
             return not self.values
         return self.low is not None and self.high is not None and self.low > self.high
 
 
 Conditions = dict[str, Predicate]
-"""By column; a column that is not there may have any value."""
+"""Predicates by column; a missing column may have any value."""
 
 AS_TIME = "::"
-"""Behind a column's name: this holds for the column cast to a time or a date. Only of a column
-that is a time does that tell anything; a number is read in one unit or another."""
+"""Suffix of a column name: the predicate holds for the column cast to a time or a date. It is only
+used for time columns; a number could be cast from any unit."""
 
 ANYTHING: Conditions = {}
 NEVER: Conditions = {"": Predicate(values=frozenset())}
-"""No row passes: the column without a name has no value."""
+"""No row passes: the column without a name has no possible value."""
 
 
 def is_never(conditions: Mapping[str, Predicate]) -> bool:
@@ -54,7 +54,7 @@ def is_never(conditions: Mapping[str, Predicate]) -> bool:
 
 
 def both(one: Conditions, other: Conditions) -> Conditions:
-    """What must hold when both must."""
+    """Combine with AND."""
     joined = dict(one)
     for column, condition in other.items():
         mine = joined.get(column)
@@ -63,7 +63,7 @@ def both(one: Conditions, other: Conditions) -> Conditions:
 
 
 def either(one: Conditions, other: Conditions) -> Conditions:
-    """What must hold when one of them must."""
+    """Combine with OR."""
     if is_never(one):
         return other
     if is_never(other):
@@ -97,7 +97,7 @@ def _widen(one: Predicate, other: Predicate) -> Predicate:
 
 
 def conditions_of(expression: Any) -> Conditions:
-    """What a filter of the engine's plan demands of each column it names."""
+    """Return what a DataFusion filter expression requires of each column."""
     kind = expression.variant_name()
     if kind == "BinaryExpr":
         return _of_binary(expression.to_variant())
@@ -141,7 +141,7 @@ def _of_list(variant: Any) -> Conditions:
 
 
 def _of_comparison(subject: Any, sign: str, value: Any) -> Conditions:
-    """A column, perhaps cast to another kind of time, beside a constant."""
+    """Compare a column, possibly cast to another time type, with a constant."""
     if value.variant_name() != "Literal":
         return ANYTHING
     is_cast = subject.variant_name() == "Cast"
@@ -154,7 +154,7 @@ def _of_comparison(subject: Any, sign: str, value: Any) -> Conditions:
     if not constant.is_valid:
         return NEVER
     if pa.types.is_timestamp(constant.type) or pa.types.is_date32(constant.type):
-        low, high = _stretch(constant)
+        low, high = _time_range(constant)
         column += AS_TIME if is_cast else ""
     elif pa.types.is_integer(constant.type) and not is_cast:
         low = high = constant.as_py()
@@ -169,9 +169,9 @@ def _is_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.string_view(), pa.large_string())
 
 
-def _stretch(constant: Any) -> tuple[int, int]:
-    """The first and last nanosecond that may be shown as this time or date. Rounding goes one way
-    or the other, so there is a unit more on both sides."""
+def _time_range(constant: Any) -> tuple[int, int]:
+    """Return the first and last nanosecond that may be cast to this time or date. A cast may round
+    either way, so the range has one more unit on both sides."""
     if pa.types.is_date32(constant.type):
         day = constant.value * NS_PER_DAY
         return day - NS_PER_DAY, day + 2 * NS_PER_DAY

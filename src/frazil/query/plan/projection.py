@@ -1,8 +1,8 @@
-"""Handing the engine only the columns that a query may name.
+"""Projection: register only the columns that a query may name.
 
-Each batch is handed over column by column, which for a table of forty columns takes longer than
-counting the rows of one. The plan says which columns are read; a text may also name some that the
-plan has done without.
+DataFusion imports a batch column by column, which for a table of forty columns takes longer than
+counting the rows of one. The plan says which columns are read; the text may name others that the
+optimiser has removed.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from frazil.query.scan.table_rows import RowsByTable
 from frazil.results import tokens
 
 _BEFORE_ALL = frozenset({"select", "distinct", "all", ",", ".", "("})
-"""What stands before a `*` that means all columns; elsewhere it multiplies."""
+"""Tokens before a `*` that means all columns; elsewhere it multiplies."""
 _BEFORE_FIRST = frozenset(
     {"", "(", "union", "all", "except", "intersect", "as", "explain", "analyze", "verbose"}
 )
-"""What stands before a `FROM` that has no `SELECT`, and means all columns."""
+"""Tokens before a `FROM` without `SELECT`, which means all columns."""
 _UNNAMED = frozenset({"table", "describe", "with"})
-"""Words behind which columns may be meant that are not named."""
+"""Words that may refer to columns without naming them."""
 
 
 def narrow_columns(schema: pa.Schema, scans: TableScans, text: str) -> list[str]:
-    """The columns of a table that a query needs for being planned and run, in their order.
+    """Return the columns of a table that a query needs to be planned and run, in schema order.
 
-    All of them, unless it is certain that no other one is meant: by `*`, or by its place.
+    These are all columns unless the text certainly refers to no other, by `*` or by position.
     """
     names: list[str] = schema.names
     if scans.columns is None or may_name_views(text) or not _names_columns(text):
         return names
     lower = text.lower()
-    found = [name for name in names if name in scans.columns or name in lower]
-    return found or names[:1]
+    needed = [name for name in names if name in scans.columns or name in lower]
+    return needed or names[:1]
 
 
 def _names_columns(text: str) -> bool:
-    """Does this text name every column that it means?"""
+    """Return whether the text names every column it refers to."""
     words = ["", *(token.name for token in tokens(text))]
     pairs = list(pairwise(words))
     stars = sum(star == "*" and before in _BEFORE_ALL for before, star in pairs)
@@ -52,12 +52,12 @@ def _names_columns(text: str) -> bool:
 
 
 def narrowed(rows: RowsByTable, columns: Mapping[str, Sequence[str]]) -> RowsByTable:
-    """The same rows with these columns only."""
+    """Return the same rows with these columns only."""
     return {
         table: replace(
-            some,
-            batches=[batch.select(columns[table]) for batch in some.batches],
+            table_rows,
+            batches=[batch.select(columns[table]) for batch in table_rows.batches],
             columns=columns[table],
         )
-        for table, some in rows.items()
+        for table, table_rows in rows.items()
     }

@@ -1,4 +1,4 @@
-"""Which pieces and files a query must read: those whose rows may fulfil its conditions."""
+"""Pruning: which pieces and data files a query must read, by its predicates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Bounds = tuple[int | str, int | str]
 
 NS_PER_US = 1_000
 TIMES = frozenset({"time", "ingest_time"})
-"""Columns whose bounds are in microseconds; conditions on times are in nanoseconds."""
+"""Columns whose bounds are in microseconds; predicates on times are in nanoseconds."""
 
 OUTSIDE_TIME = "outside the time range"
 OTHER_SERVICE = "without the service"
@@ -28,34 +28,34 @@ NOTHING = "no row can match"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrunedScan:
-    """What is to be read of one table, and why the rest is left out."""
+    """What a query reads of one table, and why the rest is skipped."""
 
-    lots: tuple[TierRows, ...]
+    tier_rows: tuple[TierRows, ...]
     piece_count: int
     file_count: int
     row_count: int
     skipped: tuple[tuple[str, int], ...]
-    """A reason, and how many pieces and files it left out."""
+    """Each reason with the number of pieces and data files it skipped."""
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        return tuple(piece for lot in self.lots for piece in lot.pieces)
+        return tuple(piece for rows in self.tier_rows for piece in rows.pieces)
 
     @property
     def files(self) -> tuple[TableFile, ...]:
-        return tuple(file for lot in self.lots for file in lot.files)
+        return tuple(file for rows in self.tier_rows for file in rows.files)
 
     @property
     def parts(self) -> tuple[Piece | TableFile, ...]:
-        return tuple(part for lot in self.lots for part in lot.parts)
+        return tuple(part for rows in self.tier_rows for part in rows.parts)
 
     @property
     def is_plain(self) -> bool:
-        """Is it one lot, of which every row counts?"""
-        return len(self.lots) == 1 and self.lots[0].where is None
+        """Whether every row of the pieces and data files is a row of the table."""
+        return len(self.tier_rows) == 1 and self.tier_rows[0].where is None
 
     def describe(self, table: str) -> str:
-        """For EXPLAIN."""
+        """Return the lines that EXPLAIN shows."""
         rows = sum(part.row_count for part in self.parts)
         files = f" and {len(self.files)} of {self.file_count} files" if self.file_count else ""
         lines = [
@@ -63,34 +63,34 @@ class PrunedScan:
             f"{rows} of {self.row_count} rows"
         ]
         lines += [f"  skips {count}: {reason}" for reason, count in self.skipped]
-        for lot in self.lots:
-            if lot.view is not None and lot.view.snapshot_id is not None:
-                limit = f", only rows with {lot.where}" if lot.where else ""
-                lines.append(f"  lake: snapshot {lot.view.snapshot_id}{limit}")
+        for tier_rows in self.tier_rows:
+            if tier_rows.view is not None and tier_rows.view.snapshot_id is not None:
+                limit = f", only rows with {tier_rows.where}" if tier_rows.where else ""
+                lines.append(f"  lake: snapshot {tier_rows.view.snapshot_id}{limit}")
         return "\n".join(lines)
 
 
-def prune(lots: Sequence[TierRows], conditions: Conditions) -> PrunedScan:
-    """Leave out whatever certainly has no row which fulfils the conditions."""
+def prune(tier_rows: Sequence[TierRows], conditions: Conditions) -> PrunedScan:
+    """Skip pieces and data files that cannot have a matching row."""
     window = time_window(conditions)
     skipped: Counter[str] = Counter()
     kept = []
-    for lot in lots:
-        pieces = [(piece, _reason_to_skip(piece, conditions, window)) for piece in lot.pieces]
-        files = [(file, _reason_to_skip_file(file, conditions, window)) for file in lot.files]
+    for rows in tier_rows:
+        pieces = [(piece, _reason_to_skip(piece, conditions, window)) for piece in rows.pieces]
+        files = [(file, _reason_to_skip_file(file, conditions, window)) for file in rows.files]
         skipped.update(reason for _, reason in (*pieces, *files) if reason is not None)
         kept.append(
             replace(
-                lot,
+                rows,
                 pieces=tuple(piece for piece, reason in pieces if reason is None),
                 files=tuple(file for file, reason in files if reason is None),
             )
         )
     return PrunedScan(
-        lots=tuple(kept),
-        piece_count=sum(len(lot.pieces) for lot in lots),
-        file_count=sum(len(lot.files) for lot in lots),
-        row_count=sum(part.row_count for lot in lots for part in lot.parts),
+        tier_rows=tuple(kept),
+        piece_count=sum(len(rows.pieces) for rows in tier_rows),
+        file_count=sum(len(rows.files) for rows in tier_rows),
+        row_count=sum(part.row_count for rows in tier_rows for part in rows.parts),
         skipped=tuple(skipped.items()),
     )
 
@@ -100,27 +100,27 @@ def _reason_to_skip(piece: Piece, conditions: Conditions, window: Predicate) -> 
         return NOTHING
     if _is_outside(piece, window):
         return OUTSIDE_TIME
-    if _is_elsewhere(piece, conditions):
+    if _is_outside_log(piece, conditions):
         return OUTSIDE_LOG
     services = conditions.get("service_name", Predicate()).values
     if services is not None and piece.services is not None and not services & piece.services:
         return OTHER_SERVICE
-    for column, known in piece.filters.items():
-        wanted = conditions.get(column, Predicate()).values
-        if wanted is not None and not any(map(known.may_hold, wanted)):
+    for column, bloom in piece.filters.items():
+        values = conditions.get(column, Predicate()).values
+        if values is not None and not any(map(bloom.may_hold, values)):
             return f"without the {column}"
     return None
 
 
-def _is_elsewhere(piece: Piece, conditions: Conditions) -> bool:
-    """Do all rows come from other offsets, or from another partition, than is asked for?"""
+def _is_outside_log(piece: Piece, conditions: Conditions) -> bool:
+    """Return whether no row of the piece has a matching offset and partition."""
     if piece.offset_begin >= piece.offset_end:
         return False
     offsets = (piece.offset_begin, piece.offset_end - 1)
     partition = conditions.get("_log_partition", Predicate())
     return not (
-        _may_fulfil(offsets, conditions.get("_offset", Predicate()), "_offset")
-        and _may_fulfil((piece.partition, piece.partition), partition, "_log_partition")
+        _may_match(offsets, conditions.get("_offset", Predicate()), "_offset")
+        and _may_match((piece.partition, piece.partition), partition, "_log_partition")
     )
 
 
@@ -129,23 +129,23 @@ def _reason_to_skip_file(file: TableFile, conditions: Conditions, window: Predic
         return NOTHING
     if _is_outside(file, window):
         return OUTSIDE_TIME
-    for column, wanted in conditions.items():
-        if column in file.empty or not _may_fulfil(file.bounds.get(column), wanted, column):
+    for column, predicate in conditions.items():
+        if column in file.empty or not _may_match(file.bounds.get(column), predicate, column):
             return OTHER_SERVICE if column == "service_name" else f"without the {column}"
     return None
 
 
-def _may_fulfil(bounds: Bounds | None, wanted: Predicate, column: str) -> bool:
-    """May a value between these bounds be wanted?"""
+def _may_match(bounds: Bounds | None, predicate: Predicate, column: str) -> bool:
+    """Return whether a value within these bounds may match."""
     if bounds is None:
         return True
     least, greatest = bounds
     if isinstance(least, str) or isinstance(greatest, str):
-        values = wanted.values
+        values = predicate.values
         return values is None or any(str(least) <= value <= str(greatest) for value in values)
     scale = NS_PER_US if column in TIMES else 1
-    is_below = wanted.high is not None and least * scale > wanted.high
-    is_above = wanted.low is not None and greatest * scale < wanted.low
+    is_below = predicate.high is not None and least * scale > predicate.high
+    is_above = predicate.low is not None and greatest * scale < predicate.low
     return not is_below and not is_above
 
 
@@ -158,10 +158,10 @@ def _is_outside(piece: Piece | TableFile, window: Predicate) -> bool:
 
 
 def time_window(conditions: Conditions) -> Predicate:
-    """Bounds of `time` in nanoseconds, also as far as `time_unix_nano` says.
+    """Return the bounds of `time` in nanoseconds, using predicates on `time_unix_nano` as well.
 
-    `time` is `time_unix_nano` cut to microseconds, unless that is 0: such rows have another time.
-    Only a condition that leaves them out tells where the others are.
+    `time` is `time_unix_nano` truncated to microseconds, unless that is 0: such rows have another
+    time. So only a lower bound above 0 says anything about `time`.
     """
     time = both(
         {"time": conditions.get("time", Predicate())},

@@ -1,8 +1,7 @@
-"""Sessions of the engine: which tables, views and functions there are, and what is allowed.
+"""DataFusion sessions: their tables, views, functions and limits.
 
-A session reads what is registered in it and nothing else: there is no store of files or objects,
-no table made from a path, no disk to spill to; statements that are not queries are refused by the
-engine, on its own parse of them.
+A session reads only the tables registered in it: it has no object store, makes no table from a
+path and does not spill to disk. DataFusion's own parser rejects statements that are not queries.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionConte
 
 from frazil.query.functions.register import QueryContext, functions
 from frazil.query.plan.isolation import AGGREGATES, SCALARS
-from frazil.query.scan.parquet_scan import cold_frame, joined
+from frazil.query.scan.parquet_scan import parquet_frame, union
 from frazil.query.scan.table_rows import TableRows
 
 READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
@@ -45,25 +44,25 @@ VIEWS = {
     ),
     "summaries": ("summary", "count, sum, quantiles, "),
 }
-"""View over `metrics` -> the kind of its points, and the columns that matter for it."""
+"""View over `metrics` -> the metric type of its points, and their columns."""
 
 
 def processors() -> int:
-    """How many parts a query is cut into."""
+    """Return how many processors this process may use; a query has that many partitions."""
     return len(os.sched_getaffinity(0))
 
 
 def open_session(
-    memory_bytes_max: int, scene: QueryContext, *, is_steady: bool = False
+    memory_bytes_max: int, context: QueryContext, *, is_steady: bool = False
 ) -> SessionContext:
-    """A session without tables. `is_steady`: only with functions that may run in this process."""
-    # A runtime builder keeps no state that sessions would share: each gets its own memory pool.
+    """Open a session without tables. `is_steady`: only with functions safe in this process."""
+    # Sessions share no state: each has its own runtime and memory pool.
     runtime = (
         RuntimeEnvBuilder().with_disk_manager_disabled().with_greedy_memory_pool(memory_bytes_max)
     )
     session = SessionContext(_settings(), runtime)
     session.deregister_object_store("file://")
-    for function in functions(scene):
+    for function in functions(context):
         session.register_udf(function)
     if is_steady:
         for name in session.udfs():
@@ -84,49 +83,51 @@ def _settings() -> SessionConfig:
         .with_information_schema(True)
         .with_target_partitions(processors())
         .set("datafusion.sql_parser.map_string_types_to_utf8view", "false")
-        # Other columns of a file are read where the filter's own columns have let rows pass.
+        # Read other columns of a file only for rows that pass the filter.
         .set("datafusion.execution.parquet.pushdown_filters", "true")
         .set("datafusion.execution.parquet.reorder_filters", "true")
-        # It takes `attributes['x']` out of one side of our union of tiers and not of the other,
-        # and then refuses a count of different ones: the sides have different types.
+        # This rule moves `attributes['x']` into one side of our union of tiers only, and then
+        # rejects count(DISTINCT ...) because the sides have different types.
         .set("datafusion.optimizer.enable_leaf_expression_pushdown", "false")
     )
 
 
 def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: TableRows) -> None:
-    """Register rows as a table."""
+    """Register the rows of a table."""
     if not rows.scans:
         _add_batches(session, name, schema, rows.batches)
         return
     frames = [
-        cold_frame(session, rows.cold_schema or schema, scan, f"{_host(name)}-{place}")
-        for place, scan in enumerate(rows.scans)
+        parquet_frame(session, rows.lake_schema or schema, scan, f"{_host(name)}-{index}")
+        for index, scan in enumerate(rows.scans)
     ]
     if rows.batches:
         hot = f"_hot_{name}"
         _add_batches(session, hot, schema, rows.batches)
         frames.append(session.table(hot))
-    session.register_view(name, joined(frames, rows.columns or schema.names))
+    session.register_view(name, union(frames, rows.columns or schema.names))
 
 
 def _host(name: str) -> str:
-    """A table's name as the host of an address, which has no underscores; another one for each."""
+    """Return a table's name as the host of a URL, which has no underscores; unique per table."""
     return name.removeprefix("_").replace("_", "-")
 
 
 def _add_batches(
     session: SessionContext, name: str, schema: pa.Schema, batches: Sequence[pa.RecordBatch]
 ) -> None:
-    """Register batches as a table, cut into as many parts as there are processors."""
-    parts: list[list[pa.RecordBatch]] = [[] for _ in range(min(processors(), len(batches)) or 1)]
-    sizes = [0] * len(parts)
+    """Register batches as a table with one partition per processor."""
+    partitions: list[list[pa.RecordBatch]] = [
+        [] for _ in range(min(processors(), len(batches)) or 1)
+    ]
+    sizes = [0] * len(partitions)
     for batch in batches:
         smallest = sizes.index(min(sizes))
-        parts[smallest].append(batch)
+        partitions[smallest].append(batch)
         sizes[smallest] += batch.num_rows
     if not batches:
-        parts = [[_empty(schema)]]
-    session.register_record_batches(name, parts)
+        partitions = [[_empty(schema)]]
+    session.register_record_batches(name, partitions)
 
 
 @lru_cache(maxsize=16)
@@ -135,29 +136,29 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def add_views(session: SessionContext) -> None:
-    """Register the five views over `metrics`, as the session has that table now."""
+    """Register the five views over the session's `metrics` table."""
     for name, (kind, columns) in VIEWS.items():
         select = f"SELECT {_COMMON}{columns}{_REST} FROM metrics WHERE metric_type = '{kind}'"
         session.register_view(name, session.sql(select))
 
 
 def may_name_views(text: str) -> bool:
-    """Does a text name one of the views, or ask what tables there are?"""
+    """Return whether a text may name a view or list tables."""
     lower = text.lower()
     return any(word in lower for word in (*VIEWS, *LISTING))
 
 
 LISTING = ("information_schema", "show")
-"""Words of a text that may ask what tables there are."""
+"""Words of a text that may list tables."""
 
 
 def read(session: SessionContext, text: str) -> DataFrame:
-    """Plan a text. The engine refuses whatever is not one query."""
+    """Parse and resolve a text. DataFusion rejects everything but a single query."""
     return session.sql_with_options(text, READ_ONLY)
 
 
 def columns_by_table(schemas: Mapping[str, pa.Schema]) -> dict[str, list[str]]:
-    """The columns of every table and view, to suggest one."""
+    """Return the columns of every table and view, for suggestions in errors."""
     names = {table: list(schema.names) for table, schema in schemas.items()}
     for view, (_, columns) in VIEWS.items():
         listed = f"{_COMMON}{columns}{_REST}".replace(_VALUE, "value, value_double, value_int, ")

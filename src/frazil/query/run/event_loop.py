@@ -1,4 +1,4 @@
-"""EngineLoop: one thread that awaits the engine for all queries and enforces their time limits."""
+"""EngineLoop: one thread that awaits DataFusion for all queries and runs their timers."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from collections.abc import Callable
 from typing import Any
 
 QUIET_WAIT_S = 0.5
-"""How long the end of the program waits for the engine's threads to leave Python."""
+"""Longest wait at exit for DataFusion's threads to leave Python."""
 QUIET_STEP_S = 0.005
 QUIET_STEPS = 4
-"""In so many steps one after the other none of them is there: one may be about to come back."""
+"""Consecutive steps without such a thread: one may be about to enter Python again."""
 
 
 class Timer:
-    """Something that will happen, unless it is called off."""
+    """A call that is due later, unless it is cancelled."""
 
     def __init__(self, loop: EngineLoop, delay_s: float, work: Callable[[], None]) -> None:
         self._loop = loop
         self._handle: asyncio.TimerHandle | None = None
-        self._is_off = False
-        loop.run(lambda: self._set(delay_s, work))
+        self._is_cancelled = False
+        loop.run(lambda: self._schedule(delay_s, work))
 
-    def _set(self, delay_s: float, work: Callable[[], None]) -> None:
-        if not self._is_off:
+    def _schedule(self, delay_s: float, work: Callable[[], None]) -> None:
+        if not self._is_cancelled:
             self._handle = asyncio.get_running_loop().call_later(delay_s, work)
 
-    def call_off(self) -> None:
-        self._is_off = True
-        self._loop.run(self._unset)
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        self._loop.run(self._clear)
 
-    def _unset(self) -> None:
+    def _clear(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
 
 
 class EngineLoop:
-    """The engine hands out results as futures of an event loop: this is that loop. Nothing in it
-    takes time; rows are worked out by the engine's threads."""
+    """The asyncio loop whose futures DataFusion resolves, in a thread of its own. Nothing in it
+    blocks: DataFusion's own threads compute the rows."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._awaited: set[asyncio.Future[Any]] = set()
+        self._pending: set[asyncio.Future[Any]] = set()
         self._thread = threading.Thread(target=self._serve, name="frazil-query", daemon=True)
         self._thread.start()
         _OPEN.add(self)
@@ -56,7 +56,7 @@ class EngineLoop:
         self._loop.close()
 
     def run(self, work: Callable[[], Any]) -> bool:
-        """Have this done in the loop's thread. False after `close`: then it is not."""
+        """Call `work` in the loop's thread. Return False, without calling it, after `close`."""
         try:
             self._loop.call_soon_threadsafe(work)
         except RuntimeError:
@@ -66,19 +66,19 @@ class EngineLoop:
     def later(self, delay_s: float, work: Callable[[], None]) -> Timer:
         return Timer(self, delay_s, work)
 
-    def await_for(self, pending: asyncio.Future[Any]) -> None:
-        """Remember what the engine was asked for, in the loop's thread."""
-        self._awaited.add(pending)
-        pending.add_done_callback(self._awaited.discard)
+    def track(self, pending: asyncio.Future[Any]) -> None:
+        """Cancel this future at `close`. Called in the loop's thread."""
+        self._pending.add(pending)
+        pending.add_done_callback(self._pending.discard)
 
     def close(self) -> None:
-        """Call off what the engine was asked for, and end the thread."""
+        """Cancel pending futures and end the thread."""
         _OPEN.discard(self)
         self.run(self._stop)
         self._thread.join()
 
     def _stop(self) -> None:
-        for pending in list(self._awaited):
+        for pending in list(self._pending):
             pending.cancel()
         self._loop.call_soon(self._loop.stop)
 
@@ -87,9 +87,9 @@ _OPEN: weakref.WeakSet[EngineLoop] = weakref.WeakSet()
 
 
 @atexit.register
-def _end() -> None:
-    """Before the interpreter goes: end loops that nobody has closed, and let the engine's threads
-    finish what they do in Python. One that came back later would find no interpreter and crash."""
+def _wait_for_threads() -> None:
+    """Close open loops at exit and wait until DataFusion's threads have left Python: a thread that
+    enters after the interpreter has ended crashes the process."""
     for loop in list(_OPEN):
         loop.close()
     pause, quiet = threading.Event(), 0
@@ -101,7 +101,7 @@ def _end() -> None:
 
 
 def _thread_states() -> int:
-    """How many threads are in Python, those included that Python has not started."""
+    """Count the threads that have a Python state, also those that Python did not start."""
     api = ctypes.pythonapi
     api.PyInterpreterState_Get.restype = ctypes.c_void_p
     api.PyInterpreterState_ThreadHead.restype = ctypes.c_void_p

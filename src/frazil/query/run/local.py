@@ -1,20 +1,21 @@
-"""Running a query in this process: a session of its own, read batch by batch."""
+"""LocalRunner: runs queries in this process, each in a DataFusion session of its own."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import pyarrow as pa
-from datafusion import DataFrame
+from datafusion import SessionContext
 
 from frazil.errors import FrazilError, Malformed, Unavailable, Unknown
 from frazil.query.functions.register import SingleQueryContext
-from frazil.query.plan.count_rewrite import CountQuery, added_up, tally_of
-from frazil.query.plan.planner import speaking
+from frazil.query.plan.count_rewrite import count_query_of, sum_counts
+from frazil.query.plan.plan import QueryPlan, check_scans
+from frazil.query.plan.planner import translated_errors
 from frazil.query.plan.session import (
     add_table,
     add_views,
@@ -23,24 +24,23 @@ from frazil.query.plan.session import (
     read,
 )
 from frazil.query.run.event_loop import EngineLoop
-from frazil.query.scan.parquet_scan import check_there
+from frazil.query.scan.parquet_scan import check_files_exist
 from frazil.query.scan.table_rows import NO_ROWS, RowsByTable
 from frazil.query.sql.dialect import EngineText
 from frazil.query.sql.errors import KnownNames
 from frazil.query.sql.table_names import tables_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQuery:
-    """One text to run, and what it may take."""
+class EngineQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """One query text with its time and memory limit."""
 
-    spelled: EngineText
-    moment_us: int
+    sql: EngineText
+    now_us: int
     memory_bytes_max: int
 
 
 class LocalRunner:
-    """This process as a place to run queries in."""
+    """Starts queries in this process. Thread-safe."""
 
     def __init__(
         self, loop: EngineLoop, schemas: Mapping[str, pa.Schema], names: KnownNames
@@ -49,127 +49,131 @@ class LocalRunner:
         self.names = names
         self._schemas = schemas
 
-    def start(self, query: LocalQuery, rows: RowsByTable) -> LocalRun:
-        """Plan the query over these rows and begin to run it."""
-        scene = SingleQueryContext(query.moment_us)
-        with speaking(query.spelled, self.names, scene):
-            frame = frame_of(query, rows, self._schemas, scene)
+    def start(self, query: EngineQuery, plan: QueryPlan, rows: RowsByTable) -> LocalRun:
+        """Plan the query over these rows and start it."""
+        context = SingleQueryContext(query.now_us)
+        with translated_errors(query.sql, self.names, context):
+            frame = read(session_with(query, rows, self._schemas, context), query.sql.text)
             schema = frame.schema()
             stream = frame.execute_stream()
-            check_there(scan for some in rows.values() for scan in some.scans)
-        return LocalRun(self, query, scene, schema, stream.rbs)
+            check_scans(frame, plan.leaf_count(rows))
+            check_files_exist(scan for table in rows.values() for scan in table.scans)
+        return LocalRun(self, query, context, schema, stream.rbs)
 
-    def start_tally(
-        self, query: LocalQuery, tally: CountQuery, rows: RowsByTable
+    def start_count(
+        self, query: EngineQuery, plan: QueryPlan, rows: RowsByTable
     ) -> LocalRun | None:
-        """Begin to run a query that counts, over rows that each stand for some; None when it
-        cannot be asked that way."""
-        spelled = added_up(query.spelled)
-        if spelled is None:
+        """Start a count query over rows with a `_frazil_row_count` column; None if its rewritten
+        text means something else."""
+        sql = sum_counts(query.sql)
+        if sql is None:
             return None
-        asked = replace(query, spelled=spelled)
-        scene = SingleQueryContext(query.moment_us)
+        context = SingleQueryContext(query.now_us)
+        rewritten = msgspec.structs.replace(query, sql=sql)
         try:
-            with speaking(spelled, self.names, scene):
-                schema = frame_of(query, {}, self._schemas, scene).schema()
-                frame = frame_of(asked, rows, self._schemas, scene)
-                if tally_of(frame.optimized_logical_plan(), is_added_up=True) != tally:
+            with translated_errors(sql, self.names, context):
+                session = session_with(rewritten, rows, self._schemas, context)
+                logical = read(session, sql.text).optimized_logical_plan()
+                if count_query_of(logical, is_rewritten=True) != plan.count_query:
                     return None
+                frame = session.create_dataframe_from_logical_plan(logical)
                 stream = frame.execute_stream()
+                check_scans(frame, plan.leaf_count(rows))
         except (Malformed, Unknown):
             return None
-        return LocalRun(self, asked, scene, schema, stream.rbs)
+        schema = pa.ipc.read_schema(pa.py_buffer(plan.schema))
+        return LocalRun(self, rewritten, context, schema, stream.rbs)
 
 
-def frame_of(
-    query: LocalQuery,
+def session_with(
+    query: EngineQuery,
     rows: RowsByTable,
     schemas: Mapping[str, pa.Schema],
-    scene: SingleQueryContext,
-) -> DataFrame:
-    """The query, planned in a session of its own that has these rows."""
-    session = open_session(query.memory_bytes_max, scene)
-    text = query.spelled.text
+    context: SingleQueryContext,
+) -> SessionContext:
+    """Open a session with these rows for one query."""
+    session = open_session(query.memory_bytes_max, context)
+    text = query.sql.text
     has_views = "metrics" in schemas and may_name_views(text)
-    for name, schema in tables_of(schemas, query.spelled).items():
-        # A table that the text does not name is not looked for, and need not be set up.
+    for name, schema in tables_of(schemas, query.sql).items():
+        # Registering takes time, and a table that the text does not name is never resolved.
         if has_views or name in text.lower():
             add_table(session, name, schema, rows.get(name, NO_ROWS))
     if has_views:
         add_views(session)
-    return read(session, text)
+    return session
 
 
 class LocalRun:
-    """A query in this process. What begins with an underscore happens in the loop's thread."""
+    """A query that runs in this process. Private methods run in the event loop's thread."""
 
     is_cut = False
 
     def __init__(
         self,
-        here: LocalRunner,
-        query: LocalQuery,
-        scene: SingleQueryContext,
+        runner: LocalRunner,
+        query: EngineQuery,
+        context: SingleQueryContext,
         schema: pa.Schema,
         stream: Any,
     ) -> None:
         self.schema = schema
-        self._here = here
+        self._runner = runner
         self._query = query
-        self._scene = scene
+        self._context = context
         self._stream: Any = stream
         self._pending: asyncio.Future[Any] | None = None
-        self._answer: Future[Any] | None = None
+        self._reply: Future[Any] | None = None
         self._error: FrazilError | None = None
 
     def next(self) -> pa.RecordBatch | None:
-        answer: Future[Any] = Future()
-        with speaking(self._query.spelled, self._here.names, self._scene):
-            if not self._here.loop.run(lambda: self._ask(answer)):
+        reply: Future[Any] = Future()
+        with translated_errors(self._query.sql, self._runner.names, self._context):
+            if not self._runner.loop.run(lambda: self._request(reply)):
                 raise Unavailable("the query engine is closed")
-            found = answer.result()
-        return None if found is None else found.to_pyarrow()
+            batch = reply.result()
+        return None if batch is None else batch.to_pyarrow()
 
-    def _ask(self, answer: Future[Any]) -> None:
+    def _request(self, reply: Future[Any]) -> None:
         if self._error is not None:
-            answer.set_exception(self._error)
+            reply.set_exception(self._error)
         elif self._stream is None:
-            answer.set_result(None)
+            reply.set_result(None)
         else:
-            self._answer = answer
+            self._reply = reply
             pending = self._pending = self._stream.__anext__()
-            pending.add_done_callback(self._tell)
-            self._here.loop.await_for(pending)
+            pending.add_done_callback(self._respond)
+            self._runner.loop.track(pending)
 
-    def _tell(self, pending: asyncio.Future[Any]) -> None:
-        answer, self._answer, self._pending = self._answer, None, None
-        if answer is None:
+    def _respond(self, pending: asyncio.Future[Any]) -> None:
+        reply, self._reply, self._pending = self._reply, None, None
+        if reply is None:
             return
         if pending.cancelled():
-            answer.set_exception(Unavailable("the query engine is closed"))
+            reply.set_exception(Unavailable("the query engine is closed"))
             return
         error = pending.exception()
         if error is None:
-            answer.set_result(pending.result())
+            reply.set_result(pending.result())
             return
         self._stream = None
         if isinstance(error, StopAsyncIteration):
-            answer.set_result(None)
+            reply.set_result(None)
         else:
-            answer.set_exception(error)
+            reply.set_exception(error)
 
     def cancel(self, error: FrazilError) -> None:
-        self._error = self._scene.error = self._error or error
-        self._here.loop.run(self._end)
+        self._error = self._context.error = self._error or error
+        self._runner.loop.run(self._end)
 
     def close(self) -> None:
-        self._here.loop.run(self._end)
+        self._runner.loop.run(self._end)
 
     def _end(self) -> None:
-        """Whoever waits is told at once; the engine stops when it next looks up."""
-        answer, self._answer = self._answer, None
-        if answer is not None:
-            answer.set_exception(self._error or Unavailable("the result was closed"))
+        """Answer a waiting reader at once; DataFusion stops at its next yield point."""
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            reply.set_exception(self._error or Unavailable("the result was closed"))
         if self._pending is not None:
             self._pending.cancel()
         self._stream = None

@@ -1,11 +1,11 @@
-"""What this process and one apart say to each other, over a socket.
+"""Messages between the engine and a worker process, over a socket.
 
-frame      length (8 bytes, little endian), kind (1 byte), then that many bytes
-kind 0     a message in MessagePack
+frame      length (8 bytes, little endian), kind (1 byte), then `length` bytes
+kind 0     a message as MessagePack
 kind 1     rows, as an Arrow IPC stream
 
-here       Hello, then for each query Ask, and Carry if it is to run there
-apart      Planned or Failed; after Carry: Started, rows, Finished or Failed
+engine     Hello; then per query PlanRequest, RunRequest or both
+worker     WorkerReady; PlanReply or Failed; after RunRequest Started, rows, Finished or Failed
 """
 
 from __future__ import annotations
@@ -19,65 +19,66 @@ import pyarrow as pa
 from frazil import errors
 from frazil.errors import FrazilError
 from frazil.query.plan.plan import QueryPlan
+from frazil.query.run.local import EngineQuery
 from frazil.query.scan.parquet_scan import ParquetScan
-from frazil.query.sql.dialect import EngineText
 
 _HEAD = struct.Struct("<QB")
 MESSAGE, ROWS = 0, 1
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):
-    """The schemas of the tables, as Arrow writes them."""
+    """The schemas of the tables, as Arrow IPC."""
 
     schemas: dict[str, bytes]
 
 
 class WorkerReady(msgspec.Struct, frozen=True, tag=True):
-    """It is there, and has all it needs."""
+    """The worker has started."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, tag=True):
-    """Plan this text."""
+    """Plan this query."""
 
-    spelled: EngineText
-    moment_us: int
-    memory_bytes_max: int
+    query: EngineQuery
 
 
 class PlanReply(msgspec.Struct, frozen=True, tag=True):
-    """What the plan tells, and how long it took to make."""
+    """The plan, and how long planning took."""
 
     plan: QueryPlan
     planning_ms: int
 
 
 class RunRequest(msgspec.Struct, frozen=True, tag=True):
-    """Run what was planned over rows. A file comes with it; this is where tables lie in it."""
+    """Run this query over rows. A memory file with the rows in memory comes with it."""
 
-    places: dict[str, tuple[int, int]]
+    query: EngineQuery
+    extents: dict[str, tuple[int, int]]
+    """Position and length of each table in the memory file."""
     scans: dict[str, list[ParquetScan]]
-    """Files of the lake that it reads itself."""
-    cold_schemas: dict[str, bytes]
+    """Data files that the worker reads itself."""
+    lake_schemas: dict[str, bytes]
+    leaf_count_max: int
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):
-    """It runs; its rows will have this schema."""
+    """The query runs and its rows have this schema."""
 
     schema: bytes
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):
-    """That was the last row."""
+    """There are no more rows."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The error of ours that it ended with."""
+    """The error the query ended with."""
 
     kind: str
     message: str
 
-    def error(self) -> FrazilError:
-        kind: type[FrazilError] = getattr(errors, self.kind)
+    def error(self) -> FrazilError | AssertionError:
+        kind: type[FrazilError | AssertionError] = getattr(errors, self.kind, AssertionError)
         return kind(self.message)
 
 
@@ -85,7 +86,7 @@ Message = Hello | WorkerReady | PlanRequest | PlanReply | RunRequest | Started |
 _DECODER = msgspec.msgpack.Decoder(Message)
 
 
-def failed_of(error: FrazilError) -> Failed:
+def failed_of(error: FrazilError | AssertionError) -> Failed:
     return Failed(type(error).__name__, str(error))
 
 
@@ -109,7 +110,7 @@ def send_rows(channel: socket.socket, batch: pa.RecordBatch) -> None:
 
 
 def receive(channel: socket.socket) -> tuple[Message | pa.RecordBatch, int | None]:
-    """The next frame, and the file that came with it. `EOFError` when the other side is gone."""
+    """Return the next frame and the file sent with it. `EOFError` if the other side has closed."""
     try:
         head, files, _, _ = socket.recv_fds(channel, _HEAD.size, 1)
         head += _exactly(channel, _HEAD.size - len(head)) if head else b""

@@ -1,5 +1,5 @@
-"""Carrying rows to a process apart: only the columns and rows its query may want, in memory that
-both processes see.
+"""Rows for a worker process: the columns it reads and the rows that may match, in a memory file
+that both processes map.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from frazil.query.plan.predicates import Conditions, Predicate
 from frazil.query.plan.pruning import NS_PER_US, PrunedScan, time_window
 
 TEXT_COLUMNS = ("service_name", "trace_id", "span_id")
-"""Columns whose wanted values make the load lighter."""
+"""Text columns whose predicates are applied before rows are sent."""
 BATCH_ROWS_MIN = 8192
-"""Smaller batches are joined: each costs the other side as much as some hundred rows."""
+"""Smaller batches are concatenated: each costs the worker as much as some hundred rows."""
 
 
-def wanted_rows(kept: PrunedScan, scans: TableScans, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The columns that are read, and the rows that may be wanted, of one table."""
+def matching_rows(
+    pruned: PrunedScan, scans: TableScans, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield the columns that are read, and the rows in memory that may match, of one table."""
     small: list[pa.RecordBatch] = []
     row_count = 0
-    for batch in _light_batches(kept, scans, schema):
+    for batch in _matching_batches(pruned, scans, schema):
         small.append(batch)
         row_count += batch.num_rows
         if row_count >= BATCH_ROWS_MIN:
@@ -37,22 +39,22 @@ def wanted_rows(kept: PrunedScan, scans: TableScans, schema: pa.Schema) -> Itera
         yield pa.concat_batches(small)
 
 
-def _light_batches(
-    kept: PrunedScan, scans: TableScans, schema: pa.Schema
+def _matching_batches(
+    pruned: PrunedScan, scans: TableScans, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     columns = schema.names if scans.columns is None else list(scans.columns)
-    for piece in kept.pieces:
+    for piece in pruned.pieces:
         for batch in piece.batches:
             mask = _mask(batch, scans.conditions)
-            light = batch.select(columns)
+            projected = batch.select(columns)
             if mask is not None:
-                light = light.filter(mask)
-            if light.num_rows:
-                yield light
+                projected = projected.filter(mask)
+            if projected.num_rows:
+                yield projected
 
 
 def _mask(batch: pa.RecordBatch, conditions: Conditions) -> pa.Array | None:
-    """Which rows fulfil what is easily checked; None when nothing is."""
+    """Return which rows pass the predicates that are cheap to check; None if there are none."""
     masks = []
     window = time_window(conditions)
     if "time" in batch.schema.names:
@@ -65,10 +67,10 @@ def _mask(batch: pa.RecordBatch, conditions: Conditions) -> pa.Array | None:
         values = conditions.get(column, Predicate()).values
         if values is not None and column in batch.schema.names:
             masks.append(pc.is_in(batch.column(column), pa.array(sorted(values), pa.string())))
-    whole = None
+    combined = None
     for mask in masks:
-        whole = mask if whole is None else pc.and_(whole, mask)
-    return whole
+        combined = mask if combined is None else pc.and_(combined, mask)
+    return combined
 
 
 def _clamped(time_us: int) -> int:
@@ -76,20 +78,20 @@ def _clamped(time_us: int) -> int:
 
 
 @contextmanager
-def loaded(
+def memory_file(
     tables: Mapping[str, Iterable[pa.RecordBatch]], bytes_max: int
 ) -> Iterator[tuple[int, dict[str, tuple[int, int]]]]:
-    """A file in memory with the rows of all tables, and where in it each table lies. Closed at the
-    end; who got the file by then keeps it."""
+    """Yield a memory file with the rows of all tables, and the position and length of each table.
+    The file is closed at the end; a process it was sent to keeps it."""
     file = os.memfd_create("frazil-query")
     try:
-        places = {}
+        extents = {}
         with pa.OSFile(f"/proc/self/fd/{file}", "wb") as sink:
             for table, batches in tables.items():
                 begin = sink.tell()
                 _write(sink, batches, bytes_max)
-                places[table] = (begin, sink.tell() - begin)
-        yield file, places
+                extents[table] = (begin, sink.tell() - begin)
+        yield file, extents
     finally:
         os.close(file)
 
@@ -99,8 +101,8 @@ def _write(sink: pa.NativeFile, batches: Iterable[pa.RecordBatch], bytes_max: in
     for batch in batches:
         if sink.tell() + batch.nbytes > bytes_max:
             raise TooLarge(
-                f"the query would carry more than query.apart_bytes_max ({bytes_max} bytes) to "
-                "the process that runs it; narrow the time, name a service, or select fewer columns"
+                f"the query needs more than query.apart_bytes_max ({bytes_max} bytes) of rows in a "
+                "worker process; narrow the time, name a service, or select fewer columns"
             )
         if writer is None:
             writer = pa.ipc.new_stream(sink, batch.schema)
@@ -109,30 +111,29 @@ def _write(sink: pa.NativeFile, batches: Iterable[pa.RecordBatch], bytes_max: in
         writer.close()
 
 
-def unloaded(
-    file: int, places: Mapping[str, tuple[int, int]], schemas: Mapping[str, pa.Schema]
+def read_rows(
+    file: int, extents: Mapping[str, tuple[int, int]], schemas: Mapping[str, pa.Schema]
 ) -> dict[str, list[pa.RecordBatch]]:
-    """The rows of each table, without a copy; columns that were left behind are blank."""
-    whole = pa.py_buffer(b"")
-    if any(length for _, length in places.values()):
+    """Map the rows of each table without a copy; columns that were not sent are blank."""
+    buffer = pa.py_buffer(b"")
+    if any(length for _, length in extents.values()):
         with pa.memory_map(f"/proc/self/fd/{file}") as source:
-            whole = source.read_buffer()
+            buffer = source.read_buffer()
     os.close(file)
     return {
         table: [
-            _whole(batch, schemas[table])
-            for batch in (pa.ipc.open_stream(whole.slice(begin, length)) if length else ())
+            _with_all_columns(batch, schemas[table])
+            for batch in (pa.ipc.open_stream(buffer.slice(begin, length)) if length else ())
         ]
-        for table, (begin, length) in places.items()
+        for table, (begin, length) in extents.items()
     }
 
 
-def _whole(light: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with all columns of the table. The plan reads none of the blank ones, but it must
-    be the plan of the whole table."""
-    names = set(light.schema.names)
+def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Add blank columns. The plan does not read them, but the text may name them."""
+    names = set(batch.schema.names)
     columns = [
-        light.column(field.name) if field.name in names else _blank(field.type, light.num_rows)
+        batch.column(field.name) if field.name in names else _blank(field.type, batch.num_rows)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -142,7 +143,7 @@ _ZEROS: list[pa.Buffer] = [pa.py_buffer(np.zeros(1 << 16, dtype=np.uint8))]
 
 
 def _blank(kind: pa.DataType, length: int) -> pa.Array:
-    """Zeros and empty values, all in the same memory."""
+    """Return zeros or empty values. All arrays share one buffer."""
     while len(_ZEROS[-1]) < 16 * (length + 1):
         _ZEROS.append(pa.py_buffer(np.zeros(len(_ZEROS[-1]) * 2, dtype=np.uint8)))
     zeros = _ZEROS[-1]
@@ -154,7 +155,7 @@ def _blank(kind: pa.DataType, length: int) -> pa.Array:
         )
         return pa.Array.from_buffers(kind, length, [None, zeros], children=[_blank(entries, 0)])
     if pa.types.is_struct(kind):
-        fields = [kind.field(place) for place in range(kind.num_fields)]
+        fields = [kind.field(index) for index in range(kind.num_fields)]
         children = [_blank(field.type, length) for field in fields]
         return pa.Array.from_buffers(kind, length, [None], children=children)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):

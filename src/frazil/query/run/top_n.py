@@ -1,9 +1,8 @@
-"""The first rows by time need not look at all rows: `ORDER BY time DESC LIMIT 100` is answered by
-the newest pieces of the hot tier, or files of the lake, mostly.
+"""TopNRun: `ORDER BY time DESC LIMIT 100`, answered from the newest few pieces if possible.
 
-The query runs over a few of these from the end where its rows must be. If these give enough rows,
-those that lie behind the last of them cannot have a better one. If not, it runs again over four
-times as many, so that all runs together cost a third more than one over everything.
+The query runs over the pieces and data files with the best times first. Once it has enough rows,
+the others cannot have a better one if their times lie beyond the last row. Otherwise it runs again
+over four times as many, so all runs together cost a third more than one over everything.
 """
 
 from __future__ import annotations
@@ -28,112 +27,111 @@ if TYPE_CHECKING:
 FIRST_PIECES = 2
 GROWTH = 4
 ROWS_MAX = 10_000
-"""More rows than that are not kept in hand; such queries read everything at once."""
-
+"""Rows of a result are held in memory between runs; larger results are read in one run."""
 
 Part = Union["Piece", "TableFile"]
 
 
-def is_worthwhile(newest: TopN, kept: PrunedScan) -> bool:
-    parts = kept.parts
+def is_worthwhile(top_n: TopN, pruned: PrunedScan) -> bool:
+    parts = pruned.parts
     return (
-        kept.is_plain
-        and newest.row_count <= ROWS_MAX
+        pruned.is_plain
+        and top_n.row_count <= ROWS_MAX
         and len(parts) > FIRST_PIECES
         and all(part.time_min_us is not None for part in parts)
     )
 
 
 class TopNRun:
-    """A run over as few pieces as will do."""
+    """A query that reads as few pieces and data files as it needs."""
 
     is_cut = False
 
     def __init__(
         self,
-        newest: TopN,
-        kept: PrunedScan,
-        others: RowsByTable,
+        top_n: TopN,
+        pruned: PrunedScan,
+        rows: RowsByTable,
         start: Callable[[RowsByTable], RunningQuery],
     ) -> None:
-        self._newest = newest
-        self._lot = kept.lots[0]
-        self._pieces = sorted(kept.parts, key=self._best, reverse=newest.is_descending)
-        self._others = others
+        self._top_n = top_n
+        self._tier_rows = pruned.tier_rows[0]
+        self._parts = sorted(pruned.parts, key=self._best, reverse=top_n.is_descending)
+        self._rows = rows
         self._start = start
         self._error: FrazilError | None = None
-        self._found: list[pa.RecordBatch] | None = None
+        self._batches: list[pa.RecordBatch] | None = None
         self._count = FIRST_PIECES
-        self._run = start(self._rows(self._count))
+        self._run = start(self._first_rows(self._count))
         self.schema = self._run.schema
 
     def next(self) -> pa.RecordBatch | None:
-        if self._found is None:
-            self._found = self._search()
-        return self._found.pop(0) if self._found else None
+        if self._batches is None:
+            self._batches = self._search()
+        return self._batches.pop(0) if self._batches else None
 
     def _search(self) -> list[pa.RecordBatch]:
-        """The rows, once no piece that was left out can have a better one."""
+        """Return the result, once no unread part can have a better row."""
         while True:
-            found = self._read()
-            needed = self._needed(found)
+            batches = self._read()
+            needed = self._needed(batches)
             if needed <= self._count:
-                return found
+                return batches
             self._count = needed
             self._run.close()
-            self._run = self._start(self._rows(needed))
+            self._run = self._start(self._first_rows(needed))
             if self._error is not None:
                 self._run.cancel(self._error)
 
     def _read(self) -> list[pa.RecordBatch]:
-        found = []
+        batches = []
         while (batch := self._run.next()) is not None:
-            found.append(batch)
-        return found
+            batches.append(batch)
+        return batches
 
-    def _needed(self, found: list[pa.RecordBatch]) -> int:
-        """How many pieces the answer must be looked for in, by what was found in `_count`."""
-        total = len(self._pieces)
-        if sum(batch.num_rows for batch in found) < self._newest.row_count:
+    def _needed(self, batches: list[pa.RecordBatch]) -> int:
+        """Return how many parts must be read, given the result over the first `_count`."""
+        total = len(self._parts)
+        if sum(batch.num_rows for batch in batches) < self._top_n.row_count:
             return min(total, self._count * GROWTH) if self._count < total else total
-        last = self._last_time(found)
-        if self._newest.is_descending:
-            return next((n for n in range(total) if self._best(self._pieces[n]) < last), total)
-        return next((n for n in range(total) if self._best(self._pieces[n]) > last), total)
+        last = self._last_time(batches)
+        if self._top_n.is_descending:
+            return next((n for n in range(total) if self._best(self._parts[n]) < last), total)
+        return next((n for n in range(total) if self._best(self._parts[n]) > last), total)
 
-    def _last_time(self, found: list[pa.RecordBatch]) -> int:
-        """No row that was found is further away than this."""
-        column = self._newest.time_column
+    def _last_time(self, batches: list[pa.RecordBatch]) -> int:
+        """Return a time that no row of the result lies beyond."""
+        column = self._top_n.time_column
         if column is not None:
-            times = (batch.column(column).cast(pa.int64()) for batch in reversed(found))
+            times = (batch.column(column).cast(pa.int64()) for batch in reversed(batches))
             return int(next(time[-1].as_py() for time in times if len(time)))
-        read = self._pieces[: self._count]
-        if self._newest.is_descending:
-            return min(_bound(piece.time_min_us) for piece in read)
-        return max(_bound(piece.time_max_us) for piece in read)
+        read = self._parts[: self._count]
+        if self._top_n.is_descending:
+            return min(_bound(part.time_min_us) for part in read)
+        return max(_bound(part.time_max_us) for part in read)
 
-    def _best(self, piece: Part) -> int:
-        return _bound(piece.time_max_us if self._newest.is_descending else piece.time_min_us)
+    def _best(self, part: Part) -> int:
+        return _bound(part.time_max_us if self._top_n.is_descending else part.time_min_us)
 
-    def _rows(self, count: int) -> RowsByTable:
-        some = self._pieces[:count]
-        lot = replace(
-            self._lot,
-            pieces=tuple(piece for piece in self._lot.pieces if piece in some),
-            files=tuple(file for file in self._lot.files if file in some),
+    def _first_rows(self, count: int) -> RowsByTable:
+        parts = self._parts[:count]
+        tier_rows = replace(
+            self._tier_rows,
+            pieces=tuple(piece for piece in self._tier_rows.pieces if piece in parts),
+            files=tuple(file for file in self._tier_rows.files if file in parts),
         )
-        return {**self._others, self._newest.table: rows_of([lot])}
+        return {**self._rows, self._top_n.table: rows_of([tier_rows])}
 
     def cancel(self, error: FrazilError) -> None:
         self._error = self._error or error
         self._run.cancel(error)
 
     def close(self) -> None:
-        self._pieces = []
-        self._others = {}
+        self._parts = []
+        self._rows = {}
         self._run.close()
 
 
 def _bound(value: int | None) -> int:
-    assert value is not None, "pieces without bounds are not read this way"
+    assert value is not None, "parts without times are not read this way"
     return value

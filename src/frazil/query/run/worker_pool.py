@@ -1,8 +1,8 @@
-"""Running a query apart: in a process that has memory of its own and can be killed.
+"""Runs queries in worker processes, which have their own memory and can be killed.
 
-Workers      the processes, started when one is needed and kept for a while
-Worker       one of them, as seen from here
-ApartRun     a query that runs in one
+WorkerPool   the processes, started on demand and kept while they are in use
+Worker       one process, seen from the engine
+WorkerRun    a query that runs in one
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.query.config import QueryConfig
 from frazil.query.run.event_loop import EngineLoop, Timer
-from frazil.query.run.local import LocalQuery
+from frazil.query.run.local import EngineQuery
 from frazil.query.run.protocol import (
     Failed,
     Finished,
@@ -36,24 +36,24 @@ from frazil.query.run.protocol import (
     receive,
     send,
 )
-from frazil.query.run.shared_memory import loaded
-from frazil.query.scan.table_rows import TableRows
+from frazil.query.run.shared_memory import memory_file
+from frazil.query.scan.table_rows import RowsByTable
 
 logger = logging.getLogger(__name__)
 
 WATCH_INTERVAL_S = 0.05
-"""How often the memory of a busy process is looked at; it cannot grow by much in between."""
+"""How often the memory of a busy worker is checked; it cannot grow by much in between."""
 REAP_INTERVAL_S = 0.2
 MEMORY_SLACK = 2
-"""A process may grow by this many times `memory_bytes_max`: the engine counts what it keeps, and
-makes new batches beside it."""
+"""A worker may grow by this many times `memory_bytes_max`: DataFusion counts the memory it holds,
+but not the batches it is producing."""
 PAGE_BYTES = 4096
 
-KILLED = Counter("frazil.query.processes.killed", "Processes apart that were killed, by reason.")
+KILLED = Counter("frazil.query.processes.killed", "Worker processes killed, by reason.")
 
 
 class WorkerPool:
-    """The processes. Any thread may take one; it belongs to that thread until it is given back."""
+    """Thread-safe. A worker belongs to the thread that took it until it is given back."""
 
     def __init__(
         self, schemas: Mapping[str, pa.Schema], config: QueryConfig, loop: EngineLoop
@@ -67,7 +67,7 @@ class WorkerPool:
         self._is_closed = False
 
     def take(self) -> Worker:
-        """One that is idle, or a new one."""
+        """Return an idle worker, or start one."""
         while True:
             with self._lock:
                 if self._is_closed:
@@ -78,10 +78,10 @@ class WorkerPool:
             worker.wake()
             if worker.is_usable:
                 return worker
-            self._end(worker)  # somebody has killed it: the next query is not to blame
+            self._end(worker)  # killed while idle: the next query gets another one
 
     def give_back(self, worker: Worker) -> None:
-        """One that has finished waits for the next query; one that has not ends."""
+        """Keep a worker that has finished its query for the next one; end any other."""
         worker.rest(self._idle_s, lambda: self._dismiss(worker))
         with self._lock:
             if worker.is_usable and not self._is_closed:
@@ -97,7 +97,7 @@ class WorkerPool:
         self._end(worker)
 
     def _end(self, worker: Worker) -> None:
-        """Nobody waits until it is gone: one with much memory takes its time."""
+        """Kill a worker without waiting: a process with much memory takes long to exit."""
         worker.close()
         with self._lock:
             if not self._is_closed:
@@ -108,13 +108,13 @@ class WorkerPool:
 
     def _reap(self) -> None:
         with self._lock:
-            self._ending = [worker for worker in self._ending if not worker.is_gone]
+            self._ending = [worker for worker in self._ending if not worker.has_exited]
             if not self._ending or self._is_closed:
                 return
         self._loop.later(REAP_INTERVAL_S, self._reap)
 
     def close(self) -> None:
-        """End all of them, and wait until they are gone."""
+        """End all workers and wait until they have exited."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
@@ -125,7 +125,7 @@ class WorkerPool:
 
 
 class Worker:
-    """A process apart."""
+    """One process. Owned by the thread that took it; any thread may `cancel` or `kill` it."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Worker:
         self._lifeline = lifeline
         self._error: FrazilError | None = None
         self._is_ready = False
-        self._is_between = True
+        self._is_idle = True
         self._timer: Timer | None = None
         self._watch: _Watch | None = None
 
@@ -160,105 +160,109 @@ class Worker:
         except OSError as error:
             ours.close()
             lifeline.close()
-            raise Unavailable(f"no process can be started for this query: {error}") from None
+            raise Unavailable(f"cannot start a worker process for this query: {error}") from None
         finally:
             theirs.close()
             their_lifeline.close()
-        with suppress(OSError):  # one that is gone already is noticed by who waits for it
+        with suppress(OSError):  # a worker that has exited already is noticed in `receive`
             send(ours, hello)
         return cls(process, ours, lifeline, loop)
 
     @property
     def is_usable(self) -> bool:
-        """Is it waiting for the next query?"""
-        return self._is_between and self._error is None and self._process.poll() is None
+        """Whether it can take another query."""
+        return self._is_idle and self._error is None and self._process.poll() is None
 
     def wake(self) -> None:
+        """Cancel the idle timeout."""
         if self._timer is not None:
-            self._timer.call_off()
+            self._timer.cancel()
             self._timer = None
 
     def rest(self, idle_s: float, work: Callable[[], None]) -> None:
-        """Have this done when nobody needs it for so long."""
+        """Call `work` after `idle_s` seconds, unless it is woken before."""
         self._stop_watching()
         self._timer = self._loop.later(idle_s, work)
 
     def begin(self, memory_bytes_max: int) -> None:
-        """Wait until it is there. It is killed if it grows by more than a query may."""
+        """Wait until it has started, and limit its memory from here on."""
         if not self._is_ready:
-            message = self.hear()
+            message = self.receive()
             assert isinstance(message, WorkerReady)
             self._is_ready = True
         self._watch = _Watch(self, memory_bytes_max, self._loop)
 
     def _stop_watching(self) -> None:
         if self._watch is not None:
-            self._watch.call_off()
+            self._watch.cancel()
             self._watch = None
 
-    def plan(self, query: LocalQuery) -> PlanReply:
-        """Have a text planned. Raises its error."""
-        self._is_between = False
-        self.tell(PlanRequest(query.spelled, query.moment_us, query.memory_bytes_max))
-        message = self.hear()
-        self._is_between = True
+    def plan(self, query: EngineQuery) -> PlanReply:
+        """Plan a query. Raises the query's error."""
+        self._is_idle = False
+        self.send(PlanRequest(query))
+        message = self.receive()
+        self._is_idle = True
         assert isinstance(message, PlanReply)
         return message
 
     def run(
         self,
-        tables: Mapping[str, Iterable[pa.RecordBatch]],
-        cold: Mapping[str, TableRows],
+        query: EngineQuery,
+        batches: Mapping[str, Iterable[pa.RecordBatch]],
+        rows: RowsByTable,
+        leaf_count_max: int,
         bytes_max: int,
     ) -> Started:
-        """Have what was planned last run over these rows, and over files of the lake."""
-        scans = {table: list(rows.scans) for table, rows in cold.items() if rows.scans}
+        """Start a query over `batches` and the data files of `rows`. `TooLarge` if the batches have
+        more than `bytes_max` bytes."""
+        scans = {table: list(tier.scans) for table, tier in rows.items() if tier.scans}
         schemas = {
-            table: rows.cold_schema.serialize().to_pybytes()
-            for table, rows in cold.items()
-            if rows.cold_schema is not None
+            table: tier.lake_schema.serialize().to_pybytes()
+            for table, tier in rows.items()
+            if tier.lake_schema is not None
         }
-        with loaded(tables, bytes_max) as (file, places):
-            self._is_between = False
-            self.tell(RunRequest(places, scans, schemas), file=file)
-        message = self.hear()
+        with memory_file(batches, bytes_max) as (file, extents):
+            self._is_idle = False
+            self.send(RunRequest(query, extents, scans, schemas, leaf_count_max), file=file)
+        message = self.receive()
         assert isinstance(message, Started)
         return message
 
-    def tell(self, message: Message, *, file: int | None = None) -> None:
+    def send(self, message: Message, *, file: int | None = None) -> None:
         try:
             send(self._channel, message, file=file)
         except OSError:
-            raise self._gone() from None
+            raise self._exit_error() from None
 
-    def hear(self) -> Message | pa.RecordBatch:
-        """The next message or rows. An error that comes is raised; then it is idle again."""
+    def receive(self) -> Message | pa.RecordBatch:
+        """Return the next message or batch. An error message is raised, and ends the query."""
         try:
             message, _ = receive(self._channel)
         except (EOFError, OSError):
-            raise self._gone() from None
+            raise self._exit_error() from None
         if isinstance(message, Failed):
-            self._is_between = True
+            self._is_idle = True
             raise message.error()
         if isinstance(message, Finished):
-            self._is_between = True
+            self._is_idle = True
         return message
 
-    def _gone(self) -> FrazilError:
-        """Why it is not there any more."""
+    def _exit_error(self) -> FrazilError:
+        """Return why the process has exited."""
         if self._error is None:
             code = self._process.wait()
             KILLED.add(reason="crash")
             logger.warning("query process ended", extra={"code": code})
             self._error = TooLarge(
-                "the query is too large or too deep for the engine, which gave up on it "
-                f"(code {code}); make it smaller"
+                "the query is too large or too deeply nested: its worker process ended with code "
+                f"{code}; make it smaller"
             )
         return self._error
 
     @property
     def private_bytes(self) -> int:
-        """Memory that it does not share; 0 when it is gone."""
+        """Resident memory that is not shared; 0 after it has exited."""
         try:
             text = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii")
             resident, shared = text.split()[1:3]
@@ -270,14 +274,13 @@ class Worker:
         self.kill(error, reason="stopped")
 
     def kill(self, error: FrazilError, *, reason: str) -> None:
-        """End it at once; whoever waits for it gets this error. Any thread may."""
+        """Kill the process; its reader gets this error."""
         if self._error is None:
             self._error = error
             KILLED.add(reason=reason)
             self._process.kill()
 
     def close(self) -> None:
-        """End it."""
         self.wake()
         self._stop_watching()
         self._process.kill()
@@ -285,7 +288,7 @@ class Worker:
         self._lifeline.close()
 
     @property
-    def is_gone(self) -> bool:
+    def has_exited(self) -> bool:
         return self._process.poll() is not None
 
     def wait(self) -> None:
@@ -293,18 +296,18 @@ class Worker:
 
 
 class _Watch:
-    """Looks at the memory of a busy process, again and again. Lives in the loop's thread."""
+    """Kills a busy worker that uses too much memory. Runs in the loop's thread."""
 
     def __init__(self, worker: Worker, memory_bytes_max: int, loop: EngineLoop) -> None:
         self._worker = worker
         self._memory_bytes_max = memory_bytes_max
         self._limit = worker.private_bytes + MEMORY_SLACK * memory_bytes_max
         self._loop = loop
-        self._is_off = False
-        loop.later(WATCH_INTERVAL_S, self._look)
+        self._is_cancelled = False
+        loop.later(WATCH_INTERVAL_S, self._check)
 
-    def _look(self) -> None:
-        if self._is_off:
+    def _check(self) -> None:
+        if self._is_cancelled:
             return
         if self._worker.private_bytes > self._limit:
             error = TooLarge(
@@ -313,14 +316,14 @@ class _Watch:
             )
             self._worker.kill(error, reason="memory")
         else:
-            self._loop.later(WATCH_INTERVAL_S, self._look)
+            self._loop.later(WATCH_INTERVAL_S, self._check)
 
-    def call_off(self) -> None:
-        self._is_off = True
+    def cancel(self) -> None:
+        self._is_cancelled = True
 
 
 class WorkerRun:
-    """A query in a process apart. The process is given back when it has finished."""
+    """A query that runs in a worker, which goes back to the pool when the query ends."""
 
     is_cut = False
 
@@ -337,16 +340,16 @@ class WorkerRun:
         if worker is None:
             return None
         try:
-            found = worker.hear()
+            message = worker.receive()
         except FrazilError as error:
             self._error = error
             self.close()
             raise
-        if isinstance(found, Finished):
+        if isinstance(message, Finished):
             self.close()
             return None
-        assert isinstance(found, pa.RecordBatch)
-        return found
+        assert isinstance(message, pa.RecordBatch)
+        return message
 
     def cancel(self, error: FrazilError) -> None:
         self._error = self._error or error

@@ -1,8 +1,8 @@
-"""query/scan: the rows of a table, from all tiers.
+"""query/scan: the rows of a table, from both tiers.
 
-as_of_rows.py       the rows of another time
-parquet_scan.py     files of the lake, for the engine
+tiers.py            Tiers: the rows of a table in hot tier and lake
+as_of_rows.py       the rows of an AS OF table
 table_rows.py       TableRows: the rows of one table for one query
-snapshots_table.py  the table that lists snapshots
-tiers.py            the rows of a table at one moment, of both tiers
+parquet_scan.py     ParquetScan: data files, read by DataFusion
+snapshots_table.py  the `snapshots` table
 """

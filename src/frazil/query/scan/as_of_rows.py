@@ -1,12 +1,12 @@
-"""The rows of another time.
+"""The rows of an AS OF table.
 
-By version: exactly what a snapshot of the lake holds. By time: what a reader of both tiers would
-have seen then,
+By version: exactly the rows of a snapshot. By time: the rows that a query of both tiers would have
+returned at that time,
 
-    lake(S) + the rows at or above W(S) that were accepted by then
+    lake(S) + the rows at or above W(S) that had been accepted
 
-where S is the last snapshot at that time and W(S) are its offsets. Of the rows above W(S) some are
-in the lake by now, in files that may hold others as well, and some in the hot tier.
+where S is the last snapshot at that time and W(S) its offsets. Some rows above W(S) are in the lake
+by now, in data files that may have other rows as well, and some are in the hot tier.
 """
 
 from __future__ import annotations
@@ -27,104 +27,106 @@ if TYPE_CHECKING:
 
 US_PER_MS = 1000
 LISTED_MAX = 5
-"""Snapshots that an error names."""
+"""Snapshots listed in an error."""
 
 _TIME = 'Timestamp(Microsecond, Some("UTC"))'
 
 Offsets = Mapping[tuple[str, int], int]
 
 
-def snapshot_named(lake: LakeView | None, now: TableView | None, version: int | str) -> TableView:
-    """A snapshot of a table, by its id or by a tag."""
-    if lake is None or now is None:
+def snapshot_by_version(
+    lake: LakeView | None, view: TableView | None, version: int | str
+) -> TableView:
+    """Return a snapshot of a table, by id or by tag."""
+    if lake is None or view is None:
         raise Unavailable(
-            "there is no lake, so there are no snapshots: lake.enabled is false, or it is not "
+            "there are no snapshots without a lake: lake.enabled is false, or the lake is not "
             "installed"
         )
-    found = now.tags.get(version) if isinstance(version, str) else version
-    if found is None or all(found != snapshot.snapshot_id for snapshot in now.snapshots):
-        what = f"a snapshot called {version!r}" if isinstance(version, str) else f"{version}"
-        raise Unknown(f"{now.name} has no snapshot {what}, or not any more; {_list(now)}")
-    return lake.at(now.name, found)
+    snapshot_id = view.tags.get(version) if isinstance(version, str) else version
+    if snapshot_id is None or all(snapshot_id != s.snapshot_id for s in view.snapshots):
+        what = f"tagged {version!r}" if isinstance(version, str) else f"{version}"
+        raise Unknown(f"{view.name} has no snapshot {what}, or it has expired; {_list(view)}")
+    return lake.at(view.name, snapshot_id)
 
 
-def snapshot_then(now: TableView, moment_us: int) -> SnapshotInfo | None:
-    """The last snapshot at a time; None when there was none yet. `Unknown` when it is gone."""
-    line = [snapshot for snapshot in now.snapshots if snapshot.is_current_line]
-    then = [snapshot for snapshot in line if snapshot.committed_ms * US_PER_MS <= moment_us]
+def snapshot_at(view: TableView, time_us: int) -> SnapshotInfo | None:
+    """Return the last snapshot at a time, or None before the first one. `Unknown` if it has expired
+    or its offsets are not known."""
+    line = [snapshot for snapshot in view.snapshots if snapshot.is_current_line]
+    then = [snapshot for snapshot in line if snapshot.committed_ms * US_PER_MS <= time_us]
     if then:
         if then[-1].offsets is None:
             raise Unknown(
-                f"snapshot {then[-1].snapshot_id} of {now.name} is still there, but not what it "
-                "had of the log: ask for it with FOR SYSTEM_VERSION AS OF, or for another time; "
-                f"{_list(now)}"
+                f"snapshot {then[-1].snapshot_id} of {view.name} has no log offsets, so the rows "
+                "of that time are not known; use FOR SYSTEM_VERSION AS OF, or another time; "
+                f"{_list(view)}"
             )
         return then[-1]
     if line and not line[0].is_first:
         raise Unknown(
-            f"{now.name} at {_time(moment_us)} is gone: snapshots before "
-            f"{_time(line[0].committed_ms * US_PER_MS)} have expired; {_list(now)}"
+            f"{view.name} at {_time(time_us)} is not available: snapshots before "
+            f"{_time(line[0].committed_ms * US_PER_MS)} have expired; {_list(view)}"
         )
     return None
 
 
-def rows_between(now: TableView, since: Offsets, moment_us: int) -> str:
-    """What a row of the lake must fulfil to have come after these offsets, and by that time."""
-    places = []
-    for (topic, partition), offset in sorted({**dict.fromkeys(now.offsets, 0), **since}.items()):
+def rows_between(view: TableView, since: Offsets, time_us: int) -> str:
+    """Return the SQL filter for rows at or above these offsets that were accepted by `time_us`."""
+    ranges = []
+    for (topic, partition), offset in sorted({**dict.fromkeys(view.offsets, 0), **since}.items()):
         terms = [f"_log_partition = {partition}", f"_offset >= {offset}"]
-        if "topic" in now.schema.names:
+        if "topic" in view.schema.names:
             escaped = topic.replace("'", "''")
             terms.insert(0, f"topic = '{escaped}'")
-        places.append(f"({' AND '.join(terms)})")
-    by_then = f"{_accepted(now.schema)} <= arrow_cast({moment_us}, '{_TIME}')"
-    return f"({' OR '.join(places)}) AND {by_then}" if places else by_then
+        ranges.append(f"({' AND '.join(terms)})")
+    accepted = f"{_accept_column(view.schema)} <= arrow_cast({time_us}, '{_TIME}')"
+    return f"({' OR '.join(ranges)}) AND {accepted}" if ranges else accepted
 
 
-def may_have_come_between(file: TableFile, now: TableView, since: Offsets, moment_us: int) -> bool:
-    """May a file have such a row?"""
-    first, last = file.bounds.get(_accepted(now.schema)), file.bounds.get("_offset")
-    is_late = first is not None and isinstance(first[0], int) and first[0] > moment_us
-    least = min((since.get(place, 0) for place in now.offsets), default=0)
+def may_have_rows_between(file: TableFile, view: TableView, since: Offsets, time_us: int) -> bool:
+    """Return whether a data file may have rows that pass `rows_between`."""
+    first, last = file.bounds.get(_accept_column(view.schema)), file.bounds.get("_offset")
+    is_late = first is not None and isinstance(first[0], int) and first[0] > time_us
+    least = min((since.get(partition, 0) for partition in view.offsets), default=0)
     is_early = last is not None and isinstance(last[1], int) and last[1] < least
     return not is_late and not is_early
 
 
-def piece_until(piece: Piece, moment_us: int) -> Piece:
-    """The rows of a piece that were accepted by then."""
+def piece_until(piece: Piece, time_us: int) -> Piece:
+    """Return the rows of a piece that were accepted by then."""
     batches = []
     for batch in piece.batches:
-        times = batch.column(_accepted(batch.schema)).cast(pa.int64())
-        batches.append(batch.filter(pc.less_equal(times, moment_us)))
+        times = batch.column(_accept_column(batch.schema)).cast(pa.int64())
+        batches.append(batch.filter(pc.less_equal(times, time_us)))
     kept = tuple(batch for batch in batches if batch.num_rows)
     return replace(piece, batches=kept, row_count=sum(batch.num_rows for batch in kept))
 
 
-def _accepted(schema: pa.Schema) -> str:
-    """The column that says when a row was accepted."""
+def _accept_column(schema: pa.Schema) -> str:
+    """Return the column with the time a row was accepted."""
     return "ingest_time" if "ingest_time" in schema.names else "time"
 
 
-def _time(moment_us: int) -> str:
-    seconds, us = divmod(moment_us, 1_000_000)
+def _time(time_us: int) -> str:
+    seconds, us = divmod(time_us, 1_000_000)
     try:
-        shown = datetime.fromtimestamp(seconds, UTC)
+        time = datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
-        return f"{moment_us} microseconds after 1970"
-    return f"{shown:%Y-%m-%d %H:%M:%S}.{us // 1000:03d} UTC"
+        return f"{time_us} microseconds after 1970"
+    return f"{time:%Y-%m-%d %H:%M:%S}.{us // 1000:03d} UTC"
 
 
-def _list(now: TableView) -> str:
-    """What there is."""
-    if not now.snapshots:
-        return "it has none yet"
-    shown = [
+def _list(view: TableView) -> str:
+    if not view.snapshots:
+        return "it has no snapshots yet"
+    last = [
         f"{snapshot.snapshot_id} ({_time(snapshot.committed_ms * US_PER_MS)})"
-        for snapshot in reversed(now.snapshots[-LISTED_MAX:])
+        for snapshot in reversed(view.snapshots[-LISTED_MAX:])
     ]
-    tags = sorted(tag for tag in now.tags if tag != "main")
-    named = f"; names: {', '.join(tags[:LISTED_MAX])}" if tags else ""
+    tags = sorted(tag for tag in view.tags if tag != "main")
+    tagged = f"; tags: {', '.join(tags[:LISTED_MAX])}" if tags else ""
     return (
-        f"it has {len(now.snapshots)}, the last ones {', '.join(shown)}{named}. SELECT * FROM "
-        "snapshots lists all"
+        f"it has {len(view.snapshots)} snapshots, the last ones {', '.join(last)}{tagged}. "
+        "SELECT * FROM snapshots lists all"
     )

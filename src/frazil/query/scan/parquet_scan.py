@@ -1,8 +1,8 @@
-"""Rows of the lake for the engine: files that we name, scanned by its own Parquet reader.
+"""ParquetScan: a list of data files, scanned by DataFusion's Parquet reader.
 
-The engine's Python interface makes a table of one path, or of all files in a folder. A snapshot is
-neither: it is a list of files. The engine's plans have a place for such a list, and can be written
-and read as bytes; so the plan of a table with one path is taken as a form, and filled in.
+DataFusion's Python interface makes a table from one path or one folder; a snapshot is a list of
+files. DataFusion's plans can hold such a list and can be serialised. So we serialise the plan of a
+table with one path, and use it as a template into which we write the paths.
 """
 
 from __future__ import annotations
@@ -21,80 +21,79 @@ from datafusion.plan import LogicalPlan
 from frazil.errors import Unavailable
 
 SCHEME = "lake"
-"""No text of a query can name an address of this kind: the engine opens none that a text names."""
-FORM = "lake"
-"""What EXPLAIN calls the scan of files."""
+"""URL scheme of data files. No query can name such a URL: DataFusion opens none from a text."""
+TABLE = "lake"
+"""Name of the scan in EXPLAIN."""
 _LISTING, _PATHS = 1, 2
-"""Numbers of fields in the engine's messages: the scan of a list of files in a plan, the paths in
-that scan."""
+"""Field numbers in DataFusion's protobuf: ListingTableScan in a plan, and its paths."""
 _BYTES = 2
+"""Wire type of bytes."""
 
 
 class ParquetScan(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of one table that are to be read."""
+    """Data files of one table to read."""
 
     root: str
-    """The folder they are below; nothing else can be read through it."""
+    """The folder the paths are relative to; the scan can read nothing outside it."""
     paths: tuple[str, ...]
     where: str | None = None
-    """What a row of them must fulfil, in SQL; None when all of them count."""
+    """SQL filter on their rows; None to read all."""
 
 
-def cold_frame(
+def parquet_frame(
     session: SessionContext, schema: pa.Schema, scan: ParquetScan, name: str
 ) -> DataFrame:
-    """The rows of these files, in a session that can read them and nothing beside them. `name` is
-    another one for each scan of a session."""
+    """Return the rows of these files. `name` must be unique among the scans of a session."""
     session.register_object_store(f"{SCHEME}://", LocalFileSystem(prefix=scan.root), name)
     paths = [f"{SCHEME}://{name}/{quote(path)}".encode() for path in scan.paths]
-    listed = _form(schema) + b"".join(_field(_PATHS, path) for path in paths)
-    plan = LogicalPlan.from_bytes(session, _field(_LISTING, listed))
+    listing = _template(schema) + b"".join(_field(_PATHS, path) for path in paths)
+    plan = LogicalPlan.from_bytes(session, _field(_LISTING, listing))
     frame = session.create_dataframe_from_logical_plan(plan)
     return frame if scan.where is None else frame.filter(scan.where)
 
 
-def check_there(scans: Iterable[ParquetScan]) -> None:
-    """Are all files there, after a query over them was planned?
+def check_files_exist(scans: Iterable[ParquetScan]) -> None:
+    """Raise `Unavailable` if a file of a query that has been planned is missing.
 
-    The engine lists files when it plans, and takes one that is gone for one without rows. No file
-    comes back, so those that are there now were there then; what goes later is an error to it.
+    DataFusion lists files when it plans, and reads a missing file as one without rows. A deleted
+    file never comes back, so files that exist now existed then; DataFusion raises for later ones.
     """
     for scan in scans:
         folder = Path(scan.root)
         for path in scan.paths:
             if not (folder / path).is_file():
                 raise Unavailable(
-                    f"{folder / path} is a file of the lake, and is gone: its snapshot has expired "
-                    "since, or somebody has removed it. Ask again in some seconds"
+                    f"data file {folder / path} is missing: its snapshot has expired or the file "
+                    "was deleted; run the query again in a few seconds"
                 )
 
 
 @lru_cache(maxsize=16)
-def _form(schema: pa.Schema) -> bytes:
-    """The scan of no files at all, with this schema."""
+def _template(schema: pa.Schema) -> bytes:
+    """Return a serialised ListingTableScan with this schema and no paths."""
     session = SessionContext()
-    session.register_object_store(f"{SCHEME}://", LocalFileSystem(), FORM)
-    # Without a file extension: files that do not end so would be left out, and nobody told.
-    path = f"{SCHEME}://{FORM}/{FORM}"
-    session.register_listing_table(FORM, path, schema=schema, file_extension="")
-    plan = session.table(FORM).logical_plan().to_bytes()
-    ((number, listed),) = _fields(plan)
-    assert number == _LISTING and isinstance(listed, bytes), (
-        f"the engine writes a scan of files as field {number}"
+    session.register_object_store(f"{SCHEME}://", LocalFileSystem(), TABLE)
+    # With an extension, DataFusion would silently skip files with another one.
+    path = f"{SCHEME}://{TABLE}/{TABLE}"
+    session.register_listing_table(TABLE, path, schema=schema, file_extension="")
+    plan = session.table(TABLE).logical_plan().to_bytes()
+    ((number, listing),) = _fields(plan)
+    assert number == _LISTING and isinstance(listing, bytes), (
+        f"DataFusion writes ListingTableScan as field {number}"
     )
-    kept = [(number, body) for number, body in _fields(listed) if number != _PATHS]
+    kept = [(number, body) for number, body in _fields(listing) if number != _PATHS]
     return b"".join(_field(number, body) for number, body in kept)
 
 
 def _field(number: int, body: bytes | int) -> bytes:
-    """A field as protobuf writes it."""
+    """Encode a protobuf field."""
     if isinstance(body, int):
         return _varint(number << 3) + _varint(body)
     return _varint(number << 3 | _BYTES) + _varint(len(body)) + body
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """The fields of a message. A scan has only such as are bytes or whole numbers."""
+    """Yield the fields of a message. A scan has only bytes and varints."""
     at = 0
     while at < len(message):
         tag, at = _read_varint(message, at)
@@ -103,17 +102,17 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
             yield tag >> 3, message[at : at + value]
             at += value
         else:
-            assert tag & 7 == 0, f"the engine writes field {tag >> 3} as kind {tag & 7}"
+            assert tag & 7 == 0, f"DataFusion writes field {tag >> 3} with wire type {tag & 7}"
             yield tag >> 3, value
 
 
 def _varint(value: int) -> bytes:
-    written = bytearray()
+    encoded = bytearray()
     while value > 127:
-        written.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    written.append(value)
-    return bytes(written)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _read_varint(message: bytes, at: int) -> tuple[int, int]:
@@ -125,9 +124,9 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
     return value | message[at] << shift, at + 1
 
 
-def joined(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
-    """The rows of all of them, with these columns."""
-    whole = frames[0].select(*names)
+def union(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
+    """Return these columns of all frames."""
+    combined = frames[0].select(*names)
     for frame in frames[1:]:
-        whole = whole.union(frame.select(*names))
-    return whole
+        combined = combined.union(frame.select(*names))
+    return combined

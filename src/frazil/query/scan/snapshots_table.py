@@ -1,4 +1,4 @@
-"""The table `snapshots`: which ones the tables of the lake still have."""
+"""The `snapshots` table: all snapshots of all lake tables."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ US_PER_MS = 1000
 
 
 def snapshots_of(view: TablesView | None) -> pa.RecordBatch:
-    """One row for each snapshot, in the order of their commits."""
+    """Return one row per snapshot, in commit order."""
     tables = () if view is None else view.tables.values()
     rows = [_row(table, snapshot) for table in tables for snapshot in table.snapshots]
     return pa.RecordBatch.from_pylist(rows, SNAPSHOTS_SCHEMA)
 
 
 def _row(table: TableView, snapshot: SnapshotInfo) -> dict[str, Any]:
-    tags = sorted(tag for tag, named in table.tags.items() if named == snapshot.snapshot_id)
+    tags = sorted(tag for tag, tagged in table.tags.items() if tagged == snapshot.snapshot_id)
     return {
         "table_name": table.name,
         "snapshot_id": snapshot.snapshot_id,
@@ -52,7 +52,7 @@ def _row(table: TableView, snapshot: SnapshotInfo) -> dict[str, Any]:
 
 
 def _text(offsets: Mapping[tuple[str, int], int]) -> str:
-    """`{"otlp_logs": {"0": 1200}}`: as the table itself has it."""
+    """Return JSON such as `{"otlp_logs": {"0": 1200}}`, as in the table's properties."""
     nested: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         nested.setdefault(topic, {})[str(partition)] = offset

@@ -12,17 +12,22 @@ from frazil.query.scan.parquet_scan import ParquetScan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRows:
-    """The rows of one table: batches in memory, and files of the lake."""
+    """The rows of one table: batches in memory and data files of the lake."""
 
     batches: Sequence[pa.RecordBatch] = ()
     scans: Sequence[ParquetScan] = ()
-    cold_schema: pa.Schema | None = None
-    """All columns of the table, as its files have them."""
+    lake_schema: pa.Schema | None = None
+    """All columns of the table, with the types of its data files."""
     columns: Sequence[str] | None = None
-    """Columns handed to the engine, also from files; None for all."""
+    """Columns given to DataFusion, also from data files; None for all."""
+
+    @property
+    def scan_count(self) -> int:
+        """How many inputs DataFusion reads for one scan of the table."""
+        return len(self.scans) + bool(self.batches or not self.scans)
 
 
 NO_ROWS = TableRows()
 
 RowsByTable = Mapping[str, TableRows]
-"""A table that is not there is empty."""
+"""A missing table is empty."""

@@ -1,14 +1,14 @@
-"""Tiers: the rows of a table at one moment, those of the hot tier and those of the lake.
+"""Tiers: the rows of a table at one moment, from the hot tier and the lake.
 
-The hot tier's pieces are taken first, then the lake's view; of the pieces count the rows that the
-view does not hold. Why every row is there once: see `frazil.lake.scan.view`. For other topics than
+The hot tier's pieces are taken first, then the lake's view; rows that the view has are dropped
+from the pieces. `frazil.lake.scan.view` explains why every row appears once. For topics other than
 telemetry, `frazil.lake.read.topic_tables` takes the place of the hot tier.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from frazil.errors import Unavailable
 from frazil.query.scan.as_of_rows import (
-    may_have_come_between,
+    may_have_rows_between,
     piece_until,
     rows_between,
-    snapshot_named,
-    snapshot_then,
+    snapshot_at,
+    snapshot_by_version,
 )
 from frazil.query.scan.parquet_scan import ParquetScan
 from frazil.query.scan.snapshots_table import snapshots_of
@@ -39,41 +39,37 @@ OFFSET = "_offset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierRows:
-    """Rows of one table, in both tiers."""
+    """Pieces and data files of one table, from both tiers."""
 
     pieces: tuple[Piece, ...] = ()
     files: tuple[TableFile, ...] = ()
     view: TableView | None = None
-    """The snapshot that the files are of."""
+    """The snapshot that the data files belong to."""
     where: str | None = None
-    """What a row of the files must fulfil; None when all count."""
+    """SQL filter on the rows of the data files; None to read all."""
 
     @property
     def parts(self) -> tuple[Piece | TableFile, ...]:
         return (*self.pieces, *self.files)
 
 
-def rows_of(lots: Iterable[TierRows]) -> TableRows:
-    """All rows of one table, for the engine."""
-    lots = list(lots)
+def rows_of(tier_rows: Sequence[TierRows]) -> TableRows:
+    """Return all rows of one table, for DataFusion."""
     return TableRows(
-        batches=[batch for lot in lots for piece in lot.pieces for batch in piece.batches],
-        scans=scans_of(lots),
-        cold_schema=next((lot.view.schema for lot in lots if lot.view is not None), None),
+        batches=[batch for rows in tier_rows for piece in rows.pieces for batch in piece.batches],
+        scans=[
+            ParquetScan(
+                root=rows.view.root, paths=tuple(f.path for f in rows.files), where=rows.where
+            )
+            for rows in tier_rows
+            if rows.view is not None and rows.files
+        ],
+        lake_schema=next((rows.view.schema for rows in tier_rows if rows.view is not None), None),
     )
 
 
-def scans_of(lots: Iterable[TierRows]) -> list[ParquetScan]:
-    """The files among them."""
-    return [
-        ParquetScan(root=lot.view.root, paths=tuple(f.path for f in lot.files), where=lot.where)
-        for lot in lots
-        if lot.view is not None and lot.files
-    ]
-
-
 class Tiers:
-    """Any thread may ask."""
+    """Finds the rows of tables. Thread-safe."""
 
     def __init__(
         self,
@@ -86,94 +82,95 @@ class Tiers:
         self._topics = topics
         self._lock = threading.Lock()
         self._cut: WeakKeyDictionary[Piece, tuple[int, Piece]] = WeakKeyDictionary()
-        """Pieces that the boundary lies in, so that what is known of the rest is kept with it."""
+        """The rest of each piece that the lake has rows of; the same object each time, so that
+        counts kept for it stay valid."""
 
-    def lots(
-        self, tables: Iterable[str], spelled: EngineText, check: Callable[[], None] = lambda: None
+    def rows(
+        self, tables: Iterable[str], sql: EngineText, check: Callable[[], None] = lambda: None
     ) -> dict[str, tuple[TierRows, ...]]:
-        """The rows of these tables at this moment, or at another. Calls `check` now and then where
-        it takes long. `Unavailable` when some of them cannot be read."""
+        """Return the rows of these tables now, or at their AS OF time. Calls `check` between long
+        steps. `Unavailable` if a tier cannot be read."""
         tables = list(tables)
         if not tables:
             return {}
-        others = {as_of.name: as_of for as_of in spelled.as_ofs}
-        both = {name: others[name].table if name in others else name for name in tables}
-        hot = self._snapshot()  # first: see frazil.lake.scan.view
+        as_ofs = {as_of.name: as_of for as_of in sql.as_ofs}
+        bases = {name: as_ofs[name].table if name in as_ofs else name for name in tables}
+        hot = self._snapshot()  # before the lake: see frazil.lake.scan.view
         view = None if self._lake is None else self._lake.pin()
-        found = {
+        sources = {
             table: (tuple(hot.get(table, ())), None if view is None else view.tables.get(table))
-            for table in set(both.values()).difference(spelled.topics)
+            for table in set(bases.values()).difference(sql.topics)
         }
-        for table in set(both.values()).intersection(spelled.topics):
-            asked = [others.get(name) for name in tables if both[name] == table]
-            is_cold = all(as_of is not None and as_of.version is not None for as_of in asked)
-            found[table] = self._of_topic(table, check, is_cold=is_cold)
+        for table in set(bases.values()).intersection(sql.topics):
+            uses = [as_ofs.get(name) for name in tables if bases[name] == table]
+            is_lake_only = all(as_of is not None and as_of.version is not None for as_of in uses)
+            sources[table] = self._topic_rows(table, check, is_lake_only=is_lake_only)
         return {
-            name: (self._listed(),)
+            name: (self._snapshot_rows(),)
             if table == SNAPSHOTS
-            else self._lots(*found[table], others.get(name))
-            for name, table in both.items()
+            else self._table_rows(*sources[table], as_ofs.get(name))
+            for name, table in bases.items()
         }
 
-    def _lots(
-        self, pieces: tuple[Piece, ...], cold: TableView | None, as_of: AsOf | None
+    def _table_rows(
+        self, pieces: tuple[Piece, ...], view: TableView | None, as_of: AsOf | None
     ) -> tuple[TierRows, ...]:
         if as_of is None:
-            return (self._now(pieces, cold),)
-        if as_of.moment_us is not None:
-            return self._then(pieces, cold, as_of.moment_us)
+            return (self._now(pieces, view),)
+        if as_of.time_us is not None:
+            return self._at(pieces, view, as_of.time_us)
         assert as_of.version is not None
-        return (_cold(snapshot_named(self._lake, cold, as_of.version)),)
+        return (_lake_rows(snapshot_by_version(self._lake, view, as_of.version)),)
 
-    def _of_topic(
-        self, table: str, check: Callable[[], None], *, is_cold: bool
+    def _topic_rows(
+        self, table: str, check: Callable[[], None], *, is_lake_only: bool
     ) -> tuple[tuple[Piece, ...], TableView | None]:
-        """The rows of a topic that are in the log only, unless only the lake is asked, and the
-        lake's view of the others."""
-        assert self._topics is not None, "who names topics has them"
-        rows = self._topics.cold_rows(table) if is_cold else self._topics.rows(table, check)
+        """Return the rows of a topic that are only in the log, unless `is_lake_only`, and its lake
+        view."""
+        assert self._topics is not None, "a text with topics comes from a node that has them"
+        rows = self._topics.cold_rows(table) if is_lake_only else self._topics.rows(table, check)
         return tuple(_pieces(rows)), rows.view
 
-    def _listed(self) -> TierRows:
-        """The snapshots of all tables, also of those that nobody has asked for yet."""
+    def _snapshot_rows(self) -> TierRows:
+        """Return the snapshots of all tables, also of topics that no query has used yet."""
         from frazil.hot import Piece
 
         topics = [] if self._topics is None else self._topics.names()
         rows = snapshots_of(None if self._lake is None else self._lake.pin(topics))
         return TierRows(pieces=(Piece(name=SNAPSHOTS, batches=(rows,), row_count=rows.num_rows),))
 
-    def _now(self, pieces: tuple[Piece, ...], cold: TableView | None) -> TierRows:
-        if cold is None:
+    def _now(self, pieces: tuple[Piece, ...], view: TableView | None) -> TierRows:
+        if view is None:
             return TierRows(pieces=pieces)
-        return replace(_cold(cold), pieces=self._above(pieces, cold))
+        return replace(_lake_rows(view), pieces=self._not_in_lake(pieces, view))
 
-    def _then(
-        self, pieces: tuple[Piece, ...], cold: TableView | None, moment_us: int
+    def _at(
+        self, pieces: tuple[Piece, ...], view: TableView | None, time_us: int
     ) -> tuple[TierRows, ...]:
-        """What was visible at another moment: see history.py."""
-        now = self._now(pieces, cold)
-        now = replace(now, pieces=tuple(piece_until(piece, moment_us) for piece in now.pieces))
-        if cold is None or cold.snapshot_id is None:
+        """Return the rows that were visible at a time: see as_of_rows.py."""
+        now = self._now(pieces, view)
+        now = replace(now, pieces=tuple(piece_until(piece, time_us) for piece in now.pieces))
+        if view is None or view.snapshot_id is None:
             return (now,)
-        then = snapshot_then(cold, moment_us)
-        if then is not None and then.snapshot_id == cold.snapshot_id:
+        then = snapshot_at(view, time_us)
+        if then is not None and then.snapshot_id == view.snapshot_id:
             return (now,)
         since = {} if then is None else then.offsets or {}
         later = replace(
             now,
-            files=tuple(f for f in now.files if may_have_come_between(f, cold, since, moment_us)),
-            where=rows_between(cold, since, moment_us),
+            files=tuple(f for f in now.files if may_have_rows_between(f, view, since, time_us)),
+            where=rows_between(view, since, time_us),
         )
         if then is None:
             return (later,)
         assert self._lake is not None
-        return _cold(self._lake.at(cold.name, then.snapshot_id)), later
+        return _lake_rows(self._lake.at(view.name, then.snapshot_id)), later
 
-    def _above(self, pieces: Iterable[Piece], cold: TableView) -> tuple[Piece, ...]:
-        """What the lake does not hold."""
+    def _not_in_lake(self, pieces: Iterable[Piece], view: TableView) -> tuple[Piece, ...]:
+        """Return the rows of the pieces at or above the lake's offsets."""
         kept = []
         for piece in pieces:
-            boundary = cold.offsets.get((piece.topic, piece.partition), 0)
+            boundary = view.offsets.get((piece.topic, piece.partition), 0)
             if boundary <= piece.offset_begin:
                 kept.append(piece)
             elif boundary < piece.offset_end:
@@ -191,7 +188,7 @@ class Tiers:
         return rest
 
 
-def _cold(view: TableView) -> TierRows:
+def _lake_rows(view: TableView) -> TierRows:
     if view.refusal is not None:
         raise Unavailable(view.refusal)
     return TierRows(files=view.files, view=view)
@@ -216,7 +213,7 @@ def _pieces(rows: TopicRows) -> Iterator[Piece]:
 
 
 def piece_from(piece: Piece, boundary: int) -> Piece:
-    """The rows of a piece at or above an offset. What is known of all of them holds for these."""
+    """Return the rows of a piece at or above an offset, with the statistics of the whole piece."""
     batches = tuple(
         rest for batch in piece.batches if (rest := batch_from(batch, boundary)).num_rows
     )
@@ -229,11 +226,11 @@ def piece_from(piece: Piece, boundary: int) -> Piece:
 
 
 def batch_from(batch: pa.RecordBatch, boundary: int) -> pa.RecordBatch:
-    """The rows of a batch at or above an offset; only where both are there is something copied."""
+    """Return the rows of a batch at or above an offset; copies only a batch that has both."""
     offsets = batch.column(OFFSET)
-    found = pc.min_max(offsets)
-    if not batch.num_rows or found["min"].as_py() >= boundary:
+    bounds = pc.min_max(offsets)
+    if not batch.num_rows or bounds["min"].as_py() >= boundary:
         return batch
-    if found["max"].as_py() < boundary:
+    if bounds["max"].as_py() < boundary:
         return batch.slice(0, 0)
     return batch.filter(pc.greater_equal(offsets, boundary))

@@ -1,7 +1,7 @@
 """query/sql: the SQL text: dialect, AS OF, table names, errors.
 
-as_of.py        tables of other times
-dialect.py      how our words are spelled for the engine
-errors.py       the engine's complaints as errors of ours, with place and suggestion
-table_names.py  all tables that a text can name
+dialect.py      our names translated to DataFusion's
+as_of.py        FOR SYSTEM_TIME and FOR SYSTEM_VERSION AS OF
+table_names.py  the tables that a text can name
+errors.py       DataFusion's errors as errors of ours
 """

@@ -1,7 +1,7 @@
 """Time travel: `FROM logs FOR SYSTEM_TIME AS OF TIMESTAMP '...'`, `FOR SYSTEM_VERSION AS OF ...`.
 
-The engine knows no such clause. A table of another time is written as a table of its own, with a
-number in its name, and keeps the name that the rest of the text calls it by:
+DataFusion has no such clause. An AS OF table becomes a separate table with a numbered name, and an
+alias under which the rest of the text refers to it:
 
     FROM logs FOR SYSTEM_VERSION AS OF 42        FROM "_as_of_1_logs" AS "logs"
     FROM logs FOR SYSTEM_VERSION AS OF 42 l      FROM "_as_of_1_logs" l
@@ -19,10 +19,10 @@ from frazil.errors import Malformed, TooLarge, Unknown
 from frazil.results import Token, line_and_column
 
 SNAPSHOTS = "snapshots"
-"""Table of snapshots, which has no AS OF itself."""
+"""The table of snapshots, which cannot be read AS OF."""
 
 AS_OF_MAX = 8
-"""Tables of other times in one text."""
+"""AS OF tables in one text."""
 SNAPSHOT_ID_MAX = 2**63 - 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FOLLOWING = frozenset(
@@ -30,25 +30,25 @@ _FOLLOWING = frozenset(
     | {"union", "except", "intersect", "tablesample", "lateral", "using", "returning"}
     | {"join", "inner", "left", "right", "full", "cross", "natural", "semi", "anti", "on"}
 )
-"""Words behind a table that do not name it."""
+"""Words after a table that are no alias."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsOf:
-    """A table of another time."""
+    """A table at another time or version."""
 
     name: str
-    """What the engine calls it."""
+    """Its name in DataFusion."""
     table: str
     version: int | str | None = None
-    """A snapshot by its id, or by a name that somebody has given it."""
-    moment_us: int | None = None
-    """Or else what was visible then."""
+    """Snapshot id or tag."""
+    time_us: int | None = None
+    """Or the time at which rows were visible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """Such a table where it is written, and what stands there for the engine."""
+    """Where an AS OF table is written, and its replacement."""
 
     as_of: AsOf
     begin: int
@@ -56,37 +56,37 @@ class Clause:
     text: str
 
 
-def clauses(found: Sequence[Token], written: str) -> Iterator[Clause]:
-    """Every table of another time in a text."""
-    names = [token.name if token.kind == "word" else "" for token in found]
+def clauses(parsed: Sequence[Token], text: str) -> Iterator[Clause]:
+    """Yield every AS OF table in a text."""
+    names = [token.name if token.kind == "word" else "" for token in parsed]
     count = 0
-    for at in range(1, len(found) - 3):
+    for at in range(1, len(parsed) - 3):
         if names[at] != "for" or names[at + 2 : at + 4] != ["as", "of"]:
             continue
         if names[at + 1] in ("system_time", "system_version"):
             count += 1
             if count > AS_OF_MAX:
-                raise TooLarge(f"a query may have {AS_OF_MAX} tables of another time, and no more")
-            yield _clause(found, at, count, written)
+                raise TooLarge(f"a query may have at most {AS_OF_MAX} AS OF tables")
+            yield _clause(parsed, at, count, text)
 
 
-def _clause(found: Sequence[Token], at: int, number: int, written: str) -> Clause:
-    table = found[at - 1].name
+def _clause(parsed: Sequence[Token], at: int, number: int, text: str) -> Clause:
+    table = parsed[at - 1].name
     begin = at - 1
-    while begin >= 2 and found[begin - 1].text == ".":
+    while begin >= 2 and parsed[begin - 1].text == ".":
         begin -= 2
     name = f"_as_of_{number}_{table}"
-    if found[at + 1].name == "system_time":
-        moment_us, end = _moment(found, at + 4, written)
-        as_of = AsOf(name=name, table=table, moment_us=moment_us)
+    if parsed[at + 1].name == "system_time":
+        time_us, end = _time(parsed, at + 4, text)
+        as_of = AsOf(name=name, table=table, time_us=time_us)
     else:
-        version, end = _version(found, at + 4, written)
+        version, end = _version(parsed, at + 4, text)
         as_of = AsOf(name=name, table=table, version=version)
-    alias = "" if _has_name(found, end) else f" AS {_quoted(table)}"
+    alias = "" if _has_alias(parsed, end) else f" AS {_quoted(table)}"
     return Clause(
         as_of=as_of,
-        begin=found[begin].begin,
-        end=found[end - 1].end,
+        begin=parsed[begin].begin,
+        end=parsed[end - 1].end,
         text=f"{_quoted(name)}{alias}",
     )
 
@@ -95,64 +95,64 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _has_name(found: Sequence[Token], at: int) -> bool:
-    """Does a name for the table stand here?"""
-    if at >= len(found):
+def _has_alias(parsed: Sequence[Token], at: int) -> bool:
+    """Return whether an alias of the table begins here."""
+    if at >= len(parsed):
         return False
-    token = found[at]
+    token = parsed[at]
     return token.kind == "quoted" or (token.kind == "word" and token.name not in _FOLLOWING)
 
 
-def _moment(found: Sequence[Token], at: int, written: str) -> tuple[int, int]:
-    """A time in microseconds, and where the tokens behind it begin."""
-    if at < len(found) and found[at].name == "timestamp":
+def _time(parsed: Sequence[Token], at: int, text: str) -> tuple[int, int]:
+    """Return a time in microseconds, and the index of the token after it."""
+    if at < len(parsed) and parsed[at].name == "timestamp":
         at += 1
-    text = _text(found, at)
+    literal = _string(parsed, at)
     try:
-        moment = datetime.fromisoformat(text or "")
+        time = datetime.fromisoformat(literal or "")
     except ValueError:
         raise Malformed(
-            f"FOR SYSTEM_TIME AS OF needs a time at {_place(found, at, written)}, such as "
+            f"FOR SYSTEM_TIME AS OF needs a time at {_place(parsed, at, text)}, such as "
             "TIMESTAMP '2026-09-21 14:00:00'"
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - EPOCH) // timedelta(microseconds=1), at + 1
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return (time - EPOCH) // timedelta(microseconds=1), at + 1
 
 
-def _version(found: Sequence[Token], at: int, written: str) -> tuple[int | str, int]:
-    text = _text(found, at)
-    if text:
-        return text, at + 1
-    if at < len(found) and found[at].kind == "number" and found[at].text.isdecimal():
-        number = int(found[at].text)
+def _version(parsed: Sequence[Token], at: int, text: str) -> tuple[int | str, int]:
+    literal = _string(parsed, at)
+    if literal:
+        return literal, at + 1
+    if at < len(parsed) and parsed[at].kind == "number" and parsed[at].text.isdecimal():
+        number = int(parsed[at].text)
         if number <= SNAPSHOT_ID_MAX:
             return number, at + 1
     raise Malformed(
-        f"FOR SYSTEM_VERSION AS OF needs the id of a snapshot or the name of a tag in quotes at "
-        f"{_place(found, at, written)}; SELECT * FROM snapshots lists them"
+        f"FOR SYSTEM_VERSION AS OF needs a snapshot id or a tag in single quotes at "
+        f"{_place(parsed, at, text)}; SELECT * FROM snapshots lists them"
     )
 
 
-def _text(found: Sequence[Token], at: int) -> str | None:
-    """What stands between simple quotes here."""
-    if at >= len(found) or found[at].kind != "string" or not found[at].text.startswith("'"):
+def _string(parsed: Sequence[Token], at: int) -> str | None:
+    """Return the value of a string literal at this index."""
+    if at >= len(parsed) or parsed[at].kind != "string" or not parsed[at].text.startswith("'"):
         return None
-    return found[at].text[1:-1].replace("''", "'")
+    return parsed[at].text[1:-1].replace("''", "'")
 
 
-def _place(found: Sequence[Token], at: int, written: str) -> str:
-    return line_and_column(written, found[at].begin) if at < len(found) else "its end"
+def _place(parsed: Sequence[Token], at: int, text: str) -> str:
+    return line_and_column(text, parsed[at].begin) if at < len(parsed) else "the end"
 
 
 def with_as_of(schemas: Mapping[str, pa.Schema], as_ofs: Sequence[AsOf]) -> Mapping[str, pa.Schema]:
-    """The tables that a text can name, with those of other times."""
+    """Add the schemas of AS OF tables. `Unknown` for a table without snapshots."""
     if not as_ofs:
         return schemas
-    more = {}
+    added = {}
     for as_of in as_ofs:
         if as_of.table not in schemas or as_of.table == SNAPSHOTS:
             known = ", ".join(sorted(schemas.keys() - {SNAPSHOTS}))
-            raise Unknown(f"{as_of.table} has no earlier times; these tables have: {known}")
-        more[as_of.name] = schemas[as_of.table]
-    return {**schemas, **more}
+            raise Unknown(f"{as_of.table} cannot be read AS OF; these tables can: {known}")
+        added[as_of.name] = schemas[as_of.table]
+    return {**schemas, **added}

@@ -1,12 +1,11 @@
-"""How a SQL text of ours is spelled for the engine.
+"""Translates our SQL to DataFusion's.
 
-Frazil has two names that the engine has not, and tables of other times (as_of.py); they are
-respelled before it sees the text:
+Frazil has two functions that DataFusion lacks, and AS OF tables (as_of.py). They are rewritten:
 
     time_bucket('1 minute', time)    date_bin('1 minute', time)
     percentile(duration_nano, 0.99)  percentile_cont(duration_nano, 0.99)
 
-What is allowed is not decided here: the engine judges the text that comes out.
+Nothing is validated here: DataFusion checks the translated text.
 """
 
 from __future__ import annotations
@@ -19,60 +18,60 @@ from itertools import pairwise
 from frazil.query.sql.as_of import AsOf, clauses
 from frazil.results import Token, line_and_column, tokens
 
-RESPELLED = {"time_bucket": "date_bin", "percentile": "percentile_cont"}
+RENAMED = {"time_bucket": "date_bin", "percentile": "percentile_cont"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineText:
-    """A text as the engine gets it, and where its parts were in the text as it was written."""
+    """A text translated for DataFusion, with a map of positions back to the original."""
 
     text: str
-    written: str
+    original: str
     begins: tuple[int, ...] = (0,)
-    """Places in `text` from which on a shift holds."""
+    """Positions in `text` from which the shift of the same index applies."""
     shifts: tuple[int, ...] = (0,)
-    """How much further to the left the same thing was written."""
+    """Position in `text` minus position in `original`."""
     as_ofs: tuple[AsOf, ...] = ()
-    """Tables of other times that it names."""
+    """AS OF tables in the text."""
     topics: tuple[str, ...] = ()
-    """Tables of topics that it may name; whoever knows which there are says so."""
+    """Tables of topics that the text may name; set by the engine."""
 
     def place(self, line: int, column: int) -> str:
-        """`line 2, column 5` of what was written, for a place in what the engine got."""
+        """Return `line 2, column 5` of the original, for a line and column of `text`."""
         lines = self.text.split("\n")
         at = sum(len(part) + 1 for part in lines[: line - 1]) + column - 1
-        return line_and_column(self.written, at - self.shifts[bisect_right(self.begins, at) - 1])
+        return line_and_column(self.original, at - self.shifts[bisect_right(self.begins, at) - 1])
 
 
-def spell(written: str) -> EngineText:
-    """Write our names as the engine's. `Malformed` when a time or a version is none."""
-    found = list(tokens(written))
-    others = list(clauses(found, written))
-    changes = [(token.begin, token.end, RESPELLED[token.name]) for token in _ours(found)]
-    changes += [(clause.begin, clause.end, clause.text) for clause in others]
+def translate(original: str) -> EngineText:
+    """Translate a text. `Malformed` if an AS OF clause has no valid time or version."""
+    parsed = list(tokens(original))
+    as_of_clauses = list(clauses(parsed, original))
+    changes = [(token.begin, token.end, RENAMED[token.name]) for token in _renamed(parsed)]
+    changes += [(clause.begin, clause.end, clause.text) for clause in as_of_clauses]
     parts: list[str] = []
     begins, shifts = [0], [0]
     at = length = 0
-    for begin, end, instead in sorted(changes):
-        parts += [written[at:begin], instead]
-        length += begin - at + len(instead)
+    for begin, end, replacement in sorted(changes):
+        parts += [original[at:begin], replacement]
+        length += begin - at + len(replacement)
         begins.append(length)
         shifts.append(length - end)
         at = end
     return EngineText(
-        text="".join(parts) + written[at:],
-        written=written,
+        text="".join(parts) + original[at:],
+        original=original,
         begins=tuple(begins),
         shifts=tuple(shifts),
-        as_ofs=tuple(clause.as_of for clause in others),
+        as_ofs=tuple(clause.as_of for clause in as_of_clauses),
     )
 
 
-def _ours(found: list[Token]) -> Iterator[Token]:
-    """Names of functions that are ours: bare, not behind a point, before a parenthesis."""
+def _renamed(parsed: list[Token]) -> Iterator[Token]:
+    """Yield the names of our functions: unquoted, not after a dot, before a parenthesis."""
     before = ""
-    for token, after in pairwise(found):
+    for token, after in pairwise(parsed):
         is_called = token.kind == "word" and after.text == "(" and before != "."
-        if is_called and token.name in RESPELLED:
+        if is_called and token.name in RENAMED:
             yield token
         before = token.text

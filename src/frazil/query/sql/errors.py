@@ -1,7 +1,7 @@
-"""From what the engine says to an error of ours: what is wrong, where, and what to do.
+"""Translates DataFusion's errors: what is wrong, where, and what to do.
 
-The engine tells by text only, so this is a table of texts. Whatever is not in it becomes
-`Malformed` with our sentence in front. Tests keep the table true for the engine we use.
+DataFusion's errors are only texts, so this is a table of patterns. A text that matches none becomes
+`Malformed`. Tests check the table against the installed DataFusion.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from frazil.query.sql.dialect import EngineText
 from frazil.results import line_and_column, tokens
 
 MESSAGE_LENGTH_MAX = 300
-"""Of the engine's own words."""
+"""Characters of DataFusion's message in an error of ours."""
 
-READ_ONLY = "SQL only reads here"
+READ_ONLY = "SQL is read-only"
 _WRITER = re.compile(
     "alter|analyze|attach|begin|call|checkpoint|commit|copy|create|deallocate|delete|detach|drop|"
     "execute|export|grant|import|insert|install|kill|load|lock|merge|pragma|prepare|refresh|reset|"
     "revoke|rollback|savepoint|set|start|truncate|unload|update|use|vacuum"
 )
-"""Statements that do something else than read. Only for the message: the engine refuses them."""
+"""Statements that write. Only for the message: DataFusion rejects them."""
 
 _NOISE = re.compile(
     r"^(DataFusion error: |Error during planning: |Execution error: |Arrow error: |SQL error: "
@@ -34,102 +34,102 @@ _PLACE = re.compile(r" at Line: (\d+), Column: (\d+)")
 
 
 class KnownNames:
-    """The names there are, to suggest one for a name there is not."""
+    """The names of tables, columns and functions, to suggest one for an unknown name."""
 
     def __init__(self, tables: Mapping[str, Iterable[str]], functions: Iterable[str]) -> None:
         self.tables = {table: tuple(columns) for table, columns in tables.items()}
         self.functions = tuple(functions)
 
-    def beside(self, topics: Iterable[str]) -> KnownNames:
-        """These names, and those of tables of topics."""
+    def with_topics(self, topics: Iterable[str]) -> KnownNames:
+        """Return these names and those of topics."""
         topics = dict.fromkeys(topics, RECORDS.names)
         return KnownNames({**self.tables, **topics}, self.functions) if topics else self
 
 
-def named(error: BaseException, spelled: EngineText, names: KnownNames) -> FrazilError:
-    """The error of ours for one of the engine's."""
+def frazil_error(error: BaseException, sql: EngineText, names: KnownNames) -> FrazilError:
+    """Return our error for one of DataFusion's."""
     if isinstance(error, FrazilError):
         return error
-    names = names.beside(spelled.topics)
+    names = names.with_topics(sql.topics)
     message = str(error).replace("DataFusion error: ", "")
-    for pattern, answer in _TABLE:
-        found = re.search(pattern, message, re.DOTALL)
-        if found is not None:
-            return answer(found, spelled, names)
-    first = next((token.name for token in tokens(spelled.written)), "")
+    for pattern, translate in _TABLE:
+        match = re.search(pattern, message, re.DOTALL)
+        if match is not None:
+            return translate(match, sql, names)
+    first = next((token.name for token in tokens(sql.original)), "")
     if _WRITER.fullmatch(first):
         return _read_only(first.upper())
     return Malformed(f"this query cannot be run: {_short(message)}")
 
 
 def _short(message: str) -> str:
-    """The engine's words, without its layers, and not too many."""
-    words = _NOISE.sub("", message).strip()
-    words = re.sub(
-        r"\s*(\n\nbacktrace:|This issue was likely caused by a bug).*", "", words, flags=re.DOTALL
+    """Return DataFusion's message without its prefixes, shortened."""
+    text = _NOISE.sub("", message).strip()
+    text = re.sub(
+        r"\s*(\n\nbacktrace:|This issue was likely caused by a bug).*", "", text, flags=re.DOTALL
     )
-    words = re.sub(r"\s*\n\s*(caused by\s*\n\s*)?", ": ", words)
-    if len(words) > MESSAGE_LENGTH_MAX:
-        words = f"{words[:MESSAGE_LENGTH_MAX]}..."
-    return words or "the engine does not say why"
+    text = re.sub(r"\s*\n\s*(caused by\s*\n\s*)?", ": ", text)
+    if len(text) > MESSAGE_LENGTH_MAX:
+        text = f"{text[:MESSAGE_LENGTH_MAX]}..."
+    return text or "no message"
 
 
 def _read_only(what: str) -> FrazilError:
-    return Rejected(f"{READ_ONLY}: {what} is not allowed; ask with SELECT, EXPLAIN, SHOW, DESCRIBE")
+    return Rejected(f"{READ_ONLY}: {what} is not allowed; use SELECT, EXPLAIN, SHOW or DESCRIBE")
 
 
 def _statement(name: str) -> str:
-    """`CREATE TABLE` for what the engine calls CreateMemoryTable."""
+    """Return `CREATE TABLE` for DataFusion's CreateMemoryTable."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
     return words.replace(" MEMORY ", " ").replace(" CATALOG SCHEMA", " SCHEMA")
 
 
-def _syntax(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
-    what = found[1].replace('\\"', '"')
+def _syntax(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilError:
+    what = match[1].replace('\\"', '"')
     place = _PLACE.search(what)
     what = _PLACE.sub("", what).strip().rstrip(".")
-    where = f" at {spelled.place(int(place[1]), int(place[2]))}" if place else ""
+    where = f" at {sql.place(int(place[1]), int(place[2]))}" if place else ""
     if what.endswith("found: EOF"):
-        where, what = " at its end", what.removesuffix(", found: EOF")
-    first = next((token.name for token in tokens(spelled.written)), "")
+        where, what = " at the end", what.removesuffix(", found: EOF")
+    first = next((token.name for token in tokens(sql.original)), "")
     if _WRITER.fullmatch(first):
         return _read_only(first.upper())
     return Malformed(f"this is not SQL{where}: {what[0].lower()}{what[1:]}")
 
 
-def _column(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
-    written = found[1].replace('"', "")
-    _, _, column = written.rpartition(".")
-    where = _where(spelled, column)
-    used = {token.name for token in tokens(spelled.written)} & names.tables.keys()
-    columns = [name for known in sorted(used) for name in names.tables[known]]
-    said = re.search(r"Did you mean '([^']+)'", found[0])
-    guess = said[1].rpartition(".")[2].replace('"', "") if said else ""
+def _column(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilError:
+    name = match[1].replace('"', "")
+    _, _, column = name.rpartition(".")
+    where = _where(sql, column)
+    used = {token.name for token in tokens(sql.original)} & names.tables.keys()
+    columns = [column for table in sorted(used) for column in names.tables[table]]
+    hint = re.search(r"Did you mean '([^']+)'", match[0])
+    guess = hint[1].rpartition(".")[2].replace('"', "") if hint else ""
     suggestion = f"; did you mean {guess}?" if guess else _suggest(column, columns)
-    of = f" in {', '.join(sorted(used))}" if used else ""
-    return Unknown(f"no column {written}{of}{where}{suggestion}")
+    tables = f" in {', '.join(sorted(used))}" if used else ""
+    return Unknown(f"no column {name}{tables}{where}{suggestion}")
 
 
-def _table(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
-    table = re.sub(r"^(datafusion\.)?(public\.)?", "", found[1])
-    where = _where(spelled, table) or _where(spelled, table.rpartition(".")[2])
-    there = ", ".join(sorted(names.tables))
+def _table(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilError:
+    table = re.sub(r"^(datafusion\.)?(public\.)?", "", match[1])
+    where = _where(sql, table) or _where(sql, table.rpartition(".")[2])
+    known = ", ".join(sorted(names.tables))
     return Unknown(
-        f"no table {table}{where}{_suggest(table, names.tables) or f'; there are {there}'}"
+        f"no table {table}{where}{_suggest(table, names.tables) or f'; the tables are {known}'}"
     )
 
 
-def _function(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
-    function = found[1]
+def _function(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilError:
+    function = match[1]
     guess = _suggest(function, names.functions)
-    return Unknown(f"no function {function}{_where(spelled, function)}{guess}")
+    return Unknown(f"no function {function}{_where(sql, function)}{guess}")
 
 
-def _where(spelled: EngineText, name: str) -> str:
-    """Where a name is written, for the eye."""
-    for token in tokens(spelled.written):
+def _where(sql: EngineText, name: str) -> str:
+    """Return ` at line 1, column 8` for the first use of a name, or nothing."""
+    for token in tokens(sql.original):
         if token.kind in ("word", "quoted", "string") and token.name.strip("'") == name:
-            return f" at {line_and_column(spelled.written, token.begin)}"
+            return f" at {line_and_column(sql.original, token.begin)}"
     return ""
 
 
@@ -138,34 +138,34 @@ def _suggest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _says(kind: type[FrazilError], sentence: str) -> Callable[..., FrazilError]:
-    def answer(found: re.Match[str], spelled: EngineText, names: KnownNames) -> FrazilError:
-        groups = [_short(group) for group in found.groups() if group]
-        return kind(sentence.format(*groups))
+def _message(kind: type[FrazilError], template: str) -> Callable[..., FrazilError]:
+    def translate(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilError:
+        groups = [_short(group) for group in match.groups() if group]
+        return kind(template.format(*groups))
 
-    return answer
+    return translate
 
 
 _TABLE: list[tuple[str, Callable[[re.Match[str], EngineText, KnownNames], FrazilError]]] = [
-    (r"only supports a single SQL statement", _says(Malformed, "one statement at a time, please")),
+    (r"only supports a single SQL statement", _message(Malformed, "send one statement at a time")),
     (
         r"RecursionLimitExceeded",
-        _says(TooLarge, "the query has more than 50 parentheses or subqueries inside each other"),
+        _message(TooLarge, "the query nests more than 50 parentheses or subqueries"),
     ),
     (r"(?:ParserError|TokenizerError)\(\"(.*)\"\)", _syntax),
     (
         r"(?:DDL|DML|Statement) not supported: ([\w ]+)",
-        lambda found, *_: _read_only(_statement(found[1])),
+        lambda match, *_: _read_only(_statement(match[1])),
     ),
-    (r"Unsupported SQL statement: (\w+)", lambda found, *_: _read_only(found[1].upper())),
-    (r"No SQL statements were provided", _says(Malformed, "there is no SQL to run")),
+    (r"Unsupported SQL statement: (\w+)", lambda match, *_: _read_only(match[1].upper())),
+    (r"No SQL statements were provided", _message(Malformed, "the query is empty")),
     (r"No field named (\"?[^\n]*?\"?)\.(?: Did you mean .*)?(?:\s|$).*", _column),
     (r"table '([^']*)' not found", _table),
     (r"[Tt]able function '?(\w+)'? not found", _function),
     (r"Invalid function '([^']*)'", _function),
     (
         r"Resources exhausted|Not enough memory|SpillPool",
-        _says(
+        _message(
             TooLarge,
             "the query needs more memory than query.memory_bytes_max allows; read fewer rows or "
             "columns, group by less, or sort with a LIMIT",
@@ -173,32 +173,32 @@ _TABLE: list[tuple[str, Callable[[re.Match[str], EngineText, KnownNames], Frazil
     ),
     (
         r"(Object at location .*? not found)",
-        _says(Unavailable, "a file of the lake is gone: {0}. Ask again in some seconds"),
+        _message(Unavailable, "a data file is missing: {0}; run the query again in a few seconds"),
     ),
     (
         r"(Object Store error: .*|Parquet error: .*)",
-        _says(Unavailable, "a file of the lake cannot be read: {0}. Look at the warehouse's disk"),
+        _message(Unavailable, "a data file cannot be read: {0}; check the disk of the warehouse"),
     ),
     (
         r"CompiledTooBig",
-        _says(TooLarge, "a regular expression in the query is too large; repeat fewer times in it"),
+        _message(TooLarge, "a regular expression in the query is too large; use fewer repetitions"),
     ),
     (
         r"Placeholder '([^']*)' was not provided",
-        _says(Malformed, "the query has a placeholder, {0}; write the value instead"),
+        _message(Malformed, "the query has the placeholder {0}; write the value instead"),
     ),
-    (r"[Dd]ivide by zero", _says(Malformed, "the query divides by zero")),
+    (r"[Dd]ivide by zero", _message(Malformed, "the query divides by zero")),
     (
         r"Ambiguous reference to unqualified field (\w+)",
-        _says(Malformed, "column {0} is in more than one of the tables; write table.{0}"),
+        _message(Malformed, "column {0} is in more than one of the tables; write table.{0}"),
     ),
     (
         r"((?:Cannot cast|Error parsing|Cast error|Parser error).*)",
-        _says(Malformed, "a value in the query does not fit where it stands: {0}"),
+        _message(Malformed, "a value in the query has the wrong type: {0}"),
     ),
     (
         r"(?:rust future panicked|task \d+ panicked|Join Error|panicked)",
-        _says(TooLarge, "the engine cannot work out this query; its values may be too long"),
+        _message(TooLarge, "DataFusion failed on this query; its values may be too long"),
     ),
 ]
-"""A pattern of the engine's words, and what we say."""
+"""Patterns of DataFusion's messages, and our errors."""

@@ -1,4 +1,4 @@
-"""Tables that a text can name: always there, or of topics, or of other times."""
+"""The tables that a text can name: built-in, topics and AS OF."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from frazil.query.sql.as_of import with_as_of
 from frazil.query.sql.dialect import EngineText
 
 
-def tables_of(schemas: Mapping[str, pa.Schema], spelled: EngineText) -> Mapping[str, pa.Schema]:
-    """The tables that a text can name, beside those that are always there."""
-    if spelled.topics:
-        schemas = {**schemas, **dict.fromkeys(spelled.topics, RECORDS)}
-    return with_as_of(schemas, spelled.as_ofs)
+def tables_of(schemas: Mapping[str, pa.Schema], sql: EngineText) -> Mapping[str, pa.Schema]:
+    """Return the schemas of all tables that a text can name."""
+    if sql.topics:
+        schemas = {**schemas, **dict.fromkeys(sql.topics, RECORDS)}
+    return with_as_of(schemas, sql.as_ofs)
