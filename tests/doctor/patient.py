@@ -1,4 +1,4 @@
-"""Patient: settings, variables and a clock; what the doctor says of them, and his advice taken."""
+"""Patient: settings, variables and a clock to run checks on, and to apply their fixes to."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from frazil.doctor.context import Check
 from frazil.model import Clock, SystemClock
 
 NOBODY = 65534
-"""A user who owns nothing."""
+"""A user that owns nothing."""
 RUN_SECONDS_MAX = 120
 
 
 class Patient:
-    """A node to be, in a folder of its own. Owned by one test."""
+    """A node that is not started, in its own folder. Owned by one test."""
 
     def __init__(self, folder: Path, *settings: str, clock: Clock | None = None) -> None:
-        """`settings` are lines of TOML, each with the whole name."""
+        """`settings` are lines of TOML, with full names."""
         self.folder = folder
         self.data = folder / "data"
         self.clock = clock or SystemClock()
@@ -40,20 +40,20 @@ class Patient:
         self._programs()
 
     def set(self, line: str) -> None:
-        """Put a line into the file, in place of one with the same name."""
+        """Set a line of the file; replaces one with the same name."""
         name = line.partition(" = ")[0]
         self._lines = [each for each in self._lines if each.partition(" = ")[0] != name]
         self._lines.append(line)
         self.file.write_text("\n".join(self._lines), encoding="utf-8")
 
-    def look(self, check: Check) -> list[Finding]:
-        """What one check says."""
+    def check(self, check: Check) -> list[Finding]:
+        """Run one check."""
         config = load(str(self.file), {})
-        case = CheckContext(config=config, clock=self.clock, environment=self.environment)
-        return list(findings_of(check, case))
+        context = CheckContext(config=config, clock=self.clock, environment=self.environment)
+        return list(findings_of(check, context))
 
     def mend(self, finding: Finding) -> None:
-        """Do what a fix line says, unless only a human can."""
+        """Apply a fix; it must not be a manual step."""
         assert finding.fix is not None
         if finding.fix.kind == "set":
             assert tomllib.loads(finding.fix.text)
@@ -63,7 +63,7 @@ class Patient:
             self.run(finding.fix)
 
     def run(self, fix: Fix) -> None:
-        """Run a fix in a shell; what that does to the variables stays."""
+        """Run a fix in a shell, and keep the changes to the variables."""
         done = subprocess.run(
             ["sh", "-c", f"set -e\n{fix.text}\nenv -0 > variables"],
             env=self.environment,
@@ -77,7 +77,7 @@ class Patient:
         self.environment = dict(pair.split("=", 1) for pair in pairs)
 
     def _programs(self) -> None:
-        """`frazil` as it is when it is installed, and a `sudo` for who is root."""
+        """Install `frazil`, and a `sudo` that does nothing."""
         programs = self.folder / "programs"
         programs.mkdir()
         for name, command in {
@@ -94,20 +94,20 @@ def _is_kept(name: str) -> bool:
     return not name.startswith(("OTEL_", "FRAZIL_", "JAVA_HOME"))
 
 
-def trouble(findings: Sequence[Finding]) -> Finding:
-    """The one finding that is not well."""
+def problem(findings: Sequence[Finding]) -> Finding:
+    """Return the only finding that is not ok."""
     (found,) = [finding for finding in findings if finding.level != "ok"]
     return found
 
 
-def is_well(findings: Sequence[Finding]) -> bool:
-    """Was something looked at, and is all of it well?"""
+def all_ok(findings: Sequence[Finding]) -> bool:
+    """Return whether there are findings, all ok."""
     return bool(findings) and all(finding.level == "ok" for finding in findings)
 
 
 @contextmanager
 def public_folder() -> Iterator[Path]:
-    """A folder that every user can look into."""
+    """A folder that every user can read."""
     with tempfile.TemporaryDirectory(prefix="frazil-doctor-") as name:
         Path(name).chmod(stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
         yield Path(name)
@@ -115,7 +115,7 @@ def public_folder() -> Iterator[Path]:
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """This process with the rights of a user who has none."""
+    """Drop the privileges of this process to an unprivileged user."""
     if os.geteuid() != 0:
         pytest.skip("becoming another user needs root")
     os.seteuid(NOBODY)
@@ -127,14 +127,14 @@ def as_nobody() -> Iterator[None]:
 
 @contextmanager
 def mounted(folder: Path, kind: str, options: str) -> Iterator[Path]:
-    """A file system of some kind, at a folder that is made for it."""
+    """Mount a file system on a new folder."""
     if os.geteuid() != 0:
         pytest.skip("mounting needs root")
     folder.mkdir()
     command = ["mount", "-t", kind, "-o", options, kind, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        pytest.skip(f"a {kind} cannot be mounted here: {done.stderr}")
+        pytest.skip(f"cannot mount {kind}: {done.stderr}")
     try:
         yield folder
     finally:

@@ -1,4 +1,4 @@
-"""The command: its lines, its colours, its exit codes; and settings that are refused."""
+"""`frazil doctor`: its lines, colors and exit codes, and invalid settings."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ import pytest
 from frazil import cli
 from frazil.config import load
 from frazil.doctor import CheckContext, Finding, examine
-from tests.doctor.patient import Patient, is_well, trouble
+from tests.doctor.patient import Patient, all_ok, problem
 
 PORTS = ("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0")
 
 
 @pytest.fixture
 def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Patient:
-    """Settings without a lake, so that little is looked at."""
+    """Settings without a lake, so that few checks run."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     return Patient(tmp_path, *PORTS, "lake.enabled = false")
 
 
-def test_all_is_well(quiet: Patient, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line for each thing, aligned, and a sum; no colours where nobody sees them."""
+def test_ok_findings_are_aligned_lines_and_a_total(
+    quiet: Patient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without colors if not on a terminal."""
     assert cli.main(["doctor", "--config", str(quiet.file)]) == 0
     *lines, empty, total = capsys.readouterr().out.splitlines()
-    assert lines[0] == "ok       settings         all are known, and fit together"
+    assert lines[0] == "ok       settings         all are valid"
     assert lines[1].startswith("ok       python           3.")
     assert empty == "" and " ok" in total and "failure" not in total
     assert "\x1b" not in "".join(lines)
 
 
-def test_something_fails(
+def test_a_failure_exits_with_1_and_prints_a_fix(
     quiet: Patient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code says so, and the line to copy stands below, red and bold on a terminal."""
+    """In color on a terminal."""
     token = quiet.folder / "tokens"
     quiet.set(f"ingest.token_file = '{token}'")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -52,8 +54,9 @@ def test_something_fails(
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_flags_are_those_of_a_node(quiet: Patient, capsys: pytest.CaptureFixture[str]) -> None:
-    """What would be the settings of a node is what is looked at."""
+def test_the_flags_of_a_node_are_checked(
+    quiet: Patient, capsys: pytest.CaptureFixture[str]
+) -> None:
     token = str(quiet.folder / "absent")
     flags = ["--config", str(quiet.file), "--token-file", token, "--json"]
     assert cli.main(["doctor", *flags]) == 1
@@ -73,10 +76,10 @@ def test_flags_are_those_of_a_node(quiet: Patient, capsys: pytest.CaptureFixture
         ("[[[", "is not TOML"),
     ],
 )
-def test_settings_that_are_refused(
+def test_invalid_settings_are_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
 ) -> None:
-    """What does not need them is looked at all the same; corrected, they are fine."""
+    """Checks that do not need settings still run."""
     file = tmp_path / "frazil.toml"
     file.write_text(line)
     assert cli.main(["doctor", "--config", str(file), "--json"]) == 1
@@ -88,7 +91,9 @@ def test_settings_that_are_refused(
     assert cli.main(["doctor", "--config", str(file)]) == 0
 
 
-def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_settings_file_is_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "frazil.toml"
     assert cli.main(["doctor", "--config", str(file)]) == 1
     shown = capsys.readouterr().out
@@ -98,7 +103,7 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def settings_of(patient: Patient) -> list[Finding]:
-    """What is said of the settings, with the patient's file and variables."""
+    """Return the findings on the settings of the file and the variables."""
     found = examine(
         lambda: load(str(patient.file), {}, environ=patient.environment),
         clock=patient.clock,
@@ -117,7 +122,7 @@ def settings_of(patient: Patient) -> list[Finding]:
 )
 def test_an_unknown_setting_is_renamed_or_removed(tmp_path: Path, line: str, fix: str) -> None:
     patient = Patient(tmp_path, line)
-    found = trouble(settings_of(patient))
+    found = problem(settings_of(patient))
     assert found.level == "failure" and "is not a setting" in found.found
     assert found.fix and found.fix.text == f"{fix} {patient.file}"
 
@@ -134,26 +139,28 @@ def test_each_problem_is_a_finding_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "text"), [("FRAZIL_HOT__ENABLED", "perhaps"), ("FRAZIL_LOG__QUEUE_COUNT_MAX", "0")]
 )
-def test_a_variable_with_a_wrong_value(tmp_path: Path, variable: str, text: str) -> None:
+def test_a_variable_with_an_invalid_value_is_unset(
+    tmp_path: Path, variable: str, text: str
+) -> None:
     patient = Patient(tmp_path)
     patient.environment[variable] = text
-    found = trouble(settings_of(patient))
+    found = problem(settings_of(patient))
     assert found.fix and found.fix.text == f"unset {variable}"
     patient.mend(found)
-    assert is_well(settings_of(patient))
+    assert all_ok(settings_of(patient))
 
 
-def test_a_line_with_a_wrong_value(tmp_path: Path) -> None:
-    """Only its author knows what it should be."""
+def test_an_invalid_value_in_the_file_is_named(tmp_path: Path) -> None:
     patient = Patient(tmp_path, "hot.enabled = 'perhaps'")
-    found = trouble(settings_of(patient))
+    found = problem(settings_of(patient))
     assert found.fix and found.fix.text == f"correct hot.enabled in {patient.file}"
     patient.set("hot.enabled = true")
-    assert is_well(settings_of(patient))
+    assert all_ok(settings_of(patient))
 
 
-def test_a_setting_can_be_a_flag(quiet: Patient, capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside a line for the file there is one for the command, and it does the same."""
+def test_a_settings_fix_also_works_as_a_flag(
+    quiet: Patient, capsys: pytest.CaptureFixture[str]
+) -> None:
     quiet.set("ingest.host = '203.0.113.7'")
     quiet.set("ingest.insecure = true")
     quiet.set(f"hot.memory_bytes_max = {10**15}")
@@ -175,7 +182,7 @@ def check_that_breaks(case: CheckContext) -> Iterator[Finding]:
 
 def test_a_check_that_breaks(tmp_path: Path) -> None:
     """What it had found is said, and that it broke; the others go on."""
-    first, broken = Patient(tmp_path).look(check_that_breaks)
+    first, broken = Patient(tmp_path).check(check_that_breaks)
     assert first.level == "ok"
     assert (broken.check, broken.level) == ("that breaks", "warning")
-    assert broken.found == "could not be looked at: ZeroDivisionError: by zero"
+    assert broken.found == "check failed: ZeroDivisionError: by zero"

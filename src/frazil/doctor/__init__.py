@@ -1,13 +1,13 @@
-"""doctor: looks at everything that a node needs, and says what to do about what it finds.
+"""doctor: checks everything a node needs, with a fix for each problem.
 
-    checkup.py  all checks, one after the other
-    context.py  CheckContext: what is looked at
-    finding.py  Finding: what one look has found, and the line that mends it
+    checkup.py  run all checks
+    context.py  CheckContext: what the checks examine
+    finding.py  Finding: the result of a check, and the line that fixes it
 
-    checks/     one file per check
+    checks/     one file per subject
 
-A check is a function that is given a case and yields findings. It changes nothing, and takes no
-lock that a node would miss.
+A check is a function that takes a context and yields findings. It changes nothing and takes no lock
+that a node needs.
 """
 
 from frazil.doctor.checkup import CHECKS, examine, findings_of

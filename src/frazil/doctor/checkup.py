@@ -1,4 +1,4 @@
-"""Examine: all checks, one after the other. One that breaks does not hide the others."""
+"""Runs all checks. An error in one does not stop the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from frazil.doctor.checks.python import check_compiled, check_libraries, check_p
 from frazil.doctor.checks.settings import settings_findings
 from frazil.doctor.checks.spark import check_jars, check_spark
 from frazil.doctor.context import Check, CheckContext
-from frazil.doctor.finding import Finding, do, warning, well
+from frazil.doctor.finding import Finding, do, ok, warning
 from frazil.model import Clock
 
 CHECKS: tuple[Check, ...] = (
@@ -40,7 +40,7 @@ CHECKS: tuple[Check, ...] = (
     check_jars,
     check_catalog,
 )
-"""From what everything needs to what only the lake does."""
+"""In the order of output: what everything needs first, what only the lake needs last."""
 
 
 WITHOUT_SETTINGS: tuple[Check, ...] = (
@@ -49,7 +49,7 @@ WITHOUT_SETTINGS: tuple[Check, ...] = (
     check_compiled,
     check_java,
 )
-"""What can be looked at all the same when the settings are refused."""
+"""Checks that also run with invalid settings."""
 
 
 def examine(
@@ -59,28 +59,28 @@ def examine(
     environment: Mapping[str, str],
     with_spark: bool = False,
 ) -> Iterator[Finding]:
-    """What there is to say about a node with these settings, as it is found."""
+    """Yield the findings for a node with these settings, as they are made."""
     try:
         config = load()
     except InvalidConfig as error:
         yield from settings_findings(error)
         config, checks = Config(), WITHOUT_SETTINGS
     else:
-        yield well("settings", "all are known, and fit together")
+        yield ok("settings", "all are valid")
         checks = (*CHECKS, check_spark) if with_spark else CHECKS
-    case = CheckContext(config=config, clock=clock, environment=environment)
+    context = CheckContext(config=config, clock=clock, environment=environment)
     for check in checks:
-        yield from findings_of(check, case)
+        yield from findings_of(check, context)
 
 
-def findings_of(check: Check, case: CheckContext) -> Iterator[Finding]:
-    """What one check finds; that it broke is a finding, too."""
+def findings_of(check: Check, context: CheckContext) -> Iterator[Finding]:
+    """Yield the findings of one check; an error in it is a finding, too."""
     name = check.__name__.removeprefix("check_").replace("_", " ")
     try:
-        yield from check(case)
-    except Exception as error:  # noqa: BLE001 top of loop: the next check knows nothing of this one
+        yield from check(context)
+    except Exception as error:  # noqa: BLE001 top of loop: other checks must still run
         yield warning(
             name,
-            f"could not be looked at: {type(error).__name__}: {' '.join(str(error).split())}",
-            do(f"report this as a bug of `frazil doctor`, with the check's name: {name}"),
+            f"check failed: {type(error).__name__}: {' '.join(str(error).split())}",
+            do(f"report this as a bug of `frazil doctor`, check {name}"),
         )

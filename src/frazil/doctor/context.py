@@ -1,4 +1,4 @@
-"""CheckContext: what is looked at."""
+"""CheckContext: what the checks examine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from frazil.model import Clock, GiB, MiB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckContext:
-    """The settings, and where they are applied. Nobody who looks changes anything, but for a probe
-    file that is gone again at once."""
+    """The settings of a node and its environment. Checks change nothing, except for a probe file
+    that is removed at once."""
 
     config: Config
     clock: Clock
     environment: Mapping[str, str]
-    """Of the shell that a node would be started from."""
+    """Of the shell that would start the node."""
 
     @property
     def data(self) -> Path:
@@ -31,13 +31,13 @@ class CheckContext:
 
     @property
     def existing(self) -> Path:
-        """The data folder, or what is there of the path to it."""
+        """The data folder, or its nearest existing parent."""
         return next(path for path in (self.data, *self.data.parents) if _is_seen(path))
 
     @property
     def is_open(self) -> bool:
-        """Is the data folder there, for this user to write into? If not, one check says why, and
-        the others have nothing to look at."""
+        """Whether the data folder exists and this user can write to it. If not, `check_folder` says
+        why, and other checks skip it."""
         return os.access(self.data, os.R_OK | os.W_OK | os.X_OK, effective_ids=True)
 
 
@@ -50,7 +50,7 @@ Check = Callable[[CheckContext], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderHolder:
-    """Who has the data folder now."""
+    """The process that has the data folder open."""
 
     pid: int | None
     name: str
@@ -59,22 +59,22 @@ class FolderHolder:
         return f"process {self.pid} ({self.name})" if self.pid else self.name
 
 
-def holder_of(case: CheckContext) -> FolderHolder | None:
-    """None when nobody has it."""
-    lock = case.data / LOCK_NAME
-    if not case.is_open or not os.access(lock, os.R_OK, effective_ids=True):
+def holder_of(context: CheckContext) -> FolderHolder | None:
+    """Return the process that has the data folder open, if any."""
+    lock = context.data / LOCK_NAME
+    if not context.is_open or not os.access(lock, os.R_OK, effective_ids=True):
         return None
-    if not RealDisk(case.data).is_locked(LOCK_NAME):
+    if not RealDisk(context.data).is_locked(LOCK_NAME):
         return None
     try:
-        facts = json.loads(lock.read_bytes())
-        return FolderHolder(pid=int(facts["pid"]), name=str(facts["holder"]))
+        owner = json.loads(lock.read_bytes())
+        return FolderHolder(pid=int(owner["pid"]), name=str(owner["holder"]))
     except (ValueError, KeyError, TypeError):
         return FolderHolder(pid=None, name="another process (not named in the lock file yet)")
 
 
 def size_text(count: float) -> str:
-    """Bytes for people."""
+    """Return a size for people."""
     if count >= GiB:
         return f"{count / GiB:.1f} GiB"
     return f"{count / MiB:.1f} MiB"

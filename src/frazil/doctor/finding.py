@@ -1,4 +1,4 @@
-"""Finding: what one look has found, and the one line that mends it."""
+"""Finding: the result of a check, and the one line that fixes it."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ Kind = Literal["run", "set", "do"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """One line to copy: a command to run, a line for the settings, or a thing to do by hand."""
+    """One line to copy: a command, a setting, or a manual step."""
 
     kind: Kind
     text: str
     flag: str = ""
-    """The same as a setting, for a command line."""
+    """The same setting as a command-line flag."""
 
     def __post_init__(self) -> None:
         assert self.text.isprintable() and self.text, f"a fix is one line: {self.text!r}"
 
 
 def run(command: str) -> Fix:
-    """A command for the shell."""
+    """Return a shell command."""
     return Fix(kind="run", text=command)
 
 
 def run_as_root(command: str) -> Fix:
-    """A command that needs the rights of root, whoever looks. In containers there is no sudo."""
+    """Return a shell command that needs root. Without sudo if already root, as in containers."""
     return run(command if os.geteuid() == 0 else f"sudo {command}")
 
 
 def set_to(name: str, value: str | float, flag: str = "") -> Fix:
-    """A line of TOML, good at the top of any file of settings."""
+    """Return a setting as TOML that is valid at the top of a settings file."""
     text = json.dumps(value)
     plain = value if isinstance(value, str) else text
     return Fix(
@@ -45,13 +45,13 @@ def set_to(name: str, value: str | float, flag: str = "") -> Fix:
 
 
 def do(text: str) -> Fix:
-    """What no command can do."""
+    """Return a manual step."""
     return Fix(kind="do", text=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at. All but what is well can be mended, by one line."""
+    """The result of a check. Every finding but `ok` has a fix."""
 
     check: str
     level: Level
@@ -66,20 +66,20 @@ class Finding:
         return {"check": self.check, "level": self.level, "found": self.found, "fix": fix}
 
 
-def well(check: str, found: str) -> Finding:
+def ok(check: str, found: str) -> Finding:
     return Finding(check=check, level="ok", found=found)
 
 
 def note(check: str, found: str, fix: Fix) -> Finding:
-    """Worth knowing."""
+    """Return something worth knowing."""
     return Finding(check=check, level="note", found=found, fix=fix)
 
 
 def warning(check: str, found: str, fix: Fix) -> Finding:
-    """A node starts, and something about it will be a trouble."""
+    """Return a problem that does not keep a node from starting."""
     return Finding(check=check, level="warning", found=found, fix=fix)
 
 
 def failure(check: str, found: str, fix: Fix) -> Finding:
-    """A node, or a part of it, does not work like this."""
+    """Return a problem that keeps a node, or a part of it, from working."""
     return Finding(check=check, level="failure", found=found, fix=fix)

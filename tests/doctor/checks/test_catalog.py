@@ -18,29 +18,29 @@ from frazil.doctor.checks.catalog import check_catalog
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.tables.tables import ensure_table
-from tests.doctor.patient import Patient, as_nobody, is_well, public_folder, trouble
+from tests.doctor.patient import Patient, all_ok, as_nobody, problem, public_folder
 
 
 def make_table(patient: Patient) -> Path:
-    """The logs, without rows; returns the file that describes them."""
+    """Create the table logs, without rows. Returns its metadata file."""
     patient.data.mkdir(exist_ok=True)
     with closing(open_catalog(LakeConfig(), patient.data)) as catalog:
         table = ensure_table(catalog, LakeConfig(), "logs")
     return Path(table.metadata_location.removeprefix("file://"))
 
 
-def test_a_catalog_that_is_whole(tmp_path: Path) -> None:
+def test_an_intact_catalog_is_ok(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
-    assert patient.look(check_catalog) == []
+    assert patient.check(check_catalog) == []
     patient.data.mkdir()
-    assert "made at the first start" in patient.look(check_catalog)[0].found
+    assert "created at the first start" in patient.check(check_catalog)[0].found
     make_table(patient)
-    (found,) = patient.look(check_catalog)
-    assert found.level == "ok" and found.found.endswith("is whole, with 1 tables")
+    (found,) = patient.check(check_catalog)
+    assert found.level == "ok" and found.found.endswith("is intact, with 1 tables")
 
 
-def test_a_damaged_catalog(tmp_path: Path) -> None:
-    """Overwritten with garbage, cut short, or with an empty page; a copy can be restored."""
+def test_a_damaged_catalog_is_a_failure(tmp_path: Path) -> None:
+    """Overwritten, cut short, or with an empty page; restoring a backup fixes it."""
     patient = Patient(tmp_path)
     make_table(patient)
     catalog = patient.data / "lake/catalog.db"
@@ -49,32 +49,34 @@ def test_a_damaged_catalog(tmp_path: Path) -> None:
     page = whole[:4096] + bytes(4096) + whole[8192:]
     for content in (b"garbage" * 1000, whole[:5000], page):
         catalog.write_bytes(content)
-        found = trouble(patient.look(check_catalog))
+        found = problem(patient.check(check_catalog))
         assert found.level == "failure" and "is damaged" in found.found
-        assert found.fix and f"restore {catalog} from a copy" in found.fix.text
+        assert found.fix and f"restore {catalog} from a backup" in found.fix.text
         for name in ("catalog.db-wal", "catalog.db-shm"):
             (catalog.parent / name).unlink(missing_ok=True)
         shutil.copy(copy, catalog)
-        assert is_well(patient.look(check_catalog))
+        assert all_ok(patient.check(check_catalog))
 
 
-@pytest.mark.parametrize(("content", "words"), [(None, "is gone"), (b"{", "is damaged")])
-def test_a_table_without_its_metadata(tmp_path: Path, content: bytes | None, words: str) -> None:
+@pytest.mark.parametrize(("content", "words"), [(None, "is missing"), (b"{", "is damaged")])
+def test_a_missing_metadata_file_is_a_failure(
+    tmp_path: Path, content: bytes | None, words: str
+) -> None:
     patient = Patient(tmp_path)
     metadata = make_table(patient)
     copy = Path(shutil.copy(metadata, tmp_path))
     metadata.unlink()
     if content is not None:
         metadata.write_bytes(content)
-    found = trouble(patient.look(check_catalog))
+    found = problem(patient.check(check_catalog))
     assert found.level == "failure" and "frazil.logs" in found.found and words in found.found
-    assert found.fix and found.fix.text == f"restore {metadata} from a copy"
+    assert found.fix and found.fix.text == f"restore {metadata} from a backup"
     shutil.copy(copy, metadata)
-    assert is_well(patient.look(check_catalog))
+    assert all_ok(patient.check(check_catalog))
 
 
-def test_a_catalog_of_somebody_else() -> None:
-    """File and warehouse, each with a line of its own."""
+def test_a_catalog_of_another_user_is_a_failure() -> None:
+    """File and warehouse have a finding each."""
     with public_folder() as folder:
         patient = Patient(folder)
         make_table(patient)
@@ -82,16 +84,16 @@ def test_a_catalog_of_somebody_else() -> None:
         (patient.data / "lake").chmod(0o777)
         (patient.data / "lake/catalog.db").chmod(0o600)
         with as_nobody():
-            found = patient.look(check_catalog)
+            found = patient.check(check_catalog)
         assert [each.level for each in found] == ["failure", "failure"]
         for each in found:
             patient.mend(each)
         with as_nobody():
-            assert is_well(patient.look(check_catalog))
+            assert all_ok(patient.check(check_catalog))
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """As much of a REST catalog as is asked."""
+    """The parts of a REST catalog that the check calls."""
 
     status: ClassVar[int] = 200
 
@@ -131,35 +133,36 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def test_a_server_that_does_not_run(tmp_path: Path) -> None:
+def test_a_stopped_server_is_a_failure(tmp_path: Path) -> None:
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
     patient = Patient(tmp_path, f"lake.catalog.uri = '{uri}'", "lake.catalog.type = 'rest'")
-    found = trouble(patient.look(check_catalog))
+    found = problem(patient.check(check_catalog))
     assert found.level == "failure" and "refused" in found.found
     assert found.fix and found.fix.text.startswith(f"start the catalog at {uri}")
     with serving(port, 200):
-        assert is_well(patient.look(check_catalog))
+        assert all_ok(patient.check(check_catalog))
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_server_that_says_no(tmp_path: Path, status: int) -> None:
+def test_a_server_that_rejects_us_is_a_failure(tmp_path: Path, status: int) -> None:
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
     patient = Patient(tmp_path, f"lake.catalog.uri = '{uri}'", "lake.catalog.type = 'rest'")
     with serving(port, status):
-        found = trouble(patient.look(check_catalog))
-    assert found.level == "failure" and "says no" in found.found
+        found = problem(patient.check(check_catalog))
+    assert found.level == "failure" and "rejected the request" in found.found
     assert found.fix and "token or credential in lake.catalog" in found.fix.text
     with serving(port, 200):
-        assert is_well(patient.look(check_catalog))
+        assert all_ok(patient.check(check_catalog))
 
 
-def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not waited for without end."""
-    monkeypatch.setattr("frazil.doctor.checks.catalog.ANSWER_S", 0.2)
+def test_a_server_that_never_responds_times_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frazil.doctor.checks.catalog.TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         patient = Patient(tmp_path, f"lake.catalog.uri = '{uri}'", "lake.catalog.type = 'rest'")
-        found = trouble(patient.look(check_catalog))
+        found = problem(patient.check(check_catalog))
     assert found.level == "failure" and "timed out" in found.found

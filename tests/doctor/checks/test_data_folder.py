@@ -14,52 +14,53 @@ from frazil.model import MiB, SystemClock
 from tests.doctor.patient import (
     NOBODY,
     Patient,
+    all_ok,
     as_nobody,
-    is_well,
     mounted,
+    problem,
     public_folder,
-    trouble,
 )
 from tests.sim.clock import SimClock
 
 
-def test_a_new_folder_is_fine(tmp_path: Path) -> None:
-    """Nothing is there yet, and looking makes nothing."""
+def test_a_missing_folder_is_ok_and_not_created(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
-    assert "made at the first start" in patient.look(check_folder)[0].found
-    assert patient.look(check_sync) == []
+    assert "created at the first start" in patient.check(check_folder)[0].found
+    assert patient.check(check_sync) == []
     assert not patient.data.exists()
 
 
-def test_a_file_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_instead_of_the_folder_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     patient = Patient(tmp_path, f"data = '{tmp_path / 'file'}'")
     (tmp_path / "file").write_text("")
-    found = trouble(patient.look(check_folder))
+    found = problem(patient.check(check_folder))
     assert found.level == "failure"
     patient.mend(found)
-    assert patient.look(check_folder)[0].level == "ok"
+    assert patient.check(check_folder)[0].level == "ok"
 
 
-def test_a_folder_of_somebody_else() -> None:
-    """It is given to the user who will run the node; so is the lock in it."""
+def test_a_folder_of_another_user_is_fixed_by_chown() -> None:
+    """With the lock file in it."""
     with public_folder() as folder:
         patient = Patient(folder)
         patient.data.mkdir(mode=0o700)
         (patient.data / "frazil.lock").write_text("{}")
         with as_nobody():
-            found = trouble(patient.look(check_folder))
-            assert patient.look(check_sync) == []
-        assert found.level == "failure" and "cannot be written" in found.found
+            found = problem(patient.check(check_folder))
+            assert patient.check(check_sync) == []
+        assert found.level == "failure" and "cannot write" in found.found
         patient.mend(found)
         with as_nobody():
-            assert is_well(patient.look(check_folder))
-            assert patient.look(check_sync)
+            assert all_ok(patient.check(check_folder))
+            assert patient.check(check_sync)
         assert (patient.data / "frazil.lock").stat().st_uid == NOBODY
 
 
-def test_a_lock_of_somebody_else() -> None:
-    """Somebody has run a node here as root, once."""
+def test_a_lock_of_another_user_is_a_failure() -> None:
+    """As after a node was run as root."""
     with public_folder() as folder:
         patient = Patient(folder)
         patient.data.mkdir()
@@ -68,49 +69,50 @@ def test_a_lock_of_somebody_else() -> None:
         if os.geteuid() == 0:
             os.chown(patient.data, NOBODY, NOBODY)
         with as_nobody():
-            found = trouble(patient.look(check_folder))
+            found = problem(patient.check(check_folder))
         assert "frazil.lock" in found.found
         patient.mend(found)
         with as_nobody():
-            assert is_well(patient.look(check_folder))
+            assert all_ok(patient.check(check_folder))
 
 
-def test_a_folder_that_cannot_be_made() -> None:
-    """It is made, by who may, for who runs the node."""
+def test_a_folder_that_cannot_be_created_is_created_as_root() -> None:
+    """For the user who runs the node."""
     with public_folder() as folder:
         patient = Patient(folder)
         with as_nobody():
-            found = trouble(patient.look(check_folder))
+            found = problem(patient.check(check_folder))
         patient.mend(found)
         with as_nobody():
-            assert is_well(patient.look(check_folder))
+            assert all_ok(patient.check(check_folder))
 
 
-def test_a_disk_that_is_mounted_read_only(tmp_path: Path) -> None:
-    """As the kernel does with a disk that has errors."""
+def test_a_read_only_mount_is_a_failure(tmp_path: Path) -> None:
+    """The kernel remounts a disk with errors so."""
     patient = Patient(tmp_path)
     with mounted(patient.data, "tmpfs", "ro"):
-        found = trouble(patient.look(check_folder))
+        found = problem(patient.check(check_folder))
         assert (found.level, found.found) == ("failure", f"{patient.data} is mounted read-only")
         patient.mend(found)
-        assert patient.look(check_folder)[0].level == "ok"
+        assert patient.check(check_folder)[0].level == "ok"
 
 
-def test_a_disk_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Durable is not what is gone with the power; the folder that is proposed instead is."""
+def test_a_file_system_in_memory_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suggested folder is on a persistent one."""
     monkeypatch.chdir(tmp_path)
     patient = Patient(tmp_path, f"data = '{tmp_path / 'memory'}'")
     with mounted(tmp_path / "memory", "tmpfs", "size=1m"):
-        found = trouble(patient.look(check_folder))
+        found = problem(patient.check(check_folder))
         assert found.level == "warning" and "in memory" in found.found
-        promise = trouble(patient.look(check_sync))
-        assert promise.level == "note" and "promises nothing" in promise.found
+        promise = problem(patient.check(check_sync))
+        assert promise.level == "note" and "not durable" in promise.found
         patient.mend(found)
-    assert is_well(patient.look(check_folder))
+    assert all_ok(patient.check(check_folder))
 
 
-def test_a_layer_of_a_container(tmp_path: Path) -> None:
-    """What is written there goes with the container."""
+def test_a_container_layer_is_a_warning(tmp_path: Path) -> None:
     layers = [tmp_path / name for name in ("lower", "upper", "work")]
     for layer in layers:
         layer.mkdir()
@@ -118,85 +120,81 @@ def test_a_layer_of_a_container(tmp_path: Path) -> None:
     lower, upper, work = layers
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
     with mounted(tmp_path / "merged", "overlay", options):
-        found = trouble(patient.look(check_folder))
-        assert found.level == "warning" and "a layer of a container" in found.found
+        found = problem(patient.check(check_folder))
+        assert found.level == "warning" and "a container layer" in found.found
         patient.mend(found)
-    assert is_well(patient.look(check_folder))
+    assert all_ok(patient.check(check_folder))
 
 
-def test_where_a_path_is_mounted(tmp_path: Path) -> None:
-    """The deepest mount counts, also one whose name has a space."""
+def test_the_deepest_mount_counts(tmp_path: Path) -> None:
+    """Also one whose name has a space."""
     with mounted(tmp_path / "a b", "tmpfs", "size=1m") as folder:
         (folder / "inner").mkdir()
         assert mount_of(folder / "inner") == Mount(
             point=str(folder), kind="tmpfs", is_read_only=False
         )
     assert mount_of(tmp_path).point != str(tmp_path)
-    assert not Mount(point="/", kind="nfs4", is_read_only=False).is_lasting
+    assert not Mount(point="/", kind="nfs4", is_read_only=False).is_persistent
 
 
-def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    """Room for the log is made by who knows what else is on the disk."""
+def test_a_full_disk_is_a_failure(tmp_path: Path) -> None:
     patient = Patient(tmp_path, "log.disk_bytes_max = 201326592", "hot.disk_bytes_max = 67108864")
     with mounted(patient.data, "tmpfs", "size=400m"):
         with (patient.data / "ballast").open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, 400 * MiB)
-        found = trouble(patient.look(check_space))
+        found = problem(patient.check(check_space))
         assert found.level == "failure"
         assert found.fix and found.fix.text == f"free at least 192.0 MiB on {patient.data}"
-        probe = trouble(patient.look(check_sync))
+        probe = problem(patient.check(check_sync))
         assert probe.level == "failure" and "No space left" in probe.found
         (patient.data / "ballast").unlink()
-        assert is_well(patient.look(check_space))
-        assert trouble(patient.look(check_sync)).level == "note"
+        assert all_ok(patient.check(check_space))
+        assert problem(patient.check(check_sync)).level == "note"
         assert [path.name for path in patient.data.iterdir()] == []
 
 
-def test_a_disk_that_is_smaller_than_the_caps(tmp_path: Path) -> None:
-    """Each cap is lowered by a line of its own, and then both fit."""
+def test_a_disk_smaller_than_the_limits_is_a_warning(tmp_path: Path) -> None:
+    """The fixes lower each limit, and then both fit."""
     patient = Patient(tmp_path)
     with mounted(patient.data, "tmpfs", "size=1g"):
-        found = patient.look(check_space)
+        found = patient.check(check_space)
         assert [each.level for each in found] == ["warning", "warning"]
         for each in found:
             patient.mend(each)
-        assert is_well(patient.look(check_space))
+        assert all_ok(patient.check(check_space))
 
 
-def test_a_disk_without_names(tmp_path: Path) -> None:
-    """Bytes are free, but no file can be made."""
+def test_a_disk_without_inodes_is_a_failure(tmp_path: Path) -> None:
     patient = Patient(tmp_path, "log.disk_bytes_max = 201326592", "hot.disk_bytes_max = 67108864")
     with mounted(patient.data, "tmpfs", "size=1g,nr_inodes=100"):
-        found = trouble(patient.look(check_space))
-        assert found.level == "failure" and "more files can be made" in found.found
+        found = problem(patient.check(check_space))
+        assert found.level == "failure" and "inodes free" in found.found
         remount = ["mount", "-o", "remount,nr_inodes=20000", str(patient.data)]
         subprocess.run(remount, check=True)
-        assert is_well(patient.look(check_space))
+        assert all_ok(patient.check(check_space))
 
 
 class SlowClock(SimClock):
-    """Whatever is measured took a tenth of a second."""
+    """A clock on which every measurement takes 0.1 s."""
 
     def monotonic_ns(self) -> int:
         self.advance(100)
         return super().monotonic_ns()
 
 
-def test_a_slow_disk(tmp_path: Path) -> None:
-    """Who waits for each sync is told how long; another disk is another time."""
+def test_a_slow_disk_is_a_warning(tmp_path: Path) -> None:
     patient = Patient(tmp_path, clock=SlowClock())
     patient.data.mkdir()
-    found = trouble(patient.look(check_sync))
+    found = problem(patient.check(check_sync))
     assert found.level == "warning" and found.found.startswith("100.00 ms")
     patient.clock = SystemClock()
-    assert [each.check for each in patient.look(check_sync)] == ["sync"]
+    assert [each.check for each in patient.check(check_sync)] == ["sync"]
     assert list(patient.data.iterdir()) == []
 
 
-def test_a_probe_that_was_left_behind(tmp_path: Path) -> None:
-    """A doctor that was killed does not trouble the next one."""
+def test_a_probe_left_by_a_killed_doctor_is_replaced(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
     (patient.data).mkdir()
     (patient.data / "frazil-doctor.probe").write_text("")
-    assert [each.check for each in patient.look(check_sync)] == ["sync"]
+    assert [each.check for each in patient.check(check_sync)] == ["sync"]
     assert list(patient.data.iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 
 from frazil.doctor.checks.java import check_java, install
 from frazil.doctor.finding import Fix
-from tests.doctor.patient import Patient, is_well, trouble
+from tests.doctor.patient import Patient, all_ok, problem
 
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java here")
 
@@ -31,34 +31,32 @@ def says(version: str) -> bytes:
 
 
 def check_installs(fix: Fix | None) -> None:
-    """On this machine, the command is one that exists."""
+    """Assert that the install command exists on this machine."""
     assert fix is not None
     if fix.kind == "run":
         manager = fix.text.removeprefix("sudo ").split()[0]
         assert shutil.which(manager), fix.text
 
 
-def test_a_home_that_leads_nowhere(tmp_path: Path) -> None:
-    """There is a good one on the path, so the variable goes."""
+def test_a_wrong_java_home_is_unset_if_path_has_java(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
     patient.environment["JAVA_HOME"] = str(tmp_path)
-    found = trouble(patient.look(check_java))
-    assert found.level == "failure" and "there is no bin/java" in found.found
+    found = problem(patient.check(check_java))
+    assert found.level == "failure" and "has no bin/java" in found.found
     assert found.fix and found.fix.text == "unset JAVA_HOME"
     patient.mend(found)
-    assert is_well(patient.look(check_java))
+    assert all_ok(patient.check(check_java))
 
 
-def test_no_java_at_all(tmp_path: Path) -> None:
-    """The command is that of this distribution; where it puts a Java, all is well."""
+def test_missing_java_is_installed_by_the_distribution(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
     path = patient.environment["PATH"]
     patient.environment["PATH"] = str(tmp_path)
-    found = trouble(patient.look(check_java))
-    assert found.level == "failure" and "there is none" in found.found
+    found = problem(patient.check(check_java))
+    assert found.level == "failure" and "not installed" in found.found
     check_installs(found.fix)
     patient.environment["PATH"] = path
-    assert is_well(patient.look(check_java))
+    assert all_ok(patient.check(check_java))
 
 
 @pytest.mark.parametrize(
@@ -66,22 +64,22 @@ def test_no_java_at_all(tmp_path: Path) -> None:
     [
         (says("11.0.2"), "is version 11; Spark needs 17"),
         (says("1.8.0_402"), "is version 8; Spark needs 17"),
-        (b"#!/bin/sh\necho no such option\n", "does not say its version, but: no such option"),
+        (b"#!/bin/sh\necho no such option\n", "printed no version: no such option"),
         (OTHER_MACHINE, "Exec format error; this machine is"),
     ],
 )
 @pytest.mark.parametrize("is_home", [True, False])
-def test_a_java_that_is_of_no_use(
+def test_an_unusable_java_is_a_failure(
     tmp_path: Path, content: bytes, words: str, is_home: bool
 ) -> None:
-    """Where JAVA_HOME names it, another may be on the path; else one is to be installed."""
+    """Fixed by unsetting JAVA_HOME if PATH has another, else by installing one."""
     patient = Patient(tmp_path)
     put_java(tmp_path / "old", content)
     if is_home:
         patient.environment["JAVA_HOME"] = str(tmp_path / "old")
     else:
         patient.environment["PATH"] = f"{tmp_path / 'old/bin'}:{patient.environment['PATH']}"
-    found = trouble(patient.look(check_java))
+    found = problem(patient.check(check_java))
     assert found.level == "failure" and words in found.found
     if is_home:
         patient.mend(found)
@@ -89,13 +87,13 @@ def test_a_java_that_is_of_no_use(
         check_installs(found.fix)
         (tmp_path / "old/bin/java").unlink()
         (tmp_path / "old/bin/java").symlink_to(JAVA)
-    assert is_well(patient.look(check_java))
+    assert all_ok(patient.check(check_java))
 
 
-def test_a_home_and_a_path_without_java(tmp_path: Path) -> None:
+def test_java_is_installed_if_neither_home_nor_path_has_one(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
     patient.environment |= {"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
-    check_installs(trouble(patient.look(check_java)).fix)
+    check_installs(problem(patient.check(check_java)).fix)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,7 @@ def test_a_home_and_a_path_without_java(tmp_path: Path) -> None:
         ),
         ('ID="amzn"\nID_LIKE="fedora"', "dnf install -y java-21-amazon-corretto-headless"),
         ("ID=alpine", "apk add openjdk21-jre-headless"),
-        ("ID=unheard-of", "install a Java of version 17 or newer, so that `java` is on the path"),
+        ("ID=unheard-of", "install Java 17 or newer, with `java` on the PATH"),
     ],
 )
 def test_each_distribution_has_its_command(tmp_path: Path, release: str, command: str) -> None:
@@ -124,21 +122,20 @@ def test_each_distribution_has_its_command(tmp_path: Path, release: str, command
     assert install(tmp_path / "os-release").text.removeprefix("sudo ") == command
 
 
-def test_a_java_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not waited for without end."""
-    monkeypatch.setattr("frazil.doctor.checks.java.ANSWER_S", 0.2)
+def test_a_java_that_never_exits_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frazil.doctor.checks.java.TIMEOUT_S", 0.2)
     patient = Patient(tmp_path)
     program = put_java(tmp_path / "stuck", b"#!/bin/sh\nexec sleep 60\n")
     patient.environment["JAVA_HOME"] = str(tmp_path / "stuck")
-    found = trouble(patient.look(check_java))
-    assert found.level == "failure" and "did not say its version" in found.found
+    found = problem(patient.check(check_java))
+    assert found.level == "failure" and "did not finish" in found.found
     program.unlink()
     program.symlink_to(JAVA)
     monkeypatch.undo()
-    assert is_well(patient.look(check_java))
+    assert all_ok(patient.check(check_java))
 
 
-def test_without_a_lake_nobody_asks_for_java(tmp_path: Path) -> None:
+def test_without_a_lake_java_is_not_checked(tmp_path: Path) -> None:
     patient = Patient(tmp_path, "lake.enabled = false")
     patient.environment["PATH"] = str(tmp_path)
-    assert patient.look(check_java) == []
+    assert patient.check(check_java) == []

@@ -1,4 +1,4 @@
-"""Open files and memory: what the kernel gives, beside what the settings want."""
+"""Open files and memory: the limits of the system against the settings."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from frazil.doctor.checks.limits import check_memory, check_open_files, memory_bytes
 from frazil.model import GiB
-from tests.doctor.patient import Patient, is_well, trouble
+from tests.doctor.patient import Patient, all_ok, problem
 
 
 @pytest.fixture
 def few_files() -> Iterator[None]:
-    """As many open files as a login has on most machines."""
+    """The limit of open files of a login shell on most machines."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     yield
@@ -23,39 +23,36 @@ def few_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_files")
-def test_too_few_open_files(tmp_path: Path) -> None:
-    """The limit is raised where it may be; the line is one for the shell that starts the node."""
+def test_a_low_limit_of_open_files_is_raised_by_the_fix(tmp_path: Path) -> None:
     patient = Patient(tmp_path, "ingest.connections_max = 200", "serve.connections_max = 100")
-    found = trouble(patient.look(check_open_files))
+    found = problem(patient.check(check_open_files))
     assert found.level == "note"
     assert found.fix and found.fix.text == "ulimit -n 1524"
     patient.run(found.fix)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1524, hard))
-    assert is_well(patient.look(check_open_files))
+    assert all_ok(patient.check(check_open_files))
 
 
 @pytest.mark.usefixtures("few_files")
-def test_a_limit_that_cannot_be_raised(tmp_path: Path) -> None:
-    """Then there can be fewer connections."""
+def test_a_hard_limit_lowers_the_connections(tmp_path: Path) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert hard > 2048, "the limits of this process are below what the test needs"
     patient = Patient(tmp_path, f"ingest.connections_max = {hard}")
-    found = trouble(patient.look(check_open_files))
+    found = problem(patient.check(check_open_files))
     assert found.fix and found.fix.text.startswith("ingest.connections_max = ")
     patient.mend(found)
-    again = trouble(patient.look(check_open_files))
+    again = problem(patient.check(check_open_files))
     assert again.fix and again.fix.text.startswith("ulimit -n ")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    assert is_well(patient.look(check_open_files))
+    assert all_ok(patient.check(check_open_files))
 
 
-def test_hardly_any_files(tmp_path: Path) -> None:
-    """Below what a node needs for itself it is more than a note."""
+def test_fewer_files_than_a_node_needs_are_a_warning(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
     try:
-        found = trouble(Patient(tmp_path).look(check_open_files))
+        found = problem(Patient(tmp_path).check(check_open_files))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert found.level == "warning"
@@ -71,19 +68,19 @@ def test_hardly_any_files(tmp_path: Path) -> None:
     ],
 )
 def test_too_little_memory(tmp_path: Path, settings: list[str], line: str) -> None:
-    """Spark gets less, or is left out, or the hot tier holds less."""
+    """The fix lowers the Spark heap, turns the lake off, or lowers the hot memory."""
     memory = memory_bytes()
     numbers = {"memory": memory, "most": memory - GiB - GiB // 2}
     patient = Patient(tmp_path, *(each.format(**numbers) for each in settings))
-    found = trouble(patient.look(check_memory))
+    found = problem(patient.check(check_memory))
     assert found.level == "warning"
     assert found.fix and found.fix.text.startswith(line)
     patient.mend(found)
-    assert is_well(patient.look(check_memory))
+    assert all_ok(patient.check(check_memory))
 
 
 def group(root: Path, lines: str, **limits: str) -> int:
-    """What a process may use whose groups are these; `limits` by path, with `_` for `/`."""
+    """Return the memory of a process in these groups; `limits` by path, with `_` for `/`."""
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/meminfo").write_text("MemTotal:       8388608 kB\nMemFree: 1 kB\n")
     (root / "proc/self/cgroup").write_text(lines)
@@ -95,8 +92,8 @@ def group(root: Path, lines: str, **limits: str) -> int:
     return memory_bytes(root / "proc", root / "groups")
 
 
-def test_the_least_of_all_limits_counts(tmp_path: Path) -> None:
-    """That of the machine, of the group, of a group above it; in both versions of cgroups."""
+def test_the_lowest_memory_limit_counts(tmp_path: Path) -> None:
+    """Of the machine, the group and its parents; in cgroups v1 and v2."""
     v2, v1 = "0::/a/b\n", "4:cpu,memory:/a\n3:cpuset:/\n"
     assert group(tmp_path / "none", v2) == 8 * GiB
     assert group(tmp_path / "max", v2, a_b="max", a="max") == 8 * GiB

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from frazil.disk import RealDisk
-from frazil.doctor.checks.clock import check_clock, is_synchronised
+from frazil.doctor.checks.clock import check_clock, is_synchronized
 from frazil.doctor.checks.log import check_log
 from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
-from tests.doctor.patient import Patient, is_well, trouble
+from tests.doctor.patient import Patient, all_ok, problem
 from tests.sim.clock import SimClock
 
 DAY_MS = 86_400_000
@@ -21,7 +21,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def patient(tmp_path: Path) -> Patient:
-    """A folder with some records, closed again."""
+    """A data folder with some records, closed."""
     made = Patient(tmp_path)
     disk, rand = RealDisk(made.data), random.SystemRandom()
     with Log.open(disk, clock=SystemClock(), rand=rand) as log:
@@ -37,88 +37,81 @@ def segment_of(patient: Patient) -> Path:
     return found
 
 
-def test_a_log_that_is_whole(patient: Patient) -> None:
-    """Looking is all that is done: every file is as it was."""
+def test_an_intact_log_is_ok_and_unchanged(patient: Patient) -> None:
     before = {path: path.stat().st_mtime_ns for path in patient.data.rglob("*")}
-    assert is_well(patient.look(check_log))
+    assert all_ok(patient.check(check_log))
     assert {path: path.stat().st_mtime_ns for path in patient.data.rglob("*")} == before
 
 
-def test_there_is_no_log_yet(tmp_path: Path) -> None:
-    assert Patient(tmp_path).look(check_log) == []
+def test_a_folder_without_a_log_is_skipped(tmp_path: Path) -> None:
+    assert Patient(tmp_path).check(check_log) == []
 
 
 @pytest.mark.parametrize("position", [8, 1000])
-def test_damaged_bytes(patient: Patient, position: int) -> None:
-    """A header or a batch: the line repairs it; what was set aside is told of, and goes by the
-    next line."""
+def test_damage_is_fixed_by_repair(patient: Patient, position: int) -> None:
+    """In a header or a batch. The bytes set aside are a note, and its fix removes them."""
     segment = segment_of(patient)
     content = bytearray(segment.read_bytes())
     content[position] ^= 0xFF
     segment.write_bytes(content)
-    found = trouble(patient.look(check_log))
+    found = problem(patient.check(check_log))
     assert found.level == "failure" and str(segment.name) in found.found
     patient.mend(found)
-    aside = trouble(patient.look(check_log))
+    aside = problem(patient.check(check_log))
     assert aside.level == "note" and "has set" in aside.found
     patient.mend(aside)
-    assert is_well(patient.look(check_log))
+    assert all_ok(patient.check(check_log))
     assert not list(patient.data.rglob("*.damaged"))
 
 
-def test_a_segment_that_is_gone(patient: Patient) -> None:
+def test_a_missing_segment_is_a_failure(patient: Patient) -> None:
     segment_of(patient).unlink()
-    found = trouble(patient.look(check_log))
+    found = problem(patient.check(check_log))
     assert found.level == "failure" and "no file that holds them" in found.found
     patient.mend(found)
-    assert is_well(patient.look(check_log))
+    assert all_ok(patient.check(check_log))
 
 
-def test_damaged_settings_of_a_topic(patient: Patient, tmp_path: Path) -> None:
-    """Nothing can repair them; a copy can be restored."""
+def test_damaged_topic_settings_need_a_backup(patient: Patient, tmp_path: Path) -> None:
     settings = patient.data / "log/t/topic.ckpt"
     copy = Path(shutil.copy(settings, tmp_path))
     settings.write_bytes(settings.read_bytes()[:-1])
-    found = trouble(patient.look(check_log))
+    found = problem(patient.check(check_log))
     assert found.level == "failure"
-    assert found.fix and found.fix.text == f"restore {settings} from a copy"
+    assert found.fix and found.fix.text == f"restore {settings} from a backup"
     shutil.copy(copy, settings)
-    assert is_well(patient.look(check_log))
+    assert all_ok(patient.check(check_log))
 
 
-def test_who_has_the_log_has_read_it(patient: Patient) -> None:
-    """Files that change while they are looked at are not looked at."""
+def test_the_log_of_a_running_node_is_not_read(patient: Patient) -> None:
     disk, rand = RealDisk(patient.data), random.SystemRandom()
     with Log.open(disk, clock=SystemClock(), rand=rand, holder="a test"):
-        (found,) = patient.look(check_log)
+        (found,) = patient.check(check_log)
     assert found.level == "ok" and "(a test) at its start" in found.found
 
 
-def test_a_clock_that_went_back(patient: Patient) -> None:
-    """It is earlier than the log's newest file says it was."""
+def test_a_clock_before_the_newest_file_is_a_failure(patient: Patient) -> None:
     now_ms = SystemClock().wall_ms()
     patient.clock = SimClock(wall_ms=now_ms - DAY_MS)
-    found = trouble(patient.look(check_clock))
-    assert found.level == "failure" and "it went back" in found.found
-    check_mends_clock(patient)
+    found = problem(patient.check(check_clock))
+    assert found.level == "failure" and "the clock went back" in found.found
+    check_clock_fix(patient)
 
 
-def test_a_clock_without_a_battery(tmp_path: Path) -> None:
-    """It is 1970."""
+def test_a_clock_at_1970_is_a_failure(tmp_path: Path) -> None:
     patient = Patient(tmp_path, clock=SimClock(wall_ms=DAY_MS))
-    found = trouble(patient.look(check_clock))
-    assert found.level == "failure" and "before Frazil was made" in found.found
-    check_mends_clock(patient)
+    found = problem(patient.check(check_clock))
+    assert found.level == "failure" and "which is in the past" in found.found
+    check_clock_fix(patient)
 
 
-def check_mends_clock(patient: Patient) -> None:
-    """The line names a program that is there, or says what to do; a clock that is right is well,
-    or nobody but itself says so."""
-    found = trouble(patient.look(check_clock))
+def check_clock_fix(patient: Patient) -> None:
+    """Assert that the fix names an existing program or a step, and that a right clock is ok."""
+    found = problem(patient.check(check_clock))
     assert found.fix is not None
     if found.fix.kind == "run":
         assert found.fix.text.endswith("timedatectl set-ntp true")
         assert shutil.which("timedatectl")
     patient.clock = SystemClock()
-    (again,) = patient.look(check_clock)
-    assert again.level == ("note" if is_synchronised() is False else "ok")
+    (again,) = patient.check(check_clock)
+    assert again.level == ("note" if is_synchronized() is False else "ok")

@@ -14,7 +14,7 @@ from frazil.doctor.checks.data_folder import check_folder
 from frazil.doctor.checks.node import check_exporters, check_node
 from frazil.doctor.checks.ports import check_ports
 from tests.clients.node import Node
-from tests.doctor.patient import Patient, is_well, trouble
+from tests.doctor.patient import Patient, all_ok, problem
 
 HOLD = """
 import http.server, pathlib, sys
@@ -44,7 +44,7 @@ NAME = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 @contextmanager
 def holding(patient: Patient, holder: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A process that has the folder, and the file with its answer."""
+    """A process that has the folder open, and the file with its response."""
     answer = patient.folder / "answer"
     answer.write_text("200 ok")
     command = [sys.executable, "-c", HOLD, str(patient.data), holder, str(answer)]
@@ -57,12 +57,12 @@ def holding(patient: Patient, holder: str) -> Iterator[tuple[subprocess.Popen[st
             process.kill()
 
 
-def test_no_node(tmp_path: Path) -> None:
+def test_no_node_is_ok(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
-    assert is_well(patient.look(check_node))
+    assert all_ok(patient.check(check_node))
     patient.data.mkdir()
     (patient.data / "frazil.lock").write_text('{"pid": 1, "holder": "frazil up"}')
-    assert is_well(patient.look(check_node)), "a lock that nobody holds is only a file"
+    assert all_ok(patient.check(check_node)), "a lock that nobody holds is only a file"
 
 
 SAID = (
@@ -70,61 +70,56 @@ SAID = (
 )
 
 
-def test_a_node_that_is_not_ready(tmp_path: Path) -> None:
-    """What it says of its rooms is said, with what to do next; once it is ready, that is."""
+def test_rooms_that_are_not_ready_are_reported(tmp_path: Path) -> None:
+    """With the next step; ok once the node is ready."""
     patient = Patient(tmp_path)
     with holding(patient, "frazil up") as (process, answer):
-        assert is_well(patient.look(check_node))
+        assert all_ok(patient.check(check_node))
         answer.write_text(f"503 {SAID}readyz check failed\n")
-        log, lake = patient.look(check_node)
+        log, lake = patient.check(check_node)
         assert (log.level, lake.level) == ("failure", "warning")
-        assert (
-            log.found == f"process {process.pid} (frazil up) says that log failed: full; and more"
-        )
+        assert log.found == f"process {process.pid} (frazil up): log failed: full; and more"
         assert log.fix and log.fix.text == "free room"
         assert lake.fix and lake.fix.text == "install it"
         answer.write_text("200 [+]log ok\nreadyz check passed\n")
-        assert is_well(patient.look(check_node))
+        assert all_ok(patient.check(check_node))
         patient.set("serve.enabled = false")
-        assert "cannot be asked" in patient.look(check_node)[0].found
+        assert "cannot be queried" in patient.check(check_node)[0].found
 
 
-def test_a_node_that_does_not_answer(tmp_path: Path) -> None:
-    """The line stops it."""
+def test_a_node_that_does_not_respond_is_stopped_by_the_fix(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
     with holding(patient, "frazil up") as (process, _):
         patient.set("serve.http_port = 9")
-        found = trouble(patient.look(check_node))
-        assert found.level == "failure" and "does not answer" in found.found
+        found = problem(patient.check(check_node))
+        assert found.level == "failure" and "does not respond" in found.found
         patient.mend(found)
         process.wait(30)
-        assert is_well(patient.look(check_node))
+        assert all_ok(patient.check(check_node))
 
 
-def test_somebody_else_has_the_folder(tmp_path: Path) -> None:
-    """A flush goes on for a while, and then it is over."""
+def test_another_verb_on_the_folder_is_a_note(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
     with holding(patient, "frazil flush") as (process, _):
-        found = trouble(patient.look(check_node))
+        found = problem(patient.check(check_node))
         assert found.level == "note" and f"process {process.pid} (frazil flush)" in found.found
-        assert f"in use by process {process.pid}" in patient.look(check_folder)[0].found
-    assert is_well(patient.look(check_node))
+        assert f"in use by process {process.pid}" in patient.check(check_folder)[0].found
+    assert all_ok(patient.check(check_node))
 
 
-def test_a_real_node(tmp_path: Path) -> None:
-    """The ports that the node of this folder has are as they should be; and it is ready."""
+def test_a_real_node_and_its_ports_are_ok(tmp_path: Path) -> None:
     patient = Patient(tmp_path)
     with Node(patient.data) as node:
         patient.set(f"ingest.grpc_port = {node.grpc_port}")
         patient.set(f"ingest.http_port = {node.http_port}")
         patient.set(f"serve.http_port = {node.api_port}")
-        found = patient.look(check_ports)
-        assert is_well(found)
-        assert all(f"runs here (process {node.process.pid})" in each.found for each in found)
-        (ready,) = patient.look(check_node)
+        found = patient.check(check_ports)
+        assert all_ok(found)
+        assert all(f"running node (process {node.process.pid})" in each.found for each in found)
+        (ready,) = patient.check(check_node)
         assert ready.level == "ok" and "readyz check passed" in ready.found
         patient.set(f"data = '{tmp_path / 'other'}'")
-        assert [each.level for each in patient.look(check_ports)] == ["failure"] * 3
+        assert [each.level for each in patient.check(check_ports)] == ["failure"] * 3
 
 
 @pytest.mark.parametrize(
@@ -138,15 +133,15 @@ def test_a_real_node(tmp_path: Path) -> None:
         ({NAME: "http://localhost:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, "warning"),
     ],
 )
-def test_variables_that_lead_elsewhere(
+def test_exporter_variables_for_another_node_are_reported(
     tmp_path: Path, variables: dict[str, str], level: str
 ) -> None:
     patient = Patient(tmp_path)
     patient.environment |= variables
-    found = trouble(patient.look(check_exporters))
+    found = problem(patient.check(check_exporters))
     assert found.level == level
     patient.mend(found)
-    assert is_well(patient.look(check_exporters))
+    assert all_ok(patient.check(check_exporters))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +153,7 @@ def test_variables_that_lead_elsewhere(
         {NAME: "127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
     ],
 )
-def test_variables_that_lead_here(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_exporter_variables_for_this_node_are_ok(tmp_path: Path, variables: dict[str, str]) -> None:
     patient = Patient(tmp_path)
     patient.environment |= variables
-    assert is_well(patient.look(check_exporters))
+    assert all_ok(patient.check(check_exporters))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from frazil.doctor.checks.ports import check_ports
-from tests.doctor.patient import Patient, as_nobody, is_well, public_folder, trouble
+from tests.doctor.patient import Patient, all_ok, as_nobody, problem, public_folder
 
 LISTEN = """
 import socket, sys, time
@@ -25,7 +25,7 @@ UNPRIVILEGED = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 @pytest.fixture
 def stranger() -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Another process that listens at some port."""
+    """Another process that listens on a port."""
     with subprocess.Popen(
         [sys.executable, "-c", LISTEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -35,62 +35,60 @@ def stranger() -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 @pytest.mark.parametrize("name", ["ingest.grpc_port", "ingest.http_port", "serve.http_port"])
-def test_a_port_that_is_taken(
+def test_a_port_in_use_is_a_failure(
     tmp_path: Path, stranger: tuple[subprocess.Popen[str], int], name: str
 ) -> None:
-    """Whoever has it is named, and the port that is proposed is free."""
+    """The process is named, and the suggested port is free."""
     process, port = stranger
     patient = Patient(tmp_path, *ANY, f"{name} = {port}")
-    found = trouble(patient.look(check_ports))
+    found = problem(patient.check(check_ports))
     assert found.level == "failure" and found.check == f"port {port}"
-    assert f"taken by process {process.pid} ({sys.executable} -c" in found.found
+    assert f"in use by process {process.pid} ({sys.executable} -c" in found.found
     patient.mend(found)
-    assert is_well(patient.look(check_ports))
+    assert all_ok(patient.check(check_ports))
 
 
-def test_stopping_who_has_it_helps_as_well(
+def test_stopping_the_other_process_frees_the_port(
     tmp_path: Path, stranger: tuple[subprocess.Popen[str], int]
 ) -> None:
     process, port = stranger
     patient = Patient(tmp_path, *ANY, f"ingest.grpc_port = {port}")
-    assert trouble(patient.look(check_ports)).level == "failure"
+    assert problem(patient.check(check_ports)).level == "failure"
     process.terminate()
     process.wait(30)
-    assert is_well(patient.look(check_ports))
+    assert all_ok(patient.check(check_ports))
 
 
-def test_a_port_of_root() -> None:
-    """Below 1024 a user may not listen; above, he may."""
+def test_a_port_below_1024_is_a_failure() -> None:
     if UNPRIVILEGED.read_text().strip() == "0":
         pytest.skip("here every user may listen at every port")
     with public_folder() as folder:
         patient = Patient(folder, *ANY, "ingest.http_port = 81")
         with as_nobody():
-            found = trouble(patient.look(check_ports))
-        assert found.level == "failure" and "cannot listen there: Permission denied" in found.found
+            found = problem(patient.check(check_ports))
+        assert found.level == "failure" and "cannot listen: Permission denied" in found.found
         patient.mend(found)
         with as_nobody():
-            assert is_well(patient.look(check_ports))
+            assert all_ok(patient.check(check_ports))
 
 
 @pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
-def test_an_address_of_another_machine(tmp_path: Path, host: str) -> None:
+def test_an_address_of_another_machine_is_a_failure(tmp_path: Path, host: str) -> None:
     patient = Patient(tmp_path, *ANY, f"ingest.host = '{host}'", "ingest.insecure = true")
-    found = trouble(patient.look(check_ports))
-    assert found.level == "failure" and f"nothing can listen at {host}" in found.found
+    found = problem(patient.check(check_ports))
+    assert found.level == "failure" and f"cannot listen on {host}" in found.found
     patient.mend(found)
-    assert is_well(patient.look(check_ports))
+    assert all_ok(patient.check(check_ports))
 
 
-def test_what_is_proposed_is_free_as_well(tmp_path: Path) -> None:
-    """Two taken ports in a row are passed over."""
+def test_suggested_ports_in_use_are_skipped(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as first:
         port = first.getsockname()[1] % 10_000 + 10_000
         if port == first.getsockname()[1]:
             port += 10_000
         with socket.create_server(("127.0.0.1", port)):
             patient = Patient(tmp_path, *ANY, f"ingest.grpc_port = {first.getsockname()[1]}")
-            found = trouble(patient.look(check_ports))
+            found = problem(patient.check(check_ports))
             assert found.fix and found.fix.text != f"ingest.grpc_port = {port}"
             patient.mend(found)
-            assert is_well(patient.look(check_ports))
+            assert all_ok(patient.check(check_ports))

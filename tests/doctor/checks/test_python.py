@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from numba.core.caching import _CacheLocator
 
-from frazil.doctor.checks.python import check_libraries, check_python, judge
+from frazil.doctor.checks.python import check_libraries, check_python, problem_of
 from frazil.doctor.checks.spark import check_jars
 from frazil.doctor.finding import Finding, Fix
 from frazil.lake.spark.jars import JARS, default_folder
-from tests.doctor.patient import Patient, is_well, trouble
+from tests.doctor.patient import Patient, all_ok, problem
 
 ROOT = Path(__file__).parents[3]
 TORN = JARS[1].file_name
@@ -29,7 +29,7 @@ COLD = "value_types.lay_present-"
 
 
 def install(folder: Path, name: str, version: str, *lines: str) -> Path:
-    """What pip leaves of a distribution, without the files."""
+    """Write the metadata of an installed distribution, without its files."""
     place = folder / f"{name}-{version}.dist-info"
     place.mkdir(parents=True)
     head = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
@@ -39,7 +39,7 @@ def install(folder: Path, name: str, version: str, *lines: str) -> Path:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which Frazil is installed as its project file says; all else is as it is."""
+    """A folder with the metadata of Frazil, as its project file says."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [f"Requires-Dist: {line}" for line in project["dependencies"]]
     for extra, wanted in project["optional-dependencies"].items():
@@ -51,7 +51,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def check_pip(fix: Fix | None, library: str) -> None:
-    """What the line installs does want this library."""
+    """Assert that what the fix installs requires this library."""
     assert fix is not None and fix.kind == "run"
     pip, verb, *_, what = fix.text.split()
     assert (pip, verb) == ("pip", "install")
@@ -63,9 +63,9 @@ def check_pip(fix: Fix | None, library: str) -> None:
     )
 
 
-def test_libraries_that_fit(tmp_path: Path, installed: Path) -> None:
-    findings = Patient(tmp_path).look(check_libraries)
-    assert is_well(findings) and len(findings) == 2
+def test_compatible_libraries_are_ok(tmp_path: Path, installed: Path) -> None:
+    findings = Patient(tmp_path).check(check_libraries)
+    assert all_ok(findings) and len(findings) == 2
     assert "pyspark 4.1" in findings[1].found
 
 
@@ -77,49 +77,49 @@ def test_libraries_that_fit(tmp_path: Path, installed: Path) -> None:
         ("pyspark", "3.5.1", "failure"),
     ],
 )
-def test_a_library_of_another_version(
+def test_an_incompatible_library_is_a_failure(
     tmp_path: Path, installed: Path, name: str, version: str, level: str
 ) -> None:
-    """It comes before the right one; the line asks for what wants the right one."""
+    """The wrong version is found first on the path."""
     patient = Patient(tmp_path)
     wrong = install(installed, name, version)
-    found = trouble(patient.look(check_libraries))
+    found = problem(patient.check(check_libraries))
     assert found.level == level and f"{name} is {version}" in found.found
     check_pip(found.fix, name)
     shutil.rmtree(wrong)
-    assert is_well(patient.look(check_libraries))
+    assert all_ok(patient.check(check_libraries))
 
 
-def test_libraries_that_are_not_there(
+def test_missing_libraries(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without those of the lake all else works; without the others nothing does."""
+    """A note for those of the lake, a failure for the others."""
     patient = Patient(tmp_path)
     with monkeypatch.context() as alone:
         alone.setattr(sys, "path", [str(installed)])
-        base, lake = patient.look(check_libraries)
+        base, lake = patient.check(check_libraries)
     assert base.level == "failure" and "numpy is not installed" in base.found
-    assert lake.level == "note" and "there is no lake" in lake.found
+    assert lake.level == "note" and ": no lake;" in lake.found
     check_pip(base.fix, "numpy")
     check_pip(lake.fix, "pyspark")
-    assert is_well(patient.look(check_libraries))
+    assert all_ok(patient.check(check_libraries))
 
 
 def test_versions_are_compared_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     install(tmp_path, "thing", "1.10.0rc1")
     for wanted in ("thing", "thing>=1.9", "thing>=1.10,<2", "thing==1.10", "thing (!=1.9)"):
-        assert judge(wanted) is None, wanted
+        assert problem_of(wanted) is None, wanted
     for wanted in ("thing>=1.11", "thing<1.10", "thing>1.10", "thing<=1.9.9", "thing[x]==1.1"):
-        assert judge(wanted), wanted
-    assert judge("absent>=1; extra == 'x'") == "absent is not installed"
+        assert problem_of(wanted), wanted
+    assert problem_of("absent>=1; extra == 'x'") == "absent is not installed"
 
 
-def test_from_sources_versions_are_not_known(
+def test_versions_are_unknown_when_run_from_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    found = trouble(Patient(tmp_path).look(check_libraries))
+    found = problem(Patient(tmp_path).check(check_libraries))
     assert found.level == "note"
     assert found.fix and found.fix.text == "pip install -e ."
     assert (ROOT / "pyproject.toml").is_file(), "the line works where the sources are"
@@ -129,38 +129,39 @@ def test_from_sources_versions_are_not_known(
     ("name", "value"),
     [("sys.version_info", (3, 10, 1)), ("platform.system", lambda: "Darwin")],
 )
-def test_another_machine(
+def test_another_python_or_system_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object
 ) -> None:
-    """This one passes."""
     patient = Patient(tmp_path)
-    assert is_well(patient.look(check_python))
+    assert all_ok(patient.check(check_python))
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(name, value)
-        assert trouble(patient.look(check_python)).level == "failure"
-    assert is_well(patient.look(check_python))
+        assert problem(patient.check(check_python)).level == "failure"
+    assert all_ok(patient.check(check_python))
 
 
 @pytest.mark.parametrize("content", [None, b"short", b"changed"])
-def test_jars_in_a_folder_that_was_chosen(tmp_path: Path, content: bytes | None) -> None:
-    """They are fetched into the user's cache, where they are already, and copied from there."""
+def test_missing_jars_are_copied_to_a_configured_folder(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    """From the user's cache, which has them already."""
     patient = Patient(tmp_path, f"lake.jars = '{tmp_path / 'my jars'}'")
     place = tmp_path / "my jars" / "jars"
     if content is not None:
         shutil.copytree(default_folder() / "jars", place)
         length = JARS[1].length_bytes if content == b"changed" else len(content)
         (place / TORN).write_bytes(content.ljust(length, b"\0"))
-    found = [each for each in patient.look(check_jars) if each.level != "ok"]
+    found = [each for each in patient.check(check_jars) if each.level != "ok"]
     assert [each.level for each in found] == ["failure"] * (2 if content is None else 1)
     assert found[0].fix and "frazil warm" in found[0].fix.text
     # That `frazil warm` does its part is seen below; here it has nothing to do.
     (tmp_path / "programs/frazil").write_text("#!/bin/sh\n")
     patient.mend(found[0])
-    assert is_well(patient.look(check_jars))
+    assert all_ok(patient.check(check_jars))
 
 
 def copy_compiled_code(folder: Path) -> None:
-    """Copy all compiled code to where numba looks for it below such a folder."""
+    """Copy all compiled code to where numba looks for it below a folder."""
     subfolder_of: Callable[[str], str] = _CacheLocator.get_suitable_cache_subpath
     for compiled in (ROOT / "src" / "frazil").rglob("__pycache__/*.nb?"):
         target = folder / subfolder_of(str(compiled.parents[1] / "module.py"))
@@ -169,7 +170,7 @@ def copy_compiled_code(folder: Path) -> None:
 
 
 def doctor(patient: Patient) -> tuple[int, dict[str, dict[str, Any]]]:
-    """The real command: its exit code, and what it says, by check."""
+    """Run the real command. Returns its exit code and its findings by check."""
     command = [sys.executable, "-m", "frazil", "doctor", "--spark", "--json"]
     command += ["--config", str(patient.file)]
     done = subprocess.run(command, env=patient.environment, capture_output=True, timeout=60)
@@ -177,9 +178,9 @@ def doctor(patient: Patient) -> tuple[int, dict[str, dict[str, Any]]]:
     return done.returncode, {finding["check"]: finding for finding in findings}
 
 
-def test_set_up_that_was_interrupted(tmp_path: Path) -> None:
-    """A torn jar and a function that is not compiled: `frazil warm` mends both, and then a Spark
-    starts and works. Resolution has the jar in its own cache, and asks no network."""
+def test_an_interrupted_set_up_is_fixed_by_warm(tmp_path: Path) -> None:
+    """A torn jar and a function that is not compiled; afterwards Spark runs a job. The resolver has
+    the jar in its own cache, so no network is needed."""
     if not (default_folder() / "cache").is_dir():
         pytest.skip("the cache of resolution is not there; only a network could help")
     ports = ("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0")
@@ -197,7 +198,7 @@ def test_set_up_that_was_interrupted(tmp_path: Path) -> None:
     assert code == 1
     assert found["jars"]["level"] == "failure" and "has 1000 of" in found["jars"]["found"]
     assert found["spark"]["level"] == "failure" and TORN in found["spark"]["found"]
-    assert found["spark"]["fix"]["text"].startswith("mend what is said above of Java and the jars")
+    assert found["spark"]["fix"]["text"].startswith("fix Java and the jars")
     assert found["compiled code"]["level"] == "note"
     assert found["compiled code"]["found"].startswith("1 of ")
     assert found["jars"]["fix"] == found["compiled code"]["fix"]

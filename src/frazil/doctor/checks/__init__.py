@@ -1,17 +1,18 @@
-"""doctor/checks: one file per check.
+"""doctor/checks: one file per subject.
 
-catalog.py      the catalog
-clock.py        the clock
-credentials.py  certificates, keys, tokens
-data_folder.py  the data folder: rights, file system, room, sync
-java.py         Java
-limits.py       open files, memory
-log.py          the log: can it be read?
-mounts.py       which file system a path is on
-node.py         a node that runs; where this shell's applications send to
-ports.py        ports: free, or taken by whom
-processes.py    programs of the machine, and who listens
+settings.py     invalid settings
 python.py       Python, libraries, compiled code
-settings.py     settings that are refused
-spark.py        jars, and a session of Spark
+data_folder.py  permissions, file system, disk space, sync latency
+log.py          damage in the log
+clock.py        the system clock
+limits.py       open files, memory
+credentials.py  certificates, keys, tokens
+ports.py        ports: free, or in use by which process
+node.py         the running node; OTLP variables of this shell
+java.py         Java
+spark.py        jars, and a Spark session
+catalog.py      the Iceberg catalog
+
+mounts.py       file systems of paths
+processes.py    programs, processes, listening sockets
 """

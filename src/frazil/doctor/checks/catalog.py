@@ -1,4 +1,4 @@
-"""The catalog: can it be read, and is what it names there?"""
+"""The Iceberg catalog: readable, undamaged, and its metadata files exist."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from pathlib import Path
 
 from frazil.doctor.checks.spark import has_lake
 from frazil.doctor.context import CheckContext
-from frazil.doctor.finding import Finding, do, failure, run_as_root, well
+from frazil.doctor.finding import Finding, do, failure, ok, run_as_root
 from frazil.errors import FrazilError
 from frazil.lake import catalog_path, catalog_properties, open_catalog
 
 LOCAL = "file://"
 BUSY_S = 5
-ANSWER_S = 5.0
-"""A server that takes longer than this is not one to commit to every minute."""
+TIMEOUT_S = 5.0
+"""A slower server is not fit for a commit every minute."""
 
 
-def check_catalog(case: CheckContext) -> Iterator[Finding]:
-    """An SQLite file is read; a server is asked."""
-    if not has_lake(case):
+def check_catalog(context: CheckContext) -> Iterator[Finding]:
+    """Read an SQLite catalog; query a server."""
+    if not has_lake(context):
         return
-    properties = catalog_properties(case.config.lake, case.data)
-    path = catalog_path(case.config.lake, case.data)
+    properties = catalog_properties(context.config.lake, context.data)
+    path = catalog_path(context.config.lake, context.data)
     if path is not None:
-        if case.is_open or not path.is_relative_to(case.data):
+        if context.is_open or not path.is_relative_to(context.data):
             yield from _file(path)
             yield from _warehouse(properties.get("warehouse", ""))
     elif properties["type"] == "rest":
-        yield _server(case, properties["uri"])
+        yield _server(context, properties["uri"])
     else:
-        yield _opened(case)
+        yield _opened(context)
 
 
 def _file(path: Path) -> Iterator[Finding]:
     if not path.exists():
-        yield well("catalog", f"{path}, made at the first start")
+        yield ok("catalog", f"{path}, created at the first start")
         return
     try:
         tables = _tables(path)
@@ -51,27 +51,32 @@ def _file(path: Path) -> Iterator[Finding]:
             path, os.R_OK | os.W_OK, effective_ids=True
         ):
             fix = run_as_root(f"chown {os.geteuid()} {shlex.quote(str(path))}")
-            yield failure("catalog", f"{path} cannot be written by this user", fix)
+            yield failure("catalog", f"this user cannot write {path}", fix)
             return
-        fix = do(f"stop the node, restore {path} from a copy, and remove {path.name}-wal and -shm")
+        fix = do(
+            f"stop the node, restore {path} from a backup, and remove {path.name}-wal and -shm"
+        )
         yield failure("catalog", f"{path} is damaged: {error}", fix)
         return
-    local = [each for each in tables if each[1].startswith(LOCAL)]
-    described = [(name, Path(location.removeprefix(LOCAL))) for name, location in local]
-    wrong = [(name, file, why) for name, file in described if (why := _wrong(file)) is not None]
-    for name, file, why in wrong:
-        fix = do(f"restore {file} from a copy")
-        yield failure("catalog", f"the table {name} is described by {file}, which {why}", fix)
-    if not wrong:
-        yield well("catalog", f"{path} is whole, with {len(tables)} tables")
+    local = [
+        (name, Path(location.removeprefix(LOCAL)))
+        for name, location in tables
+        if location.startswith(LOCAL)
+    ]
+    damaged = [(name, file, why) for name, file in local if (why := _damage(file)) is not None]
+    for name, file, why in damaged:
+        fix = do(f"restore {file} from a backup")
+        yield failure("catalog", f"metadata file {file} of table {name} {why}", fix)
+    if not damaged:
+        yield ok("catalog", f"{path} is intact, with {len(tables)} tables")
 
 
-def _wrong(metadata: Path) -> str | None:
-    """What is wrong with a table's metadata file, if it can be seen at a glance."""
+def _damage(metadata: Path) -> str | None:
+    """Return what is wrong with a table's metadata file, if it is missing or not JSON."""
     try:
         json.loads(metadata.read_bytes())
     except FileNotFoundError:
-        return "is gone"
+        return "is missing"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     except ValueError:
@@ -80,12 +85,12 @@ def _wrong(metadata: Path) -> str | None:
 
 
 def _tables(path: Path) -> list[tuple[str, str]]:
-    """Names and places of the tables, once SQLite has found no damage."""
+    """Return names and metadata locations of the tables, after SQLite's own check."""
     uri = f"{path.as_uri()}?mode=rw"
     with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as database:
-        (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
-        if said != "ok":
-            raise sqlite3.DatabaseError(said)
+        (result,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        if result != "ok":
+            raise sqlite3.DatabaseError(result)
         return [
             (f"{namespace}.{name}", location)
             for namespace, name, location in database.execute(
@@ -100,28 +105,28 @@ def _warehouse(uri: str) -> Iterator[Finding]:
     folder = Path(uri.removeprefix(LOCAL))
     if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         fix = run_as_root(f"chown -R {os.geteuid()} {shlex.quote(str(folder))}")
-        yield failure("warehouse", f"{folder} cannot be written by this user", fix)
+        yield failure("warehouse", f"this user cannot write {folder}", fix)
 
 
-def _server(case: CheckContext, uri: str) -> Finding:
-    """Ask once with little patience; then as a node does."""
+def _server(context: CheckContext, uri: str) -> Finding:
+    """Probe the server with a short timeout, then open the catalog as a node does."""
     fix = do(f"start the catalog at {uri}, or name another in lake.catalog")
     try:
-        urllib.request.urlopen(f"{uri.rstrip('/')}/v1/config", timeout=ANSWER_S).close()
-    except urllib.error.HTTPError as refusal:
-        refusal.close()  # it answers; whether it wants a token is seen below
+        urllib.request.urlopen(f"{uri.rstrip('/')}/v1/config", timeout=TIMEOUT_S).close()
+    except urllib.error.HTTPError as error:
+        error.close()  # it responds; opening it below checks the token
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        return failure("catalog", f"{uri} does not answer: {reason}", fix)
-    return _opened(case)
+        return failure("catalog", f"{uri} does not respond: {reason}", fix)
+    return _opened(context)
 
 
-def _opened(case: CheckContext) -> Finding:
-    config = case.config.lake
+def _opened(context: CheckContext) -> Finding:
+    config = context.config.lake
     try:
-        with closing(open_catalog(config, case.data)) as catalog:
+        with closing(open_catalog(config, context.data)) as catalog:
             catalog.list_namespaces()
     except FrazilError as error:
         fix = do("correct the uri, token or credential in lake.catalog")
         return failure("catalog", str(error), fix)
-    return well("catalog", f"{config.catalog_name} answers")
+    return ok("catalog", f"{config.catalog_name} responds")

@@ -1,4 +1,4 @@
-"""The clock: records carry its time, retention goes by it, certificates end by it."""
+"""The system clock: records, retention and certificates depend on it."""
 
 from __future__ import annotations
 
@@ -10,55 +10,57 @@ from pathlib import Path
 
 from frazil.doctor.checks.processes import find_program
 from frazil.doctor.context import CheckContext
-from frazil.doctor.finding import Finding, Fix, do, failure, note, run_as_root, well
+from frazil.doctor.finding import Finding, Fix, do, failure, note, ok, run_as_root
 
-MADE = datetime(2026, 1, 1, tzinfo=UTC)
-"""There was no Frazil before."""
+EARLIEST = datetime(2026, 1, 1, tzinfo=UTC)
+"""Frazil did not exist before."""
 BEHIND_MS_MAX = 5000
-"""File systems of other machines have clocks of their own."""
+"""Network file systems have their own clock."""
 TIMEX_BYTES = 512
 STATUS_POSITION = 40
-"""In the kernel's struct timex, where words have 64 bits."""
-UNSYNCHRONISED = 0x40
+"""Of the status in the kernel's struct timex, on 64-bit systems."""
+UNSYNCHRONIZED = 0x40
 
 
-def check_clock(case: CheckContext) -> Iterator[Finding]:
-    """Not before this program was made, nor before the newest file; and does it follow others?"""
-    now_ms = case.clock.wall_ms()
+def check_clock(context: CheckContext) -> Iterator[Finding]:
+    """Check that it is not before the newest file, and that it follows a time server."""
+    now_ms = context.clock.wall_ms()
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
-    newest_ms, newest = _newest(case.data) if case.is_open else (0, None)
-    if now < MADE:
-        yield failure("clock", f"it is {_text(now)}, before Frazil was made", _mend())
+    newest_ms, newest = _newest(context.data) if context.is_open else (0, None)
+    if now < EARLIEST:
+        yield failure("clock", f"it is {_text(now)}, which is in the past", _set_clock())
     elif newest is not None and newest_ms > now_ms + BEHIND_MS_MAX:
         written = _text(datetime.fromtimestamp(newest_ms / 1000, UTC))
-        found = f"it is {_text(now)}, but {newest} was written at {written}: it went back"
-        yield failure("clock", found, _mend())
-    elif is_synchronised() is False:
-        yield note("clock", f"it is {_text(now)}, and no time server is followed", _mend())
+        text = f"it is {_text(now)}, but {newest} was written at {written}: the clock went back"
+        yield failure("clock", text, _set_clock())
+    elif is_synchronized() is False:
+        yield note(
+            "clock", f"it is {_text(now)}, not synchronized with a time server", _set_clock()
+        )
     else:
-        yield well("clock", f"it is {_text(now)}")
+        yield ok("clock", f"it is {_text(now)}")
 
 
-def is_synchronised() -> bool | None:
-    """Does the kernel follow a time server? None where it does not say."""
+def is_synchronized() -> bool | None:
+    """Return whether the kernel follows a time server; None if unknown."""
     library = ctypes.CDLL(None, use_errno=True)
     adjust = getattr(library, "adjtimex", None)
     buffer = ctypes.create_string_buffer(TIMEX_BYTES)
     if adjust is None or ctypes.sizeof(ctypes.c_long) != 8 or adjust(buffer) < 0:
         return None
     status = ctypes.c_int.from_buffer(buffer, STATUS_POSITION).value
-    return not status & UNSYNCHRONISED
+    return not status & UNSYNCHRONIZED
 
 
 def _newest(data: Path) -> tuple[int, Path | None]:
-    """The file of log or catalog that was written last, and when."""
+    """Return the newest file of log and catalog, and when it was written."""
     newest: tuple[int, Path | None] = (0, None)
     for path in [*(data / "log").glob("*/*/*"), *(data / "lake").glob("catalog.db*")]:
         try:
             written_ms = path.stat().st_mtime_ns // 10**6
         except FileNotFoundError:
-            continue  # trimmed meanwhile
-        newest = max(newest, (written_ms, path), key=lambda each: each[0])
+            continue  # deleted meanwhile
+        newest = max(newest, (written_ms, path), key=lambda entry: entry[0])
     return newest
 
 
@@ -66,7 +68,7 @@ def _text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _mend() -> Fix:
+def _set_clock() -> Fix:
     if find_program("timedatectl", os.environ) is not None:
         return run_as_root("timedatectl set-ntp true")
-    return do("set the clock, and have it follow a time server")
+    return do("set the clock and synchronize it with a time server")

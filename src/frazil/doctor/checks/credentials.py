@@ -1,4 +1,4 @@
-"""Who may send: certificates, keys and tokens, before a node refuses to start with them."""
+"""Certificates, keys and tokens, checked before a node fails to start with them."""
 
 from __future__ import annotations
 
@@ -15,67 +15,67 @@ from frazil.doctor.finding import (
     do,
     failure,
     note,
+    ok,
     run,
     run_as_root,
     set_to,
     warning,
-    well,
 )
 from frazil.errors import Malformed
 from frazil.httpd import Auth
 from frazil.ingest import is_loopback
 
 SOON_DAYS = 14
-"""Time to have a new certificate made."""
+"""Time needed to get a new certificate."""
 EXPIRED = 10
 NOT_YET_VALID = 9
-"""OpenSSL's numbers for these."""
+"""Error codes of OpenSSL."""
 OTHERS = 0o007
 SECRETS = ("tls_key_file", "token_file")
 
 
-def check_access(case: CheckContext) -> Iterator[Finding]:
-    """Files that can be read, fit each other and are valid; secrets that others cannot read."""
-    ingest = case.config.ingest
-    named = {
+def check_access(context: CheckContext) -> Iterator[Finding]:
+    """Check that files are readable, match and are valid, and that secrets are private."""
+    ingest = context.config.ingest
+    files = {
         f"ingest.{name}": Path(path)
         for name in ("tls_certificate_file", "tls_key_file", "tls_client_ca_file", "token_file")
         if (path := getattr(ingest, name)) is not None
     }
-    if case.config.serve.token_file is not None:
-        named["serve.token_file"] = Path(case.config.serve.token_file)
-    unreadable = [each for name, path in named.items() for each in _unreadable(name, path)]
+    if context.config.serve.token_file is not None:
+        files["serve.token_file"] = Path(context.config.serve.token_file)
+    unreadable = [finding for name, path in files.items() for finding in _unreadable(name, path)]
     yield from unreadable
     if not unreadable:
-        yield from _contents(case)
-    for name, path in named.items():
-        is_there = os.access(path, os.F_OK, effective_ids=True)
-        if name.endswith(SECRETS) and is_there and path.stat().st_mode & OTHERS:
-            found = f"{name} {path} is open to every user of this machine"
-            yield warning("secrets", found, run(f"chmod o-rwx {shlex.quote(str(path))}"))
+        yield from _contents(context)
+    for name, path in files.items():
+        exists = os.access(path, os.F_OK, effective_ids=True)
+        if name.endswith(SECRETS) and exists and path.stat().st_mode & OTHERS:
+            text = f"{name} {path} is readable by every user of this machine"
+            yield warning("secrets", text, run(f"chmod o-rwx {shlex.quote(str(path))}"))
     if ingest.insecure and not is_loopback(ingest.host):
-        found = f"other machines reach {ingest.host}, and anybody may send in clear text"
-        yield warning("access", found, set_to("ingest.host", "127.0.0.1", "--host 127.0.0.1"))
-    elif not named:
-        yield well("access", f"only this machine reaches {ingest.host}")
+        text = f"other machines can reach {ingest.host}, without TLS and authentication"
+        yield warning("access", text, set_to("ingest.host", "127.0.0.1", "--host 127.0.0.1"))
+    elif not files:
+        yield ok("access", f"only this machine can reach {ingest.host}")
 
 
 def _unreadable(name: str, path: Path) -> Iterator[Finding]:
     quoted = shlex.quote(str(path))
     if not os.access(path, os.F_OK, effective_ids=True):
-        fix = do(f"put the file there, or name another in {name}")
+        fix = do(f"create the file, or name another in {name}")
         if name.endswith("token_file"):
             folder = shlex.quote(str(path.parent))
             token = "head -c 24 /dev/urandom | base64"
             fix = run(f"mkdir -p {folder} && (umask 077; {token} > {quoted})")
-        yield failure("access", f"{name} is {path}, which is not there", fix)
+        yield failure("access", f"{name} is {path}, which does not exist", fix)
     elif not os.access(path, os.R_OK, effective_ids=True):
         fix = run_as_root(f"chown {os.geteuid()} {quoted}")
         yield failure("access", f"{name} is {path}, which this user cannot read", fix)
 
 
-def _contents(case: CheckContext) -> Iterator[Finding]:
-    ingest = case.config.ingest
+def _contents(context: CheckContext) -> Iterator[Finding]:
+    ingest = context.config.ingest
     try:
         Auth.load(ingest)
     except Malformed as error:
@@ -83,32 +83,32 @@ def _contents(case: CheckContext) -> Iterator[Finding]:
         return
     if ingest.tls_certificate_file is not None:
         assert ingest.tls_key_file is not None
-        yield _validity(case, ingest.tls_certificate_file, ingest.tls_key_file)
+        yield _validity(context, ingest.tls_certificate_file, ingest.tls_key_file)
     elif ingest.token_file is not None:
-        yield well("access", f"tokens of {ingest.token_file}, in clear text")
+        yield ok("access", f"tokens of {ingest.token_file}, without TLS")
 
 
-def _validity(case: CheckContext, certificate: str, key: str) -> Finding:
+def _validity(context: CheckContext, certificate: str, key: str) -> Finding:
     try:
-        ends = _shown(certificate, key)
+        ends = _valid_until(certificate, key)
     except ssl.SSLCertVerificationError as error:
-        words = {EXPIRED: "has expired", NOT_YET_VALID: "is not valid yet"}
-        why = words.get(error.verify_code, f"is refused: {error.verify_message}")
-        fix = do(f"have a new certificate made, put it at {certificate}, and start the node again")
+        reasons = {EXPIRED: "has expired", NOT_YET_VALID: "is not valid yet"}
+        why = reasons.get(error.verify_code, f"is invalid: {error.verify_message}")
+        fix = do(f"put a new certificate at {certificate} and restart the node")
         return failure("certificate", f"{certificate} {why}", fix)
-    days = (ends.timestamp() - case.clock.wall_ms() / 1000) / 86400
-    found = f"{certificate} is valid until {ends:%Y-%m-%d}"
+    days = (ends.timestamp() - context.clock.wall_ms() / 1000) / 86400
+    text = f"{certificate} is valid until {ends:%Y-%m-%d}"
     if days < SOON_DAYS:
-        fix = do(f"have a new certificate made before {ends:%Y-%m-%d}, and put it at {certificate}")
-        return note("certificate", f"{found}, which is in {days:.0f} days", fix)
-    return well("certificate", found)
+        fix = do(f"put a new certificate at {certificate} before {ends:%Y-%m-%d}")
+        return note("certificate", f"{text}, in {days:.0f} days", fix)
+    return ok("certificate", text)
 
 
-def _shown(certificate: str, key: str) -> datetime:
-    """Until when a certificate is valid, as a client sees it that trusts exactly this one.
+def _valid_until(certificate: str, key: str) -> datetime:
+    """Return until when a certificate is valid, for a client that trusts exactly this one.
 
-    Python's library reads a certificate's dates for the client of a handshake only, so that there
-    is one here, in memory.
+    Python only parses a certificate's dates for the client of a handshake, so this does one in
+    memory.
     """
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_side.load_cert_chain(certificate, key)
@@ -119,14 +119,14 @@ def _shown(certificate: str, key: str) -> datetime:
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_side.wrap_bio(to_client, to_server)
     server = server_side.wrap_bio(to_server, to_client, server_side=True)
-    waiting = [client, server]
-    while waiting:
-        for side in list(waiting):
+    unfinished = [client, server]
+    while unfinished:
+        for side in list(unfinished):
             try:
                 side.do_handshake()
-                waiting.remove(side)
+                unfinished.remove(side)
             except ssl.SSLWantReadError:
                 continue
-    shown = client.getpeercert()
-    assert shown is not None
-    return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(shown["notAfter"])), UTC)
+    peer = client.getpeercert()
+    assert peer is not None
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(peer["notAfter"])), UTC)

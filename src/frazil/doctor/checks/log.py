@@ -1,4 +1,4 @@
-"""The log: can it be read, and was something set aside?"""
+"""The log: damage, and bytes that a repair has set aside."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from frazil.disk import RealDisk
 from frazil.doctor.context import CheckContext, holder_of, size_text
-from frazil.doctor.finding import Finding, Fix, do, failure, note, run, well
+from frazil.doctor.finding import Finding, Fix, do, failure, note, ok, run
 from frazil.errors import Corrupt
 from frazil.log import PartitionObserver, partition_count
 
 FOLDER = "log"
-NO_TOPICS = frozenset({"subscribers"})
+OTHER_FOLDERS = frozenset({"subscribers"})
 REPAIR = (
     "import random, time; from frazil.disk import RealDisk; "
     "from frazil.log import LogConfig, repair_partition as repair; "
@@ -23,33 +23,33 @@ REPAIR = (
 )
 
 
-def check_log(case: CheckContext) -> Iterator[Finding]:
-    """Headers, indexes and the open segment's batches, of every partition that nobody writes to.
+def check_log(context: CheckContext) -> Iterator[Finding]:
+    """Check headers, indexes and the open segment of every partition.
 
-    A node that runs has read all of it at its start.
+    Skipped if a node is running, which has done so at its start.
     """
-    if not case.is_open or not (case.data / FOLDER).is_dir():
+    if not context.is_open or not (context.data / FOLDER).is_dir():
         return
-    yield from _set_aside(case)
-    if (holder := holder_of(case)) is not None:
-        yield well("log", f"read by {holder} at its start")
+    yield from _set_aside(context)
+    if (holder := holder_of(context)) is not None:
+        yield ok("log", f"checked by {holder} at its start")
         return
-    disk = RealDisk(case.data)
+    disk = RealDisk(context.data)
     damages = list(_damages(disk))
     yield from (failure("log", text, fix) for text, fix in damages)
     if not damages:
-        topics = [name for name in disk.list(FOLDER) if name not in NO_TOPICS]
-        yield well("log", f"{len(topics)} topics can be read")
+        topics = [name for name in disk.list(FOLDER) if name not in OTHER_FOLDERS]
+        yield ok("log", f"{len(topics)} topics are intact")
 
 
 def _damages(disk: RealDisk) -> Iterator[tuple[str, Fix]]:
     for topic in disk.list(FOLDER):
-        if topic in NO_TOPICS:
+        if topic in OTHER_FOLDERS:
             continue
         try:
             count = partition_count(disk, topic)
         except Corrupt as damage:
-            yield str(damage), do(f"restore {disk.root / damage.path} from a copy")
+            yield str(damage), do(f"restore {disk.root / damage.path} from a backup")
             continue
         for partition in range(count):
             try:
@@ -59,10 +59,10 @@ def _damages(disk: RealDisk) -> Iterator[tuple[str, Fix]]:
                 yield str(damage), run(shlex.join([sys.executable, "-c", program]))
 
 
-def _set_aside(case: CheckContext) -> Iterator[Finding]:
-    """Damaged bytes that a repair has kept. Nothing reads them."""
-    files: list[Path] = sorted((case.data / FOLDER).rglob("*.damaged"))
+def _set_aside(context: CheckContext) -> Iterator[Finding]:
+    """Report damaged bytes that a repair has kept. Nothing reads them."""
+    files: list[Path] = sorted((context.data / FOLDER).rglob("*.damaged"))
     if files:
         size = sum(path.stat().st_size for path in files)
-        found = f"a repair has set {size_text(size)} aside, in {len(files)} files"
-        yield note("repaired", found, run(shlex.join(["rm", *map(str, files)])))
+        text = f"a repair has set aside {size_text(size)} in {len(files)} files"
+        yield note("repaired", text, run(shlex.join(["rm", *map(str, files)])))

@@ -1,4 +1,4 @@
-"""Which file system a path is on."""
+"""File systems of paths."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "rootfs"})
-"""Gone when the machine stops."""
+"""Lost when the machine stops."""
 LAYERED = frozenset({"overlay", "aufs"})
-"""Gone with its container."""
+"""Lost with the container."""
 REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "glusterfs"})
-"""Another machine answers: its locks and syncs are as good as it is."""
+"""Locks and syncs depend on the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """One line of what is mounted."""
+    """One line of the mount table."""
 
     point: str
     kind: str
     is_read_only: bool
 
     @property
-    def is_lasting(self) -> bool:
-        """Do files outlive the machine's next start, and are they this machine's own?"""
+    def is_persistent(self) -> bool:
+        """Whether files are local and survive a restart of the machine."""
         return self.kind not in MEMORY | LAYERED | REMOTE
 
 
 def mount_of(path: Path) -> Mount:
-    """Where a path that exists is mounted: the deepest mount above it, the last one there."""
+    """Return the mount of an existing path: the deepest, and of several the last."""
     real = path.resolve()
-    found = Mount(point="/", kind="unknown", is_read_only=False)
+    mount = Mount(point="/", kind="unknown", is_read_only=False)
     for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
         before, _, after = line.partition(" - ")
         point = before.split()[4].encode("latin-1", "replace").decode("unicode_escape")
-        if real.is_relative_to(point) and len(point) >= len(found.point):
+        if real.is_relative_to(point) and len(point) >= len(mount.point):
             options = f"{before.split()[5]},{after.split()[2]}".split(",")
-            found = Mount(point=point, kind=after.split()[0], is_read_only="ro" in options)
-    return found
+            mount = Mount(point=point, kind=after.split()[0], is_read_only="ro" in options)
+    return mount
 
 
-def lasting_folder() -> Path | None:
-    """A folder for data that this user can make, and that stays."""
+def persistent_folder() -> Path | None:
+    """Return a persistent folder that this user can create."""
     for folder in (Path.cwd() / "data", Path.home() / "frazil-data", Path("/var/tmp/frazil-data")):
-        above = next(path for path in (folder, *folder.parents) if path.exists())
-        if mount_of(above).is_lasting and os.access(above, os.W_OK | os.X_OK):
+        parent = next(path for path in (folder, *folder.parents) if path.exists())
+        if mount_of(parent).is_persistent and os.access(parent, os.W_OK | os.X_OK):
             return folder
     return None

@@ -1,4 +1,4 @@
-"""The ports: free, or taken, by whom, and what to do about it."""
+"""Ports: free, or in use by which process."""
 
 from __future__ import annotations
 
@@ -9,76 +9,81 @@ from dataclasses import dataclass
 
 from frazil.doctor.checks.processes import command_of, listeners
 from frazil.doctor.context import CheckContext, holder_of
-from frazil.doctor.finding import Finding, Fix, failure, set_to, well
+from frazil.doctor.finding import Finding, Fix, failure, ok, set_to
 
 STEP = 10_000
-"""From a taken port to the first one that is proposed instead: 4317, 14317."""
+"""From a port in use to the first suggestion: 4317, 14317."""
 PORT_MAX = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A port that the settings ask for."""
+    """A port of the settings."""
 
-    what: str
+    service: str
     number: int
     setting: str
     flag: str
 
 
-def ports_of(case: CheckContext) -> list[Port]:
-    ingest, serve = case.config.ingest, case.config.serve
+def ports_of(context: CheckContext) -> list[Port]:
+    ingest, serve = context.config.ingest, context.config.serve
     grpc, http = ingest.grpc_port, ingest.http_port
-    found = [
-        Port(what="OTLP/gRPC", number=grpc, setting="ingest.grpc_port", flag="--otlp-grpc-port"),
-        Port(what="OTLP/HTTP", number=http, setting="ingest.http_port", flag="--otlp-http-port"),
+    ports = [
+        Port(service="OTLP/gRPC", number=grpc, setting="ingest.grpc_port", flag="--otlp-grpc-port"),
+        Port(service="OTLP/HTTP", number=http, setting="ingest.http_port", flag="--otlp-http-port"),
     ]
     if serve.enabled:
         number = serve.http_port
-        found.append(Port(what="API", number=number, setting="serve.http_port", flag="--http-port"))
-    return found
+        ports.append(
+            Port(service="API", number=number, setting="serve.http_port", flag="--http-port")
+        )
+    return ports
 
 
-def check_ports(case: CheckContext) -> Iterator[Finding]:
-    """Could a node listen? A port that the node of this folder has is as it should be."""
-    host = case.config.ingest.host
-    refused = _refusal(host, 0)
-    if refused is not None:
-        found = f"nothing can listen at {host}: {refused.strerror}"
-        yield failure("address", found, set_to("ingest.host", "127.0.0.1", "--host 127.0.0.1"))
+def check_ports(context: CheckContext) -> Iterator[Finding]:
+    """Check that a node can listen. A port of this folder's running node is fine."""
+    host = context.config.ingest.host
+    error = _listen_error(host, 0)
+    if error is not None:
+        text = f"cannot listen on {host}: {error.strerror}"
+        yield failure("address", text, set_to("ingest.host", "127.0.0.1", "--host 127.0.0.1"))
         return
-    holder = holder_of(case)
-    ours = None if holder is None else holder.pid
-    for port in ports_of(case):
-        yield _look(port, host, ours)
+    holder = holder_of(context)
+    node_pid = None if holder is None else holder.pid
+    for port in ports_of(context):
+        yield _check_port(port, host, node_pid)
 
 
-def _look(port: Port, host: str, ours: int | None) -> Finding:
+def _check_port(port: Port, host: str, node_pid: int | None) -> Finding:
     check = f"port {port.number}"
-    refused = _refusal(host, port.number)
-    if refused is None:
-        return well(check, f"free for {port.what}" if port.number else f"any, for {port.what}")
-    if refused.errno != errno.EADDRINUSE:
-        # Ports below 1024 need a right that most users have not.
-        found = f"{port.what} cannot listen there: {refused.strerror}"
-        return failure(check, found, _another(port, host))
+    error = _listen_error(host, port.number)
+    if error is None:
+        return ok(
+            check,
+            f"free for {port.service}" if port.number else f"any free port, for {port.service}",
+        )
+    if error.errno != errno.EADDRINUSE:
+        # Ports below 1024 need a privilege.
+        text = f"{port.service} cannot listen: {error.strerror}"
+        return failure(check, text, _another(port, host))
     pids = listeners(port.number)
-    if ours is not None and ours in pids:
-        return well(check, f"{port.what}, by the node that runs here (process {ours})")
+    if node_pid is not None and node_pid in pids:
+        return ok(check, f"{port.service}, in use by the running node (process {node_pid})")
     who = ", ".join(f"process {pid} ({command_of(pid)})" for pid in pids)
-    found = f"taken by {who or 'a process of another user'}; {port.what} wants it"
-    return failure(check, found, _another(port, host))
+    text = f"in use by {who or 'a process of another user'}; {port.service} needs it"
+    return failure(check, text, _another(port, host))
 
 
-def _refusal(host: str, port: int) -> OSError | None:
-    """What the kernel says to who wants to listen there; None is yes."""
+def _listen_error(host: str, port: int) -> OSError | None:
+    """Return the error of listening on an address; None if it works."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, kind, protocol, _, address in found:
-            with socket.socket(family, kind, protocol) as taken:
-                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                taken.bind(address)
-                taken.listen(1)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in addresses:
+            with socket.socket(family, kind, protocol) as listener:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(address)
+                listener.listen(1)
     except OSError as error:
         return error
     return None
@@ -86,6 +91,6 @@ def _refusal(host: str, port: int) -> OSError | None:
 
 def _another(port: Port, host: str) -> Fix:
     for number in range(port.number % STEP + STEP, PORT_MAX + 1, STEP):
-        if _refusal(host, number) is None:
+        if _listen_error(host, number) is None:
             return set_to(port.setting, number, f"{port.flag} {number}")
     return set_to(port.setting, 0, f"{port.flag} 0")

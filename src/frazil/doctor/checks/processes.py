@@ -1,4 +1,4 @@
-"""Programs of the machine: where they are, and who runs."""
+"""Programs, processes and listening sockets of the machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COMMAND_CHARACTERS_MAX = 80
 
 
 def find_program(name: str, environment: Mapping[str, str]) -> Path | None:
-    """The program that a shell with these variables would run."""
+    """Return the program that a shell with these variables would run."""
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
         path = Path(folder or ".", name)
         if path.is_file() and os.access(path, os.X_OK, effective_ids=True):
@@ -19,7 +19,7 @@ def find_program(name: str, environment: Mapping[str, str]) -> Path | None:
 
 
 def command_of(pid: int) -> str:
-    """What a process was started with, cut short; empty when it is gone."""
+    """Return the command line of a process, shortened; empty if it has exited."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -30,30 +30,30 @@ def command_of(pid: int) -> str:
 
 
 def listeners(port: int) -> list[int]:
-    """The processes that listen at a port, as far as this user may see."""
+    """Return the processes that listen on a port, as far as this user can see."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:
         return []
-    found = []
+    pids = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and _has_one_of(process / "fd", sockets):
-            found.append(int(process.name))
-    return sorted(found)
+            pids.append(int(process.name))
+    return sorted(pids)
 
 
 def _listening_inodes(port: int) -> set[str]:
-    """From the kernel's table: `sl local_address rem_address st ... inode`, numbers in hex."""
-    found = set()
+    """Parse the kernel's table: `sl local_address rem_address st ... inode`, in hex."""
+    inodes = set()
     for table in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
         except OSError:
-            continue  # no such table where IPv6 is switched off
+            continue  # IPv6 is disabled
         for fields in map(str.split, lines):
             is_listening = fields[3] == "0A"
             if is_listening and int(fields[1].rpartition(":")[2], 16) == port:
-                found.add(fields[9])
-    return found
+                inodes.add(fields[9])
+    return inodes
 
 
 def _has_one_of(folder: Path, sockets: set[str]) -> bool:
@@ -65,5 +65,5 @@ def _has_one_of(folder: Path, sockets: set[str]) -> bool:
             except OSError:
                 continue  # closed meanwhile
     except OSError:
-        return False  # ended meanwhile, or another user's
+        return False  # exited meanwhile, or of another user
     return False

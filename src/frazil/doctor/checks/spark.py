@@ -1,4 +1,4 @@
-"""Spark: its jars, and if asked for, a session of it that does something."""
+"""Spark: its jars, and on request a session that runs a job."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from frazil.doctor.context import CheckContext, size_text
-from frazil.doctor.finding import Finding, Fix, do, failure, run, well
+from frazil.doctor.finding import Finding, Fix, do, failure, ok, run
 from frazil.errors import FrazilError
 from frazil.lake import Session, jars_folder, wrong_jars
 
 ROWS = 1000
 
 
-def has_lake(case: CheckContext) -> bool:
-    """Is the lake wanted, and installed?"""
+def has_lake(context: CheckContext) -> bool:
+    """Return whether the lake is enabled and installed."""
     libraries = ("pyspark", "pyiceberg")
-    return case.config.lake.enabled and all(map(importlib.util.find_spec, libraries))
+    return context.config.lake.enabled and all(map(importlib.util.find_spec, libraries))
 
 
-def check_jars(case: CheckContext) -> Iterator[Finding]:
-    """All there, and byte for byte those that Frazil was made with."""
-    if not has_lake(case):
+def check_jars(context: CheckContext) -> Iterator[Finding]:
+    """Check that all jars exist, byte for byte those of this release."""
+    if not has_lake(context):
         return
-    folder = Path(case.config.lake.jars or jars_folder())
+    folder = Path(context.config.lake.jars or jars_folder())
     wrong = wrong_jars(folder)
     for path, why in wrong:
-        yield failure("jars", f"{path} {why}", _fetch(case, folder))
+        yield failure("jars", f"{path} {why}", _download(context, folder))
     if not wrong:
         size = sum(path.stat().st_size for path in (folder / "jars").iterdir())
-        yield well("jars", f"{size_text(size)} in {folder}")
+        yield ok("jars", f"{size_text(size)} in {folder}")
 
 
-def _fetch(case: CheckContext, folder: Path) -> Fix:
-    """What is fetched lies in the user's cache. Another folder is filled from there."""
-    if case.config.lake.jars is None:
+def _download(context: CheckContext, folder: Path) -> Fix:
+    """Return the fix: download to the user's cache, and copy from there to another folder."""
+    if context.config.lake.jars is None:
         return run("frazil warm")
-    there = shlex.quote(str(folder / "jars"))
-    here = shlex.quote(str(jars_folder() / "jars"))
-    return run(f"frazil warm && mkdir -p {there} && cp {here}/*.jar {there}")
+    target = shlex.quote(str(folder / "jars"))
+    cache = shlex.quote(str(jars_folder() / "jars"))
+    return run(f"frazil warm && mkdir -p {target} && cp {cache}/*.jar {target}")
 
 
-def check_spark(case: CheckContext) -> Iterator[Finding]:
-    """Start a session, and have it count. Takes seconds."""
-    if not has_lake(case):
+def check_spark(context: CheckContext) -> Iterator[Finding]:
+    """Start a session and run a job. Takes seconds."""
+    if not has_lake(context):
         return
-    clock = case.clock
-    begin_ns = clock.monotonic_ns()
-    session = Session(case.config.lake, {})
+    clock = context.clock
+    start_ns = clock.monotonic_ns()
+    session = Session(context.config.lake, {})
     try:
         spark = session.spark()
         started_ns = clock.monotonic_ns()
         count = spark.range(ROWS).count()
         ended_ns = clock.monotonic_ns()
     except FrazilError as error:
-        found = " ".join(str(error).split())
-        fix = do("mend what is said above of Java and the jars, and look again with --spark")
-        yield failure("spark", found, fix)
+        text = " ".join(str(error).split())
+        fix = do("fix Java and the jars as said above, then check again with --spark")
+        yield failure("spark", text, fix)
         return
     finally:
         session.close()
     assert count == ROWS
-    start_s, job_s = (started_ns - begin_ns) / 1e9, (ended_ns - started_ns) / 1e9
-    yield well("spark", f"started in {start_s:.1f} s, ran its first job in {job_s:.1f} s")
+    start_s, job_s = (started_ns - start_ns) / 1e9, (ended_ns - started_ns) / 1e9
+    yield ok("spark", f"started in {start_s:.1f} s, ran its first job in {job_s:.1f} s")
