@@ -1,13 +1,13 @@
-"""Real OpenTelemetry clients, and the node and the network that they are tried with.
+"""Real OpenTelemetry clients, with the node and the network they are tested with.
 
     node.py      Node: the real process on a data folder; stored: what its log holds afterwards
-    flaky.py     Flaky: a proxy that loses answers and refuses requests, exactly where told
-    slow_disk.py the node, on a disk that takes its time
-    programs.py  how each client program is started; installs and builds what it needs, once
+    flaky.py     Flaky: a proxy that loses responses and refuses requests, exactly where told
+    slow_disk.py the node on a slow disk
+    programs.py  installs, builds and starts the client programs
     send.py      the Python SDK
     js/          the JavaScript SDK
     go/          the Go SDK
 
-The three programs send the same telemetry, which `send.py` describes. Where to they learn from the
-variables of the environment that OpenTelemetry defines.
+The three programs send the same telemetry, which `send.py` describes. The endpoint is in
+OpenTelemetry's environment variables.
 """

@@ -1,7 +1,7 @@
-"""Buckets: a small server that speaks S3, on loopback, for the real clients of Arrow and PyIceberg.
+"""Buckets: a small S3 server on loopback, for the real clients of Arrow and PyIceberg.
 
-It knows what those use: objects whole or in ranges, uploads in parts, which are there when they are
-completed, and lists. Any password is good.
+It has what those use: objects, ranges, multipart uploads, which are visible once completed, and
+lists. It accepts any credentials.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Buckets:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # An answer goes out at once, and in one piece.
+    # A response is sent at once, in one write.
     disable_nagle_algorithm = True
     wbufsize = -1
 
     def handle_expect_100(self) -> bool:
         is_fine = super().handle_expect_100()
-        self.wfile.flush()  # he waits for it before he sends the rest
+        self.wfile.flush()  # the client waits for it before it sends the rest
         return is_fine
 
     def log_message(self, format: str, *args: object) -> None:
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         return found
 
     def do_GET(self) -> None:
-        name, query = self._asked()
+        name, query = self._requested()
         if "/" not in name:
             self._list(name, query)
             return
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(206, part, {"Content-Range": f"bytes {begin}-{last}/{len(data)}"})
 
     def do_HEAD(self) -> None:
-        name, _ = self._asked()
+        name, _ = self._requested()
         data = self.buckets.objects.get(name)
         if data is None and "/" in name:
             self._answer(404, b"")
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, data or b"", is_head=True)
 
     def do_PUT(self) -> None:
-        name, query = self._asked()
+        name, query = self._requested()
         body = self._body()
         if "uploadId" in query:
             parts = self.buckets.uploads[query["uploadId"]]
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, b"", {"ETag": _tag(body)})
 
     def do_POST(self) -> None:
-        name, query = self._asked()
+        name, query = self._requested()
         self._body()
         bucket, _, key = name.partition("/")
         if "uploads" in query:
@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def do_DELETE(self) -> None:
-        name, query = self._asked()
+        name, query = self._requested()
         if "uploadId" in query:
             self.buckets.uploads.pop(query["uploadId"], None)
         else:
@@ -157,8 +157,8 @@ class _Handler(BaseHTTPRequestHandler):
             f"<IsTruncated>false</IsTruncated>{contents}{common}</ListBucketResult>"
         )
 
-    def _asked(self) -> tuple[str, dict[str, str]]:
-        """`bucket/key`, and what stands behind the question mark."""
+    def _requested(self) -> tuple[str, dict[str, str]]:
+        """Return `bucket/key` and the query."""
         parts = urlsplit(self.path)
         query = parse_qs(parts.query, keep_blank_values=True)
         name = unquote(parts.path).removeprefix("/")
@@ -205,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _unpacked(data: bytes) -> bytes:
-    """Amazon's own chunks, with a checksum behind the last one."""
+    """Decode Amazon's chunked uploads, with a checksum after the last chunk."""
     chunks = []
     while data:
         head, _, rest = data.partition(b"\r\n")

@@ -1,9 +1,8 @@
 """A proxy between a client and a node that fails exactly where it is told to.
 
-A request is forwarded, or cut off before any byte of it reaches the node, or its answer is lost:
-the node has answered, whole, and the client has not heard a byte of that. What is inside does not
-matter to it; it only needs to know where requests and answers begin and end, in HTTP/1.1 and in
-HTTP/2, which gRPC speaks.
+A request is forwarded, or refused before any byte of it reaches the node, or its response is lost:
+the node has responded completely, and the client receives no byte of it. The proxy only looks for
+the boundaries of requests and responses, in HTTP/1.1 and in HTTP/2 for gRPC.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ import httptools
 
 READ_BYTES = 256 * 1024
 IDLE_SECONDS_MAX = 120
-"""Nobody keeps a thread of ours for longer than any test takes."""
+"""Socket timeout, so that no thread outlives its test for long."""
 
 PREFACE_BYTES = 24
-"""What an HTTP/2 client says before its first frame."""
+"""Sent by an HTTP/2 client before its first frame."""
 FRAME_HEADER_BYTES = 9
 HEADERS, RST_STREAM = 0x1, 0x3
 ANSWERING = (0x0, HEADERS)
@@ -48,9 +47,9 @@ class Flaky(socketserver.ThreadingTCPServer):
     """One port in front of one port of a node. Owned by the test; one thread per connection.
 
     Each request takes the next of `faults`; after the last one all are forwarded. `on_lost` is
-    called when the node has answered and before the client can know that something went wrong: a
-    test may kill the node there. `gateway` makes the proxy answer 502 where it would cut the
-    connection, as a load balancer does; only for HTTP.
+    called after the node has responded and before the client can notice the loss: a test may kill
+    the node there. `gateway` makes the proxy respond with 502 instead of closing the connection, as
+    a load balancer does; only for HTTP.
     """
 
     daemon_threads = True
@@ -88,7 +87,7 @@ class Flaky(socketserver.ThreadingTCPServer):
             return fault
 
     def lose(self, answer: bytes) -> None:
-        """Keep an answer from its client. Counted only now that there is one."""
+        """Keep a response from its client. Counted only now that there is one."""
         with self._turn:
             self.lost.append(answer)
             self.done[Fault.LOSE] += 1
@@ -102,14 +101,14 @@ class Flaky(socketserver.ThreadingTCPServer):
 
 
 class Line(socketserver.BaseRequestHandler):
-    """One connection of a client and one to the node behind it. Both end together."""
+    """A client's connection and the one to the node behind it. Both end together."""
 
     server: Flaky
     request: socket.socket
 
     def handle(self) -> None:
         address = ("127.0.0.1", self.server.node_port)
-        # Peers that go away are what this is about; whatever they leave is cut.
+        # Peers that disconnect are expected here; the rest is dropped.
         with (
             contextlib.suppress(OSError),
             socket.create_connection(address, IDLE_SECONDS_MAX) as node,
@@ -122,7 +121,7 @@ class Line(socketserver.BaseRequestHandler):
 
 
 def relay_http(flaky: Flaky, client: socket.socket, node: socket.socket) -> None:
-    """A request, then its answer, then the next request. Returning cuts both connections."""
+    """Relay requests and responses in turn. Returning closes both connections."""
     while request := read_message(client, httptools.HttpRequestParser):
         fault = flaky.next_fault()
         answer = b""
@@ -140,7 +139,7 @@ def relay_http(flaky: Flaky, client: socket.socket, node: socket.socket) -> None
 
 
 class _Whole:
-    """Told by the parser when a message is whole."""
+    """Called by the parser when a message is complete."""
 
     def __init__(self) -> None:
         self.is_whole = False
@@ -153,7 +152,7 @@ def read_message(
     end: socket.socket,
     parser: type[httptools.HttpRequestParser] | type[httptools.HttpResponseParser],
 ) -> bytes:
-    """One whole message, as it came. Nothing when the other end has closed instead."""
+    """Return one complete message, or nothing when the peer has closed."""
     whole = _Whole()
     parsing = parser(whole)
     message = b""
@@ -167,7 +166,7 @@ def read_message(
 
 
 def relay_grpc(flaky: Flaky, client: socket.socket, node: socket.socket) -> None:
-    """A stream is a request and its answer; many share a connection, and its end."""
+    """A stream is a request and its response; many share a connection."""
     asked, answered = Frames(PREFACE_BYTES), Frames()
     losing: dict[int, bytes] = {}
     last_stream = 0
@@ -204,20 +203,20 @@ class Frame:
 
     @property
     def is_last(self) -> bool:
-        """Whether its sender says no more on the stream."""
+        """Does it end its side of the stream?"""
         ends = self.kind in ANSWERING and self.flags & END_STREAM
         return bool(ends) or self.kind == RST_STREAM
 
 
 class Frames:
-    """Cuts the bytes of one direction into frames; the preface passes as a frame of its own."""
+    """Cuts the bytes of one direction into frames; the preface is a frame of its own."""
 
     def __init__(self, preface_bytes: int = 0) -> None:
         self._preface_bytes = preface_bytes
         self._waiting = b""
 
     def read(self, end: socket.socket) -> Iterator[Frame]:
-        """The frames that are whole now. `ConnectionError` when the other end has closed."""
+        """Return the complete frames. Raises `ConnectionError` when the peer has closed."""
         data = end.recv(READ_BYTES)
         if not data:
             raise ConnectionError("the connection has ended")

@@ -1,4 +1,4 @@
-"""A real node as a process of its own, and what its log holds after it has ended."""
+"""A real node as a process, and what its log holds after it has ended."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from frazil.model import Signal, SystemClock
 
 COMMAND = [sys.executable, "-m", "frazil"]
 START_SECONDS_MAX = 120
-"""The first start of all compiles the scanner, perhaps on a machine that is busy otherwise."""
+"""The first start compiles the scanner, perhaps on a busy machine."""
 STOP_SECONDS_MAX = 60
 LINE_BYTES_MAX = 64 * 1024
 
 
 class Node:
-    """One node on one data folder, and on the same ports after each start. Owned by the test."""
+    """One node on one data folder, with the same ports after each start. Owned by the test."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class Node:
         self.start()
 
     def start(self) -> None:
-        """Start the process, also again after it has ended. Returns once it accepts."""
+        """Start the process, also again after it has ended. Returns once it accepts requests."""
         self.launch()
         self.await_ready()
 
     def launch(self) -> None:
-        """Start the process, and wait for nothing."""
+        """Start the process without waiting."""
         command = [
             *self._command,
             "up",
@@ -75,7 +75,7 @@ class Node:
             )
 
     def await_ready(self) -> None:
-        """Returns once it accepts; kills it when it does not come to that."""
+        """Wait until the process accepts requests; kill it if it never does."""
         try:
             ready = json.loads(self._first_line())
         except BaseException:
@@ -87,7 +87,7 @@ class Node:
 
     @property
     def url(self) -> str:
-        """Of its API."""
+        """The URL of its API."""
         return f"http://127.0.0.1:{self.api_port}"
 
     def _first_line(self) -> bytes:
@@ -99,21 +99,21 @@ class Node:
         return line
 
     def errors(self) -> str:
-        """What the process has written to standard error since its last start."""
+        """Return its standard error since the last start."""
         return self._errors.read_text(errors="replace")
 
     def kill(self) -> None:
-        """SIGKILL: nothing is said, saved or finished. Harmless when it has ended already."""
+        """Send SIGKILL. Harmless when the process has ended."""
         self.process.kill()
         self.wait()
 
     def stop(self) -> int:
-        """SIGTERM, as an operator would. Returns the exit code."""
+        """Send SIGTERM. Returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.wait()
 
     def wait(self) -> int:
-        """Until it has ended. Returns the exit code."""
+        """Wait for the end. Returns the exit code."""
         code = self.process.wait(STOP_SECONDS_MAX)
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -127,7 +127,7 @@ class Node:
 
 
 def stored(folder: Path) -> dict[Signal, list[Any]]:
-    """Every request in the log, parsed, in the order of the log. The node must have ended."""
+    """Return every request in the log, parsed, in log order. The node must have ended."""
     with Log.open(RealDisk(folder), clock=SystemClock(), rand=random.SystemRandom()) as log:
         return {signal: _requests(log, signal) for signal in Signal}
 

@@ -1,6 +1,6 @@
-"""The client programs: how each is started, with what it needs installed or built, once.
+"""The client programs: installs or builds what each needs, once, and starts it.
 
-What is downloaded and built goes to `.cache/clients`, which is nobody's source and may be removed.
+Downloads and builds are in `.cache/clients`, which may be removed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import pytest
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache" / "clients"
 NODE_JS = (20, 6)
-"""As `js/package.json` has it."""
+"""As in `js/package.json`."""
 GO = (1, 25)
-"""As `go/go.mod` has it."""
+"""As in `go/go.mod`."""
 INSTALL_SECONDS_MAX = 600
 RUN_SECONDS_MAX = 120
 
@@ -34,13 +34,13 @@ Sent = dict[str, dict[str, tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A client that can be started."""
+    """A client program."""
 
     command: Sequence[str | Path]
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def send(self, *arguments: str, environment: Mapping[str, str]) -> Sent:
-        """Run it to its end. Returns what it says it has sent."""
+        """Run it to its end. Returns what it reports as sent."""
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("OTEL_")}
         process = subprocess.run(
             [*self.command, *arguments],
@@ -55,7 +55,7 @@ class Program:
 
 
 def python() -> Program:
-    """The Python SDK, which is in our own environment."""
+    """The Python SDK, from our own environment."""
     return Program(command=[sys.executable, HERE / "send.py"])
 
 
@@ -70,7 +70,7 @@ def javascript() -> Program:
             shutil.copy(source, folder)
         _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
 
-    modules = _made_once("js", sources, install) / "node_modules"
+    modules = _built_once("js", sources, install) / "node_modules"
     return Program(
         command=["node", HERE / "js" / "send.js"], environment={"NODE_PATH": str(modules)}
     )
@@ -91,13 +91,13 @@ def go() -> Program:
             folder,
             ".",
         ]
-        _run(command, HERE / "go", {"CGO_ENABLED": "0"})  # so that no C compiler is needed
+        _run(command, HERE / "go", {"CGO_ENABLED": "0"})  # needs no C compiler
 
-    return Program(command=[_made_once("go", sources, build) / "send"])
+    return Program(command=[_built_once("go", sources, build) / "send"])
 
 
 def _require(name: str, ask: list[str], version: tuple[int, ...]) -> None:
-    """Skip the test where a tool is missing, or too old."""
+    """Skip the test where a tool is missing or too old."""
     wanted = ".".join(map(str, version))
     if shutil.which(ask[0]) is None:
         pytest.skip(f"{name} is not here: install {name} {wanted} or newer to try this client")
@@ -107,8 +107,8 @@ def _require(name: str, ask: list[str], version: tuple[int, ...]) -> None:
         pytest.skip(f"{name} is too old ({said}): install {wanted} or newer to try this client")
 
 
-def _made_once(name: str, sources: list[Path], make: Callable[[Path], None]) -> Path:
-    """A folder made of these sources, by whoever needs it first; the others wait for it."""
+def _built_once(name: str, sources: list[Path], make: Callable[[Path], None]) -> Path:
+    """Return a folder built from these sources by the first process that needs it; others wait."""
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     done = CACHE / f"{name}-{digest[:16]}"
     CACHE.mkdir(parents=True, exist_ok=True)

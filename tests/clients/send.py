@@ -1,19 +1,19 @@
-"""Sends telemetry with the OpenTelemetry SDK for Python, and says what it was.
+"""Sends telemetry with the OpenTelemetry SDK for Python, and prints what it was.
 
     python send.py grpc|http NAME COUNT
 
-Where to, and whether compressed, it learns from OTEL_EXPORTER_OTLP_..., as every application does.
-The programs in other languages send the same:
+Endpoint and compression are in OTEL_EXPORTER_OTLP_..., as for every application. The programs in
+other languages send the same:
 
-- COUNT spans. Each has a link to the one before, and every second one has it for its parent. In
-  every third an exception is recorded, and its status is an error.
-- COUNT log records, each inside the span of its number; INFO, WARN and ERROR in turn. The errors
-  carry an exception, and their body is a map.
+- COUNT spans. Each links to the previous one, which is also the parent of every second one. Every
+  third one records an exception and has an error status.
+- COUNT log records, each inside the span of its number; INFO, WARN and ERROR in turn. Errors carry
+  an exception, and their body is a map.
 - COUNT data points, of each instrument in turn: counter, up-down counter, gauge, histogram,
   exponential histogram. Each is measured inside the span of its number.
 
-Everything has an attribute `chk.id`, NAME-SIGNAL-NUMBER, and others that are easily got wrong.
-At the end comes one line of JSON: by signal and `chk.id`, the trace and span it belongs to.
+Everything has an attribute `chk.id`, NAME-SIGNAL-NUMBER, and others that are easy to get wrong.
+The last line of output is JSON: by signal and `chk.id`, the trace and span.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SEVERITIES = (SeverityNumber.INFO, SeverityNumber.WARN, SeverityNumber.ERROR)
 
 
 def main(protocol: str, name: str, count: int) -> None:
-    """Send everything, wait until it is sent, say what it was."""
+    """Send everything, wait until it is sent, and print what it was."""
     traces, logs, metrics = _providers(protocol, Resource({"service.name": name, "text": TEXT}))
     tracer = traces.get_tracer("chk", "1.0")
     logger = logs.get_logger("chk", "1.0")
@@ -68,7 +68,7 @@ def main(protocol: str, name: str, count: int) -> None:
         for signal, chk_id in ids.items():
             sent[signal][chk_id] = [f"{place.trace_id:032x}", f"{place.span_id:016x}"]
         before = span
-    # All at once, as each may have to wait before it tries again. This sends what is left.
+    # Concurrently, as each may have to wait before a retry. This flushes the rest.
     endings = [threading.Thread(target=p.shutdown) for p in (traces, logs, metrics)]
     for ending in endings:
         ending.start()

@@ -1,5 +1,4 @@
-"""`python -m tests.clients.slow_disk MS up ...`: the command `frazil` on a disk whose syncs take
-so many milliseconds longer. Everything else is as it is."""
+"""`python -m tests.clients.slow_disk MS up ...`: `frazil` on a disk whose syncs take MS longer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy fails where it is told to, and nowhere else."""
+"""The proxy fails exactly where it is told to."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def grpc_server(asked: list[bytes]) -> Iterator[int]:
 
 @contextmanager
 def http_client(port: int) -> Iterator[Ask]:
-    """Asks once, and says whether it was answered; the connection is kept."""
+    """Sends one request and returns whether it was answered; the connection is kept."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
 
     def ask(body: bytes) -> bytes | None:
@@ -117,8 +117,9 @@ CLIENTS = {"http": http_client, "grpc": grpc_client}
 @pytest.mark.parametrize(
     ("protocol", "gateway"), [("http", False), ("http", True), ("grpc", False)]
 )
-def test_each_request_meets_its_fault(protocol: Protocol, gateway: bool) -> None:
-    """Refused is never seen by the server; lost is answered by it and not heard by the client."""
+def test_each_request_meets_its_planned_fault(protocol: Protocol, gateway: bool) -> None:
+    """A refused one never reaches the server; a lost one is answered but the client receives
+    nothing."""
     asked: list[bytes] = []
     heard_when_lost: list[int] = []
     planned = list(itertools.chain.from_iterable(itertools.product(Fault, repeat=2)))
@@ -147,8 +148,7 @@ def test_each_request_meets_its_fault(protocol: Protocol, gateway: bool) -> None
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_a_node_that_is_down_refuses(protocol: Protocol) -> None:
-    """No fault is used up for a request that could not have arrived, and the next one can."""
+def test_requests_to_a_stopped_node_use_up_no_fault(protocol: Protocol) -> None:
     asked: list[bytes] = []
     with SERVERS[protocol](asked) as node_port, Flaky(1, protocol, [Fault.LOSE]) as flaky:
         with CLIENTS["http"](flaky.port) as ask:

@@ -1,4 +1,4 @@
-"""Requests in protobuf: each is sent over gRPC and over HTTP, and must have the same fate."""
+"""Requests in protobuf, sent over gRPC and HTTP with the same result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW_NS = 1_790_000_000_000_000_000
 TRACE_ID = bytes(range(16))
 SPAN_ID = bytes(range(8))
 BODY_BYTES_MAX = 4 * 1024 * 1024
-"""What the servers of these tests take."""
+"""The body limit of the servers in these tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def nested_arrays(depth: int) -> AnyValue:
 
 
 def field(number: int, content: bytes, wire_type: int = 2) -> bytes:
-    """One field in wire format; a length is written before content of wire type 2."""
+    """Encode one field; content of wire type 2 gets a length."""
     tag = varint(number << 3 | wire_type)
     return tag + (varint(len(content)) + content if wire_type == 2 else content)
 
@@ -107,7 +107,7 @@ def varint(number: int) -> bytes:
 
 
 def in_log_record(content: bytes) -> Callable[[int], bytes]:
-    """A request with one log record that holds these bytes beside its time."""
+    """Return a request with one log record that holds these bytes beside its time."""
 
     def body(number: int) -> bytes:
         record = log(number).SerializeToString() + content
@@ -121,7 +121,7 @@ def plain(content: bytes) -> Callable[[int], bytes]:
 
 
 def behind(content: bytes) -> Callable[[int], bytes]:
-    """A good request, and these bytes behind it."""
+    """Return a valid request followed by these bytes."""
     return lambda number: logs(log(number)) + content
 
 
@@ -136,7 +136,7 @@ def _attributes(count: int, key: Callable[[int], str]) -> Callable[[int], bytes]
 
 
 def _bad_among_good(number: int) -> bytes:
-    """A hundred spans; the ids of three are of the wrong length."""
+    """Return a hundred spans; the ids of three have the wrong length."""
     made = [span(number + n) for n in range(100)]
     made[3].trace_id = b"\1" * 15
     made[50].span_id = b"\1" * 9
@@ -595,7 +595,7 @@ def _deep(number: int, depth: int) -> bytes:
 
 
 def _deep_bytes(number: int, depth: int) -> bytes:
-    """Deeper than protobuf's own serialiser goes: made from the inside out."""
+    """Nest deeper than protobuf's own serialiser: built from the inside out."""
     value = field(1, b"deep")
     for _ in range(depth):
         value = field(5, field(1, value))

@@ -1,4 +1,4 @@
-"""One request over either transport, and its answer as the test wants to see it."""
+"""Sends one request over either transport."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back. Status 200 and code OK are success."""
+    """The response. Status 200 and code OK are success."""
 
     status: int
     body: bytes = b""
@@ -31,7 +31,7 @@ class Answer:
     has_retry_hint: bool = False
 
     def response(self, signal: Signal) -> Any:
-        """The message that OTLP answers success with, also in part."""
+        """Parse the response message of OTLP, for success and partial success."""
         if self.headers.get("content-type") == JSON:
             return Parse(self.body, RESPONSES[signal]())
         return RESPONSES[signal].FromString(self.body)

@@ -1,4 +1,4 @@
-"""What only HTTP can do: headers, encodings, methods, paths."""
+"""What only HTTP has: headers, encodings, methods, paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conformance.clients import JSON, PROTOBUF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpCase:
-    """One HTTP request and its answer. `answered` are headers that must be there."""
+    """One HTTP request and its response. `answered` are headers that must be present."""
 
     row: str
     status: int
@@ -31,19 +31,19 @@ class HttpCase:
 
 
 def encoded(name: str, pack: Callable[[bytes], bytes], row: str = "D5") -> HttpCase:
-    """A body in an encoding that is known here."""
+    """Return a body in a supported encoding."""
     return HttpCase(row=row, status=200, headers={"Content-Encoding": name}, pack=pack, stored=1)
 
 
 def spoilt(
     name: str, pack: Callable[[bytes], bytes], status: int = 400, row: str = "D6"
 ) -> HttpCase:
-    """A body that is not what its encoding says, or far too much of it."""
+    """Return a body that does not match its encoding, or is far too large."""
     return HttpCase(row=row, status=status, headers={"Content-Encoding": name}, pack=pack)
 
 
 def deflated(body: bytes) -> bytes:
-    """Deflate without the wrapping that the standard asks for, as some senders have it."""
+    """Return raw deflate without the standard's wrapper, as some clients send it."""
     packer = zlib.compressobj(wbits=-15)
     return packer.compress(body) + packer.flush()
 
@@ -113,7 +113,7 @@ HTTP_CASES: dict[str, HttpCase] = {
         answered={"accept-encoding": "gzip, zstd, deflate"},
     ),
     "lz4": HttpCase(row="D5", status=415, headers={"Content-Encoding": "lz4"}),
-    "an encoding nobody knows": HttpCase(
+    "an unknown encoding": HttpCase(
         row="D5", status=415, headers={"Content-Encoding": "magic"}, says="magic"
     ),
     "gzip that is none": spoilt("gzip", bytes),
@@ -152,5 +152,5 @@ HTTP_CASES: dict[str, HttpCase] = {
 
 
 def request_body(number: int) -> bytes:
-    """A good request, before it is packed."""
+    """Return a valid request before compression."""
     return logs(log(number))

@@ -1,4 +1,4 @@
-"""Every case of the tables: the exact status, the answer's body, and what the log holds after."""
+"""Every case of the tables: status, response body, and what is stored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 def records_of(signal: Signal, value: bytes) -> list[Message]:
-    """The log records, spans or data points of one stored request, as protobuf reads it."""
+    """Return the log records, spans or data points of one stored request."""
     request = REQUESTS[signal].FromString(value)
     found: list[Message] = []
     for resource in getattr(request, f"resource_{_envelope(signal)}"):
@@ -59,7 +59,7 @@ def _envelope(signal: Signal) -> str:
 
 
 def check(case: Case, answer: Answer, wanted_status: int) -> None:
-    """The answer says what became of the request, and nothing else."""
+    """Check that the response matches what became of the request."""
     assert answer.status == wanted_status, answer.message
     if case.refused:
         assert answer.message
@@ -75,8 +75,9 @@ def check(case: Case, answer: Answer, wanted_status: int) -> None:
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 @pytest.mark.parametrize("name", CASES)
-def test_protobuf(name: str, transport: str, served: Serving) -> None:
-    """The same bytes have the same fate on both transports."""
+def test_protobuf_has_the_same_result_on_both_transports(
+    name: str, transport: str, served: Serving
+) -> None:
     case, number = CASES[name], next(NUMBERS)
     before, body = served.end_offset(case.signal), case.body(number)
     status, code = REFUSALS[case.refused] if case.refused else OK
@@ -96,8 +97,7 @@ def test_protobuf(name: str, transport: str, served: Serving) -> None:
 
 
 @pytest.mark.parametrize("name", JSON_CASES)
-def test_json(name: str, served: Serving) -> None:
-    """JSON is taken as the OTLP mapping says, and stored as protobuf that means the same."""
+def test_json_is_stored_as_protobuf_of_the_same_meaning(name: str, served: Serving) -> None:
     case = JSON_CASES[name]
     before, body = served.end_offset(case.signal), case.body(next(NUMBERS))
     answer = send_http(served.otlp.http_port, case.signal.path, body, {"Content-Type": JSON})
@@ -125,8 +125,7 @@ def _check_refused(case: JsonCase, answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("name", HTTP_CASES)
-def test_http(name: str, served: Serving) -> None:
-    """Headers, encodings, methods and paths: each wrong one has its own answer."""
+def test_http_heads_have_their_status(name: str, served: Serving) -> None:
     case, signal = HTTP_CASES[name], Signal.LOGS
     before, body = served.end_offset(signal), request_body(next(NUMBERS))
     headers = dict(case.headers)
@@ -148,7 +147,7 @@ def test_http(name: str, served: Serving) -> None:
 
 
 def test_there_are_enough_cases() -> None:
-    """At least 120 named cases, of every row that a request can be."""
+    """At least 120 named cases, with every row of the fault catalogue that a request can be."""
     assert 2 * len(CASES) + len(JSON_CASES) + len(HTTP_CASES) >= 120
     rows = {case.row for case in CASES.values()} | {case.row for case in JSON_CASES.values()}
     rows |= {case.row for case in HTTP_CASES.values()}

@@ -1,4 +1,4 @@
-"""D1 and D3: what is repeated is stored once; what is too much is refused with a hint."""
+"""D1 and D3: duplicates are stored once; overload is refused with a retry hint."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     [(post, post), (call, call), (post, call), (call, post)],
     ids=["http, http", "grpc, grpc", "http, grpc", "grpc, http"],
 )
-def test_a_repetition_is_success_and_no_second_copy(
+def test_a_duplicate_is_acknowledged_and_stored_once(
     first: Send, second: Send, served: Serving
 ) -> None:
-    """Also when a sender changes its transport between two tries."""
+    """Also when the client changes its transport between two tries."""
     before, body = served.end_offset(LOGS), logs(log(next(NUMBERS)))
     answers = [first(served, body), second(served, body), first(served, body)]
     assert all(answer.status in SUCCESS for answer in answers)
@@ -62,8 +62,8 @@ def test_a_repetition_is_success_and_no_second_copy(
     assert served.stored_since(LOGS, before) == [body]
 
 
-def test_json_is_recognised_by_what_it_means(served: Serving) -> None:
-    """The digest is that of the stored bytes: spaces do not make a new request."""
+def test_duplicate_json_with_other_whitespace_is_recognised(served: Serving) -> None:
+    """The digest is that of the stored bytes."""
     before, text = served.end_offset(LOGS), JSON_TEXT % next(NUMBERS)
     for body in (text, text, text.replace(" ", "")):
         assert post_json(served, body.encode()).status == 200
@@ -71,7 +71,7 @@ def test_json_is_recognised_by_what_it_means(served: Serving) -> None:
 
 
 def test_the_same_bytes_of_another_signal_are_another_request(served: Serving) -> None:
-    """Signals do not share a window: what was a log is not a span that was seen."""
+    """Each signal has its own digest window."""
     ends = {signal: served.end_offset(signal) for signal in (LOGS, Signal.TRACES)}
     record = field(1000, b"a field that neither knows: %d" % next(NUMBERS))
     body = field(1, field(2, field(2, record)))
@@ -81,8 +81,7 @@ def test_the_same_bytes_of_another_signal_are_another_request(served: Serving) -
         assert served.stored_since(signal, end) == [body]
 
 
-def test_partial_success_is_told_again(served: Serving) -> None:
-    """A repeated request gets the answer of the first, with its count."""
+def test_partial_success_is_repeated_for_a_duplicate(served: Serving) -> None:
     before = served.end_offset(LOGS)
     body = logs(log(next(NUMBERS)), log(1, trace_id=b"short"))
     for send in (post, call, post):
@@ -92,8 +91,8 @@ def test_partial_success_is_told_again(served: Serving) -> None:
 
 
 @pytest.mark.parametrize("send", [post, post_json, call])
-def test_a_closed_gate_is_polite(send: Send, served: Serving) -> None:
-    """Refused before the body is read, with a hint, and nothing is stored; then all is well."""
+def test_a_closed_gate_refuses_with_a_hint_and_stores_nothing(send: Send, served: Serving) -> None:
+    """Before the body is read; requests succeed once it is open."""
     gate, before = served.otlp._gate, served.end_offset(LOGS)
     served.on_loop(lambda: gate.note_full(Overloaded("no room", retry_after_ms=600)))
     body = logs(log(next(NUMBERS))) if send is not post_json else b'{"resourceLogs": []}'
@@ -106,8 +105,7 @@ def test_a_closed_gate_is_polite(send: Send, served: Serving) -> None:
     assert send(served, body).status in SUCCESS
 
 
-def test_more_than_may_be_in_hand_is_refused(tmp_path: Path) -> None:
-    """With everything in hand that may be, the next body is told to come back."""
+def test_a_body_above_in_flight_bytes_max_is_refused_with_a_hint(tmp_path: Path) -> None:
     config = IngestConfig(grpc_port=0, http_port=0, body_bytes_max=MiB, in_flight_bytes_max=2 * MiB)
     with serving(tmp_path, config) as both:
         passage = both.on_loop(both.otlp._gate.enter)
@@ -121,8 +119,8 @@ def test_more_than_may_be_in_hand_is_refused(tmp_path: Path) -> None:
             assert send(both, logs(log(next(NUMBERS)))).status in SUCCESS
 
 
-def test_a_full_log_is_polite(tmp_path: Path) -> None:
-    """At the disk budget every request is refused retryably; what was accepted is all there."""
+def test_a_full_log_refuses_with_a_hint(tmp_path: Path) -> None:
+    """Everything accepted before is stored."""
     config = LogConfig(segment_bytes_max=MiB, batch_bytes_max=24 * MiB, disk_bytes_max=32 * MiB)
     with serving(tmp_path, log_config=config) as both:
         accepted, refused = [], 0
@@ -140,8 +138,7 @@ def test_a_full_log_is_polite(tmp_path: Path) -> None:
         assert both.stored_since(LOGS, 0) == accepted
 
 
-def test_a_stopping_node_says_so(tmp_path: Path) -> None:
-    """Draining: those outside are told to come back, on both ports."""
+def test_a_stopping_node_refuses_on_both_ports(tmp_path: Path) -> None:
     with serving(tmp_path) as both:
         both.on_loop(both.otlp._gate.drain)
         http_answer = post(both, logs(log(next(NUMBERS))))
@@ -151,8 +148,7 @@ def test_a_stopping_node_says_so(tmp_path: Path) -> None:
         assert both.stored_since(LOGS, 0) == []
 
 
-def test_the_window_can_be_switched_off(tmp_path: Path) -> None:
-    """Then every request is a new one."""
+def test_deduplication_can_be_turned_off(tmp_path: Path) -> None:
     config = IngestConfig(grpc_port=0, http_port=0, deduplicate=False)
     body = logs(log(next(NUMBERS)))
     with serving(tmp_path, config) as both:

@@ -1,4 +1,4 @@
-"""Tokens: known ones pass, others wait and are told no."""
+"""Auth: valid tokens pass, wrong ones are refused after a pause."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from frazil.errors import Overloaded, Unauthenticated
-from frazil.httpd import auth as access_module
+from frazil.httpd import auth as auth_module
 from frazil.httpd.auth import DENIED, PAUSED_MAX, Auth
 
 TOKENS = (b"0123456789abcdef", b"fedcba9876543210")
-ACCESS = Auth(tokens=TOKENS)
+AUTH = Auth(tokens=TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -35,23 +35,23 @@ ACCESS = Auth(tokens=TOKENS)
         ("Bearer \udcff", False),
     ],
 )
-def test_only_a_known_token_passes(authorization: str | None, wanted: bool) -> None:
+def test_only_a_valid_token_passes(authorization: str | None, wanted: bool) -> None:
     """The whole token, after the word Bearer, and nothing else."""
-    assert ACCESS.knows(authorization) is wanted
+    assert AUTH.knows(authorization) is wanted
 
 
-def test_without_tokens_everybody_passes() -> None:
-    """Then the address, or client certificates, decide who can come."""
+def test_without_tokens_every_request_passes() -> None:
+    """The address or client certificates then decide who can connect."""
     assert Auth().knows(None)
 
 
-def test_guesses_are_slow_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong token is answered after a pause; past a bound, at once and retryably."""
-    monkeypatch.setattr(access_module, "PAUSE_S", 0.05)
-    access, denied = Auth(tokens=TOKENS), DENIED.value()
+def test_wrong_tokens_are_delayed_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong token is answered after a pause; beyond a limit, at once and retryable."""
+    monkeypatch.setattr(auth_module, "PAUSE_S", 0.05)
+    auth, denied = Auth(tokens=TOKENS), DENIED.value()
 
     async def guess_all() -> list[BaseException | None]:
-        guesses = (access.deny() for _ in range(PAUSED_MAX + 10))
+        guesses = (auth.deny() for _ in range(PAUSED_MAX + 10))
         return list(await asyncio.gather(*guesses, return_exceptions=True))
 
     answers = asyncio.run(guess_all())
@@ -59,4 +59,4 @@ def test_guesses_are_slow_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(isinstance(answer, Overloaded) for answer in answers) == 10
     assert DENIED.value() == denied + PAUSED_MAX + 10
     with pytest.raises(Unauthenticated, match="Authorization: Bearer"):
-        asyncio.run(access.deny())  # the pauses are over
+        asyncio.run(auth.deny())  # the pauses are over

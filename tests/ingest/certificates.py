@@ -1,4 +1,4 @@
-"""An authority, a server and a client of our own, for tests of TLS."""
+"""A test authority with server and client certificates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ YEARS = datetime.timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
-    """Paths of PEM files. A stranger's certificate is signed by an authority nobody knows."""
+    """Paths of PEM files. The stranger's certificate is signed by an unknown authority."""
 
     authority: str
     server_certificate: str
@@ -34,7 +34,7 @@ class Certificates:
 def make_certificates(
     folder: Path, begin: datetime.datetime = NOW, length: datetime.timedelta = YEARS
 ) -> Certificates:
-    """Files in a folder, valid from `begin` on, for as long as `length`."""
+    """Write the files to a folder, valid from `begin` for `length`."""
     issue = partial(_issue, begin=begin, length=length)
     authority_key, authority = issue("authority", None)
     _, unknown_authority = other = issue("another authority", None)

@@ -1,4 +1,4 @@
-"""An OTLP/gRPC port on a real log, in this process, and a client that tells what it was told."""
+"""An OTLP/gRPC port on a real log, in this process, and a client for it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ LOOPS: dict[LoopKind, Callable[[], asyncio.AbstractEventLoop]] = {
 }
 
 WAIT_S = 60
-"""Longer than anything here takes."""
+"""Longer than any call here takes."""
 POLL_S = 0.02
 IDLE_TASKS = 3
-"""Of gRPC there are one or two, which wait for the next call; one is the test that counts."""
+"""One or two of gRPC that wait for the next call, and the one that counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a caller was told. Without a `Status` it was gRPC that refused."""
+    """The response to a call. Without a `Status` it was gRPC itself that refused."""
 
     code: grpc.StatusCode
     text: str = ""
@@ -52,7 +52,7 @@ class Answer:
 
     @property
     def retry_after_ms(self) -> int | None:
-        """What the hint says; None when there is no hint."""
+        """Return the retry hint, or None."""
         if self.status is None or not self.status.details:
             return None
         (detail,) = self.status.details
@@ -63,7 +63,7 @@ class Answer:
 
 
 def answer_to(call: Callable[[], bytes]) -> Answer:
-    """Make a call and see what comes back."""
+    """Make a call and return its response."""
     try:
         return Answer(code=grpc.StatusCode.OK, response=call())
     except grpc.RpcError as error:
@@ -82,7 +82,7 @@ def refusal(error: Any) -> Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """An open port, the log behind it and the gate in front."""
+    """An open port, its log and its gate."""
 
     otlp: OtlpGrpc
     log: Log
@@ -120,7 +120,7 @@ class Edge:
             )
 
     def stored(self, signal: Signal = Signal.LOGS) -> list[bytes]:
-        """All requests of a signal in the log."""
+        """Return all stored requests of a signal."""
         reader = self.log.reader(signal.topic, "earliest")
         values = []
         while batches := reader.read():
@@ -129,7 +129,7 @@ class Edge:
         return values
 
     def on_loop(self, work: Callable[[], T]) -> T:
-        """Do something with what belongs to the event loop."""
+        """Call a function on the event loop."""
 
         async def do() -> T:
             return work()
@@ -140,18 +140,18 @@ class Edge:
         asyncio.run_coroutine_threadsafe(self.otlp.close(grace_s), self.loop).result(WAIT_S)
 
     def await_idle(self) -> None:
-        """Wait until no call is served any more, and nothing is held of the gate."""
+        """Wait until no call is served and the gate is empty."""
         self.await_tasks(IDLE_TASKS)
         assert self.gate.status().request_count == 0
         assert IN_FLIGHT.value() == 0
 
     def await_tasks(self, count: int) -> None:
-        """Wait until the loop has no more than so many tasks, with the one that counts them."""
+        """Wait until the loop has at most `count` tasks, including the one that counts."""
         eventually(lambda: self.on_loop(lambda: len(asyncio.all_tasks())) <= count)
 
 
 def eventually(is_true: Callable[[], object]) -> None:
-    """Wait until something is so, but not forever."""
+    """Wait until a condition is true, within a bounded time."""
     waited = threading.Event()
     for _ in range(int(WAIT_S / POLL_S)):
         if is_true():
@@ -168,7 +168,7 @@ def grpc_edge(
     receiver_kind: type[Receiver] = Receiver,
     **settings: Any,
 ) -> Iterator[Edge]:
-    """Open a log and a port on an event loop of its own. `settings` are those of the config."""
+    """Open a log and a port on their own event loop. `settings` are those of the config."""
     config = IngestConfig(**{"grpc_port": 0, "http_port": 0, **settings})
     clock, rand = SystemClock(), random.Random(5)
     warm()

@@ -1,4 +1,4 @@
-"""HTTP by hand: what no well-behaved client would send, and the answer to it."""
+"""A raw HTTP client, for input that no proper client sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from google.rpc.status_pb2 import Status
 
 TIMEOUT_S = 30
-"""Longer than any answer takes; a test that waits for it has failed."""
+"""Longer than any response takes; a test that waits this long fails."""
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
@@ -20,7 +20,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One answer."""
+    """One response."""
 
     status: int
     headers: dict[str, str]
@@ -28,11 +28,11 @@ class Reply:
 
     @property
     def is_last(self) -> bool:
-        """Does the server say that it closes the connection?"""
+        """Does the server announce that it closes the connection?"""
         return self.headers.get("connection") == "close"
 
     def error(self) -> tuple[int, str]:
-        """The code and the message of the `google.rpc.Status` that every refusal carries."""
+        """Return code and message of the `google.rpc.Status` that every refusal carries."""
         if self.headers["content-type"] == JSON:
             status = json.loads(self.body)
             return status["code"], status["message"]
@@ -41,7 +41,7 @@ class Reply:
 
 
 class RawClient:
-    """A connection on which a test sends whatever it likes."""
+    """A connection on which a test sends any bytes."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -51,7 +51,7 @@ class RawClient:
         self._connection.sendall(data)
 
     def reply(self) -> Reply:
-        """The next answer."""
+        """Return the next response."""
         head = self._read_until(b"\r\n\r\n").decode("latin-1")
         first, *lines = head.rstrip("\r\n").split("\r\n")
         headers = {}
@@ -63,7 +63,7 @@ class RawClient:
         return Reply(status=int(first.split(" ")[1]), headers=headers, body=body)
 
     def says_nothing(self, wait_s: float) -> bool:
-        """Does the server stay silent, and the connection open?"""
+        """Return whether the server sends nothing and keeps the connection open."""
         self._connection.settimeout(wait_s)
         try:
             self._read += self._connection.recv(65536)
@@ -74,7 +74,7 @@ class RawClient:
             self._connection.settimeout(TIMEOUT_S)
 
     def is_closed(self) -> bool:
-        """Has the server ended the connection, with no more to say? Waits for it."""
+        """Wait for the server to close; return whether it did without sending more."""
         try:
             return not self._read and self._connection.recv(1) == b""
         except ConnectionError:
@@ -100,7 +100,7 @@ class RawClient:
 
 @contextmanager
 def connected(port: int, tls: ssl.SSLContext | None = None) -> Iterator[RawClient]:
-    """A new connection to a server on this machine."""
+    """Open a connection to a server on this machine."""
     with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as plain:
         if tls is None:
             yield RawClient(plain)
@@ -117,7 +117,7 @@ def head(
     content_type: str | None = PROTOBUF,
     headers: dict[str, str] | None = None,
 ) -> bytes:
-    """A request up to its body."""
+    """Return a request without its body."""
     lines = [f"{method} {path} HTTP/{version}", "Host: localhost"]
     if content_type is not None:
         lines.append(f"Content-Type: {content_type}")
@@ -133,7 +133,7 @@ def post(
     content_type: str | None = PROTOBUF,
     headers: dict[str, str] | None = None,
 ) -> bytes:
-    """A whole request."""
+    """Return a whole request."""
     length = {"Content-Length": str(len(body))}
     first = head(
         path=path, version=version, content_type=content_type, headers=length | (headers or {})
@@ -142,5 +142,5 @@ def post(
 
 
 def chunked(*chunks: bytes) -> bytes:
-    """A body in chunks, with its end."""
+    """Return a chunked body."""
     return b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))

@@ -1,4 +1,4 @@
-"""Both OTLP ports on a real log, in this process: for tests that look at what was stored."""
+"""Both OTLP ports on a real log, in this process."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from frazil.model import Signal, SystemClock
 T = TypeVar("T")
 
 START_S = 120
-"""Covers the compiler, on a machine where nothing is compiled yet."""
+"""Long enough to compile, on a machine without compiled code."""
 ROUNDS_MAX = 2000
-"""So often a test looks for what must happen soon; each look takes at least 5 ms."""
+"""How often `soon` checks its condition, at least 5 ms apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Serving:
         return values
 
     def on_loop(self, work: Callable[[], T]) -> T:
-        """Do something with what belongs to the event loop."""
+        """Call a function on the event loop."""
 
         async def do() -> T:
             return work()
@@ -82,11 +82,11 @@ def serving(
 
 
 def inside(served: Serving) -> int:
-    """Requests that hold a place."""
+    """Return the number of admitted requests."""
     return served.on_loop(lambda: served.otlp.admission().request_count)
 
 
 def soon(is_true: Callable[[], bool]) -> bool:
-    """Does it become true within a bounded time?"""
+    """Return whether a condition becomes true within a bounded time."""
     over = threading.Event()
     return any(is_true() or over.wait(0.005) for _ in range(ROUNDS_MAX))

@@ -1,4 +1,4 @@
-"""The gate: full means a polite no, and no fluttering."""
+"""Admission: the gate refuses at its limits, and slow reads are evicted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.sim.clock import SimClock
 CONFIG = IngestConfig(body_bytes_max=500, in_flight_bytes_max=1000, requests_max=4)
 
 
-class Situation:
-    """A gate with its clock and its budget in hand."""
+class Fixture:
+    """A gate with a simulated clock and budget."""
 
     def __init__(self) -> None:
         self.clock = SimClock()
@@ -31,9 +31,8 @@ class Situation:
             return True
 
 
-def test_bytes_in_hand_are_counted_and_given_back() -> None:
-    """Whatever a request holds is free again once it is answered, also after an error."""
-    gate = Situation().gate
+def test_bytes_of_a_request_are_released_after_success_and_error() -> None:
+    gate = Fixture().gate
     with gate.enter() as reservation:
         reservation.take(300)
         reservation.take(200)
@@ -46,101 +45,101 @@ def test_bytes_in_hand_are_counted_and_given_back() -> None:
 
 
 def test_the_gate_closes_at_the_limit_and_opens_at_half() -> None:
-    """High and low watermark: nothing above the limit is ever held, and nothing flutters."""
-    situation = Situation()
-    gate, closings = situation.gate, CLOSINGS.value(reason="in_flight")
+    """The bytes in flight never exceed the limit, and the gate does not flap."""
+    fixture = Fixture()
+    gate, closings = fixture.gate, CLOSINGS.value(reason="in_flight")
     held = [gate.enter() for _ in range(3)]
     for reservation in held[:2]:
         reservation.take(480)
     with pytest.raises(Overloaded, match="960 of 1000 bytes are in flight"):
         held[2].take(41)
     assert IN_FLIGHT.value() == 960
-    assert situation.is_refused()
+    assert fixture.is_refused()
     held[2].__exit__()
-    assert situation.is_refused()  # 960 is still above half
+    assert fixture.is_refused()  # 960 is still above half
     assert (IS_OPEN.value(), CLOSINGS.value(reason="in_flight")) == (0, closings + 1)
     held[1].__exit__()
-    assert not situation.is_refused()  # 480 is not
+    assert not fixture.is_refused()  # 480 is not
     assert IS_OPEN.value() == 1
     held[0].__exit__()
 
 
-def test_what_could_never_fit_is_too_large() -> None:
-    """A body above the limit is not told to come back."""
-    with Situation().gate.enter() as reservation, pytest.raises(TooLarge):
+def test_a_body_above_the_limit_is_too_large() -> None:
+    """It gets no retry hint."""
+    with Fixture().gate.enter() as reservation, pytest.raises(TooLarge):
         reservation.take(1001)
 
 
-def test_requests_are_bounded() -> None:
-    """One more than requests_max waits outside, and enters when somebody has left."""
-    situation = Situation()
-    held = [situation.gate.enter() for _ in range(4)]
-    assert situation.is_refused()
+def test_a_request_above_requests_max_is_refused() -> None:
+    """It enters once another has left."""
+    fixture = Fixture()
+    held = [fixture.gate.enter() for _ in range(4)]
+    assert fixture.is_refused()
     held.pop().__exit__()
-    assert not situation.is_refused()
+    assert not fixture.is_refused()
 
 
-def test_a_full_log_closes_the_gate_until_there_is_room() -> None:
-    """The log refuses at its hard cap; nobody enters until it is down at its soft cap."""
-    situation = Situation()
-    situation.budget.take(290)
-    situation.gate.note_full(Overloaded("full", retry_after_ms=1000))
-    situation.clock.sleep(5)
-    assert situation.is_refused()
-    situation.budget.take(-50)
-    assert situation.is_refused()  # 240 is below the hard cap and above the soft one
-    situation.budget.take(-40)
-    assert not situation.is_refused()
+def test_a_full_log_closes_the_gate_until_the_soft_limit() -> None:
+    """The log refuses at its hard limit; requests enter again at its soft limit."""
+    fixture = Fixture()
+    fixture.budget.take(290)
+    fixture.gate.note_full(Overloaded("full", retry_after_ms=1000))
+    fixture.clock.sleep(5)
+    assert fixture.is_refused()
+    fixture.budget.take(-50)
+    assert fixture.is_refused()  # 240 is between the soft and the hard limit
+    fixture.budget.take(-40)
+    assert not fixture.is_refused()
 
 
-def test_a_full_disk_is_tried_again_after_the_hint() -> None:
-    """A disk that others filled gives no sign when it has room: one request finds out."""
-    situation = Situation()
-    situation.gate.note_full(Overloaded("the disk is full", retry_after_ms=1000))
-    situation.clock.sleep(0.9)
-    assert situation.is_refused()
-    situation.clock.sleep(0.2)
-    assert not situation.is_refused()
+def test_a_full_disk_is_retried_after_the_hint() -> None:
+    """A disk filled by others does not signal when it has room: a request finds out."""
+    fixture = Fixture()
+    fixture.gate.note_full(Overloaded("the disk is full", retry_after_ms=1000))
+    fixture.clock.sleep(0.9)
+    assert fixture.is_refused()
+    fixture.clock.sleep(0.2)
+    assert not fixture.is_refused()
 
 
-def test_two_reasons_must_both_be_over() -> None:
-    """Bytes that are given back do not open a gate that the log keeps closed."""
-    situation = Situation()
-    situation.budget.take(290)
-    with situation.gate.enter() as reservation, situation.gate.enter() as other:
+def test_the_gate_opens_only_when_all_reasons_are_over() -> None:
+    """Released bytes do not open a gate that the log keeps closed."""
+    fixture = Fixture()
+    fixture.budget.take(290)
+    with fixture.gate.enter() as reservation, fixture.gate.enter() as other:
         reservation.take(900)
-        situation.gate.note_full(Overloaded("full", retry_after_ms=1))
+        fixture.gate.note_full(Overloaded("full", retry_after_ms=1))
         with pytest.raises(Overloaded):
             other.take(200)
-    assert situation.is_refused()
-    situation.budget.take(-290)
-    situation.clock.sleep(1)
-    assert not situation.is_refused()
+    assert fixture.is_refused()
+    fixture.budget.take(-290)
+    fixture.clock.sleep(1)
+    assert not fixture.is_refused()
 
 
-def test_refusals_say_when_to_come_back_and_not_all_the_same() -> None:
-    """Senders that were refused together do not come back together."""
-    situation = Situation()
-    situation.budget.take(290)
-    situation.gate.note_full(Overloaded("full"))
+def test_retry_hints_are_spread() -> None:
+    """Clients refused together do not retry together."""
+    fixture = Fixture()
+    fixture.budget.take(290)
+    fixture.gate.note_full(Overloaded("full"))
     hints = set()
     for _ in range(20):
         with pytest.raises(Overloaded, match="accepts no requests at the moment: full") as refused:
-            situation.gate.enter()
+            fixture.gate.enter()
         hints.add(refused.value.retry_after_ms)
     assert len(hints) > 10
     assert all(RETRY_AFTER_MS <= hint <= 2 * RETRY_AFTER_MS for hint in hints)
 
 
 def test_a_draining_gate_never_opens() -> None:
-    """A node that stops says so, whatever else it could say."""
-    situation = Situation()
-    with situation.gate.enter():
-        situation.gate.drain()
+    """Draining wins over every other reason."""
+    fixture = Fixture()
+    with fixture.gate.enter():
+        fixture.gate.drain()
         with pytest.raises(Unavailable, match="stopping"):
-            situation.gate.enter()
-    situation.gate.note_full(Overloaded("full", retry_after_ms=1))
-    situation.clock.sleep(1)
+            fixture.gate.enter()
+    fixture.gate.note_full(Overloaded("full", retry_after_ms=1))
+    fixture.clock.sleep(1)
     with pytest.raises(Unavailable):
-        situation.gate.enter()
+        fixture.gate.enter()
     assert IS_OPEN.value() == 0

@@ -1,4 +1,4 @@
-"""Closed by default, and settings that only look closed are refused."""
+"""IngestConfig and Auth: closed by default; incomplete protection is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 
 class Files:
-    """Good and bad files for settings to name."""
+    """Valid and invalid credential files."""
 
     def __init__(self, folder: Path, certificates: Certificates) -> None:
         self.names = {
@@ -51,7 +51,7 @@ class Files:
             self.names[name] = str(path)
 
     def fill(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """`@name` stands for the path of that file."""
+        """Replace `@name` with the path of that file."""
         return {
             key: self.names[value[1:]]
             if isinstance(value, str) and value.startswith("@")
@@ -159,14 +159,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_good_settings_are_taken(name: str, files: Files) -> None:
-    """Whoever says clearly who may come in can start."""
+def test_valid_settings_are_accepted(name: str, files: Files) -> None:
     Auth.load(IngestConfig(**files.fill(GOOD[name])))
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_settings_never_start(name: str, files: Files) -> None:
-    """Half of a protection is refused at start, with a sentence that says what is missing."""
+def test_invalid_settings_are_refused_with_a_reason(name: str, files: Files) -> None:
     settings, wanted = BAD[name]
     with pytest.raises(Malformed, match=wanted):
         Auth.load(IngestConfig(**files.fill(settings)))
@@ -185,7 +183,7 @@ def test_bad_settings_never_start(name: str, files: Files) -> None:
         ("[log]\nbatch_bytes_max = 1048576", "toml: ingest.body_bytes_max .* does not fit into"),
     ],
 )
-def test_a_wrong_file_never_starts(text: str, wanted: str, tmp_path: Path) -> None:
+def test_an_invalid_settings_file_is_refused(text: str, wanted: str, tmp_path: Path) -> None:
     """A misspelt protection is an error, not a missing protection."""
     path = tmp_path / "frazil.toml"
     path.write_text(text)
@@ -193,21 +191,20 @@ def test_a_wrong_file_never_starts(text: str, wanted: str, tmp_path: Path) -> No
         load(str(path), {})
 
 
-def test_flags_are_stronger_than_the_file(tmp_path: Path) -> None:
-    """What is typed wins over what is written down; the rest of the file stays."""
+def test_flags_override_the_file(tmp_path: Path) -> None:
+    """Other settings of the file stay."""
     path = tmp_path / "frazil.toml"
     path.write_text("data = 'there'\n[ingest]\ngrpc_port = 1\nhttp_port = 2\n")
     config = load(str(path), {"ingest": {"grpc_port": 3}, "data": "here"})
     assert (config.data, config.ingest.grpc_port, config.ingest.http_port) == ("here", 3, 2)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_settings_file_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(Malformed, match="absent cannot be read"):
         load(str(tmp_path / "absent"), {})
 
 
-def test_the_defaults_fit_each_other() -> None:
-    """A node starts without any settings."""
+def test_the_default_settings_are_valid() -> None:
     assert Config().ingest.host == "127.0.0.1"
 
 
@@ -215,5 +212,5 @@ def test_the_defaults_fit_each_other() -> None:
     ("host", "wanted"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)],
 )
-def test_loopback(host: str, wanted: bool) -> None:
+def test_loopback_addresses_are_recognised(host: str, wanted: bool) -> None:
     assert is_loopback(host) is wanted

@@ -1,4 +1,4 @@
-"""The path of a request: what is durable, what is counted, what is told."""
+"""Receiver: what is stored, counted and returned."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ T = TypeVar("T")
 LOGS = Signal.LOGS
 
 
-class Setting:
-    """A receiver on a real log, driven by an event loop per call."""
+class Fixture:
+    """A receiver on a real log, with an event loop per call."""
 
     def __init__(self, log: Log, *, deduplicate: bool = True) -> None:
         clock = SystemClock()
@@ -70,121 +70,117 @@ class Setting:
 
 
 @contextmanager
-def setting(
+def receiving(
     folder: Path, *, deduplicate: bool = True, config: LogConfig | None = None
-) -> Iterator[Setting]:
+) -> Iterator[Fixture]:
     clock, rand = SystemClock(), random.Random(2)
     with Log.open(RealDisk(folder), config, clock=clock, rand=rand) as log:
-        made = Setting(log, deduplicate=deduplicate)
-        yield made
-        made.receiver.close()
+        fixture = Fixture(log, deduplicate=deduplicate)
+        yield fixture
+        fixture.receiver.close()
 
 
 def moved(counter: Counter, work: Callable[[], object], **labels: str) -> float:
-    """By how much a counter moves while something is done."""
+    """Return how much a counter rises during a call."""
     before = counter.value(**labels)
     work()
     return counter.value(**labels) - before
 
 
-def test_what_is_accepted_is_in_the_log_as_it_came(tmp_path: Path) -> None:
-    """The log holds the sender's own bytes."""
+def test_an_accepted_request_is_stored_byte_for_byte(tmp_path: Path) -> None:
     body = logs(log_record(1), log_record(2))
-    with setting(tmp_path) as made:
-        assert made.accept(body) == Receipt(record_count=2)
-        assert made.stored() == [body]
+    with receiving(tmp_path) as fixture:
+        assert fixture.accept(body) == Receipt(record_count=2)
+        assert fixture.stored() == [body]
 
 
-def test_the_same_body_is_stored_once(tmp_path: Path) -> None:
-    """A sender that did not hear the answer sends again, and is told yes without a second copy."""
+def test_a_duplicate_body_is_stored_once(tmp_path: Path) -> None:
+    """A client that received no response retries, and is acknowledged."""
     body, other = logs(log_record(1)), logs(log_record(2))
-    with setting(tmp_path) as made:
-        made.accept(body)
-        made.accept(other)
-        assert made.accept(body) == Receipt(record_count=1, is_duplicate=True)
-        assert made.stored() == [body, other]
+    with receiving(tmp_path) as fixture:
+        fixture.accept(body)
+        fixture.accept(other)
+        assert fixture.accept(body) == Receipt(record_count=1, is_duplicate=True)
+        assert fixture.stored() == [body, other]
 
 
-def test_the_same_body_is_stored_once_across_a_restart(tmp_path: Path) -> None:
-    """The window lies in the log, so a new process knows it."""
+def test_a_duplicate_body_is_recognised_after_a_restart(tmp_path: Path) -> None:
+    """The digest window is in the log."""
     body = logs(log_record(1))
-    with setting(tmp_path) as made:
-        made.accept(body)
-    with setting(tmp_path) as made:
-        assert made.accept(body).is_duplicate
-        assert made.stored() == [body]
+    with receiving(tmp_path) as fixture:
+        fixture.accept(body)
+    with receiving(tmp_path) as fixture:
+        assert fixture.accept(body).is_duplicate
+        assert fixture.stored() == [body]
 
 
-def test_the_same_body_at_the_same_time_is_stored_once(tmp_path: Path) -> None:
-    """A sender that has lost patience sends again while the first is on its way."""
+def test_concurrent_duplicates_are_stored_once(tmp_path: Path) -> None:
+    """A client may retry while the first request is under way."""
     body = logs(log_record(1))
 
     async def both(receiver: Receiver) -> list[Receipt]:
         tries = (receiver.accept(LOGS, "http", body) for _ in range(20))
         return list(await asyncio.gather(*tries))
 
-    with setting(tmp_path) as made:
-        receipts = made.run(both(made.receiver))
+    with receiving(tmp_path) as fixture:
+        receipts = fixture.run(both(fixture.receiver))
         assert sum(not receipt.is_duplicate for receipt in receipts) == 1
-        assert made.stored() == [body]
+        assert fixture.stored() == [body]
 
 
-def test_the_window_can_be_switched_off(tmp_path: Path) -> None:
-    """Some senders mean it when they say the same thing twice."""
+def test_deduplication_can_be_turned_off(tmp_path: Path) -> None:
     body = logs(log_record(1))
-    with setting(tmp_path, deduplicate=False) as made:
-        made.accept(body)
-        assert not made.accept(body).is_duplicate
-        assert made.stored() == [body, body]
+    with receiving(tmp_path, deduplicate=False) as fixture:
+        fixture.accept(body)
+        assert not fixture.accept(body).is_duplicate
+        assert fixture.stored() == [body, body]
 
 
-def test_bad_records_go_and_good_ones_stay(tmp_path: Path) -> None:
-    """Partial success: the log holds the good ones only, also when the request comes again."""
+def test_bad_records_are_rejected_and_others_stored(tmp_path: Path) -> None:
+    """Partial success is reported again for a duplicate."""
     body = logs(log_record(1), log_record(2, trace_id=b"short"), log_record(3))
-    with setting(tmp_path) as made:
-        receipt = made.accept(body)
+    with receiving(tmp_path) as fixture:
+        receipt = fixture.accept(body)
         assert (receipt.record_count, receipt.rejected_count) == (2, 1)
         assert "trace_id" in receipt.message
-        again = made.accept(body)
+        again = fixture.accept(body)
         assert (again.rejected_count, again.is_duplicate) == (1, True)
-        (stored,) = made.stored()
+        (stored,) = fixture.stored()
         request = ExportLogsServiceRequest.FromString(stored)
         texts = [r.body.string_value for r in request.resource_logs[0].scope_logs[0].log_records]
         assert texts == ["case 1", "case 3"]
 
 
-def test_nothing_to_store_stores_nothing(tmp_path: Path) -> None:
-    """Empty requests, and those of which nothing is left, succeed without a trace in the log."""
-    with setting(tmp_path) as made:
-        assert made.accept(b"") == Receipt(record_count=0)
-        assert made.accept(logs(log_record(1, span_id=b"x"))).rejected_count == 1
-        assert made.stored() == []
+def test_a_request_without_storable_records_succeeds_and_stores_nothing(tmp_path: Path) -> None:
+    with receiving(tmp_path) as fixture:
+        assert fixture.accept(b"") == Receipt(record_count=0)
+        assert fixture.accept(logs(log_record(1, span_id=b"x"))).rejected_count == 1
+        assert fixture.stored() == []
 
 
-def test_malformed_stores_nothing(tmp_path: Path) -> None:
-    """Refused means not written, for small bodies and for those checked on another thread."""
-    with setting(tmp_path) as made:
+def test_a_malformed_body_stores_nothing(tmp_path: Path) -> None:
+    """Both for small bodies and for those scanned in a worker thread."""
+    with receiving(tmp_path) as fixture:
         for body in (b"\xff", logs(log_record(1, severity_text="x" * INLINE_BYTES_MAX)) + b"\xff"):
             with pytest.raises(Malformed):
-                made.accept(body)
-        assert made.stored() == []
+                fixture.accept(body)
+        assert fixture.stored() == []
 
 
-def test_large_bodies_take_the_same_path(tmp_path: Path) -> None:
-    """A body checked on another thread is stored as one checked here."""
+def test_a_body_scanned_in_a_worker_thread_is_stored(tmp_path: Path) -> None:
     body = logs(log_record(1, severity_text="x" * INLINE_BYTES_MAX))
-    with setting(tmp_path) as made:
-        made.accept(body)
-        assert made.stored() == [body]
+    with receiving(tmp_path) as fixture:
+        fixture.accept(body)
+        assert fixture.stored() == [body]
 
 
 @pytest.mark.parametrize("length", [1, JSON_INLINE_BYTES_MAX + 1])
-def test_json_becomes_protobuf(length: int, tmp_path: Path) -> None:
-    """Here or on another thread, by size."""
+def test_json_is_converted_to_protobuf(length: int, tmp_path: Path) -> None:
+    """On the event loop or in a worker thread, by size."""
     text = "x" * length
     body = b'{"resourceLogs":[{"schemaUrl":"%s"}]}' % text.encode()
-    with setting(tmp_path) as made:
-        converted = made.run(made.receiver.protobuf_of_json(LOGS, body))
+    with receiving(tmp_path) as fixture:
+        converted = fixture.run(fixture.receiver.protobuf_of_json(LOGS, body))
     request = ExportLogsServiceRequest.FromString(converted)
     assert request.resource_logs[0].schema_url == text
 
@@ -196,14 +192,14 @@ def test_json_becomes_protobuf(length: int, tmp_path: Path) -> None:
         (b" " * 100_000, "the body is not JSON"),
     ],
 )
-def test_json_has_a_limit_of_its_own(body: bytes, wanted: str, tmp_path: Path) -> None:
-    """Reading JSON takes long and much memory, so less of it is read."""
-    with setting(tmp_path) as made, pytest.raises(Rejected, match=wanted):
-        made.run(made.receiver.protobuf_of_json(Signal.METRICS, body))
+def test_json_has_its_own_size_limit(body: bytes, wanted: str, tmp_path: Path) -> None:
+    """Parsing JSON takes much more time and memory."""
+    with receiving(tmp_path) as fixture, pytest.raises(Rejected, match=wanted):
+        fixture.run(fixture.receiver.protobuf_of_json(Signal.METRICS, body))
 
 
-def test_json_that_becomes_too_large(tmp_path: Path) -> None:
-    """The limit on bodies holds for what is stored: a bound in JSON has 2 bytes, here 8."""
+def test_json_that_is_too_large_as_protobuf_is_refused(tmp_path: Path) -> None:
+    """A bound has 2 bytes in JSON and 8 in protobuf."""
     bounds = b",".join([b"1"] * 45_000)
     points = b'{"explicitBounds":[%s]}' % bounds
     body = (
@@ -211,37 +207,37 @@ def test_json_that_becomes_too_large(tmp_path: Path) -> None:
         % points
     )
     config = IngestConfig(body_bytes_max=300_000)
-    with setting(tmp_path) as made:
-        receiver = Receiver(made.log, made.gate, config, SystemClock())
+    with receiving(tmp_path) as fixture:
+        receiver = Receiver(fixture.log, fixture.gate, config, SystemClock())
         with pytest.raises(TooLarge, match=r"ingest\.body_bytes_max"):
-            made.run(receiver.protobuf_of_json(Signal.METRICS, body))
+            fixture.run(receiver.protobuf_of_json(Signal.METRICS, body))
         receiver.close()
 
 
 def test_a_full_log_closes_the_gate(tmp_path: Path) -> None:
-    """The log's refusal is the sender's, and the next ones are refused before they are read."""
+    """The log's refusal is returned, and further requests are refused before they are read."""
     config = LogConfig(segment_bytes_max=MiB, batch_bytes_max=2 * MiB, disk_bytes_max=6 * MiB)
     body = logs(log_record(1, severity_text="x" * MiB))
-    with setting(tmp_path, config=config) as made:
+    with receiving(tmp_path, config=config) as fixture:
         accepted = 0
         with pytest.raises(Overloaded, match=r"log.disk_bytes_max"):
             for number in range(20):
-                made.accept(logs(log_record(number)) + body)
+                fixture.accept(logs(log_record(number)) + body)
                 accepted += 1
         assert accepted > 2
         with pytest.raises(Overloaded, match="accepts no requests"):
-            made.gate.enter()
-        assert len(made.stored()) == accepted
+            fixture.gate.enter()
+        assert len(fixture.stored()) == accepted
 
 
 def test_requests_records_and_bytes_are_counted(tmp_path: Path) -> None:
-    """Accepted, duplicate and refused are told apart, by signal, transport and reason."""
+    """Accepted, duplicate and refused, by signal, transport and reason."""
     body = logs(log_record(1), log_record(2))
     labels = {"signal": "logs", "transport": "grpc"}
-    with setting(tmp_path) as made:
+    with receiving(tmp_path) as fixture:
 
         def send() -> None:
-            made.accept(body)
+            fixture.accept(body)
 
         assert moved(ACCEPTED_REQUESTS, send, **labels) == 1
         assert moved(DUPLICATE_REQUESTS, send, **labels) == 1

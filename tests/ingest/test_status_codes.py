@@ -1,4 +1,4 @@
-"""Every error has a true answer on both transports."""
+"""Every error has a status on both transports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RETRYABLE_GRPC = {
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.DEADLINE_EXCEEDED,
 }
-"""What the specification has senders retry."""
+"""The retryable codes of the OTLP specification."""
 
 
 def leaves() -> list[type[FrazilError]]:
@@ -53,8 +53,8 @@ def made(kind: type[FrazilError]) -> FrazilError:
 
 
 @pytest.mark.parametrize("kind", leaves())
-def test_every_error_is_mapped(kind: type[FrazilError]) -> None:
-    """A leaf that is added to the tree has an answer, never 500, INTERNAL or UNKNOWN."""
+def test_every_error_has_a_status(kind: type[FrazilError]) -> None:
+    """Never 500, INTERNAL or UNKNOWN."""
     error = made(kind)
     status, code = codes_of(error)
     assert status != 500
@@ -63,8 +63,8 @@ def test_every_error_is_mapped(kind: type[FrazilError]) -> None:
 
 
 @pytest.mark.parametrize("kind", leaves())
-def test_a_hint_is_there_exactly_when_a_retry_is_of_use(kind: type[FrazilError]) -> None:
-    """Retryable answers say when; RESOURCE_EXHAUSTED never does, so that nobody retries it."""
+def test_only_retryable_errors_carry_a_retry_hint(kind: type[FrazilError]) -> None:
+    """RESOURCE_EXHAUSTED never does, so clients do not retry it."""
     error = made(kind)
     status, code = codes_of(error)
     has_hint = any(detail.Is(RetryInfo.DESCRIPTOR) for detail in status_of(error).details)
@@ -73,7 +73,7 @@ def test_a_hint_is_there_exactly_when_a_retry_is_of_use(kind: type[FrazilError])
     assert not (code is grpc.StatusCode.RESOURCE_EXHAUSTED and has_hint)
 
 
-def test_an_error_outside_the_tables_is_a_fault_of_ours() -> None:
+def test_an_error_outside_the_table_fails_an_assertion() -> None:
     with pytest.raises(AssertionError, match="FrazilError has no status codes"):
         codes_of(FrazilError("words"))
 
@@ -88,8 +88,10 @@ def test_an_error_outside_the_tables_is_a_fault_of_ours() -> None:
         (Malformed("words"), None, None),
     ],
 )
-def test_hints_keep_their_time(error: FrazilError, wait_ms: int | None, wait_s: int | None) -> None:
-    """The header has whole seconds and never says sooner than was meant."""
+def test_retry_hints_are_rounded_up_to_seconds(
+    error: FrazilError, wait_ms: int | None, wait_s: int | None
+) -> None:
+    """The header has whole seconds and is never sooner than the hint."""
     assert retry_after_ms(error) == wait_ms
     assert retry_after_s(error) == wait_s
     for detail in status_of(error).details:
@@ -98,13 +100,13 @@ def test_hints_keep_their_time(error: FrazilError, wait_ms: int | None, wait_s: 
         assert info.retry_delay.ToMilliseconds() == wait_ms
 
 
-def test_reasons_read_like_words() -> None:
+def test_reasons_are_in_snake_case() -> None:
     assert reason_of(TooLarge("words")) == "too_large"
     assert reason_of(Malformed("words")) == "malformed"
 
 
-def test_partial_success_tells_the_count_and_why() -> None:
-    """The sender learns how many were not stored; full success is the empty message."""
+def test_partial_success_reports_count_and_reason() -> None:
+    """Full success is the empty message."""
     response = response_of(Signal.TRACES, 3, "span 7: trace_id of 15 bytes")
     assert isinstance(response, ExportTraceServiceResponse)
     assert response.partial_success.rejected_spans == 3

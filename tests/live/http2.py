@@ -1,4 +1,4 @@
-"""HTTP/2 by hand: just enough to say to a server what no proper client would."""
+"""Raw HTTP/2: enough to send what no proper client sends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CANCEL = struct.pack(">I", 8)
 FRAME_BYTES_MAX = 16 * 1024
 INITIAL_WINDOW = 4
 WINDOW_BYTES = 65_535
-"""What may be sent on a stream when the server's settings do not say it."""
+"""The initial flow-control window of a stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ def frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> b
 
 
 def field(name: bytes, value: bytes) -> bytes:
-    """A header in HPACK, spelled out, without Huffman's code and without the table."""
+    """Encode a header in HPACK without Huffman coding and without the table."""
     return b"\x00" + _integer(len(name)) + name + _integer(len(value)) + value
 
 
 def _integer(value: int) -> bytes:
-    """HPACK's integer with a prefix of seven bits."""
+    """Encode an HPACK integer with a prefix of seven bits."""
     if value < 0x7F:
         return bytes([value])
     out, value = bytearray([0x7F]), value - 0x7F
@@ -62,7 +62,7 @@ def _integer(value: int) -> bytes:
 
 
 def head(method: str = Signal.LOGS.method, *more: tuple[bytes, bytes]) -> bytes:
-    """The headers of a gRPC call."""
+    """Return the headers of a gRPC call."""
     fields = [
         (b":method", b"POST"),
         (b":scheme", b"http"),
@@ -76,7 +76,7 @@ def head(method: str = Signal.LOGS.method, *more: tuple[bytes, bytes]) -> bytes:
 
 
 def message(body: bytes, *, is_compressed: bool = False) -> bytes:
-    """A gRPC message as it stands in DATA frames."""
+    """Return a gRPC message as in DATA frames."""
     return struct.pack(">?I", is_compressed, len(body)) + body
 
 
@@ -91,7 +91,7 @@ class Connection:
         self.socket.sendall(b"".join(frames))
 
     def greet(self) -> None:
-        """Preface and settings, and the acknowledgement of the server's."""
+        """Send preface and settings, and acknowledge the server's."""
         self.send(PREFACE, frame(SETTINGS), frame(SETTINGS, ACK))
 
     def call(self, stream: int, headers: bytes, *messages: bytes, ends: bool = True) -> None:
@@ -101,7 +101,7 @@ class Connection:
             self.send(frame(DATA, last, stream, body))
 
     def upload(self, stream: int, data: bytes, *, ends: bool = True) -> bytes:
-        """Send all data of a call, as fast as the server wants it. Returns its last headers."""
+        """Send all data of a call as fast as flow control allows. Returns its last headers."""
         window, sent = 0, 0
         for found in self.frames():
             if found.kind == SETTINGS and not found.flags:
@@ -119,12 +119,12 @@ class Connection:
         return b""
 
     def hang_up(self) -> None:
-        """Close, so that whoever reads sees the end."""
+        """Close, so that a reader sees the end."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
     def frames(self) -> Iterator[Frame]:
-        """What the server says, until it closes the connection."""
+        """Yield the server's frames until it closes the connection."""
         while True:
             while len(self._received) < 9 or len(self._received) < 9 + self._length():
                 received = self._receive()
@@ -146,7 +146,7 @@ class Connection:
             return b""
 
     def await_end(self, stream: int) -> bytes:
-        """The last headers of a stream, or nothing when it was reset or the connection closed."""
+        """Return the last headers of a stream; nothing if it was reset or cut off."""
         for found in self.frames():
             if found.stream == stream and found.kind == HEADERS and found.flags & END_STREAM:
                 return found.payload

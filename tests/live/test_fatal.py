@@ -1,4 +1,4 @@
-"""A disk that fails under a real process: it ends by itself, and acknowledges nothing after."""
+"""A disk fails under a real process: the process ends and acknowledges nothing more."""
 
 from __future__ import annotations
 
@@ -65,9 +65,10 @@ sys.exit("the process outlived its disk")
 @pytest.mark.parametrize("way", ["queue", "own step"])
 @pytest.mark.parametrize("fail_at", [1, 20])
 @pytest.mark.parametrize("call", ["fdatasync", "pwritev"])
-def test_a_process_ends_with_its_disk(call: str, fail_at: int, way: str, tmp_path: Path) -> None:
-    """Exit code and all; what it said it had stored before is there, and after the failure it
-    says nothing any more."""
+def test_a_process_exits_when_its_disk_fails(
+    call: str, fail_at: int, way: str, tmp_path: Path
+) -> None:
+    """Acknowledged appends are stored, and nothing is acknowledged after the failure."""
     process = subprocess.run(
         [sys.executable, "-c", WRITE, str(tmp_path), call, str(fail_at), way],
         capture_output=True,
@@ -76,7 +77,7 @@ def test_a_process_ends_with_its_disk(call: str, fail_at: int, way: str, tmp_pat
     )
     assert process.returncode == EXIT_CODE, process.stderr
     lines = process.stdout.splitlines()
-    # Other threads may still be on their way to say what was acknowledged before.
+    # Other threads may still be reporting earlier acknowledgements.
     said = [line for line in lines if line != "failed"]
     assert "failed" in lines
     with Log.open(RealDisk(tmp_path), clock=SystemClock(), rand=Rand()) as log:

@@ -1,4 +1,4 @@
-"""A real disk that fills up: the log says so politely, and goes on by itself when there is room."""
+"""A real disk fills up: appends are refused, and succeed again when there is room."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONFIG = LogConfig(segment_bytes_max=MiB, disk_bytes_max=64 * MiB)
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 8 MiB, half of it taken by somebody else."""
+    """A file system of 8 MiB, half of it taken."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
     mount = tmp_path / "small"
@@ -61,11 +61,11 @@ def numbers(log: Log) -> list[int]:
     return found
 
 
-def test_a_full_disk_refuses_and_resumes(small_disk: Path) -> None:
-    """Refused means not written, acknowledged means there, and room is enough to go on."""
+def test_a_full_disk_refuses_appends_until_there_is_room(small_disk: Path) -> None:
+    """Refused appends are not written; acknowledged ones are stored."""
     acknowledged = []
     with open_log(small_disk / "data") as log:
-        log.subscribe("slow", "t", "earliest")  # so that nothing may be trimmed to make room
+        log.subscribe("slow", "t", "earliest")  # keeps segments from being trimmed
         with pytest.raises(Overloaded, match="disk is full"):
             for number in range(1000):
                 add(log, number)

@@ -1,4 +1,4 @@
-"""Attacks on OTLP/gRPC with bytes that no proper client sends. Others are served meanwhile."""
+"""Attacks on OTLP/gRPC with bytes that no proper client sends, while another client is served."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PAUSE_S = 0.05
 
 MEMORY_BYTES_MAX = 64 * MiB
 CPU_S_MAX = 5
-"""What one attack may cost, in all. They measure a few MiB and tenths of a second."""
+"""The most an attack may cost. Measured: a few MiB and tenths of a second."""
 
 BODY_TIMEOUT_MS = 500
 IMPOSSIBLE_PATH = b"/\xff\xfe/Export"
@@ -73,7 +73,7 @@ PINGS = SETTINGS_FRAMES = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A server in a process of its own."""
+    """A server process."""
 
     port: int
     pid: int
@@ -118,7 +118,7 @@ def node(folder: Path, **settings: Any) -> Iterator[Node]:
 
 
 class GoodClient:
-    """Sends all the time, on a connection of its own, and remembers what was acknowledged."""
+    """Sends all the time on its own connection, and remembers what was acknowledged."""
 
     def __init__(self, port: int) -> None:
         self.acknowledged: list[bytes] = []
@@ -155,7 +155,7 @@ class GoodClient:
 
 
 def stored(folder: Path) -> list[bytes]:
-    """What the log holds, once the node has gone."""
+    """Return what the log holds after the node has ended."""
     with Log.open(RealDisk(folder), clock=SystemClock(), rand=Rand()) as opened:
         reader = opened.reader(Signal.LOGS.topic, "earliest")
         values = []
@@ -166,7 +166,7 @@ def stored(folder: Path) -> list[bytes]:
 
 
 def send_until_cut_off(connection: Connection, frames: Iterator[bytes]) -> None:
-    """Send all of it, unless the server has had enough. Its answers are thrown away."""
+    """Send everything unless the server closes first. Responses are dropped."""
     reader = threading.Thread(target=lambda: [None for _ in connection.frames()])
     reader.start()
     try:
@@ -181,7 +181,7 @@ def send_until_cut_off(connection: Connection, frames: Iterator[bytes]) -> None:
 
 
 def rapid_reset(port: int) -> None:
-    """Calls that are cancelled in the same breath (CVE-2023-44487)."""
+    """Calls that are cancelled at once (CVE-2023-44487)."""
     with connected(port) as connection:
         connection.greet()
         send_until_cut_off(
@@ -194,9 +194,9 @@ def rapid_reset(port: int) -> None:
 
 
 def reset_while_served(port: int) -> None:
-    """Whole calls that are cancelled while they are being answered."""
+    """Complete calls that are cancelled while they are answered."""
     batches = [range(first, first + 40, 2) for first in range(1, 4_001, 40)]
-    call = message(b"\xff")  # malformed, so that nothing may be stored
+    call = message(b"\xff")  # malformed, so that nothing is stored
     with connected(port) as connection:
         connection.greet()
         send_until_cut_off(
@@ -233,7 +233,7 @@ def empty_continuation_flood(port: int) -> None:
 
 
 def ping_flood(port: int) -> None:
-    """Each wants an answer (CVE-2019-9512)."""
+    """Each needs a response (CVE-2019-9512)."""
     with connected(port) as connection:
         connection.greet()
         pings = frame(PING, 0, 0, b"12345678") * 1000
@@ -241,7 +241,7 @@ def ping_flood(port: int) -> None:
 
 
 def unread_ping_flood(port: int) -> None:
-    """The same, by somebody who never fetches the answers."""
+    """The same, from a client that never reads."""
     with connected(port, timeout_s=2) as connection:
         connection.greet()
         pings = frame(PING, 0, 0, b"12345678") * 1000
@@ -253,7 +253,7 @@ def unread_ping_flood(port: int) -> None:
 
 
 def settings_flood(port: int) -> None:
-    """Each wants an acknowledgement (CVE-2019-9515)."""
+    """Each needs an acknowledgement (CVE-2019-9515)."""
     with connected(port) as connection:
         connection.greet()
         settings = frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65_535)) * 1000
@@ -261,7 +261,7 @@ def settings_flood(port: int) -> None:
 
 
 def giant_header(port: int) -> None:
-    """A header that claims two gibibytes, and begins to keep its word."""
+    """A header that claims two gibibytes and begins to send them."""
     claim = b"\x00\x01x\x7f\x80\xff\xff\xff\x07"
     with connected(port) as connection:
         connection.greet()
@@ -271,7 +271,7 @@ def giant_header(port: int) -> None:
 
 
 def header_bomb(port: int) -> None:
-    """A long header is remembered, and then repeated thousands of times with a byte each."""
+    """A long header in the table, repeated thousands of times by one byte each."""
     indexed = b"\x40" + field(b"x", b"y" * 3900)[1:]
     with connected(port) as connection:
         connection.greet()
@@ -286,7 +286,7 @@ def header_bomb(port: int) -> None:
 
 
 def many_streams(port: int) -> None:
-    """Ten thousand calls are begun on one connection, and none is gone on with."""
+    """Ten thousand unfinished calls on one connection."""
     with connected(port) as connection:
         connection.greet()
         send_until_cut_off(
@@ -296,7 +296,7 @@ def many_streams(port: int) -> None:
 
 
 def slow_bodies(port: int) -> None:
-    """Almost as many calls as there are places, each with one byte and no more."""
+    """Almost requests_max calls, each with only one byte."""
     streams = range(1, 181, 2)
     with ExitStack() as opened:
         connections = [opened.enter_context(connected(port)) for _ in range(10)]
@@ -309,7 +309,7 @@ def slow_bodies(port: int) -> None:
 
 
 def claimed_lengths(port: int) -> None:
-    """Messages that say how long they will be, and never come."""
+    """Messages that announce a length and never arrive."""
     with connected(port) as connection:
         connection.greet()
         for stream in range(1, 101, 2):
@@ -318,7 +318,7 @@ def claimed_lengths(port: int) -> None:
 
 
 def no_greeting(port: int) -> None:
-    """Connections that say nothing, or only begin to; they are closed when their time is up."""
+    """Connections without a complete preface; they are closed after a timeout."""
     with ExitStack() as opened:
         connections = [opened.enter_context(connected(port)) for _ in range(100)]
         for connection in connections[::2]:
@@ -328,7 +328,7 @@ def no_greeting(port: int) -> None:
 
 
 def answers_unread(port: int) -> None:
-    """Whole calls by somebody who never lets an answer through."""
+    """Complete calls from a client that never reads a response."""
     with connected(port) as connection:
         connection.send(PREFACE, frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 0)))
         connection.send(frame(SETTINGS, ACK))
@@ -353,7 +353,7 @@ def impossible_names(port: int) -> None:
 
 
 def nonsense(port: int) -> None:
-    """Frames of any kind with anything in them."""
+    """Frames of any kind with random content."""
     chance = random.Random(20_260_101)
     for _ in range(300):
         with connected(port) as connection:
@@ -392,8 +392,10 @@ ATTACKS: list[Callable[[int], None]] = [
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
-def test_an_attack_hurts_only_itself(tmp_path: Path, attack: Callable[[int], None]) -> None:
-    """Others are served during and after it; it costs little, and stores nothing."""
+def test_an_attack_does_not_affect_other_clients(
+    tmp_path: Path, attack: Callable[[int], None]
+) -> None:
+    """It costs little and stores nothing."""
     with node(tmp_path) as served:
         with GoodClient(served.port) as client:
             before_bytes, before_s = served.memory_bytes, served.cpu_s
@@ -404,21 +406,21 @@ def test_an_attack_hurts_only_itself(tmp_path: Path, attack: Callable[[int], Non
     assert stored(tmp_path) == client.acknowledged
 
 
-def test_connections_are_bounded(tmp_path: Path) -> None:
-    """One connection too many is closed; those within the limit are served."""
+def test_a_connection_above_the_limit_is_closed(tmp_path: Path) -> None:
+    """Those within the limit are served."""
     with node(tmp_path, connections_max=20, body_timeout_ms=30_000) as served:
         with GoodClient(served.port) as client, ExitStack() as opened:
             connections = [opened.enter_context(connected(served.port)) for _ in range(25)]
             for connection in connections:
                 connection.greet()
             said = [next(connection.frames(), None) for connection in connections]
-            assert sum(first is None for first in said) == 6  # with the good client's there are 26
+            assert sum(first is None for first in said) == 6  # there are 26 with the good client's
         assert client.refusals == []
     assert stored(tmp_path) == client.acknowledged
 
 
-def test_slow_callers_do_not_lock_others_out(tmp_path: Path) -> None:
-    """Even with all places taken by slow calls that have ages to come, there is room soon."""
+def test_slow_calls_do_not_lock_out_other_clients(tmp_path: Path) -> None:
+    """Even when all slots are taken by slow calls with a distant timeout."""
     with node(tmp_path, requests_max=50, body_timeout_ms=600_000) as served:
         with GoodClient(served.port) as client, connected(served.port) as connection:
             connection.greet()
@@ -437,7 +439,7 @@ def test_slow_callers_do_not_lock_others_out(tmp_path: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """Data of a call that is refused, and what its sender is told."""
+    """Data of a call that is refused, and the expected message."""
 
     data: bytes
     says: bytes
@@ -472,15 +474,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_refused_leaves_no_memory_behind(tmp_path: Path, refused: Refused) -> None:
-    """However often it comes, and whatever it would become: the peak stays near the limit of
-    one."""
+def test_refused_calls_release_their_memory(tmp_path: Path, refused: Refused) -> None:
+    """However often they come, the peak stays near the limit of one."""
     headers = head(Signal.LOGS.method, (b"grpc-encoding", refused.encoding))
     settings = {"body_bytes_max": LIMIT, "in_flight_bytes_max": 4 * LIMIT}
     with node(tmp_path, body_timeout_ms=refused.timeout_ms, **settings) as served:
         with GoodClient(served.port) as client:
             before_bytes = served.memory_bytes_peak
-            for _ in range(16):  # twice what may be kept
+            for _ in range(16):  # twice the memory limit
                 with connected(served.port) as connection:
                     connection.greet()
                     connection.call(1, headers)

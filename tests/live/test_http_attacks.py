@@ -1,4 +1,4 @@
-"""OTLP/HTTP under attack: each one costs a bounded amount, is answered, and hurts nobody else."""
+"""OTLP/HTTP under attack: each attack costs little and affects no other client."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def client(served: Serving) -> Iterator[RawClient]:
 
 
 def fresh() -> bytes:
-    """A good request that no other test sends."""
+    """Return a valid request that no other test sends."""
     return logs(log(next(NUMBERS)))
 
 
 def check_service(served: Serving) -> None:
-    """Somebody else is served as if nothing had happened."""
+    """Check that another client is served."""
     before, body = served.end_offset(LOGS), fresh()
     with connected(served.otlp.http_port) as other:
         other.send(post(body))
@@ -67,10 +67,10 @@ def check_service(served: Serving) -> None:
     assert served.stored_since(LOGS, before) == [body]
 
 
-# Requests that can be read in two ways, or in none.
+# Ambiguous and invalid requests.
 
 HIDDEN = post(fresh())
-"""What an attacker would have the server take for a second request."""
+"""What an attacker wants the server to take for a second request."""
 CHUNKED = "Transfer-Encoding: chunked\r\n"
 GOOD_END = "0\r\n\r\n"
 
@@ -103,7 +103,7 @@ UNREADABLE = {
     "a chunk above 64 bits": lines(CHUNKED, body="10000000000000000\r\n"),
     "a chunk longer than it says": lines(CHUNKED, body="1\r\nxx\r\n"),
     "a chunk that ends in LF": lines(CHUNKED, body="1\nx\n0\n\n"),
-    "a coding nobody knows": lines("Transfer-Encoding: magic\r\n"),
+    "an unknown transfer coding": lines("Transfer-Encoding: magic\r\n"),
     "a coding before chunks": lines("Transfer-Encoding: gzip, chunked\r\n", body=GOOD_END),
     "a coding after chunks": lines("Transfer-Encoding: chunked, gzip\r\n", body=GOOD_END),
     "chunks twice": lines(CHUNKED, CHUNKED, body=GOOD_END),
@@ -113,7 +113,7 @@ UNREADABLE = {
     "HTTP/2.0": lines(first="POST /v1/logs HTTP/2.0"),
     "HTTP/2, as gRPC speaks it": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32),
-    "a method nobody knows": lines(first="FETCH /v1/logs HTTP/1.1"),
+    "an unknown method": lines(first="FETCH /v1/logs HTTP/1.1"),
     "no path": lines(first="POST  HTTP/1.1"),
     "a path outside ASCII": lines(first="POST /v1/lögs HTTP/1.1"),
     "nothing but zeros": bytes(100),
@@ -121,8 +121,10 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_what_is_not_clear_is_refused(name: str, client: RawClient, served: Serving) -> None:
-    """400 with a Status, and the end of the connection: what follows is never a request."""
+def test_an_ambiguous_request_is_refused_and_closes_the_connection(
+    name: str, client: RawClient, served: Serving
+) -> None:
+    """What follows it is never taken for a request."""
     before = served.end_offset(LOGS)
     client.send(UNREADABLE[name] + HIDDEN)
     reply = client.reply()
@@ -135,8 +137,7 @@ def test_what_is_not_clear_is_refused(name: str, client: RawClient, served: Serv
     assert inside(served) == 0
 
 
-def test_a_proxy_is_not_here(client: RawClient) -> None:
-    """CONNECT is a method like others that are not POST."""
+def test_connect_is_refused(client: RawClient) -> None:
     client.send(lines(first="CONNECT example.org:80 HTTP/1.1") + HIDDEN)
     reply = client.reply()
     assert (reply.status, reply.headers["allow"], reply.is_last) == (405, "POST", True)
@@ -148,8 +149,8 @@ def test_a_proxy_is_not_here(client: RawClient) -> None:
     [post(fresh()), post(fresh()) * 1000, b"garbage\r\n\r\n", b"\0", bytes(300 * KiB)],
     ids=["another", "a thousand", "garbage", "a zero", "many zeros"],
 )
-def test_one_request_at_a_time(more: bytes, client: RawClient, served: Serving) -> None:
-    """Who does not wait for his answer gets it, and must begin again: nothing is queued up."""
+def test_pipelined_requests_are_refused(more: bytes, client: RawClient, served: Serving) -> None:
+    """The first is answered, and nothing is queued."""
     before, body = served.end_offset(LOGS), fresh()
     client.send(post(body) + more)
     reply = client.reply()
@@ -158,8 +159,8 @@ def test_one_request_at_a_time(more: bytes, client: RawClient, served: Serving) 
     assert served.stored_since(LOGS, before) == [body]
 
 
-def test_empty_lines_between_requests_are_no_requests(client: RawClient, served: Serving) -> None:
-    """Old clients send one too many; that is harmless."""
+def test_empty_lines_between_requests_are_ignored(client: RawClient, served: Serving) -> None:
+    """Old clients send one too many."""
     before, bodies = served.end_offset(LOGS), [fresh(), fresh()]
     for body in bodies:
         client.send(post(body) + b"\r\n")
@@ -168,7 +169,7 @@ def test_empty_lines_between_requests_are_no_requests(client: RawClient, served:
     assert served.stored_since(LOGS, before) == bodies
 
 
-# Heads without end.
+# Endless heads.
 
 ENDLESS = {
     "a header": (431, head()[:-2] + b"X-A: " + b"a" * (HEAD_BYTES_MAX + 1)),
@@ -195,14 +196,16 @@ ENDLESS = {
 
 @pytest.mark.parametrize("pieces", [1, 7])
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_head_has_an_end(name: str, pieces: int, client: RawClient, served: Serving) -> None:
+def test_a_head_that_is_too_long_is_refused(
+    name: str, pieces: int, client: RawClient, served: Serving
+) -> None:
     """Whatever can be made long without being a body is refused once it is too long."""
     status, data = ENDLESS[name]
     size = -(-len(data) // pieces)
     for begin in range(0, len(data), size):
         client.send(data[begin : begin + size])
-        served.on_loop(lambda: None)  # so that it is read before there is more
-    if client.says_nothing(0.2):  # What came in one go with something useful is forgiven, once.
+        served.on_loop(lambda: None)  # so that it is read before more is sent
+    if client.says_nothing(0.2):  # Excess in one read with useful bytes is forgiven once.
         client.send(b"a" * (HEAD_BYTES_MAX + 1))
     reply = client.reply()
     assert (reply.status, reply.error()[0], reply.is_last) == (status, RESOURCE_EXHAUSTED, True)
@@ -210,12 +213,12 @@ def test_a_head_has_an_end(name: str, pieces: int, client: RawClient, served: Se
     assert inside(served) == 0
 
 
-# Slowness.
+# Slow clients.
 
 
 @pytest.fixture
 def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
-    """A server with little time for anybody."""
+    """A server with short timeouts."""
     monkeypatch.setattr("frazil.httpd.connection.HEAD_TIMEOUT_S", 0.3)
     monkeypatch.setattr("frazil.ingest.http.server.FETCH_TIMEOUT_S", 0.3)
     monkeypatch.setattr("frazil.httpd.connection.IDLE_TIMEOUT_S", 0.3)
@@ -226,7 +229,7 @@ def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servi
 
 
 def drip(client: RawClient, data: bytes) -> None:
-    """Send a byte at a time, for as long as the server listens."""
+    """Send a byte at a time until the server responds or closes."""
     with contextlib.suppress(ConnectionError):
         for position in range(len(data)):
             client.send(data[position : position + 1])
@@ -235,8 +238,8 @@ def drip(client: RawClient, data: bytes) -> None:
     raise AssertionError("the server listens for ever")
 
 
-def test_slow_headers_are_cut_short(impatient: Serving) -> None:
-    """A head has so long to come, however many signs of life there are."""
+def test_slow_headers_time_out(impatient: Serving) -> None:
+    """However many bytes arrive meanwhile."""
     with connected(impatient.otlp.http_port) as client:
         drip(client, head() * 100)
         reply = client.reply()
@@ -245,8 +248,7 @@ def test_slow_headers_are_cut_short(impatient: Serving) -> None:
     check_service(impatient)
 
 
-def test_slow_headers_of_a_later_request_are_cut_short(impatient: Serving) -> None:
-    """The second request of a connection has no more time than the first."""
+def test_slow_headers_of_a_later_request_time_out(impatient: Serving) -> None:
     with connected(impatient.otlp.http_port) as client:
         client.send(post(fresh()))
         assert client.reply().status == 200
@@ -256,8 +258,9 @@ def test_slow_headers_of_a_later_request_are_cut_short(impatient: Serving) -> No
 
 
 @pytest.mark.parametrize("is_used", [False, True], ids=["never used", "used"])
-def test_silent_connections_are_closed(is_used: bool, impatient: Serving) -> None:
-    """There is nothing to answer, so nothing is said."""
+def test_silent_connections_are_closed_without_a_response(
+    is_used: bool, impatient: Serving
+) -> None:
     with connected(impatient.otlp.http_port) as client:
         if is_used:
             client.send(post(fresh()))
@@ -266,8 +269,8 @@ def test_silent_connections_are_closed(is_used: bool, impatient: Serving) -> Non
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
-def test_slow_bodies_are_cut_short(is_chunked: bool, impatient: Serving) -> None:
-    """A body has so long to come; nothing of it is stored, and its place is free again."""
+def test_slow_bodies_time_out(is_chunked: bool, impatient: Serving) -> None:
+    """Nothing is stored, and the slot is released."""
     framing = {"Transfer-Encoding": "chunked"} if is_chunked else {"Content-Length": "9999"}
     with connected(impatient.otlp.http_port) as client:
         client.send(head(headers=framing))
@@ -281,8 +284,10 @@ def test_slow_bodies_are_cut_short(is_chunked: bool, impatient: Serving) -> None
     check_service(impatient)
 
 
-def test_an_answer_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who does not read what he is sent is cut off, and what he was sent is forgotten."""
+def test_an_unread_response_closes_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memory is released."""
     monkeypatch.setattr("frazil.ingest.http.server.FETCH_TIMEOUT_S", 0.2)
     with serving(tmp_path, CONFIG) as both, connected(both.otlp.http_port) as client:
         connections = both.otlp._http._port._connections.active
@@ -297,42 +302,42 @@ def test_an_answer_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
         assert soon(lambda: not connections)
 
 
-def test_a_refused_connection_is_not_kept_for_ever(impatient: Serving) -> None:
-    """Who has his answer and does not leave is made to."""
+def test_a_refused_connection_is_closed_in_bounded_time(impatient: Serving) -> None:
     with connected(impatient.otlp.http_port) as client:
         client.send(b"garbage\r\n\r\n")
         assert client.reply().status == 400
         assert soon(lambda: not impatient.otlp._http._port._connections.active)
 
 
-def test_slow_bodies_make_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When many bodies come slowly, the slowest goes, and others find a place."""
+def test_slow_bodies_are_evicted_when_reads_are_crowded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("frazil.ingest.admission.SLOW_S", 0.0)
     config = IngestConfig(grpc_port=0, http_port=0, requests_max=5)
     slow = head(headers={"Content-Length": "9999", "Expect": "100-continue"})
     with serving(tmp_path, config) as both, contextlib.ExitStack() as stack:
         port = both.otlp.http_port
-        crowd = [stack.enter_context(connected(port)) for _ in range(20)]
-        for client in crowd:
+        clients = [stack.enter_context(connected(port)) for _ in range(20)]
+        for client in clients:
             client.send(slow)
             assert client.reply().status == 100
             check_service(both)
-        for client in crowd[:-1]:
+        for client in clients[:-1]:
             reply = client.reply()
             assert (reply.status, reply.error()[0], reply.is_last) == (429, UNAVAILABLE, True)
             assert int(reply.headers["retry-after"]) >= 1
         assert inside(both) == 1
 
 
-# Crowds.
+# Too many connections.
 
 
 def small_house(tmp_path: Path) -> contextlib.AbstractContextManager[Serving]:
     return serving(tmp_path, IngestConfig(grpc_port=0, http_port=0, connections_max=4))
 
 
-def test_too_many_connections_are_told_so(tmp_path: Path) -> None:
-    """Those that are open are served on; one more is told to come back."""
+def test_a_connection_above_the_limit_is_answered_503(tmp_path: Path) -> None:
+    """Open connections are still served."""
     with small_house(tmp_path) as both, contextlib.ExitStack() as stack:
         port = both.otlp.http_port
         first = [stack.enter_context(connected(port)) for _ in range(4)]
@@ -353,38 +358,39 @@ def test_too_many_connections_are_told_so(tmp_path: Path) -> None:
         check_service(both)
 
 
-def test_far_too_many_connections_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Telling everybody would keep everybody."""
+def test_far_too_many_connections_are_closed_without_a_response(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("frazil.httpd.connection.REFUSED_CONNECTIONS_MAX", 2)
     with small_house(tmp_path) as both, contextlib.ExitStack() as stack:
         port = both.otlp.http_port
         for _ in range(4):
             stack.enter_context(connected(port)).send(post(b"")[:-1])
-        crowd = [stack.enter_context(connected(port)) for _ in range(20)]
+        clients = [stack.enter_context(connected(port)) for _ in range(20)]
         assert soon(lambda: len(both.otlp._http._port._connections.active) == 6)
-        assert [client.reply().status for client in crowd[:2]] == [503, 503]
-        assert all(client.is_closed() for client in crowd[2:])
+        assert [client.reply().status for client in clients[:2]] == [503, 503]
+        assert all(client.is_closed() for client in clients[2:])
 
 
 @pytest.mark.parametrize("is_used", [False, True], ids=["never used", "used"])
-def test_idle_connections_make_room(
+def test_idle_connections_are_closed_for_new_ones(
     is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten times as many connections as may be, all silent or slow, keep nobody out."""
+    """Ten times the limit, all silent or slow, keep no client out."""
     monkeypatch.setattr("frazil.httpd.connection.IDLE_MIN_S", 0.0)
     evicted = REFUSED.value(reason="crowded")
     with small_house(tmp_path) as both, contextlib.ExitStack() as stack:
         port = both.otlp.http_port
-        crowd = []
+        clients = []
         for _ in range(40):
-            crowd.append(stack.enter_context(connected(port)))
+            clients.append(stack.enter_context(connected(port)))
             if is_used:
-                crowd[-1].send(post(b""))
-                assert crowd[-1].reply().status == 200
-        for number, client in enumerate(crowd[-4:]):
+                clients[-1].send(post(b""))
+                assert clients[-1].reply().status == 200
+        for number, client in enumerate(clients[-4:]):
             client.send(head()[:number])
         check_service(both)
-        assert all(client.is_closed() for client in crowd[:37])
+        assert all(client.is_closed() for client in clients[:37])
         assert REFUSED.value(reason="crowded") == evicted + 37
 
 
@@ -402,7 +408,7 @@ with serving(Path(sys.argv[1])) as both:
 
 
 def deflate_bomb() -> bytes:
-    """One mebibyte of zeros as a block that can be repeated, a thousand times."""
+    """Return a block that expands to one mebibyte of zeros, repeated a thousand times."""
     packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     block = packer.compress(bytes(MiB)) + packer.flush(zlib.Z_FULL_FLUSH)
     return block * (GiB // MiB)
@@ -424,7 +430,7 @@ BOMBS = {
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[tuple[int, int]]:
-    """A server in a process of its own: its id and its port."""
+    """Start a server process; return its id and port."""
     process = subprocess.Popen(
         [sys.executable, "-c", NODE, str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -441,14 +447,14 @@ def node(tmp_path: Path) -> Iterator[tuple[int, int]]:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that a process has ever had."""
+    """Return the peak memory of a process."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found
     return int(found[1]) * KiB
 
 
 def test_bombs_take_no_more_than_twice_the_limit(node: tuple[int, int]) -> None:
-    """A mebibyte that stands for a gibibyte is refused when the limit has come out of it."""
+    """A mebibyte that expands to a gibibyte is refused at the limit."""
     pid, port = node
     limit = IngestConfig().body_bytes_max
     with connected(port) as client:
@@ -464,7 +470,7 @@ def test_bombs_take_no_more_than_twice_the_limit(node: tuple[int, int]) -> None:
     assert peak_bytes(pid) - before <= 2 * limit + 8 * MiB
 
 
-# Strangers.
+# Tokens and TLS.
 
 
 @pytest.fixture(scope="module")
@@ -474,9 +480,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """A server that wants a token."""
+    """A server with a token."""
     folder = tmp_path_factory.mktemp("guarded")
-    (folder / "tokens").write_text(f"another-token-of-somebody\n{TOKEN}\n")
+    (folder / "tokens").write_text(f"another-token-of-another\n{TOKEN}\n")
     config = IngestConfig(grpc_port=0, http_port=0, token_file=str(folder / "tokens"))
     with serving(folder, config) as both:
         yield both
@@ -487,10 +493,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     [None, "", TOKEN, "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}",
      f"Bearer {TOKEN}, Bearer {TOKEN}", "Bearer \xff\xfe"],
 )  # fmt: skip
-def test_a_wrong_token_is_refused_before_the_body(
+def test_a_wrong_token_is_refused_before_the_body_is_read(
     authorization: str | None, guarded: Serving
 ) -> None:
-    """401 although not a byte of the body has come; and none is invited."""
+    """And without a 100 Continue."""
     headers = {"Content-Length": "1000", "Expect": "100-continue"}
     if authorization is not None:
         headers["Authorization"] = authorization
@@ -505,8 +511,7 @@ def test_a_wrong_token_is_refused_before_the_body(
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_the_right_token_opens(scheme: str, guarded: Serving) -> None:
-    """With it, a request is served as everywhere."""
+def test_a_valid_token_is_accepted(scheme: str, guarded: Serving) -> None:
     before, body = guarded.end_offset(LOGS), fresh()
     with connected(guarded.otlp.http_port) as client:
         client.send(post(body, headers={"Authorization": f"{scheme} {TOKEN}"}))
@@ -515,22 +520,20 @@ def test_the_right_token_opens(scheme: str, guarded: Serving) -> None:
 
 
 def test_a_preflight_needs_no_token(guarded: Serving) -> None:
-    """A browser asks without one, and learns nothing from the answer."""
     asks = {"Origin": "http://localhost:1", "Access-Control-Request-Method": "POST"}
     with connected(guarded.otlp.http_port) as client:
         client.send(head("OPTIONS", content_type=None, headers=asks))
         assert client.reply().status == 204
 
 
-def test_guessing_is_slow(guarded: Serving) -> None:
-    """Only so many guesses are looked at, at a time; the right token is not held up by them."""
+def test_wrong_tokens_are_limited_and_delay_no_valid_one(guarded: Serving) -> None:
     with contextlib.ExitStack() as stack:
         guesses = [
             stack.enter_context(connected(guarded.otlp.http_port)) for _ in range(2 * PAUSED_MAX)
         ]
         for client in guesses:
             client.send(post(b"", headers={"Authorization": "Bearer guess"}))
-        test_the_right_token_opens("Bearer", guarded)
+        test_a_valid_token_is_accepted("Bearer", guarded)
         statuses = [client.reply().status for client in guesses]
     assert set(statuses) == {401, 429}
     assert statuses.count(401) >= PAUSED_MAX
@@ -546,8 +549,9 @@ def tls_config(certificates: Certificates, **more: str) -> IngestConfig:
     )
 
 
-def test_a_token_over_tls(tmp_path: Path, certificates: Certificates) -> None:
-    """A connection is served as without TLS: kept, refused early, and the refusal is read."""
+def test_tokens_keep_alive_and_refusals_work_over_tls(
+    tmp_path: Path, certificates: Certificates
+) -> None:
     (tmp_path / "tokens").write_text(TOKEN)
     config = tls_config(certificates, token_file=str(tmp_path / "tokens"))
     tls = ssl.create_default_context(cafile=certificates.authority)
@@ -567,8 +571,9 @@ def test_a_token_over_tls(tmp_path: Path, certificates: Certificates) -> None:
         assert both.stored_since(LOGS, 0) == bodies
 
 
-def test_clear_text_on_a_port_with_tls(tmp_path: Path, certificates: Certificates) -> None:
-    """Is no request; the connection is closed."""
+def test_clear_text_on_a_tls_port_closes_the_connection(
+    tmp_path: Path, certificates: Certificates
+) -> None:
     with serving(tmp_path, tls_config(certificates)) as both:
         with connected(both.otlp.http_port) as client:
             client.send(post(fresh()))
@@ -576,8 +581,7 @@ def test_clear_text_on_a_port_with_tls(tmp_path: Path, certificates: Certificate
         assert both.stored_since(LOGS, 0) == []
 
 
-def test_old_tls_is_refused(tmp_path: Path, certificates: Certificates) -> None:
-    """Before 1.2 there is nothing that can be trusted."""
+def test_tls_before_1_2_is_refused(tmp_path: Path, certificates: Certificates) -> None:
     tls = ssl.create_default_context(cafile=certificates.authority)
     tls.set_ciphers("ALL:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning):
@@ -592,16 +596,17 @@ def test_old_tls_is_refused(tmp_path: Path, certificates: Certificates) -> None:
             assert client.reply().status == 200
 
 
-def test_clients_must_show_their_certificate(tmp_path: Path, certificates: Certificates) -> None:
-    """Only who has one that our authority has signed is served."""
+def test_client_certificates_must_be_signed_by_our_authority(
+    tmp_path: Path, certificates: Certificates
+) -> None:
     config = tls_config(certificates, tls_client_ca_file=certificates.authority)
     body = fresh()
     with serving(tmp_path, config) as both:
         port = both.otlp.http_port
-        nobody = ssl.create_default_context(cafile=certificates.authority)
+        anonymous = ssl.create_default_context(cafile=certificates.authority)
         stranger = ssl.create_default_context(cafile=certificates.authority)
         stranger.load_cert_chain(certificates.stranger_certificate, certificates.stranger_key)
-        for tls in (nobody, stranger):
+        for tls in (anonymous, stranger):
             with contextlib.suppress(ssl.SSLError), connected(port, tls) as client:
                 client.send(post(fresh()))
                 assert client.is_closed()
@@ -613,10 +618,9 @@ def test_clients_must_show_their_certificate(tmp_path: Path, certificates: Certi
         assert both.stored_since(LOGS, 0) == [body]
 
 
-def test_a_handshake_has_an_end(
+def test_an_unfinished_tls_handshake_times_out(
     tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who connects to a port with TLS and says nothing is cut off."""
     monkeypatch.setattr("frazil.httpd.port.HANDSHAKE_TIMEOUT_S", 0.2)
     with (
         serving(tmp_path, tls_config(certificates)) as both,

@@ -18,9 +18,9 @@ from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, API_VERSIONS = 0, 1, 3, 10, 18
-SPOKEN = {PRODUCE: 7, FETCH: 11, METADATA: 2, FIND_COORDINATOR: 0, API_VERSIONS: 0}
-"""One version of each, from before the protocol's compact encoding. librdkafka takes the presence
-of coordinators as a sign that the broker knows lz4."""
+VERSIONS = {PRODUCE: 7, FETCH: 11, METADATA: 2, FIND_COORDINATOR: 0, API_VERSIONS: 0}
+"""One version of each, from before the protocol's compact encoding. librdkafka takes
+FIND_COORDINATOR as a sign that the broker supports lz4."""
 COORDINATOR_NOT_AVAILABLE, UNSUPPORTED_VERSION = 15, 35
 TOPIC, END = "t", 300
 SENT = [
@@ -54,11 +54,11 @@ class Broker(socketserver.ThreadingTCPServer):
 
     def answer(self, kind: int, version: int, body: bytes) -> bytes:
         if kind == API_VERSIONS:
-            # A newer question than we speak gets the old answer, which says what we do speak.
-            error = 0 if version == SPOKEN[API_VERSIONS] else UNSUPPORTED_VERSION
-            ranges = b"".join(struct.pack(">hhh", k, 0, v) for k, v in SPOKEN.items())
-            return struct.pack(">hi", error, len(SPOKEN)) + ranges
-        assert version == SPOKEN[kind]
+            # An unknown version gets the old response, which lists the supported versions.
+            error = 0 if version == VERSIONS[API_VERSIONS] else UNSUPPORTED_VERSION
+            ranges = b"".join(struct.pack(">hhh", k, 0, v) for k, v in VERSIONS.items())
+            return struct.pack(">hi", error, len(VERSIONS)) + ranges
+        assert version == VERSIONS[kind]
         if kind == METADATA:
             host, port = b"127.0.0.1", int(self.server_address[1])
             brokers = struct.pack(f">iih{len(host)}sih", 1, 0, len(host), host, port, -1)
@@ -92,10 +92,10 @@ every_compression = pytest.mark.parametrize("compression", Compression, ids=lamb
 
 
 @every_compression
-def test_we_read_librdkafkas(compression: Compression) -> None:
-    """What librdkafka produces is accepted, unchanged, and read as what was sent."""
+def test_batches_of_librdkafka_are_read(compression: Compression) -> None:
+    """Accepted unchanged, and read as what was sent."""
     with Broker() as broker:
-        # Nothing leaves before the flush, so all records share one batch, large enough to pack.
+        # Nothing is sent before the flush, so all records share one large batch.
         settings = {"compression.type": compression.name.lower(), "linger.ms": 60_000}
         producer = Producer({"bootstrap.servers": broker.address, **settings})
         for r in SENT:
@@ -107,8 +107,8 @@ def test_we_read_librdkafkas(compression: Compression) -> None:
 
 
 @every_compression
-def test_librdkafka_reads_ours(compression: Compression) -> None:
-    """What we encode is consumed, with librdkafka's own CRC check on, as what was encoded."""
+def test_librdkafka_reads_our_batches(compression: Compression) -> None:
+    """With its own CRC check on."""
     with Broker(encode_batch(SENT, compression=compression)) as broker:
         settings = {"check.crcs": True, "enable.auto.commit": False, "group.id": "g"}
         consumer = Consumer({"bootstrap.servers": broker.address, **settings})

@@ -1,4 +1,4 @@
-"""One process per data folder: the second is told who the first is; a dead one holds nothing."""
+"""One process per data folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ except Held as held:
 
 @contextmanager
 def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A living process that has the folder; ended by closing its standard input."""
+    """A process that holds the folder; ended by closing its standard input."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)],
         stdin=subprocess.PIPE,
@@ -64,8 +64,7 @@ def take(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_second_process_is_told_who_the_first_is(tmp_path: Path) -> None:
-    """In one sentence, with its number, without harm to the first one."""
+def test_a_second_process_is_refused_with_the_pid_of_the_first(tmp_path: Path) -> None:
     with holder(tmp_path) as first:
         second = take(tmp_path)
         assert second.returncode == 1
@@ -80,8 +79,7 @@ def test_a_second_process_is_told_who_the_first_is(tmp_path: Path) -> None:
     assert take(tmp_path).returncode == 0
 
 
-def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
-    """Kill -9 leaves no stale lock behind."""
+def test_kill_9_leaves_no_stale_lock(tmp_path: Path) -> None:
     with holder(tmp_path) as first:
         first.kill()
         first.wait()

@@ -1,4 +1,4 @@
-"""OpenTelemetry SDKs of three languages against a real node: every record is in the log, once."""
+"""OpenTelemetry SDKs of three languages against a real node: every record is stored once."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ ATTRIBUTES = {
     **{f"many.{number}": number for number in range(MANY)},
 }
 FAULTS = (Fault.REFUSE, Fault.LOSE, Fault.FORWARD, Fault.LOSE)
-"""Of each signal. Its first request never arrives; tried again, it is stored and nobody hears of
-it; tried again, it is known. The next request, where there is one, is lost as well."""
+"""Per signal. The first try never arrives; the second is stored, but its response is lost; the
+third is a duplicate. The response to the next request, if any, is lost too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One SDK with one way to send."""
+    """One SDK with one transport."""
 
     name: str
     program: Callable[[], Program]
@@ -58,7 +58,7 @@ class Client:
     breaks."""
 
     def send(self, name: str, ports: dict[Signal, int], *, gzip: bool) -> Sent:
-        """Have it send everything under a name, each signal to its port."""
+        """Send everything under a name, each signal to its port."""
         environment = {"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"} if gzip else {}
         for signal, port in ports.items():
             path = signal.path if self.protocol == "http" else ""
@@ -98,8 +98,10 @@ def test_every_record_is_stored_once(client: Client, tmp_path: Path) -> None:
 
 
 @each_client
-def test_lost_answers_and_refusals_change_nothing(client: Client, tmp_path: Path) -> None:
-    """The SDK tries again by itself; what was stored and never heard of is not stored twice."""
+def test_lost_responses_and_refusals_cause_no_loss_and_no_duplicates(
+    client: Client, tmp_path: Path
+) -> None:
+    """The SDK retries by itself."""
     client.program()
     with Node(tmp_path / "data") as node, ExitStack() as opened:
         lines = {
@@ -122,7 +124,7 @@ def _port(node: Node, client: Client) -> int:
 
 
 def check(client: Client, runs: list[Sent], folder: Path) -> None:
-    """The log holds what was sent, each record once, and nothing else."""
+    """Check that the log holds each sent record once, and nothing else."""
     requests = stored(folder)
     found = {
         Signal.LOGS: list(_logs(requests[Signal.LOGS])),
@@ -143,8 +145,8 @@ def check(client: Client, runs: list[Sent], folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A log record, span or data point, and what it lay in."""
+class Stored:
+    """A log record, span or data point, with its resource and scope."""
 
     about: dict[str, Any]
     """The attributes of the resource."""
@@ -165,11 +167,11 @@ class Found:
         return int(self.chk_id.rsplit("-", 2)[2])
 
     def sibling(self, number: int) -> str:
-        """The `chk.id` of another record of the same run."""
+        """Return the `chk.id` of another record of the same run."""
         return f"{self.chk_id.rpartition('-')[0]}-{number}"
 
 
-def check_log(found: Found, places: Places) -> None:
+def check_log(found: Stored, places: Places) -> None:
     log = found.record
     assert (log.trace_id.hex(), log.span_id.hex()) == places[found.chk_id]
     assert (log.severity_number, log.severity_text) == SEVERITIES[found.number % 3]
@@ -180,7 +182,7 @@ def check_log(found: Found, places: Places) -> None:
     assert found.attributes.get("exception.message") == (TEXT if is_error else None)
 
 
-def check_span(found: Found, places: Places) -> None:
+def check_span(found: Stored, places: Places) -> None:
     span, number = found.record, found.number
     assert (span.trace_id.hex(), span.span_id.hex()) == places[found.chk_id]
     assert (span.name, span.kind) == (
@@ -202,7 +204,7 @@ def check_span(found: Found, places: Places) -> None:
         assert not span.HasField("status") or span.status == Status()
 
 
-def check_point(found: Found, places: Places) -> None:
+def check_point(found: Stored, places: Places) -> None:
     metric, point, number = found.metric, found.record, found.number
     name, kind = INSTRUMENTS[number % len(INSTRUMENTS)]
     assert (metric.name, metric.unit, metric.description) == (name, "{thing}", TEXT)
@@ -222,45 +224,45 @@ def check_point(found: Found, places: Places) -> None:
         assert (exemplar.as_int or exemplar.as_double) == number
 
 
-CHECKS: dict[Signal, Callable[[Found, Places], None]] = {
+CHECKS: dict[Signal, Callable[[Stored, Places], None]] = {
     Signal.LOGS: check_log,
     Signal.TRACES: check_span,
     Signal.METRICS: check_point,
 }
 
 
-def _logs(requests: list[Any]) -> Iterator[Found]:
+def _logs(requests: list[Any]) -> Iterator[Stored]:
     for resource in (r for request in requests for r in request.resource_logs):
         about = attributes_of(resource.resource)
         for record in (r for scope in resource.scope_logs for r in scope.log_records):
-            yield Found(about=about, attributes=attributes_of(record), record=record)
+            yield Stored(about=about, attributes=attributes_of(record), record=record)
 
 
-def _spans(requests: list[Any]) -> Iterator[Found]:
+def _spans(requests: list[Any]) -> Iterator[Stored]:
     for resource in (r for request in requests for r in request.resource_spans):
         about = attributes_of(resource.resource)
         for span in (s for scope in resource.scope_spans for s in scope.spans):
-            yield Found(about=about, attributes=attributes_of(span), record=span)
+            yield Stored(about=about, attributes=attributes_of(span), record=span)
 
 
-def _points(requests: list[Any]) -> Iterator[Found]:
+def _points(requests: list[Any]) -> Iterator[Stored]:
     for resource in (r for request in requests for r in request.resource_metrics):
         about = attributes_of(resource.resource)
         for metric in (m for scope in resource.scope_metrics for m in scope.metrics):
             for point in getattr(metric, metric.WhichOneof("data")).data_points:
                 attributes = attributes_of(point)
-                yield Found(about=about, attributes=attributes, record=point, metric=metric)
+                yield Stored(about=about, attributes=attributes, record=point, metric=metric)
 
 
 def attributes_of(owner: Any) -> dict[str, Any]:
-    """Attributes as Python has them. A key that comes twice is a failure."""
+    """Return attributes as Python values. A duplicate key is a failure."""
     attributes = {pair.key: value(pair.value) for pair in owner.attributes}
     assert len(attributes) == len(owner.attributes)
     return attributes
 
 
 def value(any_value: Any) -> Any:
-    """An `AnyValue` as Python has it."""
+    """Return an `AnyValue` as a Python value."""
     kind = any_value.WhichOneof("value")
     if kind == "array_value":
         return [value(item) for item in any_value.array_value.values]

@@ -1,4 +1,4 @@
-"""OTLP over gRPC: each answer is true, whoever calls and however he goes away."""
+"""OTLP/gRPC: responses, what is stored, auth, TLS, shutdown, health and reflection."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _point(number: int) -> Metric:
 
 
 def _body_of(length: int) -> bytes:
-    """A good request of exactly so many bytes."""
+    """Return a valid request of exactly this many bytes."""
     record = log(4)
     record.body.string_value = "x" * length
     around = len(logs(record)) - length
@@ -87,17 +87,17 @@ def loop_kind(request: pytest.FixtureRequest) -> LoopKind:
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    """A port that all simple cases share; each looks only at what it adds."""
+    """A port shared by simple cases; each checks only what it adds."""
     folder = tmp_path_factory.mktemp("log")
     with grpc_edge(folder, body_bytes_max=LIMIT, in_flight_bytes_max=8 * LIMIT) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("signal", Signal)
-def test_an_export_is_in_the_log_when_it_is_answered(
+def test_an_export_is_durable_when_it_is_acknowledged(
     tmp_path: Path, signal: Signal, loop_kind: LoopKind
 ) -> None:
-    """Of each signal, byte for byte as it came, and the answer has nothing to complain about."""
+    """For each signal, byte for byte."""
     with grpc_edge(tmp_path, loop_kind=loop_kind) as opened, opened.channel() as channel:
         call = channel.unary_unary(signal.method)
         assert answer_to(lambda: call(BODIES[signal], timeout=WAIT_S)) == Answer(code=Code.OK)
@@ -106,7 +106,7 @@ def test_an_export_is_in_the_log_when_it_is_answered(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Messages of one call, the code it is answered with, and what of it is stored."""
+    """Messages of one call, the expected code, and what is stored."""
 
     name: str
     messages: tuple[bytes, ...]
@@ -232,8 +232,8 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_answers(edge: Edge, case: Case) -> None:
-    """Each has its code and its effect; none of these refusals invites the same call again."""
+def test_a_call_gets_its_status_and_effect(edge: Edge, case: Case) -> None:
+    """None of these refusals is retryable."""
     before = len(edge.stored())
     answer = edge.send(*case.messages, method=case.method, compression=case.compression)
     assert answer.code == case.code, answer
@@ -249,8 +249,8 @@ def test_answers(edge: Edge, case: Case) -> None:
     edge.await_idle()
 
 
-def test_a_repeated_export_is_stored_once(edge: Edge) -> None:
-    """A caller who did not hear the answer sends again, also compressed, and is told yes."""
+def test_a_duplicate_export_is_stored_once(edge: Edge) -> None:
+    """Also when the retry is compressed."""
     body = logs(log(20)) * 10
     before = len(edge.stored())
     for compression in (None, grpc.Compression.Gzip, grpc.Compression.Deflate):
@@ -262,10 +262,9 @@ def test_a_repeated_export_is_stored_once(edge: Edge) -> None:
     ("messages", "reason", "length"),
     [((b"\xff" * 20,), "malformed", 20), ((), "malformed", 0)],
 )
-def test_refusals_are_counted(
+def test_refusals_are_counted_by_signal_transport_and_reason(
     edge: Edge, messages: tuple[bytes, ...], reason: str, length: int
 ) -> None:
-    """By signal, transport and reason, with what was read."""
     labels = {"signal": "logs", "transport": "grpc", "reason": reason}
     requests, size = REFUSED_REQUESTS.value(**labels), REFUSED_BYTES.value(**labels)
     edge.send(*messages)
@@ -273,8 +272,7 @@ def test_refusals_are_counted(
     assert REFUSED_BYTES.value(**labels) == size + length
 
 
-def test_calls_that_grpc_refuses_are_counted(edge: Edge) -> None:
-    """A sender of messages that are too large must show somewhere."""
+def test_messages_refused_by_grpc_itself_are_counted(edge: Edge) -> None:
     before = UNREAD.value()
     edge.send(TOO_LARGE)
     eventually(lambda: UNREAD.value() == before + 1)
@@ -284,7 +282,7 @@ def test_calls_that_grpc_refuses_are_counted(edge: Edge) -> None:
 def half_sent(
     edge: Edge, *messages: bytes, metadata: tuple[tuple[str, str], ...] = ()
 ) -> Iterator[grpc.Future]:
-    """A call whose caller never says that he is done; in the end he cancels it."""
+    """A call whose client never half-closes, and cancels in the end."""
     is_over = threading.Event()
 
     def outgoing() -> Iterator[bytes]:
@@ -305,10 +303,10 @@ def result_of(call: grpc.Future) -> Answer:
 
 
 @pytest.mark.parametrize("messages", [(), (BODY,)], ids=["no message", "no end"])
-def test_a_message_must_come_in_time(
+def test_a_late_message_is_refused_and_stores_nothing(
     tmp_path: Path, messages: tuple[bytes, ...], loop_kind: LoopKind
 ) -> None:
-    """A call that dawdles is told to come again, holds nothing and stores nothing."""
+    """The refusal is retryable, and the call holds no memory."""
     with (
         grpc_edge(tmp_path, loop_kind=loop_kind, body_timeout_ms=200) as edge,
         half_sent(edge, *messages) as call,
@@ -322,8 +320,8 @@ def test_a_message_must_come_in_time(
         assert edge.send(BODY).code == Code.OK
 
 
-def test_slow_callers_make_way_in_a_crowd(tmp_path: Path) -> None:
-    """However many send slowly, and however long they may take, there is room for the quick."""
+def test_slow_calls_are_evicted_when_reads_are_crowded(tmp_path: Path) -> None:
+    """Also when their timeout is far away."""
     with grpc_edge(tmp_path, requests_max=5, body_timeout_ms=600_000) as edge:
         slow = [half_sent(edge) for _ in range(5)]
         calls = [one.__enter__() for one in slow]
@@ -354,10 +352,10 @@ def drain(edge: Edge) -> None:
 @pytest.mark.parametrize(
     ("shut", "says"), [(close_gate, "the disk is full"), (drain, "this node is stopping")]
 )
-def test_a_closed_gate_is_told_before_the_message(
+def test_a_closed_gate_refuses_before_the_message_is_read(
     tmp_path: Path, shut: Callable[[Edge], None], says: str
 ) -> None:
-    """Nobody sends megabytes only to hear no; and the answer says when to come back."""
+    """With a retry hint."""
     with grpc_edge(tmp_path) as edge:
         shut(edge)
         with half_sent(edge) as call:
@@ -369,8 +367,8 @@ def test_a_closed_gate_is_told_before_the_message(
         assert edge.stored() == []
 
 
-def test_more_calls_than_places_are_told_to_come_back(tmp_path: Path) -> None:
-    """The first are served, the next is refused with a hint, and enters when one has left."""
+def test_a_call_above_requests_max_is_refused_with_a_hint(tmp_path: Path) -> None:
+    """It enters when another has left."""
     with grpc_edge(tmp_path, requests_max=1) as edge:
         with half_sent(edge):
             eventually(lambda: edge.gate.status().request_count == 1)
@@ -383,24 +381,24 @@ def test_more_calls_than_places_are_told_to_come_back(tmp_path: Path) -> None:
 
 
 class Failing(Receiver):
-    """One with a mistake in it."""
+    """A receiver that raises an unexpected error."""
 
     async def accept(
         self, signal: Signal, transport: Transport, body: bytes, *, is_own: bool = False
     ) -> Receipt:
-        raise ZeroDivisionError("what nobody foresaw")
+        raise ZeroDivisionError("unexpected")
 
 
-def test_a_mistake_of_ours_is_retryable_and_logged_once(
+def test_an_unexpected_error_is_retryable_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The caller is not told that his request is wrong, and nothing about our insides."""
+    """The client learns no internals."""
     labels = {"signal": "logs", "transport": "grpc", "reason": "unavailable"}
     before = REFUSED_REQUESTS.value(**labels)
     with grpc_edge(tmp_path, receiver_kind=Failing) as edge, caplog.at_level(logging.INFO):
         answer = edge.send(BODY)
         assert (answer.code, answer.retry_after_ms) == (Code.UNAVAILABLE, 1000)
-        assert "foresaw" not in answer.text
+        assert "unexpected" not in answer.text
         edge.await_idle()
     (record,) = caplog.records
     assert record.getMessage() == "a call failed unexpectedly"
@@ -410,7 +408,7 @@ def test_a_mistake_of_ours_is_retryable_and_logged_once(
 
 
 class Patient(Receiver):
-    """One that takes its time: nothing is accepted before it is told so."""
+    """A receiver that accepts nothing until it is released."""
 
     go: asyncio.Event
 
@@ -423,8 +421,8 @@ class Patient(Receiver):
 
 
 @contextmanager
-def in_hand(edge: Edge, *, timeout_s: float = WAIT_S) -> Iterator[grpc.Future]:
-    """A call that has been read and is not answered yet."""
+def admitted_call(edge: Edge, *, timeout_s: float = WAIT_S) -> Iterator[grpc.Future]:
+    """A call whose message has been read and that is not answered yet."""
     with edge.channel() as channel:
         call = channel.unary_unary(Signal.LOGS.method).future(BODY, timeout=timeout_s)
         eventually(lambda: hasattr(edge.receiver, "go"))
@@ -432,12 +430,11 @@ def in_hand(edge: Edge, *, timeout_s: float = WAIT_S) -> Iterator[grpc.Future]:
 
 
 @pytest.mark.parametrize("how", ["cancel", "deadline", "disconnect"])
-def test_a_caller_who_leaves_takes_nothing_along(
+def test_a_client_that_leaves_releases_its_slot_and_bytes(
     tmp_path: Path, how: str, loop_kind: LoopKind
 ) -> None:
-    """His place and his bytes are free again; the next one is served."""
     with grpc_edge(tmp_path, loop_kind=loop_kind, receiver_kind=Patient, requests_max=1) as edge:
-        with in_hand(edge, timeout_s=2 if how == "deadline" else WAIT_S) as call:
+        with admitted_call(edge, timeout_s=2 if how == "deadline" else WAIT_S) as call:
             if how == "cancel":
                 call.cancel()
             elif how == "deadline":
@@ -445,14 +442,14 @@ def test_a_caller_who_leaves_takes_nothing_along(
         edge.await_idle()
         assert edge.stored() == []
         edge.on_loop(lambda: delattr(edge.receiver, "go"))
-        with in_hand(edge) as call:
+        with admitted_call(edge) as call:
             edge.on_loop(lambda: edge.receiver.go.set())  # type: ignore[attr-defined]
             assert call.result(WAIT_S) == b""
         assert edge.stored() == [BODY]
 
 
-def test_asyncio_clients(tmp_path: Path, loop_kind: LoopKind) -> None:
-    """Many at a time on one connection, on either kind of loop."""
+def test_concurrent_calls_on_one_connection_succeed(tmp_path: Path, loop_kind: LoopKind) -> None:
+    """On both kinds of event loop."""
     bodies = [logs(log(number)) for number in range(1000)]
 
     async def send_all(target: str) -> list[bytes]:
@@ -488,10 +485,10 @@ def guarded(folder: Path) -> Iterator[Edge]:
         (("x-authorization", f"Bearer {TOKEN}"),),
     ],
 )
-def test_who_does_not_know_a_token_is_told_before_the_message(
+def test_a_wrong_token_is_refused_before_the_message_is_read(
     tmp_path: Path, metadata: tuple[tuple[str, str], ...]
 ) -> None:
-    """No byte of what he sends is taken in, and trying again will not help."""
+    """The refusal is not retryable."""
     with guarded(tmp_path) as edge, half_sent(edge, metadata=metadata) as call:
         answer = result_of(call)
         assert answer.code == Code.UNAUTHENTICATED
@@ -501,8 +498,8 @@ def test_who_does_not_know_a_token_is_told_before_the_message(
         assert edge.stored() == []
 
 
-def test_who_knows_a_token_is_served(tmp_path: Path) -> None:
-    """Any of the tokens; the word Bearer may be written in any way."""
+def test_a_valid_token_is_accepted(tmp_path: Path) -> None:
+    """Any of the tokens; `Bearer` in any case."""
     with guarded(tmp_path) as edge:
         for number, value in enumerate(
             (f"Bearer {TOKEN}", f"bearer {TOKEN}", "BEARER another-token-of-good-length")
@@ -513,21 +510,21 @@ def test_who_knows_a_token_is_served(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["/some.Service/Method", *REFLECTION_METHODS])
-def test_other_methods_are_guarded_as_well(tmp_path: Path, method: str) -> None:
-    """Without a token nobody learns which methods there are."""
+def test_unknown_methods_need_a_token_too(tmp_path: Path, method: str) -> None:
+    """Without a token a client cannot learn which methods exist."""
     with guarded(tmp_path) as edge:
         assert edge.send(b"", method=method).code == Code.UNAUTHENTICATED
 
 
-def test_health_is_open_to_everybody(tmp_path: Path) -> None:
-    """Balancers have no token."""
+def test_health_needs_no_token(tmp_path: Path) -> None:
+    """Load balancers have none."""
     with guarded(tmp_path) as edge, edge.channel() as channel:
         assert health_of(channel, "") == HealthCheckResponse.SERVING
 
 
 @contextmanager
 def secured(folder: Path, *, mutual: bool) -> Iterator[tuple[Edge, Callable[..., Answer]]]:
-    """A port that speaks TLS, and a way to call it with some of the files."""
+    """A port with TLS, and a way to call it with some of the files."""
     files = make_certificates(folder)
     settings: dict[str, Any] = {
         "tls_certificate_file": files.server_certificate,
@@ -549,8 +546,8 @@ def secured(folder: Path, *, mutual: bool) -> Iterator[tuple[Edge, Callable[...,
         yield opened, call
 
 
-def test_tls(tmp_path: Path) -> None:
-    """Who trusts our authority is served; who does not, or speaks clear text, is not."""
+def test_tls_serves_clients_that_trust_our_authority(tmp_path: Path) -> None:
+    """Others, and clear text, are refused."""
     with secured(tmp_path, mutual=False) as (edge, call):
         assert call("authority", None, None) == Answer(code=Code.OK)
         assert call("stranger_certificate", None, None).code == Code.UNAVAILABLE
@@ -558,8 +555,7 @@ def test_tls(tmp_path: Path) -> None:
         assert edge.stored() == [BODY]
 
 
-def test_client_certificates(tmp_path: Path) -> None:
-    """Only those that the named authority has signed open the door."""
+def test_client_certificates_must_be_signed_by_the_named_authority(tmp_path: Path) -> None:
     with secured(tmp_path, mutual=True) as (edge, call):
         assert call("authority", None, None).code == Code.UNAVAILABLE
         stranger = call("authority", "stranger_certificate", "stranger_key")
@@ -573,8 +569,7 @@ def test_client_certificates(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-def test_hosts(tmp_path: Path, host: str) -> None:
-    """Names and both kinds of addresses, with the port that was found."""
+def test_the_port_listens_on_names_and_both_address_families(tmp_path: Path, host: str) -> None:
     with grpc_edge(tmp_path, host=host) as edge:
         name = f"[{host}]" if ":" in host else host
         with grpc.insecure_channel(f"{name}:{edge.otlp.port}") as channel:
@@ -582,8 +577,8 @@ def test_hosts(tmp_path: Path, host: str) -> None:
             assert answer_to(lambda: export(BODY, timeout=WAIT_S)).code == Code.OK
 
 
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
-    """The second is told which port, and the first does not notice."""
+def test_a_port_in_use_is_named_in_the_error(tmp_path: Path) -> None:
+    """The first server is not affected."""
     with grpc_edge(tmp_path / "first") as first:
         port = first.otlp.port
         with (
@@ -598,15 +593,15 @@ def is_listening(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), WAIT_S):
             return True
-    except (ConnectionRefusedError, ConnectionResetError):  # reset: closed while we knocked
+    except (ConnectionRefusedError, ConnectionResetError):  # reset: closed while we connected
         return False
 
 
-def test_close_answers_those_inside(tmp_path: Path, loop_kind: LoopKind) -> None:
-    """Within the grace they finish, while nobody new comes in."""
+def test_close_answers_admitted_calls(tmp_path: Path, loop_kind: LoopKind) -> None:
+    """Within the grace period, while new calls are refused."""
     with (
         grpc_edge(tmp_path, loop_kind=loop_kind, receiver_kind=Patient) as edge,
-        in_hand(edge) as call,
+        admitted_call(edge) as call,
     ):
         closing = threading.Thread(target=edge.close, args=(WAIT_S,))
         closing.start()
@@ -619,11 +614,11 @@ def test_close_answers_those_inside(tmp_path: Path, loop_kind: LoopKind) -> None
         assert edge.stored() == [BODY]
 
 
-def test_close_cuts_off_those_who_take_too_long(tmp_path: Path, loop_kind: LoopKind) -> None:
-    """After the grace the call ends with a code that invites another try."""
+def test_close_cuts_off_calls_after_the_grace_period(tmp_path: Path, loop_kind: LoopKind) -> None:
+    """With a retryable code."""
     with (
         grpc_edge(tmp_path, loop_kind=loop_kind, receiver_kind=Patient) as edge,
-        in_hand(edge) as call,
+        admitted_call(edge) as call,
         half_sent(edge) as other,
     ):
         eventually(lambda: edge.gate.status().request_count == 2)
@@ -632,11 +627,11 @@ def test_close_cuts_off_those_who_take_too_long(tmp_path: Path, loop_kind: LoopK
         assert result_of(other).code in (Code.CANCELLED, Code.UNAVAILABLE)
         eventually(lambda: edge.gate.status().request_count == 0)
         assert edge.stored() == []
-        edge.close(0)  # once more does no harm
+        edge.close(0)  # closing twice is harmless
 
 
-def test_open_and_close_many_times(tmp_path: Path, loop_kind: LoopKind) -> None:
-    """Nothing is left behind on the loop, and the port is free at once."""
+def test_open_and_close_leave_nothing_behind(tmp_path: Path, loop_kind: LoopKind) -> None:
+    """No tasks on the loop, and the port is free at once."""
     port = 0
     for _ in range(5):
         with grpc_edge(tmp_path, loop_kind=loop_kind, grpc_port=port) as edge:
@@ -655,8 +650,7 @@ def health_of(channel: grpc.Channel, service: str) -> int:
     return status
 
 
-def test_health(edge: Edge) -> None:
-    """Each service is healthy, and others are not known."""
+def test_health_of_known_and_unknown_services(edge: Edge) -> None:
     with edge.channel() as channel:
         for service in ("", *SERVICES):
             assert health_of(channel, service) == HealthCheckResponse.SERVING
@@ -675,15 +669,14 @@ def test_health(edge: Edge) -> None:
         ((b"\x0a\x88\x27" + b"x" * 5000,), Code.RESOURCE_EXHAUSTED),
     ],
 )
-def test_bad_questions_about_health(
+def test_invalid_health_requests_are_refused(
     edge: Edge, name: str, messages: tuple[bytes, ...], code: grpc.StatusCode
 ) -> None:
-    """They are told what is wrong."""
     assert edge.send(*messages, method=f"/grpc.health.v1.Health/{name}").code == code
 
 
-def test_who_watches_health_sees_the_end(tmp_path: Path, loop_kind: LoopKind) -> None:
-    """Serving, then not serving, then the call ends; watchers do not hold up the close."""
+def test_a_health_watch_sees_the_shutdown(tmp_path: Path, loop_kind: LoopKind) -> None:
+    """Serving, then not serving, then the call ends; watches do not delay the close."""
     with grpc_edge(tmp_path, loop_kind=loop_kind) as edge, edge.channel() as channel:
         stub = HealthStub(channel)
         watched = stub.Watch(HealthCheckRequest(service=Signal.TRACES.service), timeout=WAIT_S)
@@ -698,8 +691,8 @@ def test_who_watches_health_sees_the_end(tmp_path: Path, loop_kind: LoopKind) ->
             assert refusal(error.value).code == Code.UNAVAILABLE
 
 
-def test_watchers_are_bounded(edge: Edge) -> None:
-    """Watching needs no token, so that there must not be any number of them."""
+def test_health_watches_are_limited(edge: Edge) -> None:
+    """They need no token."""
     with edge.channel() as one, edge.channel() as two, edge.channel() as three:
         watched = [
             HealthStub(channel).Watch(HealthCheckRequest(), timeout=WAIT_S)
@@ -729,8 +722,7 @@ def reflect(
 
 
 @pytest.mark.parametrize("method", REFLECTION_METHODS)
-def test_reflection(edge: Edge, method: str) -> None:
-    """Tools find our services and the messages they take."""
+def test_reflection_lists_services_and_their_messages(edge: Edge, method: str) -> None:
     with edge.channel() as channel:
         listed, described, unknown = reflect(
             channel,
@@ -745,13 +737,11 @@ def test_reflection(edge: Edge, method: str) -> None:
     assert unknown.error_response.error_code == Code.NOT_FOUND.value[0]
 
 
-def test_bad_questions_to_reflection(edge: Edge) -> None:
-    """They are told what is wrong."""
+def test_invalid_reflection_requests_are_refused(edge: Edge) -> None:
     assert edge.send(b"\xff", method=REFLECTION_METHODS[0]).code == Code.INVALID_ARGUMENT
 
 
-def test_a_tool_that_asks_nothing_more_is_let_go(tmp_path: Path) -> None:
-    """A conversation that nobody continues does not stay open."""
+def test_an_idle_reflection_call_is_ended(tmp_path: Path) -> None:
     questions: queue.SimpleQueue[ServerReflectionRequest] = queue.SimpleQueue()
     questions.put(ServerReflectionRequest(list_services=""))
     with grpc_edge(tmp_path, body_timeout_ms=200) as edge, edge.channel() as channel:

@@ -1,4 +1,4 @@
-"""Decompression: what comes out is what went in, or a refusal that costs no more than the limit."""
+"""Decompression: the original bytes, or a refusal that takes no more memory than the limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from frazil.ingest.otlp.decompress import (
 from frazil.model import KiB, MiB
 
 pack_gzip = partial(gzip.compress, mtime=0)
-"""The same at any time, so that every run names its tests alike."""
+"""Deterministic, so that test ids are the same in every run."""
 
 TEXT = b"".join(b"record %d says hello; " % number for number in range(2000))
 EMPTY_GZIP = pack_gzip(b"")
@@ -39,7 +39,7 @@ def raw_deflate(data: bytes) -> bytes:
 
 
 def streamed_zstd(data: bytes, window_log: int = 0) -> bytes:
-    """A frame that does not say how long it is, as senders that stream make it."""
+    """Return a frame without a content size, as streaming clients write it."""
     parameters = zstandard.ZstdCompressionParameters(window_log=window_log)
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     return packer.compress(data) + packer.flush()
@@ -62,28 +62,27 @@ PACKERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 }
 COMPRESSED = [name for name, (encoding, _) in PACKERS.items() if encoding != "identity"]
 CHECKED = ["gzip", "stored gzip", "zstd with a checksum", "deflate", "stored deflate"]
-"""Formats that carry a checksum of what they hold."""
+"""Formats with a checksum of their content."""
 
 
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, bytes(3 * PIECE_BYTES)], ids=len)
 @pytest.mark.parametrize("name", PACKERS)
-def test_what_went_in_comes_out(name: str, data: bytes) -> None:
-    """Every encoding is undone, at exactly the limit as well."""
+def test_every_encoding_round_trips(name: str, data: bytes) -> None:
+    """At exactly the limit as well."""
     encoding, pack = PACKERS[name]
     assert decompress(encoding, pack(data), len(data) or 1) == data
 
 
 @pytest.mark.parametrize("name", PACKERS)
 def test_one_byte_above_the_limit_is_too_large(name: str) -> None:
-    """The limit is the last length that is allowed."""
     encoding, pack = PACKERS[name]
     with pytest.raises(TooLarge, match="smaller batches"):
         decompress(encoding, pack(TEXT), len(TEXT) - 1)
 
 
 @pytest.mark.parametrize("name", COMPRESSED)
-def test_a_cut_body_is_malformed(name: str) -> None:
-    """A body that ends too early is refused wherever it is cut; nothing of it is passed on."""
+def test_a_truncated_body_is_malformed(name: str) -> None:
+    """Wherever it is cut."""
     encoding, pack = PACKERS[name]
     data = pack(TEXT[:300])
     for length in range(len(data)):
@@ -93,8 +92,7 @@ def test_a_cut_body_is_malformed(name: str) -> None:
 
 @pytest.mark.parametrize("tail", [b"\0", b"x", b"trailing", bytes(20), b"\xff" * 300])
 @pytest.mark.parametrize("name", COMPRESSED)
-def test_bytes_behind_the_end_are_malformed(name: str, tail: bytes) -> None:
-    """Whatever follows a body is refused, not overlooked."""
+def test_bytes_after_the_end_are_malformed(name: str, tail: bytes) -> None:
     encoding, pack = PACKERS[name]
     for data in (b"", b"x", TEXT):
         with pytest.raises(Malformed):
@@ -102,8 +100,8 @@ def test_bytes_behind_the_end_are_malformed(name: str, tail: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", CHECKED)
-def test_a_flipped_bit_is_never_passed_on(name: str) -> None:
-    """With a checksum, damaged bytes give the right body or none."""
+def test_a_flipped_bit_never_changes_the_output(name: str) -> None:
+    """With a checksum, damaged input gives the right body or none."""
     encoding, pack = PACKERS[name]
     data = pack(TEXT[:200])
     for bit in range(len(data) * 8):
@@ -134,8 +132,7 @@ def test_a_flipped_bit_is_never_passed_on(name: str) -> None:
         ("GZIP", pack_gzip(TEXT)),
     ],
 )
-def test_other_bytes_are_malformed(encoding: str, data: bytes) -> None:
-    """Bytes that are not what the encoding says, and encodings that do not exist, are refused."""
+def test_other_bytes_and_unknown_encodings_are_malformed(encoding: str, data: bytes) -> None:
     with pytest.raises(Malformed):
         decompress(encoding, data, MiB)
 
@@ -150,8 +147,7 @@ def test_other_bytes_are_malformed(encoding: str, data: bytes) -> None:
         ("zstd", [SKIPPED_ZSTD, zstandard.compress(TEXT), SKIPPED_ZSTD]),
     ],
 )
-def test_streams_follow_one_another(encoding: str, parts: list[bytes]) -> None:
-    """Several members or frames are one body."""
+def test_concatenated_streams_are_one_body(encoding: str, parts: list[bytes]) -> None:
     assert decompress(encoding, b"".join(parts), MiB) == TEXT
 
 
@@ -164,15 +160,15 @@ def test_streams_follow_one_another(encoding: str, parts: list[bytes]) -> None:
         ("zstd", SKIPPED_ZSTD),
     ],
 )
-def test_many_streams_are_malformed(encoding: str, part: bytes) -> None:
-    """Ten thousand members are refused after the first few."""
+def test_too_many_streams_are_malformed(encoding: str, part: bytes) -> None:
+    """Ten thousand are refused after the first few."""
     assert decompress(encoding, part * MEMBERS_MAX, MiB) in (b"", b"x" * MEMBERS_MAX)
     with pytest.raises(Malformed, match=f"its {MEMBERS_MAX} streams"):
         decompress(encoding, part * 10_000, MiB)
 
 
-def test_a_wide_window_is_refused() -> None:
-    """A frame that wants more memory than any body may need is refused before it gets it."""
+def test_a_too_large_zstd_window_is_refused() -> None:
+    """Before memory is allocated for it."""
     data = bytes(100)
     within = ZSTD_WINDOW_BYTES_MIN.bit_length() - 1
     assert decompress("zstd", streamed_zstd(data, window_log=within), KiB) == data
@@ -183,7 +179,7 @@ def test_a_wide_window_is_refused() -> None:
 
 
 def rle_bomb(blocks: int) -> bytes:
-    """The densest zstd there is: 4 bytes stand for 128 KiB of zeros."""
+    """Return the densest zstd: 4 bytes expand to 128 KiB of zeros."""
     magic, descriptor, window = b"\x28\xb5\x2f\xfd", b"\x00", b"\x38"
     block = (ZSTD_BLOCK_BYTES_MAX << 3 | 1 << 1).to_bytes(3, "little") + b"\0"
     return magic + descriptor + window + block * blocks
@@ -200,7 +196,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_takes_no_more_than_twice_the_limit(name: str) -> None:
-    """What comes out is stopped at the limit while it comes."""
+    """The output is stopped at the limit while it is produced."""
     encoding, bomb = BOMBS[name]
     tracemalloc.start()
     try:
@@ -213,7 +209,7 @@ def test_a_bomb_takes_no_more_than_twice_the_limit(name: str) -> None:
 
 
 def reference(encoding: str, data: bytes) -> bytes | None:
-    """What zlib and zstd themselves say of one stream; None for no."""
+    """Return the output of zlib or zstd for one stream; None if they refuse it."""
     try:
         if encoding == "zstd":
             frame = zstandard.ZstdDecompressor().decompressobj()
@@ -233,11 +229,10 @@ def reference(encoding: str, data: bytes) -> bytes | None:
     removed=st.integers(0, 3),
     inserted=st.binary(max_size=3),
 )
-def test_damage_is_judged_as_by_the_reference(
+def test_damaged_input_is_treated_as_by_zlib_and_zstd(
     name: str, data: bytes, position: int, removed: int, inserted: bytes
 ) -> None:
-    """What zlib or zstd accept is accepted, and means the same. What zlib alone refuses may be
-    accepted only if the checksum says that nothing is lost."""
+    """What zlib alone refuses may be accepted only if the checksum proves that nothing is lost."""
     encoding, pack = PACKERS[name]
     packed = pack(data)
     damaged = packed[:position] + inserted + packed[position + removed :]
@@ -250,6 +245,5 @@ def test_damage_is_judged_as_by_the_reference(
         assert found == (data if expected is None and encoding == "gzip" else expected)
 
 
-def test_every_encoding_is_tried() -> None:
-    """No name is announced that this file does not try."""
+def test_every_encoding_has_a_case() -> None:
     assert {encoding for encoding, _ in PACKERS.values()} == set(ENCODINGS)

@@ -1,4 +1,5 @@
-"""OTLP/JSON: what each spelling means, what is refused and where, and protobuf's own opinion."""
+"""OTLP/JSON: accepted spellings, refusals with their path, and comparison with protobuf's
+json_format."""
 
 from __future__ import annotations
 
@@ -40,11 +41,11 @@ WRAPS = {
         "resourceMetrics[0].scopeMetrics[0].metrics[0].exponentialHistogram.dataPoints[0]",
     ),
 }
-"""Where a piece of JSON sits in its request."""
+"""The position of a piece of JSON in its request."""
 
 
 def wrapped(where: str, piece: str) -> tuple[Signal, bytes]:
-    """The request that holds nothing but this piece."""
+    """Return the request that holds only this piece."""
     signal, path = WRAPS[where]
     for step in reversed(path.split(".")):
         piece = (
@@ -54,7 +55,7 @@ def wrapped(where: str, piece: str) -> tuple[Signal, bytes]:
 
 
 def parsed(where: str, piece: str) -> Message:
-    """What protobuf reads where the piece was."""
+    """Return what protobuf reads at the piece's position."""
     signal, body = wrapped(where, piece)
     message: Any = CLASSES[signal].FromString(protobuf_of_json(signal, body))
     for step in WRAPS[where][1].split("."):
@@ -226,7 +227,7 @@ ACCEPTED = {
         f'{{"stringValue": "{"ab" * 5000}"}}',
         f'string_value: "{"ab" * 5000}"',
     ),
-    # What is there although it is zero.
+    # Zeros with presence.
     "an empty string in a oneof": ("body", '{"stringValue": ""}', 'string_value: ""'),
     "false in a oneof": ("body", '{"boolValue": false}', "bool_value: false"),
     "zero in a oneof": ("body", '{"intValue": "0"}', "int_value: 0"),
@@ -271,8 +272,8 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize(("where", "piece", "wanted"), ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_accepted(where: str, piece: str, wanted: str) -> None:
-    """The JSON means the same as this protobuf, presence included."""
+def test_accepted_json_means_the_same_protobuf(where: str, piece: str, wanted: str) -> None:
+    """Presence included."""
     found = parsed(where, piece)
     message = text_format.Parse(wanted, type(found)())
     assert found.SerializeToString() == message.SerializeToString()
@@ -393,7 +394,7 @@ WRONG_VALUES: list[tuple[str, str, str, dict[str, str]]] = [
         },
     ),
 ]
-"""Where, under which key, what is expected, and what does not fit."""
+"""Position, key, what is expected, and the wrong value."""
 
 REFUSED = {
     f"{where} {key}: {name}": (
@@ -490,8 +491,9 @@ REFUSED = {
 @pytest.mark.parametrize(
     ("where", "piece", "step", "expected", "found"), REFUSED.values(), ids=REFUSED.keys()
 )
-def test_refused(where: str, piece: str, step: str, expected: str, found: str) -> None:
-    """The error says where the trouble is, what is expected there, and what was found."""
+def test_refused_json_names_path_expectation_and_value(
+    where: str, piece: str, step: str, expected: str, found: str
+) -> None:
     signal, body = wrapped(where, piece)
     with pytest.raises(Malformed) as refused:
         protobuf_of_json(signal, body)
@@ -535,8 +537,8 @@ def test_refused(where: str, piece: str, step: str, expected: str, found: str) -
         (b'{"resourceLogs": 5}', "resourceLogs: expected an array, found 5"),
     ],
 )
-def test_bodies_that_are_no_request(body: bytes, message: str) -> None:
-    """What is not one JSON object, by RFC 8259 to the letter, is refused."""
+def test_a_body_that_is_not_a_json_object_is_refused(body: bytes, message: str) -> None:
+    """By RFC 8259 to the letter."""
     with pytest.raises(Malformed) as refused:
         protobuf_of_json(LOGS, body)
     assert str(refused.value).startswith(message)
@@ -544,8 +546,7 @@ def test_bodies_that_are_no_request(body: bytes, message: str) -> None:
 
 @pytest.mark.parametrize("body", [b"{}", b" \t\r\n{ } \n", b'{"resourceLogs": []}', b'{"a": 1}'])
 @pytest.mark.parametrize("signal", Signal)
-def test_nothing_in_nothing_out(signal: Signal, body: bytes) -> None:
-    """A request without records is a request."""
+def test_a_request_without_records_is_empty(signal: Signal, body: bytes) -> None:
     assert protobuf_of_json(signal, body) == b""
 
 
@@ -558,7 +559,7 @@ def nested_json(levels: int) -> bytes:
 
 
 def nested_protobuf(levels: int) -> bytes:
-    """The same by hand, since protobuf's objects might refuse to be written."""
+    """Write the message by hand, since protobuf's objects might refuse to be written."""
     data = b"\x10\x01"
     for tag in [0x0A, 0x2A] * levels + [0x2A, 0x12, 0x12, 0x0A]:
         size = len(data)
@@ -568,8 +569,7 @@ def nested_protobuf(levels: int) -> bytes:
 
 
 @pytest.mark.parametrize("levels", [1, 47, 48, 49, 50, 120])
-def test_depth_is_protobufs(levels: int) -> None:
-    """What the parser takes is accepted, and one level more is refused."""
+def test_the_depth_limit_is_that_of_protobufs_parser(levels: int) -> None:
     wanted = nested_protobuf(levels)
     try:
         CLASSES[LOGS].FromString(wanted)
@@ -580,8 +580,7 @@ def test_depth_is_protobufs(levels: int) -> None:
         assert protobuf_of_json(LOGS, nested_json(levels)) == wanted
 
 
-def test_the_deepest_body() -> None:
-    """The limit is where this file says it is."""
+def test_the_deepest_accepted_body() -> None:
     assert protobuf_of_json(LOGS, nested_json(48)) == nested_protobuf(48)
     with pytest.raises(Malformed):
         protobuf_of_json(LOGS, nested_json(49))
@@ -598,16 +597,16 @@ def test_the_deepest_body() -> None:
         ('{"kvlistValue":{"values":[{"value":', "}]}}"),
     ],
 )
-def test_bottomless_bodies(levels: int, opening: str, closing: str) -> None:
-    """Any depth ends in a refusal, also below keys that nobody knows."""
+def test_bodies_of_any_depth_are_refused(levels: int, opening: str, closing: str) -> None:
+    """Also below unknown keys."""
     tower = opening * levels + ("1" if closing else "") + closing * levels
     for body in (tower, f'{{"unknown": {tower}}}', wrapped("body", tower)[1].decode()):
         with pytest.raises(Malformed):
             protobuf_of_json(LOGS, body.encode())
 
 
-def test_the_path_leads_to_the_trouble() -> None:
-    """The numbers in the path are those of the elements, in the spelling of the request."""
+def test_the_path_names_keys_and_element_numbers() -> None:
+    """In the spelling of the request."""
     records = [
         {},
         {"attributes": [{}, {"key": "k", "value": {"kvlistValue": {"values": [{}, {}]}}}]},
@@ -622,7 +621,7 @@ def test_the_path_leads_to_the_trouble() -> None:
     assert str(refused.value) == wanted
 
 
-# Whole requests, in the form of the examples that come with OTLP.
+# Whole requests, like OTLP's examples.
 
 EXAMPLE_LOGS = """
 {"resourceLogs": [{
@@ -836,8 +835,9 @@ resource_metrics {
         (METRICS, EXAMPLE_METRICS, METRICS_PROTO),
     ],
 )
-def test_examples(signal: Signal, example: str, wanted: str) -> None:
-    """A request of every kind of record comes out whole."""
+def test_a_request_with_every_kind_of_record_is_converted(
+    signal: Signal, example: str, wanted: str
+) -> None:
     message = CLASSES[signal].FromString(protobuf_of_json(signal, example.encode()))
     expected = text_format.Parse(wanted, CLASSES[signal]())
     assert message.SerializeToString() == expected.SerializeToString()
@@ -862,12 +862,12 @@ SCALARS: dict[int, st.SearchStrategy[Any]] = {
 }
 FIELD_COUNT_MAX = 5
 SPINE_LEVELS = 2
-"""Messages on the way to the records, of which all fields are filled."""
+"""Messages above the records; all their fields are set."""
 LEVELS_MAX = 12
 
 
 def fill(draw: st.DrawFn, message: Any, level: int) -> None:
-    """Some of the fields, each with any value."""
+    """Set some of the fields to arbitrary values."""
     fields = list(message.DESCRIPTOR.fields)
     chosen = draw(st.lists(st.sampled_from(fields), max_size=FIELD_COUNT_MAX, unique=True))
     for field in fields if level < SPINE_LEVELS else chosen:
@@ -895,7 +895,7 @@ def requests(draw: st.DrawFn) -> tuple[Signal, Message]:
 
 
 def as_otlp(value: Any, *, numbers: bool) -> Any:
-    """What json_format writes, with ids in hex and, if asked for, integers without quotes."""
+    """Return json_format's output with ids in hex and, optionally, integers without quotes."""
     if isinstance(value, list):
         return [as_otlp(element, numbers=numbers) for element in value]
     if not isinstance(value, dict):
@@ -917,11 +917,10 @@ INTEGER_KEYS = {key for key, kind in KINDS.items() if kind == "integer"}
 
 @settings(max_examples=200)
 @given(requests(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_any_request_comes_back(
+def test_any_request_round_trips(
     request: tuple[Signal, Message], numbers: bool, enums: bool, snake: bool, zeros: bool
 ) -> None:
-    """Protobuf to JSON and back is what it was: strings or numbers, names or enums, either
-    spelling, with zeros written out or not."""
+    """Strings or numbers, names or enums, either spelling, with or without zeros."""
     signal, message = request
     value = json_format.MessageToDict(
         message,
@@ -936,18 +935,18 @@ def test_any_request_comes_back(
     assert len(data) == len(wanted)
 
 
-# Bent requests, and what protobuf's reader of JSON says.
+# Mutated requests, compared with protobuf's json_format.
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(Signal))
-def test_bent_bodies(rand: Random, signal: Signal) -> None:
-    """A body, however it was bent, is refused by both or means the same to both."""
+def test_mutated_bodies_agree_with_json_format(rand: Random, signal: Signal) -> None:
+    """Refused by both, or with the same meaning."""
     _, body = body_of(rand, signal)
     assert verdict(signal, body) == oracle(signal, body, Counter())
 
 
-def test_many_bent_bodies() -> None:
-    """The fuzzer finds nothing, and sees both sides of every rule."""
+def test_the_fuzzer_finds_no_difference() -> None:
+    """It sees both sides of every rule."""
     report = run(5_000, seed=4)
     assert report["disagreements"] == []
     accepted, refused = report["accepted"], report["refused"]
@@ -979,7 +978,9 @@ def test_many_bent_bodies() -> None:
         ("surrogates", "record", r'{"unknown": "\ud800"}'),
     ],
 )
-def test_where_we_are_stricter(difference: str, where: str, piece: str) -> None:
+def test_documented_differences_are_accepted_by_json_format(
+    difference: str, where: str, piece: str
+) -> None:
     """Every difference on the fuzzer's list is one: json_format accepts what we refuse."""
     signal, body = wrapped(where, piece)
     json_format.ParseDict(json.loads(body), CLASSES[signal](), ignore_unknown_fields=True)
@@ -990,8 +991,8 @@ def test_where_we_are_stricter(difference: str, where: str, piece: str) -> None:
     assert differences == {difference: 1}
 
 
-def test_where_we_are_milder() -> None:
-    """To json_format a key in brackets is an extension; OTLP has none, so it is unknown."""
+def test_a_key_in_brackets_is_unknown() -> None:
+    """json_format takes it for an extension; OTLP has none."""
     signal, body = wrapped("record", '{"[a.b]": 1}')
     with pytest.raises(json_format.ParseError):
         json_format.ParseDict(json.loads(body), CLASSES[signal](), ignore_unknown_fields=True)

@@ -1,4 +1,4 @@
-"""The scanner says of any bytes what protobuf's own parser says, and more about their records."""
+"""The scanner agrees with protobuf's parser on any bytes, and judges their records."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def field(number: int, wire_type: int, value: bytes) -> bytes:
 
 
 def inside(content: bytes, *numbers: int) -> bytes:
-    """Content with a length, inside fields of these numbers, the outermost first."""
+    """Wrap content in length-prefixed fields of these numbers, outermost first."""
     for number in reversed(numbers):
         content = field(number, 2, varint(len(content)) + content)
     return content
 
 
 def log(content: bytes) -> bytes:
-    """A request with one log record."""
+    """Return a request with one log record."""
     return inside(content, 1, 2, 2)
 
 
@@ -50,8 +50,8 @@ def attribute(value: bytes) -> bytes:
 
 
 def nested(count: int) -> bytes:
-    """A request whose innermost message has `count` messages around it: the value of an attribute
-    has 5, and each array in it brings 2 more."""
+    """Return a request whose innermost message is `count` deep: an attribute's value is 5 deep, and
+    each array adds 2."""
     value = b"" if count % 2 else inside(b"", 5)
     for _ in range((count - 5) // 2):
         value = inside(value, 5, 1)
@@ -111,7 +111,7 @@ GOOD = {
     "a number of ten bytes": (LOGS, log(field(2, 0, b"\xff" * 9 + b"\x01"))),
     "a tenth byte with bits too many": (LOGS, log(field(2, 0, b"\xff" * 9 + b"\x7f"))),
     "a number padded to ten bytes": (LOGS, log(field(7, 0, b"\x80" * 9 + b"\x00"))),
-    "an enum nobody knows": (LOGS, log(field(2, 0, b"\xff\x7f"))),
+    "an unknown enum value": (LOGS, log(field(2, 0, b"\xff\x7f"))),
     "a bool of 300": (LOGS, attribute(field(2, 0, b"\xac\x02"))),
     "packed counts": (METRICS, histogram(inside(FEW_BYTES * 2, 6))),
     "counts one by one": (METRICS, histogram(field(6, 1, FEW_BYTES) * 2)),
@@ -189,15 +189,14 @@ BAD = {
 
 
 @pytest.mark.parametrize(("signal", "body"), GOOD.values(), ids=GOOD)
-def test_accepted(signal: Signal, body: bytes) -> None:
-    """What protobuf parses is a request."""
+def test_a_body_that_protobuf_parses_is_accepted(signal: Signal, body: bytes) -> None:
     assert is_parsed(signal, body)
     assert is_accepted(signal, body)
 
 
 @pytest.mark.parametrize(("signal", "body"), BAD.values(), ids=BAD)
-def test_refused(signal: Signal, body: bytes) -> None:
-    """What protobuf does not parse is malformed, for `prune` as well."""
+def test_a_body_that_protobuf_refuses_is_malformed(signal: Signal, body: bytes) -> None:
+    """For `prune` as well."""
     assert not is_parsed(signal, body)
     with pytest.raises(Malformed):
         scan(signal, body)
@@ -214,7 +213,7 @@ def test_refused(signal: Signal, body: bytes) -> None:
     ],
 )
 def test_groups_are_refused(body: bytes) -> None:
-    """The one documented difference: protobuf skips groups, we accept none."""
+    """The one documented difference: protobuf skips groups."""
     assert is_parsed(LOGS, body)
     with pytest.raises(Malformed, match="groups"):
         scan(LOGS, body)
@@ -238,15 +237,14 @@ def test_groups_are_refused(body: bytes) -> None:
         (nested(101), "nested more than 100 deep"),
     ],
 )
-def test_a_malformed_request_says_where(body: bytes, wanted: str) -> None:
-    """The sender is told what is wrong, at which byte and in which field."""
+def test_a_malformed_request_names_fault_byte_and_field(body: bytes, wanted: str) -> None:
     with pytest.raises(Malformed) as caught:
         scan(LOGS, body)
     assert wanted in str(caught.value)
 
 
 def some_request(signal: Signal) -> Any:
-    """A small request with a resource, a scope, and two records of the signal."""
+    """Return a small request with a resource, a scope, and two records of the signal."""
     request: Any = fuzz.CLASSES[signal]()
     if signal is LOGS:
         records = request.resource_logs.add().scope_logs.add().log_records
@@ -266,16 +264,14 @@ def some_request(signal: Signal) -> Any:
 
 
 @pytest.mark.parametrize("signal", Signal)
-def test_every_beginning_of_a_request(signal: Signal) -> None:
-    """A body that was cut off anywhere is judged as protobuf judges it."""
+def test_every_truncation_agrees_with_protobuf(signal: Signal) -> None:
     body = some_request(signal).SerializeToString()
     for end in range(len(body) + 1):
         assert fuzz.judge(signal, body[:end]) in fuzz.OUTCOMES
 
 
 @pytest.mark.parametrize("signal", Signal)
-def test_every_change_of_one_byte(signal: Signal) -> None:
-    """Whatever single byte of a body is changed, and to what, protobuf agrees."""
+def test_every_change_of_one_byte_agrees_with_protobuf(signal: Signal) -> None:
     body = some_request(signal).SerializeToString()
     outcomes = set()
     for at in range(len(body)):
@@ -286,8 +282,7 @@ def test_every_change_of_one_byte(signal: Signal) -> None:
 
 @pytest.mark.parametrize("length", [*range(70), 127, 128, 129, 200])
 def test_text_is_checked_to_its_last_byte(length: int) -> None:
-    """A text of any length, also at the very end of the body, is checked from end to end and no
-    further."""
+    """Of any length, also at the very end of the body, and no further."""
     for behind in (b"", inside(b"\xff" * 70, 99)):
         text = b"a" * length
         assert is_accepted(LOGS, inside(inside(text, 3) + behind, 1))
@@ -380,8 +375,8 @@ REJECTED = {
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_a_record_that_can_never_be_stored(name: str) -> None:
-    """It is rejected alone, the reason names the field, and its neighbours stay."""
+def test_a_record_that_cannot_be_stored_is_rejected_alone(name: str) -> None:
+    """The reason names the field."""
     for signal, request in REJECTED[name]:
         body = request.SerializeToString()
         scanned = scan(signal, body)
@@ -394,7 +389,7 @@ def test_a_record_that_can_never_be_stored(name: str) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    """No id, time or count of a record was forgotten: the descriptors know all of them."""
+    """Every id, time and count of a record in the descriptors has one."""
     ruled = set()
     for signal in Signal:
         only_in_records = (
@@ -411,9 +406,9 @@ def has_rule(each: FieldDescriptor) -> bool:
     return is_count or each.name in ID_BYTES
 
 
-def test_what_is_read_twice_has_no_rule_for_single_fields() -> None:
-    """The last one of a field counts within one occurrence of its message. That is all there is to
-    it as long as messages that protobuf merges have no such fields."""
+def test_merged_messages_have_no_single_fields_with_rules() -> None:
+    """The last occurrence of a field wins within one message. That is enough as long as messages
+    that protobuf merges have no such fields."""
     for signal in Signal:
         for message in messages_in(REQUESTS[signal]).values():
             for each in message.fields:
@@ -438,8 +433,10 @@ def test_what_is_read_twice_has_no_rule_for_single_fields() -> None:
         (METRICS, point("histogram", sum=-1.0, explicit_bounds=[-1.0], bucket_counts=[HUGE - 1])),
     ],
 )
-def test_the_edge_of_what_can_be_stored(signal: Signal, request_of: tuple[Signal, Message]) -> None:
-    """The largest time, absent ids, and negative numbers where they belong are no reason."""
+def test_extreme_values_that_can_be_stored_are_accepted(
+    signal: Signal, request_of: tuple[Signal, Message]
+) -> None:
+    """The largest time, absent ids, and negative numbers where they belong."""
     assert scan(signal, request_of[1].SerializeToString()) == ScanResult(3, 0, "")
 
 
@@ -468,9 +465,8 @@ TIME_HUGE, TIME_FEW = field(1, 1, HUGE_BYTES), field(1, 1, FEW_BYTES)
         ),
     ],
 )
-def test_of_several_the_last_one_counts(signal: Signal, body: bytes, is_stored: bool) -> None:
-    """A record is judged as protobuf presents it: the last of a field that occurs several times,
-    and every element of one that repeats."""
+def test_the_last_occurrence_of_a_field_wins(signal: Signal, body: bytes, is_stored: bool) -> None:
+    """A record is judged as protobuf presents it: every element of a repeated field counts."""
     assert fuzz.judge(signal, body) == ("accepted" if is_stored else "pruned")
     assert scan(signal, body)[:2] == ((1, 0) if is_stored else (0, 1))
 
@@ -495,18 +491,17 @@ POOR = inside(field(3, 1, HUGE_BYTES), 1)
         (inside(POOR * 2, GAUGE) + inside(POOR, SUM) + inside(FINE, GAUGE), 1, 0),
     ],
 )
-def test_a_later_choice_displaces_the_one_before(
+def test_a_later_oneof_member_replaces_an_earlier_one(
     content: bytes, stored: int, rejected: int
 ) -> None:
-    """Points that protobuf does not show are neither counted nor rejected."""
+    """Points that protobuf hides are neither counted nor rejected."""
     for body in (metric(content), metric(inside(FINE, GAUGE)) + metric(content)):
         more = body != metric(content)
         assert fuzz.judge(METRICS, body) == ("pruned" if rejected else "accepted")
         assert scan(METRICS, body)[:2] == (stored + more, rejected)
 
 
-def test_the_reason_is_that_of_a_record_that_is_shown() -> None:
-    """A displaced point's fault is not told."""
+def test_the_reason_is_not_that_of_a_replaced_point() -> None:
     hidden = inside(field(2, 1, HUGE_BYTES), 1)
     scanned = scan(METRICS, metric(inside(hidden, GAUGE) + inside(FINE + POOR, SUM)))
     assert scanned.rejected_count == 1
@@ -515,8 +510,8 @@ def test_the_reason_is_that_of_a_record_that_is_shown() -> None:
     )
 
 
-def test_pruning_keeps_everything_else() -> None:
-    """Only rejected records go: unknown fields and padded lengths around them stay."""
+def test_pruning_removes_only_rejected_records() -> None:
+    """Unknown fields and padded lengths around them stay."""
     poor, fine = inside(TIME_HUGE, 2), inside(TIME_FEW, 2)
     around = inside(b"kept", 99) + field(2**20, 0, b"\x07")
     scope = around + poor + fine + poor + around
@@ -528,15 +523,13 @@ def test_pruning_keeps_everything_else() -> None:
     )
 
 
-def test_pruning_a_request_without_rejected_records() -> None:
-    """Nothing changes."""
+def test_pruning_without_rejected_records_changes_nothing() -> None:
     for signal in Signal:
         body = some_request(signal).SerializeToString()
         assert prune(signal, body) == body
 
 
-def test_pruning_a_large_request() -> None:
-    """Lengths of several bytes shrink in place."""
+def test_pruning_shrinks_lengths_of_several_bytes_in_place() -> None:
     request: Any = fuzz.CLASSES[LOGS]()
     records = request.resource_logs.add().scope_logs.add().log_records
     for number in range(2000):
@@ -547,16 +540,16 @@ def test_pruning_a_large_request() -> None:
     assert fuzz.CLASSES[LOGS].FromString(prune(LOGS, body)) == request
 
 
-def test_threads_may_scan_at_once() -> None:
-    """The scanner has no state, and gives up the interpreter's lock."""
+def test_threads_can_scan_concurrently() -> None:
+    """The scanner has no state and releases the GIL."""
     bodies = [log(b"") * count for count in range(1, 200)]
     with ThreadPoolExecutor(4) as pool:
         counts = [scanned.record_count for scanned in pool.map(lambda b: scan(LOGS, b), bodies)]
     assert counts == list(range(1, 200))
 
 
-def test_it_runs_where_nothing_can_be_written() -> None:
-    """Without a folder for the compiled code, the scanner is compiled by each process."""
+def test_the_scanner_runs_without_a_writable_cache() -> None:
+    """Each process then compiles it."""
     importing = "from frazil.ingest.otlp.scan_walk import walk; print(walk.stats.cache_path)"
     nowhere = os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}
     done = subprocess.run(
@@ -567,7 +560,7 @@ def test_it_runs_where_nothing_can_be_written() -> None:
 
 @st.composite
 def messages(draw: st.DrawFn, descriptor: Descriptor, depth: int = 0) -> Any:
-    """Any message of this kind, as a dict that its class takes."""
+    """Return a strategy for messages of this kind, as dicts."""
     made = {}
     for each in descriptor.fields:
         is_wanted = draw(st.integers(0, 3 if depth < 8 else 12)) == 0
@@ -619,8 +612,7 @@ bodies = st.sampled_from(Signal).flatmap(
 
 @settings(max_examples=150)
 @given(bodies)
-def test_any_valid_request(made: tuple[Signal, Any, bytes]) -> None:
-    """Whatever protobuf can write is accepted, counted and pruned as its objects say."""
+def test_any_valid_request_is_accepted_counted_and_pruned(made: tuple[Signal, Any, bytes]) -> None:
     signal, content, unknown = made
     body = fuzz.CLASSES[signal](**content).SerializeToString() + unknown
     assert fuzz.judge(signal, body) in ("accepted", "pruned")
@@ -633,10 +625,9 @@ def test_any_valid_request(made: tuple[Signal, Any, bytes]) -> None:
         st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 4), st.binary(max_size=4))
     ),
 )
-def test_any_bent_request(
+def test_any_mutated_request_agrees_with_protobuf(
     made: tuple[Signal, Any, bytes], bends: list[tuple[float, int, bytes]]
 ) -> None:
-    """After any bytes of it were replaced, put in or taken out, protobuf agrees."""
     signal, content, unknown = made
     body = fuzz.CLASSES[signal](**content).SerializeToString() + unknown
     for where, count, piece in bends:
@@ -647,14 +638,13 @@ def test_any_bent_request(
 
 @settings(max_examples=300)
 @given(st.sampled_from(Signal), st.binary(max_size=40))
-def test_any_bytes(signal: Signal, body: bytes) -> None:
-    """Bytes from nowhere are judged as protobuf judges them."""
+def test_any_bytes_agree_with_protobuf(signal: Signal, body: bytes) -> None:
     assert fuzz.judge(signal, body) in fuzz.OUTCOMES
 
 
-def test_the_fuzzer() -> None:
-    """A short run of `python -m tests.fuzz --kind wire`: nothing disagrees, and enough of the bent
-    bodies are still accepted for that to mean something."""
+def test_the_fuzzer_finds_no_difference() -> None:
+    """A short run of `python -m tests.fuzz --kind wire`. Enough mutated bodies are still accepted
+    to be meaningful."""
     result: dict[str, Any] = fuzz.run(4000, seed=4)
     assert result["disagreements"] == []
     assert result["accepted"] + result["pruned"] > 2000
