@@ -33,7 +33,7 @@ from frazil.lake import (
     OnSpark,
     ReadLimits,
     TopicTables,
-    ask_spark,
+    query_spark,
 )
 from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
@@ -163,7 +163,7 @@ class Embedded:
         A `cancel_token` cancels the query, also before this returns.
         """
         if engine == "spark":
-            return self._ask_spark(text, limits or Limits())
+            return self._query_spark(text, limits or Limits())
         if self._error is not None:
             raise Unavailable(f"recent rows are not read any more: {self._error}")
         if not self.tier.has_caught_up:
@@ -191,13 +191,13 @@ class Embedded:
         """All rows of one query at once. What the questions in `frazil.query` are asked with."""
         return self.sql(text).arrow()
 
-    def _ask_spark(self, text: str, limits: Limits) -> Result:
+    def _query_spark(self, text: str, limits: Limits) -> Result:
         if self.lake is None:
             raise Unavailable("there is no lake: lake.enabled is false, or it is not installed")
         timeout_ms, rows_max = self.lake.config.question_timeout_ms, self._rows_max
         rows_max = min(rows_max, limits.rows_max or rows_max)
         timeout_ms = min(timeout_ms, limits.timeout_ms or timeout_ms)
-        rows = ask_spark(self.lake, text, timeout_ms=timeout_ms, rows_max=rows_max)
+        rows = query_spark(self.lake, text, timeout_ms=timeout_ms, rows_max=rows_max)
         return result_of(rows, rows_max)
 
     def flush(self) -> list[Appended]:

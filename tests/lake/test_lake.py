@@ -24,7 +24,7 @@ from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import MiB, SystemClock
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
-from tests.lake.read.topic_tables import run_here
+from tests.lake.append.test_appender import run_here
 
 CLOCK = SystemClock()
 WAIT_S = 120

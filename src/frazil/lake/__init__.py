@@ -36,8 +36,7 @@ from frazil.lake.lake import Lake
 from frazil.lake.maintain.compaction import is_small
 from frazil.lake.maintain.maintenance import TARGET_BYTES, Maintained
 from frazil.lake.pyspark.shell import open_shell, run_script
-from frazil.lake.pyspark.sql import ask as ask_spark
-from frazil.lake.pyspark.sql import whole
+from frazil.lake.pyspark.sql import query_spark, whole
 from frazil.lake.pyspark.user_session import session, user_settings
 from frazil.lake.read.follower import FollowedRows, Follower
 from frazil.lake.read.followers import Followers
@@ -87,7 +86,6 @@ __all__ = [
     "TablesView",
     "TopicRows",
     "TopicTables",
-    "ask_spark",
     "bytes_behind",
     "catalog_info_of",
     "catalog_path",
@@ -97,6 +95,7 @@ __all__ = [
     "jars_folder",
     "open_catalog",
     "open_shell",
+    "query_spark",
     "run_script",
     "session",
     "source_of",

@@ -1,4 +1,4 @@
-"""Followers get every row once, in the order of the log, wherever it is by then."""
+"""Followers read every row once, in log order, from table and log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.lake.maintain.tables import compact, expire, local
 from tests.lake.read.topic_tables import LAKE, TABLE, TOPIC, TopicWorld, time_of
 
 TINY = ReadLimits(window_bytes=2000, ahead_bytes=4000, ahead_files=3, reads=2)
-"""So that a few records are many windows."""
+"""Small, so that a few records make many windows."""
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def values(followed: FollowedRows) -> list[str]:
 
 
 def rest(follower: Follower) -> list[str]:
-    """All there is now."""
+    """Read all rows that exist now."""
     found: list[str] = []
     while (followed := follower.read()) is not None:
         found += values(followed)
@@ -69,8 +69,8 @@ def expected(begin: int, end: int, partition: int = 0) -> list[str]:
     return [f"{partition}/{number}" for number in range(begin, end)]
 
 
-def test_from_the_table_into_the_log(world: TopicWorld) -> None:
-    """Rows that the log has let go of, rows that both have, rows that only the log has."""
+def test_a_follower_continues_from_the_table_in_the_log(world: TopicWorld) -> None:
+    """It reads rows that are in the table only, in both, and in the log only."""
     world.add(200)
     world.flush()
     start = world.trim()
@@ -84,7 +84,7 @@ def test_from_the_table_into_the_log(world: TopicWorld) -> None:
         assert follower.dropped_count == 0
 
 
-def test_back_to_the_table_when_the_log_was_trimmed(world: TopicWorld) -> None:
+def test_a_follower_returns_to_the_table_after_a_trim(world: TopicWorld) -> None:
     with follow(world) as follower:
         world.add(10)
         assert rest(follower) == expected(0, 10)
@@ -95,8 +95,8 @@ def test_back_to_the_table_when_the_log_was_trimmed(world: TopicWorld) -> None:
 
 
 @pytest.mark.parametrize("is_expired", [False, True])
-def test_compaction_and_expiry_change_nothing(world: TopicWorld, is_expired: bool) -> None:
-    """Neither before a reader comes nor while it is under way."""
+def test_maintenance_does_not_affect_a_follower(world: TopicWorld, is_expired: bool) -> None:
+    """Neither before a reader starts nor while it reads."""
     for _ in range(3):
         world.add(60)
         world.flush()
@@ -114,8 +114,8 @@ def test_compaction_and_expiry_change_nothing(world: TopicWorld, is_expired: boo
         assert found + rest(follower) == expected(0, 240)
 
 
-def test_what_was_not_acknowledged_comes_again(world: TopicWorld) -> None:
-    """Exactly that, whether it was in the table or in the log; each reader for itself."""
+def test_unacknowledged_rows_are_read_again(world: TopicWorld) -> None:
+    """Only those, from table and log; readers are independent."""
     world.add(150)
     world.flush()
     world.trim()
@@ -134,8 +134,8 @@ def test_what_was_not_acknowledged_comes_again(world: TopicWorld) -> None:
         assert done + rest(one) == rest(two) == expected(0, 250)
 
 
-def test_an_acknowledgement_counts_for_all_before_it(world: TopicWorld) -> None:
-    """And an older one afterwards for nothing."""
+def test_an_acknowledgement_includes_all_earlier_rows(world: TopicWorld) -> None:
+    """A later acknowledgement of older rows has no effect."""
     world.add(5)
     follower = follow(world)
     first = follower.read()
@@ -164,7 +164,7 @@ def test_an_acknowledgement_counts_for_all_before_it(world: TopicWorld) -> None:
         (AtTime(timestamp_ms=2_000_000_000_000), 250),
     ],
 )
-def test_where_to_begin(world: TopicWorld, start: Start, begin: int) -> None:
+def test_start_of_a_new_reader(world: TopicWorld, start: Start, begin: int) -> None:
     world.add(200)
     world.flush()
     world.trim()
@@ -173,7 +173,7 @@ def test_where_to_begin(world: TopicWorld, start: Start, begin: int) -> None:
         assert rest(follower) == expected(begin, 250)
 
 
-def test_a_start_that_is_nowhere_is_refused(world: TopicWorld) -> None:
+def test_a_start_beyond_the_end_is_an_error(world: TopicWorld) -> None:
     world.add(3)
     with pytest.raises(OutOfRange):
         follow(world, start=4)
@@ -181,7 +181,7 @@ def test_a_start_that_is_nowhere_is_refused(world: TopicWorld) -> None:
         assert rest(follower) == []
 
 
-def test_partitions_are_in_order_each(tmp_path: Path) -> None:
+def test_each_partition_is_in_order(tmp_path: Path) -> None:
     world = TopicWorld.open(tmp_path / "data", partitions=3)
     for partition, count in ((0, 120), (1, 30), (2, 200)):
         world.add(count, partition)
@@ -197,8 +197,8 @@ def test_partitions_are_in_order_each(tmp_path: Path) -> None:
     world.close()
 
 
-def test_what_is_nowhere_is_counted(tmp_path: Path) -> None:
-    """Of a topic that does not await the lake."""
+def test_lost_offsets_are_counted(tmp_path: Path) -> None:
+    """They occur only in topics that do not wait for the lake."""
     world = TopicWorld.open(tmp_path / "data", awaits_lake=False)
     world.add(10)
     with follow(world) as follower, follow(world, "other", lake=False) as other:
@@ -212,8 +212,7 @@ def test_what_is_nowhere_is_counted(tmp_path: Path) -> None:
     world.close()
 
 
-def test_rows_are_waited_for(world: TopicWorld) -> None:
-    """One who waits is told at once, and one who is closed is let go."""
+def test_a_waiting_reader_wakes_up_for_rows_and_close(world: TopicWorld) -> None:
     follower = follow(world)
     found: list[str] = []
 
@@ -236,8 +235,8 @@ def test_rows_are_waited_for(world: TopicWorld) -> None:
         follower.read()
 
 
-def test_names(world: TopicWorld) -> None:
-    """A name is one reader of one table. It can be forgotten."""
+def test_a_name_is_one_reader_of_one_table(world: TopicWorld) -> None:
+    """Its progress can be deleted."""
     disk = RealDisk(world.folder)
     world.add(3)
     follow(world).close()
@@ -254,25 +253,24 @@ def test_names(world: TopicWorld) -> None:
         LogTail.open(world.log, "nothing")
 
 
-def test_a_name_that_means_two_topics(world: TopicWorld) -> None:
-    """Nobody guesses which one; each has a name of its own."""
+def test_an_ambiguous_name_is_rejected(world: TopicWorld) -> None:
+    """Each topic has a name that is unique."""
     world.log.create_topic(TABLE, TopicConfig())
-    with pytest.raises(Malformed, match="the table of orders; say topic_topic_orders or orders"):
+    with pytest.raises(Malformed, match="the table of orders; use topic_topic_orders or orders"):
         LogTail.open(world.log, TABLE)
     assert LogTail.open(world.log, TOPIC).topic == TOPIC
     assert LogTail.open(world.log, f"topic_{TABLE}").topic == TABLE
 
 
-def test_a_damaged_place_is_not_guessed(world: TopicWorld) -> None:
+def test_damaged_progress_is_an_error(world: TopicWorld) -> None:
     follow(world).close()
     path = world.folder / reader_progress.path_of("reader")
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.raises(Corrupt, match="follow anew"):
+    with pytest.raises(Corrupt, match="follow again"):
         follow(world)
 
 
-def test_a_file_that_is_lost_is_said(world: TopicWorld) -> None:
-    """And never taken for one without rows."""
+def test_a_missing_data_file_is_an_error(world: TopicWorld) -> None:
     world.add(200)
     world.flush()
     world.trim()
@@ -282,8 +280,8 @@ def test_a_file_that_is_lost_is_said(world: TopicWorld) -> None:
         rest(follower)
 
 
-def test_a_damaged_file_gives_no_rows(world: TopicWorld) -> None:
-    """A page that was changed is noticed by its checksum."""
+def test_a_damaged_data_file_is_an_error(world: TopicWorld) -> None:
+    """Page checksums detect the change."""
     world.add(40)
     world.flush()
     for file in added_files(world.table(), None, snapshot_id(world)):
@@ -302,8 +300,8 @@ def snapshot_id(world: TopicWorld) -> int:
     return found.snapshot_id
 
 
-def test_snapshots_name_what_they_added(world: TopicWorld) -> None:
-    """Whatever compaction has written in between."""
+def test_added_files_of_a_range_of_snapshots(world: TopicWorld) -> None:
+    """Files written by compaction are excluded."""
     ids = []
     for number in range(4):
         world.add(40)
@@ -320,30 +318,30 @@ def test_snapshots_name_what_they_added(world: TopicWorld) -> None:
     assert offsets(None, ids[3]) == list(range(160))
     assert offsets(ids[0], ids[2]) == list(range(40, 120))
     assert offsets(ids[3], ids[3]) == []
-    with pytest.raises(OutOfRange, match="or go by offsets"):
+    with pytest.raises(OutOfRange, match="or read by offsets"):
         offsets(ids[2], ids[1])
     expire(table)
     table = world.table()
     for after in (ids[0], None):
-        with pytest.raises(OutOfRange, match="or go by offsets"):
+        with pytest.raises(OutOfRange, match="or read by offsets"):
             offsets(after, ids[3])
     assert offsets(ids[3], ids[3]) == []
 
 
-def test_the_short_way_reads_only_what_is_new(
+def test_a_table_reader_opens_only_new_manifests(
     world: TopicWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader of the table alone: from snapshot to snapshot, over compactions and expiries."""
-    looked: list[Table] = []
+    """All files are considered only at first and after expiry."""
+    listed: list[Table] = []
 
-    def look(table: Table) -> list[TableFile]:
-        looked.append(table)
+    def counting(table: Table) -> list[TableFile]:
+        listed.append(table)
         return files_now(table)
 
-    monkeypatch.setattr(table_reader, "files_now", look)
+    monkeypatch.setattr(table_reader, "files_now", counting)
     table = TableReader.open(open_catalog(LAKE, world.folder), LAKE, TABLE, limits=TINY)
     begins, found = {0: 0}, []
-    ways = []
+    list_counts = []
     for number in range(5):
         world.add(30)
         world.flush()
@@ -351,12 +349,12 @@ def test_the_short_way_reads_only_what_is_new(
             compact(world.table(), f"compacted-{number}")
         if number == 3:
             expire(world.table())
-        looked.clear()
+        listed.clear()
         table.refresh()
         for rows in table.read(begins):
             found += rows.batch.column("_offset").to_pylist()
             begins[rows.partition] = rows.end
-        ways.append(len(looked))
+        list_counts.append(len(listed))
         assert found == list(range(world.counts[0]))
-    assert ways == [1, 0, 0, 1, 0]
+    assert list_counts == [1, 0, 0, 1, 0]
     table.close()

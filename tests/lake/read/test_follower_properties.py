@@ -1,4 +1,4 @@
-"""Whatever happens to log and tables, a follower gets every row once, in order."""
+"""A follower gets every row once, in order, during commits, maintenance, trims and crashes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ NAMES = ("one", "two")
 
 
 class Caller:
-    """Somebody who works on rows. What was done is durable before it is acknowledged, as it is for
-    one who keeps places beside his results."""
+    """A consumer of rows. Its results are durable before it acknowledges them, as with offsets
+    stored beside the results."""
 
-    def __init__(self, open_one: Callable[[], Follower]) -> None:
-        self._open = open_one
-        self._follower = open_one()
-        self._waiting: list[FollowedRows] = []
+    def __init__(self, open_follower: Callable[[], Follower]) -> None:
+        self._open = open_follower
+        self._follower = open_follower()
+        self._pending: list[FollowedRows] = []
         self.done: list[list[str]] = [[] for _ in range(PARTITIONS)]
         self._seen: list[list[str]] = [[] for _ in range(PARTITIONS)]
 
@@ -36,24 +36,24 @@ class Caller:
             followed = self._follower.read()
             if followed is None:
                 return
-            self._waiting.append(followed)
+            self._pending.append(followed)
             self._seen[followed.partition] += values(followed)
 
     def ack(self, count: int) -> None:
-        """The oldest of those that wait."""
-        some, self._waiting = self._waiting[:count], self._waiting[count:]
-        for followed in some:
+        """Process and acknowledge the oldest pending rows."""
+        done, self._pending = self._pending[:count], self._pending[count:]
+        for followed in done:
             self.done[followed.partition] += values(followed)
-        if some:
-            self._follower.ack(some[-1])
+        if done:
+            self._follower.ack(done[-1])
 
-    def come_back(self, *, is_clean: bool) -> None:
-        """After a stop, or a crash that leaves everything open. What was not acknowledged comes
-        again, and nothing else does."""
+    def reopen(self, *, is_clean: bool) -> None:
+        """Reopen after a stop or a crash. Exactly the rows that were not acknowledged are read
+        again."""
         if is_clean:
             self._follower.close()
         self._follower = self._open()
-        self._waiting = []
+        self._pending = []
         self._seen = [list(done) for done in self.done]
 
     def check(self, counts: list[int]) -> None:
@@ -63,7 +63,7 @@ class Caller:
 
     def finish(self, counts: list[int]) -> None:
         self.read(sum(counts))
-        self.ack(len(self._waiting))
+        self.ack(len(self._pending))
         self.check(counts)
         assert [len(done) for done in self.done] == counts
         assert self._follower.dropped_count == 0
@@ -99,7 +99,7 @@ class Following(RuleBasedStateMachine):
 
     @rule(is_trimmed=st.booleans())
     def flush_and_add(self, is_trimmed: bool) -> None:
-        """What a node does most of the time."""
+        """Flush, trim and add, like a node."""
         self._world.flush()
         if is_trimmed:
             self._world.trim()
@@ -123,8 +123,8 @@ class Following(RuleBasedStateMachine):
         self._callers[name].ack(count)
 
     @rule(name=st.sampled_from(NAMES), is_clean=st.booleans())
-    def come_back(self, name: str, is_clean: bool) -> None:
-        self._callers[name].come_back(is_clean=is_clean)
+    def reopen(self, name: str, is_clean: bool) -> None:
+        self._callers[name].reopen(is_clean=is_clean)
 
     def teardown(self) -> None:
         for caller in self._callers.values():

@@ -1,4 +1,4 @@
-"""Rows of telemetry are the same, bit for bit and in the same order, from the table and the log."""
+"""Table and log return the same telemetry rows, bit for bit and in the same order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import Signal, SystemClock
+from tests.lake.append.test_appender import run_here
 from tests.lake.maintain.tables import compact
-from tests.lake.read.topic_tables import run_here
 from tests.lake.rows import bodies, rows_of
 
 CLOCK = SystemClock()
@@ -34,8 +34,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_rows_are_the_same_from_both(folder: Path) -> None:
-    """Before and after compaction, in windows of any size."""
+def test_table_and_log_return_the_same_rows(folder: Path) -> None:
+    """Before and after compaction, with windows of different sizes."""
     with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
         for number, signal in enumerate(Signal):
             log.create_topic(signal.topic, TopicConfig(awaits_lake=True))
@@ -63,25 +63,25 @@ def test_rows_are_the_same_from_both(folder: Path) -> None:
 
 
 def from_log(tail: LogTail) -> list[str]:
-    found: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     offset = 0
     while (rows := tail.read(0, offset)) is not None:
-        found.append(rows.batch)
+        batches.append(rows.batch)
         offset = rows.end
     tail.close()
-    return [row for batch in found for row in rows_of(batch)]
+    return [row for batch in batches for row in rows_of(batch)]
 
 
 def from_table(folder: Path, table: str, limits: ReadLimits) -> list[str]:
     reader = TableReader.open(open_catalog(CONFIG, folder), CONFIG, table, limits=limits)
-    found = list(reader.read({0: 0}))
+    parts = list(reader.read({0: 0}))
     reader.close()
-    assert [rows.begin for rows in found] == [0, *(rows.end for rows in found[:-1])]
-    return [row for rows in found for row in rows_of(rows.batch)]
+    assert [rows.begin for rows in parts] == [0, *(rows.end for rows in parts[:-1])]
+    return [row for rows in parts for row in rows_of(rows.batch)]
 
 
-def test_each_name_is_open_once(folder: Path) -> None:
-    """By the name of a table or of its topic; closed with the folder."""
+def test_a_reader_is_open_once(folder: Path) -> None:
+    """It may be opened by table or topic, and is closed with the folder."""
     with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
         log.create_topic("otlp_logs", TopicConfig())
         followers = Followers(log, RealDisk(folder), None)

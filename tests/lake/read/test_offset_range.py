@@ -1,4 +1,4 @@
-"""Offsets are rows: the same ones each time, from the log or from the lake, each once."""
+"""A range of offsets has the same rows from the log and from the lake, each once."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from frazil.lake.append.appender import Appender
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.pyspark.data_source import ReadTask, StreamReader, open_history
-from frazil.lake.pyspark.source_options import OPTIONS, asked_of
+from frazil.lake.pyspark.data_source import ReadTask, StreamReader, open_reader
+from frazil.lake.pyspark.source_options import OPTIONS, parse_options
 from frazil.lake.read.offset_range import LogRangeRows
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import KiB, Signal, SystemClock
@@ -47,7 +47,7 @@ Batch = list[pa.RecordBatch]
 
 @dataclass(slots=True)
 class Folder:
-    """A data folder whose node runs in this process: the readers have nothing but the path."""
+    """A data folder with an open log. Readers get only its path."""
 
     log: Log
     path: Path
@@ -69,13 +69,13 @@ class Folder:
             self.log.append(self.topic, append_of_records([record]), partition=partition).result()
 
     def freeze(self) -> None:
-        """Into the lake, and away with what is in it."""
+        """Commit everything to the lake, and delete it from the log."""
         with closing(open_catalog(SMALL, self.path)) as catalog:
-            feed = LogSource(self.log, self.path)
-            made = Appender.open(
-                feed, catalog, SMALL, run=run_here, clock=CLOCK, rand=random.SystemRandom()
+            source = LogSource(self.log, self.path)
+            appender = Appender.open(
+                source, catalog, SMALL, run=run_here, clock=CLOCK, rand=random.SystemRandom()
             )
-            while made.append():
+            while appender.append():
                 pass
         self.log.maintain()
 
@@ -84,12 +84,12 @@ class Folder:
         return [view.start_offset for view in views]
 
     def reader(self, **options: str) -> StreamReader:
-        given = {"path": str(self.path), "table": self.table, **options}
-        return StreamReader(asked_of(given, SMALL), TABLES[self.table].names)
+        values = {"path": str(self.path), "table": self.table, **options}
+        return StreamReader(parse_options(values, SMALL), TABLES[self.table].names)
 
     def everything(self) -> Counter[str]:
         reader = self.reader()
-        end = open_history(reader._asked).end()
+        end = open_reader(reader._options).end()
         return read(reader, {}, {self.topic: {str(p): offset for (_, p), offset in end.items()}})
 
 
@@ -98,12 +98,12 @@ def read(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> Co
 
 
 def at(position: dict[str, Any]) -> dict[str, Any]:
-    """How far it is, without where it began."""
+    """Return a position without `since`."""
     return {topic: offsets for topic, offsets in position.items() if topic != "since"}
 
 
 def batches_of(reader: StreamReader) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """As Spark does: where each batch of a query begins and ends, until there is nothing new."""
+    """Yield start and end of each batch, as Spark requests them, until nothing is new."""
     end = reader.latestOffset()
     start = reader.initialOffset()
     while start != end:
@@ -122,9 +122,9 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 
 @pytest.mark.parametrize("signal", ["logs", "traces", "metrics"])
-def test_rows_are_the_same_from_the_lake(folder: Folder, signal: str) -> None:
-    """Every bit of every column: from the log, then from both, then what was planned before the
-    log let go of it."""
+def test_lake_and_log_return_the_same_rows(folder: Folder, signal: str) -> None:
+    """Bit for bit: from the log, then from both, then with a plan made before the log was
+    trimmed."""
     folder.signal = signal
     folder.add(60)
     rows = folder.everything()
@@ -137,32 +137,32 @@ def test_rows_are_the_same_from_the_lake(folder: Folder, signal: str) -> None:
     assert all(
         isinstance(work, ReadTask) and isinstance(work.part, LogRangeRows) for work in planned
     )
-    wanted = read(reader, begin, end)
+    expected = read(reader, begin, end)
     folder.freeze()
-    assert min(folder.starts()) > 3, "the log has let go of some"
+    assert min(folder.starts()) > 3, "the log has deleted some"
     assert folder.everything() == rows
-    assert read(folder.reader(), begin, end) == wanted
-    assert multiset(batch for work in planned for batch in reader.read(work)) == wanted
+    assert read(folder.reader(), begin, end) == expected
+    assert multiset(batch for work in planned for batch in reader.read(work)) == expected
 
 
-def test_a_task_goes_on_in_the_lake(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log lets go while a slice is read: what was handed out is not handed out again."""
+def test_a_task_continues_in_the_lake(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the log is trimmed while a slice is read, no row is returned twice."""
     monkeypatch.setattr("frazil.lake.append.slice.REQUESTS_BYTES", 1)
     folder.add(60)
     rows = folder.everything()
     reader = folder.reader()
     reading: Batch = []
     for work in reader.partitions({}, {folder.topic: {"0": 30, "1": 30}}):
-        found = reader.read(work)
-        reading.append(next(found))
+        rest = reader.read(work)
+        reading.append(next(rest))
         folder.freeze()
-        reading += found
+        reading += rest
     assert multiset(reading) == rows
 
 
 @pytest.mark.parametrize("option", ["maxBytesPerTrigger", "maxOffsetsPerTrigger"])
-def test_batches_are_small_and_follow_each_other(folder: Folder, option: str) -> None:
-    """Through what is in the lake, and what is in the log; done again, they are the same."""
+def test_batches_are_limited_and_contiguous(folder: Folder, option: str) -> None:
+    """They cover lake and log, and return the same rows when repeated."""
     folder.add(50)
     folder.freeze()
     folder.add(50)
@@ -184,17 +184,17 @@ def test_batches_are_small_and_follow_each_other(folder: Folder, option: str) ->
         assert read(folder.reader(), start, end) == rows
 
 
-def test_a_query_goes_on_where_spark_says(folder: Folder) -> None:
-    """After a restart it hears of its position before it is asked for the next one."""
+def test_a_restarted_query_continues_at_its_checkpoint(folder: Folder) -> None:
+    """Spark passes the position to `partitions` before it asks for the latest offset."""
     folder.add(40)
     reader = folder.reader(maxOffsetsPerTrigger="4")
-    here = {folder.topic: {"0": 11, "1": 7}}
-    assert reader.partitions(here, here) == []
+    position = {folder.topic: {"0": 11, "1": 7}}
+    assert reader.partitions(position, position) == []
     assert at(reader.latestOffset()) == {folder.topic: {"0": 13, "1": 9}}
 
 
-def test_where_a_query_began_is_known_after_a_restart(folder: Folder) -> None:
-    """Spark asks for it again while the first batch has not ended, behind the end of that batch."""
+def test_the_initial_offset_survives_a_restart(folder: Folder) -> None:
+    """Spark asks for it again if the first batch has not finished."""
     folder.add(10)
     reader = folder.reader(startingOffsets="latest")
     begin = reader.initialOffset()
@@ -211,7 +211,7 @@ def test_where_a_query_began_is_known_after_a_restart(folder: Folder) -> None:
     assert rows.total() > 0
 
 
-def test_where_a_query_begins_and_ends(folder: Folder) -> None:
+def test_starting_and_ending_offsets(folder: Folder) -> None:
     folder.add(10)
     assert at(folder.reader().initialOffset()) == {folder.topic: {"0": 0, "1": 0}}
     latest = folder.reader(startingOffsets="latest")
@@ -228,8 +228,8 @@ def test_where_a_query_begins_and_ends(folder: Folder) -> None:
     assert at(named_end.latestOffset()) == {folder.topic: {"0": 2, "1": 4}}
 
 
-def test_a_topic_may_come_later(tmp_path: Path) -> None:
-    """Nobody has sent any yet; whoever waits sees all of it then."""
+def test_a_topic_may_be_created_later(tmp_path: Path) -> None:
+    """A query that started before reads it from its first row."""
     path = tmp_path / "data"
     with Log.open(RealDisk(path), LOG, clock=CLOCK, rand=random.SystemRandom()) as log:
         folder = Folder(log=log, path=path)
@@ -242,15 +242,15 @@ def test_a_topic_may_come_later(tmp_path: Path) -> None:
         assert read(reader, {}, reader.latestOffset()) == folder.everything()
 
 
-def test_what_is_nowhere_is_said(folder: Folder) -> None:
-    """Trimmed, and not in the lake: no query goes on as if nothing had been there."""
+def test_lost_offsets_are_an_error(folder: Folder) -> None:
+    """Rows that were trimmed and are not in the lake are never skipped silently."""
     folder.add(60)
     reader = folder.reader()
     planned = reader.partitions({}, {folder.topic: {"0": 30, "1": 30}})
     for partition in folder.log.topic(folder.topic).partitions:
         folder.log.writer.run(partial(partition.trim, 25)).result()
     assert all(folder.starts())
-    with pytest.raises(OutOfRange, match="lake holds what is below 0"):
+    with pytest.raises(OutOfRange, match="lake holds only those below 0"):
         reader.partitions({}, {folder.topic: {"0": 30, "1": 30}})
     with pytest.raises(OutOfRange, match="are lost to this reader"):
         multiset(batch for work in planned for batch in reader.read(work))
@@ -259,8 +259,7 @@ def test_what_is_nowhere_is_said(folder: Folder) -> None:
     }
 
 
-def test_another_log_is_noticed(folder: Folder) -> None:
-    """The position is beyond its end."""
+def test_a_position_beyond_the_log_is_an_error(folder: Folder) -> None:
     folder.add(4)
     reader = folder.reader()
     reader.partitions({folder.topic: {"0": 9}}, {folder.topic: {"0": 9}})
@@ -269,39 +268,38 @@ def test_another_log_is_noticed(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "message"),
     [
         ({}, "'path' is missing"),
         ({"path": "x"}, "'table' is missing"),
         ({"path": "x", "tabel": "logs"}, "no option 'tabel'"),
-        ({"startingOffsets": "first"}, "earliest, latest, or like"),
-        ({"startingOffsets": '{"otlp_logs": 3}'}, "earliest, latest, or like"),
-        ({"endingOffsets": "earliest"}, "must be latest, or like"),
-        ({"maxBytesPerTrigger": "0"}, "a number above 0"),
-        ({"maxOffsetsPerTrigger": "many"}, "a number above 0"),
+        ({"startingOffsets": "first"}, "earliest, latest, or JSON like"),
+        ({"startingOffsets": '{"otlp_logs": 3}'}, "earliest, latest, or JSON like"),
+        ({"endingOffsets": "earliest"}, "must be latest, or JSON like"),
+        ({"maxBytesPerTrigger": "0"}, "a positive integer"),
+        ({"maxOffsetsPerTrigger": "many"}, "a positive integer"),
     ],
 )
-def test_wrong_options_are_refused(options: dict[str, str], wanted: str) -> None:
-    given = options if "path" in options or not options else {"path": "x", "table": "y", **options}
-    with pytest.raises(Malformed, match=wanted):
-        asked_of(given, None)
+def test_invalid_options_are_rejected(options: dict[str, str], message: str) -> None:
+    values = options if "path" in options or not options else {"path": "x", "table": "y", **options}
+    with pytest.raises(Malformed, match=message):
+        parse_options(values, None)
 
 
-def test_options_are_what_they_are_in_any_case() -> None:
-    """As everywhere in Spark."""
+def test_option_names_are_case_insensitive() -> None:
     for change in (str.lower, str.upper):
-        given = {change(name): "1" if "max" in name else "latest" for name in OPTIONS}
-        assert asked_of(given, None).starting == "latest"
+        values = {change(name): "1" if "max" in name else "latest" for name in OPTIONS}
+        assert parse_options(values, None).starting == "latest"
 
 
-def ask(folder: Path, table: str) -> Callable[[], object]:
-    return lambda: open_history(asked_of({"path": str(folder), "table": table}, None))
+def opening(folder: Path, table: str) -> Callable[[], object]:
+    return lambda: open_reader(parse_options({"path": str(folder), "table": table}, None))
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, folder: Folder) -> None:
+def test_a_missing_folder_or_table_is_an_error(tmp_path: Path, folder: Folder) -> None:
     with pytest.raises(Unknown, match="no data folder of Frazil"):
-        ask(tmp_path / "nothing", "logs")()
+        opening(tmp_path / "nothing", "logs")()
     assert not (tmp_path / "nothing").exists()
-    with pytest.raises(Unknown, match="there are logs, spans, metrics"):
-        ask(folder.path, "dead_letters")()
-    assert not (folder.path / "lake").exists(), "whoever looks makes nothing"
+    with pytest.raises(Unknown, match="the tables are logs, spans, metrics"):
+        opening(folder.path, "dead_letters")()
+    assert not (folder.path / "lake").exists(), "a reader creates nothing"

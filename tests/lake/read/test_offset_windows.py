@@ -1,4 +1,4 @@
-"""Windows hold every row once, in order, whatever files there are."""
+"""Windows cover every row once, in order, for any set of files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.lake.read.offset_windows import Window, windows_of
-from frazil.lake.read.prefetch import ReadLimits, read_ahead
+from frazil.lake.read.prefetch import ReadLimits, prefetch
 from frazil.lake.read.window_reader import SizedWindow, WindowRowGroups, WindowRows
 from frazil.lake.scan.data_file import Bounds, TableFile
 
 Held = dict[str, set[tuple[int, int]]]
-"""Path -> the partitions and offsets of its rows."""
+"""Path -> partitions and offsets of its rows."""
 
 
 def file_of(location: str, partitions: list[int], offsets: list[int]) -> TableFile:
@@ -36,10 +36,10 @@ def files_of(held: Held) -> list[TableFile]:
 HELD = st.lists(
     st.sets(st.tuples(st.integers(0, 2), st.integers(0, 30)), min_size=1), max_size=8
 ).map(lambda sets: {f"file-{number}": rows for number, rows in enumerate(sets)})
-PLACES = st.dictionaries(st.integers(0, 2), st.integers(0, 32), min_size=3)
+POSITIONS = st.dictionaries(st.integers(0, 2), st.integers(0, 32), min_size=3)
 
 
-@given(HELD, PLACES, PLACES)
+@given(HELD, POSITIONS, POSITIONS)
 def test_windows_hold_every_row_once(
     held: Held, begins: dict[int, int], ends: dict[int, int]
 ) -> None:
@@ -49,24 +49,24 @@ def test_windows_hold_every_row_once(
         ends_of = [begin, *(window.end for window in ours)]
         assert [window.begin for window in ours] == ends_of[:-1]
         assert ends_of[-1] == max(begin, ends[partition])
-    found = [
+    covered = [
         (path, row)
         for window in windows
         for path in (file.location for file in window.files)
         for row in held[path]
         if row[0] == window.partition and window.begin <= row[1] < window.end
     ]
-    wanted = [
+    expected = [
         (path, row)
         for path, rows in held.items()
         for row in rows
         if begins[row[0]] <= row[1] < ends[row[0]]
     ]
-    assert sorted(found) == sorted(wanted)
+    assert sorted(covered) == sorted(expected)
 
 
 def test_windows_end_where_files_do() -> None:
-    """As small as they can be, and partitions take turns."""
+    """Windows are as small as possible, and partitions alternate."""
     held: Held = {
         "a": {(0, 0), (0, 4)},
         "b": {(0, 4), (0, 5)},
@@ -99,25 +99,23 @@ def window(number: int, file_count: int) -> SizedWindow:
     st.integers(1, 6),
     st.integers(1, 3),
 )
-def test_reading_ahead_is_bounded_and_in_order(
+def test_prefetching_is_bounded_and_in_order(
     sizes: list[tuple[int, int]], ahead_bytes: int, ahead_files: int, reads: int
 ) -> None:
-    """What was begun and not asked for is within the limits, or is what is asked for next."""
+    """Windows read ahead are within the limits, apart from the one returned next."""
     begun: list[int] = []
 
-    def given_ones() -> Iterator[tuple[SizedWindow, int]]:
+    def sized_windows() -> Iterator[tuple[SizedWindow, int]]:
         for number, (size, files) in enumerate(sizes):
             yield window(number, files), size
 
-    def read(weighed: SizedWindow) -> WindowRows:
-        begun.append(weighed.window.begin)
+    def read(sized: SizedWindow) -> WindowRows:
+        begun.append(sized.window.begin)
         batch = pa.RecordBatch.from_pylist([{"a": 1}])
-        return WindowRows(
-            partition=0, begin=weighed.window.begin, end=weighed.window.end, batch=batch
-        )
+        return WindowRows(partition=0, begin=sized.window.begin, end=sized.window.end, batch=batch)
 
     limits = ReadLimits(ahead_bytes=ahead_bytes, ahead_files=ahead_files, reads=reads)
-    for number, rows in enumerate(read_ahead(given_ones(), read, limits)):
+    for number, rows in enumerate(prefetch(sized_windows(), read, limits)):
         assert rows.begin == number
         ahead = [sizes[other] for other in list(begun) if other >= number]
         assert len(ahead) <= 1 or (
@@ -127,14 +125,14 @@ def test_reading_ahead_is_bounded_and_in_order(
     assert sorted(begun) == list(range(len(sizes)))
 
 
-def test_an_error_comes_where_its_rows_would_have_been() -> None:
-    def read(weighed: SizedWindow) -> WindowRows:
-        if weighed.window.begin == 2:
+def test_a_read_error_is_raised_in_place_of_its_rows() -> None:
+    def read(sized: SizedWindow) -> WindowRows:
+        if sized.window.begin == 2:
             raise FileNotFoundError("two")
         batch = pa.RecordBatch.from_pylist([{"a": 1}])
-        return WindowRows(partition=0, begin=weighed.window.begin, end=0, batch=batch)
+        return WindowRows(partition=0, begin=sized.window.begin, end=0, batch=batch)
 
-    ahead = read_ahead(((window(number, 1), 1) for number in range(9)), read, ReadLimits())
+    ahead = prefetch(((window(number, 1), 1) for number in range(9)), read, ReadLimits())
     assert [next(ahead).begin, next(ahead).begin] == [0, 1]
     with pytest.raises(FileNotFoundError, match="two"):
         next(ahead)

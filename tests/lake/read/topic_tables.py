@@ -1,9 +1,8 @@
-"""A log with one topic that is no telemetry, and its table, filled without Spark."""
+"""A log with one topic that is not telemetry, and its table, filled without Spark."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +10,14 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from frazil.disk import RealDisk
-from frazil.lake.append.appender import Appended, Appender, Work
+from frazil.lake.append.appender import Appended, Appender
 from frazil.lake.append.log_source import LogSource
-from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.tables.record_rows import table_of
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
+from tests.lake.append.test_appender import run_here
 
 CLOCK = SystemClock()
 TOPIC = "orders"
@@ -30,32 +29,28 @@ LOG = LogConfig(
     disk_bytes_max=1 << 20,
     index_interval_bytes=256,
 )
-"""Segments of a few records, so that the log can let go of some."""
+"""Segments of a few records, so that the log can be trimmed."""
 LAKE = LakeConfig(slice_bytes=4000)
 BEGIN_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 
 
 def time_of(number: int) -> int:
-    """The timestamp of a record. Each is of another day than the one before, so that files of the
-    same commit hold offsets that overlap."""
+    """Return the timestamp of a record. Days alternate, so files of one commit have overlapping
+    offsets."""
     return BEGIN_MS + number * 1000 + number % 2 * DAY_MS
-
-
-def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
-    return [run_slice(*each) for each in work]
 
 
 @dataclass(slots=True)
 class TopicWorld:
-    """A log, its catalog, and what was put into the log."""
+    """A log, its catalog, and how many records were added."""
 
     log: Log
     folder: Path
     catalog: Catalog
     appender: Appender
     counts: list[int]
-    """Records of each partition."""
+    """Records per partition."""
 
     @classmethod
     def open(cls, folder: Path, *, partitions: int = 1, awaits_lake: bool = True) -> TopicWorld:
@@ -74,8 +69,8 @@ class TopicWorld:
         return cls(log, folder, catalog, appender, [0] * partitions)
 
     def add(self, count: int, partition: int = 0) -> None:
-        """Records that say where they are."""
-        waiting = []
+        """Append records whose values are their positions."""
+        pending = []
         for number in range(self.counts[partition], self.counts[partition] + count):
             record = Record(
                 offset=0,
@@ -84,9 +79,9 @@ class TopicWorld:
                 value=b"%d/%d" % (partition, number),
                 headers=(("a", b"1"), ("a", None)) if number % 2 else (),
             )
-            waiting.append(self.log.append(TOPIC, append_of_records([record]), partition=partition))
-        for answer in waiting:
-            answer.result()
+            pending.append(self.log.append(TOPIC, append_of_records([record]), partition=partition))
+        for future in pending:
+            future.result()
         self.counts[partition] += count
 
     def flush(self) -> list[Appended]:
@@ -96,7 +91,7 @@ class TopicWorld:
         return done
 
     def trim(self) -> int:
-        """Have the log let go of all it may. Where it begins now, in the first partition."""
+        """Trim the log. Return the start offset of the first partition."""
         self.log.maintain()
         return self.log.partition(TOPIC, 0).view.start_offset
 

@@ -1,4 +1,4 @@
-"""What queries see of the tables: the current snapshots, with the offsets that they hold."""
+"""LakeView pins the current snapshots with the offsets that they hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from frazil.errors import Unavailable, Unknown
 from frazil.lake import LakeConfig, LakeView
-from frazil.lake.scan import manifests as reading
+from frazil.lake.scan import manifests
 from frazil.lake.scan.view import NAMES
 from tests.lake.append.test_appender import ROWS, SMALL, World
 from tests.lake.append.test_appender import world as world  # a fixture
@@ -25,22 +25,22 @@ def view(world: World) -> Iterator[LakeView]:
     view.close()
 
 
-def maintained(world: World) -> None:
-    """A snapshot like those of maintenance, which knows nothing of offsets."""
+def commit_without_offsets(world: World) -> None:
+    """Commit a snapshot without offsets, like maintenance does."""
     table = world.catalog.load_table("frazil.logs")
     with table.transaction() as transaction, transaction.update_snapshot().fast_append():
         pass
 
 
-def expired(world: World, count: int) -> None:
-    """The oldest snapshots are gone."""
+def expire(world: World, count: int) -> None:
+    """Expire the oldest snapshots."""
     table = world.catalog.load_table("frazil.logs")
     gone = [snapshot.snapshot_id for snapshot in table.metadata.snapshots[:count]]
     table.maintenance.expire_snapshots().by_ids(gone).commit()
 
 
-def test_no_catalog_is_no_rows(tmp_path: Path) -> None:
-    """And none is made by looking."""
+def test_without_a_catalog_there_are_no_rows(tmp_path: Path) -> None:
+    """Reading does not create one."""
     view = LakeView(LakeConfig(), tmp_path)
     pinned = view.pin()
     assert [table.files for table in pinned.tables.values()] == [()] * len(NAMES)
@@ -49,8 +49,8 @@ def test_no_catalog_is_no_rows(tmp_path: Path) -> None:
     view.close()
 
 
-def test_what_is_committed_is_seen(world: World, view: LakeView) -> None:
-    """After the next look, and not before: whoever has pinned sees one moment."""
+def test_a_commit_is_visible_after_a_refresh(world: World, view: LakeView) -> None:
+    """A pinned view does not change."""
     appender = world.open()
     first = view.pin()
     world.add(200)
@@ -70,15 +70,15 @@ def test_what_is_committed_is_seen(world: World, view: LakeView) -> None:
 def test_a_manifest_is_read_once(
     world: World, view: LakeView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round adds one, and only that one is opened; nothing new is nothing to read."""
+    """Each commit adds one manifest per table, and only new ones are read."""
     read: list[str] = []
-    original = reading._read_manifest
+    original = manifests._read_manifest
 
     def counting(table: Any, manifest: Any, root: str) -> Any:
         read.append(manifest.manifest_path)
         return original(table, manifest, root)
 
-    monkeypatch.setattr(reading, "_read_manifest", counting)
+    monkeypatch.setattr(manifests, "_read_manifest", counting)
     appender = world.open()
     for _ in range(3):
         world.add(5)
@@ -90,17 +90,17 @@ def test_a_manifest_is_read_once(
     assert len(read) == 6
 
 
-def test_maintenance_keeps_the_boundary(world: World, view: LakeView) -> None:
-    """Its snapshots have no offsets: those before it have them, or else the table."""
+def test_maintenance_keeps_the_offsets(world: World, view: LakeView) -> None:
+    """Its snapshots have none; ancestors or the table property have them."""
     appender = world.open()
     for _ in range(3):
         world.add(5)
         appender.append()
-    maintained(world)
-    maintained(world)
+    commit_without_offsets(world)
+    commit_without_offsets(world)
     view.refresh()
     assert view.held("logs", *LOGS) == 15
-    expired(world, 3)
+    expire(world, 3)
     view.refresh()
     table = view.pin().tables["logs"]
     assert [snapshot.offsets for snapshot in table.snapshots] == [None, {LOGS: 15}]
@@ -108,8 +108,7 @@ def test_maintenance_keeps_the_boundary(world: World, view: LakeView) -> None:
     assert table.row_count == 15 * ROWS
 
 
-def test_another_snapshot(world: World, view: LakeView) -> None:
-    """Has its own files and offsets; one that is gone is unknown."""
+def test_an_older_snapshot_has_its_own_files_and_offsets(world: World, view: LakeView) -> None:
     appender = world.open()
     for _ in range(2):
         world.add(5)
@@ -121,8 +120,8 @@ def test_another_snapshot(world: World, view: LakeView) -> None:
         view.at("logs", 7)
 
 
-def test_a_catalog_that_cannot_be_read(tmp_path: Path) -> None:
-    """Is no empty catalog: rows may be in it."""
+def test_an_unreadable_catalog_is_an_error(tmp_path: Path) -> None:
+    """It is not treated as empty."""
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "catalog.db").write_bytes(b"this is no database, whatever its name is")
     view = LakeView(LakeConfig(), tmp_path)
@@ -133,8 +132,8 @@ def test_a_catalog_that_cannot_be_read(tmp_path: Path) -> None:
     view.close()
 
 
-def test_the_last_view_outlives_its_catalog(world: World, view: LakeView) -> None:
-    """What was seen stays right: the rows that came since are in the hot tier."""
+def test_the_last_view_stays_if_the_catalog_fails(world: World, view: LakeView) -> None:
+    """It is still correct: newer rows are in the hot tier."""
     appender = world.open()
     world.add(5)
     appender.append()

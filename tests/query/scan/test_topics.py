@@ -321,7 +321,7 @@ def test_without_a_lake(world: Asked, stack: ExitStack) -> None:
         engine.sql("SELECT * FROM topic_orders FOR SYSTEM_VERSION AS OF 1")
     world.flush()
     assert world.topic.trim() > 0
-    with pytest.raises(Unavailable, match=r"let go of the first records of orders"):
+    with pytest.raises(Unavailable, match=r"first records of orders are no longer in the log"):
         engine.sql(COUNT)
 
 
@@ -358,7 +358,7 @@ def test_a_record_becomes_a_row_once(world: Asked, monkeypatch: pytest.MonkeyPat
         for _ in range(3):
             world.ask(COUNT)
     assert sum(made) == 60
-    kept = world.tables._tails._kept[TOPIC]
+    kept = world.tables._tails._cache[TOPIC]
     assert sum(rows.batch.num_rows for each in kept.rows.values() for rows in each) == 60
     world.flush()
     assert world.ask(COUNT) == whole(60)
@@ -380,7 +380,7 @@ def test_a_query_that_is_stopped_leaves_what_it_has_read(
 
     with pytest.raises(TooLarge, match="too long"):
         world.tables.rows("topic_orders", check)
-    (kept,) = world.tables._tails._kept[TOPIC].rows.values()
+    (kept,) = world.tables._tails._cache[TOPIC].rows.values()
     assert 0 < kept[-1].end < 60
     begin = kept[-1].end
     asked: list[int] = []
@@ -397,13 +397,13 @@ def test_a_query_that_is_stopped_leaves_what_it_has_read(
 
 def test_little_is_kept(world: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was asked for longest ago goes first."""
-    monkeypatch.setattr(tails, "KEPT_BYTES_MAX", 1000)
+    monkeypatch.setattr(tails, "CACHE_BYTES_MAX", 1000)
     world.topic.log.create_topic("other", TopicConfig())
     world.put("other", b"x" * 400)
     world.topic.add(4)
     for table in ("topic_orders", "topic_other", "topic_orders", "topic_other"):
         world.ask(f"SELECT * FROM {table}")
-        assert list(world.tables._tails._kept)[-1] == table.removeprefix("topic_")
+        assert list(world.tables._tails._cache)[-1] == table.removeprefix("topic_")
     world.topic.add(20)
     assert world.ask(COUNT) == whole(24)
-    assert "other" not in world.tables._tails._kept
+    assert "other" not in world.tables._tails._cache

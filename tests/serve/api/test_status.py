@@ -16,7 +16,7 @@ from frazil.serve.status.model import DoingStatus, PartitionStatus
 from frazil.serve.uptime import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
-from tests.lake.read.topic_tables import run_here
+from tests.lake.append.test_appender import run_here
 from tests.serve.open_rooms import open_rooms
 from tests.sim.clock import SimClock
 

@@ -1,8 +1,8 @@
 """lake/pyspark: Spark for users: session, shell, SQL, data source.
 
+user_session.py    a SparkSession for users
+shell.py           a Python shell and scripts with a session
+sql.py             SQL on Spark over log and lake
 data_source.py     the PySpark data source `frazil`
-shell.py           a shell with one, and scripts
-source_options.py  its options
-sql.py             SQL on Spark over hot and lake
-user_session.py    a SparkSession for people
+source_options.py  options and positions of the data source
 """

@@ -1,4 +1,4 @@
-"""A Python shell with a SparkSession in it, and scripts that find one."""
+"""A Python shell and scripts with a SparkSession."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from frazil.lake.config import LakeConfig
 
 BANNER = """\
-Spark {version} over {folder}. `spark` is the session, `F` are its functions.
+Spark {version} over {folder}. `spark` is the session, `F` is pyspark.sql.functions.
 
-  spark.table("logs")                                    the table of the lake; also spans, metrics
+  spark.table("logs")                                    the table in the lake; also spans, metrics
   spark.sql("SELECT service_name, count(*) FROM logs GROUP BY 1").show()
-  whole("logs")                                          the same, with what is in the log only
+  whole("logs")                                          the table plus newer rows in the log
   spark.readStream.format("frazil").option("table", "logs").load()
-                                                         rows as they come
+                                                         rows as they arrive
 
-Ctrl-C cancels what Spark does, a second one anything; Ctrl-D leaves."""
+Ctrl-C cancels Spark jobs, a second Ctrl-C stops Python code; Ctrl-D exits."""
 
 
 def open_shell(spark: SparkSession, folder: Path, config: LakeConfig) -> None:
-    """Read and run lines until the end of input."""
+    """Run an interactive shell until the end of input."""
     from pyspark.sql import functions
 
     from frazil.lake.pyspark.sql import whole
 
     def whole_now(table: str) -> DataFrame:
-        """All rows of a table up to now, those of the lake and of the log."""
+        """Return all rows of a table up to now, from lake and log."""
         return whole(spark, table, folder, config)
 
     names: dict[str, Any] = {"spark": spark, "F": functions, "whole": whole_now}
@@ -58,8 +58,8 @@ def open_shell(spark: SparkSession, folder: Path, config: LakeConfig) -> None:
 
 
 class Shell(code.InteractiveConsole):
-    """Reads lines, and is interrupted without harm: PySpark's own way, to call Spark from within
-    the handler of the signal, breaks the call that is waiting, and the job goes on."""
+    """Console with safe interrupts. PySpark's own signal handler calls Spark while another call is
+    waiting, which breaks that call and leaves the job running."""
 
     def __init__(self, spark: SparkSession, names: dict[str, Any]) -> None:
         super().__init__(names)
@@ -74,7 +74,7 @@ class Shell(code.InteractiveConsole):
             self._is_busy = False
 
     def interrupt(self, *_: object) -> None:
-        """Cancel what Spark does; when that was done already, or nothing runs, stop Python."""
+        """Cancel Spark jobs; if that was done already, or nothing runs, interrupt Python."""
         if not self._is_busy:
             raise KeyboardInterrupt
         self._is_busy = False
@@ -82,7 +82,7 @@ class Shell(code.InteractiveConsole):
 
 
 def run_script(spark: SparkSession, path: str, arguments: Sequence[str]) -> None:
-    """Run a program, which finds `spark` among its names."""
+    """Run a program with `spark` as a global name."""
     if not Path(path).is_file():
         raise Malformed(f"there is no script {path}")
     before = sys.argv

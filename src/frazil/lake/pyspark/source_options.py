@@ -1,4 +1,4 @@
-"""What somebody asks the data source for: its options, checked, and positions as JSON."""
+"""Options of the data source, validated, and positions as JSON."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from frazil.lake.read.offset_range import OffsetRangeReader
 
 BYTES_PER_TRIGGER = 64 * MiB
-"""Of the log, about 200,000 log records: a batch takes seconds, and its memory is bounded."""
+"""About 200,000 log records: a batch takes seconds, and its memory is bounded."""
 EARLIEST, LATEST = "earliest", "latest"
 SINCE = "since"
-"""Beside the topics of a position: where its query began."""
+"""Key in a position, beside the topics: where its query started."""
 OPTIONS = {
     "path": "the data folder",
     "table": "logs, spans or metrics",
-    "columns": "the wanted columns, by commas; all without",
-    "startingOffsets": "earliest (without), latest, or a position as JSON; only for a new query",
-    "endingOffsets": "latest, or a position as JSON; a stream without goes on for ever",
-    "maxBytesPerTrigger": f"bytes of the log in one batch of a stream, {BYTES_PER_TRIGGER} without",
-    "maxOffsetsPerTrigger": "requests in one batch of a stream",
+    "columns": "column names separated by commas (default: all)",
+    "startingOffsets": "earliest (default), latest, or a position as JSON; for new queries only",
+    "endingOffsets": "latest, or a position as JSON (default for a stream: no end)",
+    "maxBytesPerTrigger": f"bytes of the log per batch of a stream (default {BYTES_PER_TRIGGER})",
+    "maxOffsetsPerTrigger": "requests per batch of a stream (default: no limit)",
 }
-"""Option -> what it says."""
+"""Option -> description."""
 
 Offsets = str | dict[tuple[str, int], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Options, understood."""
+    """Validated options."""
 
     folder: str
     table: str
@@ -49,52 +49,52 @@ class SourceOptions:
 
     @property
     def is_bounded(self) -> bool:
-        """Does a stream have an end?"""
+        """Whether a stream has an end."""
         return self.ending is not None
 
-    def begin(self, history: OffsetRangeReader) -> dict[tuple[str, int], int]:
-        """The first position. Partitions that are not named begin with their first row."""
+    def begin(self, reader: OffsetRangeReader) -> dict[tuple[str, int], int]:
+        """Return the first position. Partitions that are not values start with their first row."""
         if self.starting == LATEST:
-            return history.end()
-        found = history.earliest()
-        return found if isinstance(self.starting, str) else {**found, **self.starting}
+            return reader.end()
+        earliest = reader.earliest()
+        return earliest if isinstance(self.starting, str) else {**earliest, **self.starting}
 
-    def end(self, history: OffsetRangeReader) -> dict[tuple[str, int], int]:
-        """The position behind the last row. Partitions that are not named end where they end."""
-        found = history.end()
+    def end(self, reader: OffsetRangeReader) -> dict[tuple[str, int], int]:
+        """Return the position after the last row. Partitions that are not values have no limit."""
+        latest = reader.end()
         if not isinstance(self.ending, dict):
-            return found
-        for place, offset in self.ending.items():
-            if offset > found.get(place, 0):
+            return latest
+        for (topic, partition), offset in self.ending.items():
+            end = latest.get((topic, partition), 0)
+            if offset > end:
                 raise Malformed(
-                    f"endingOffsets has {place[0]}/{place[1]} up to {offset}, and it goes up to "
-                    f"{found.get(place, 0)}"
+                    f"endingOffsets is {offset} for {topic}/{partition}, which ends at {end}"
                 )
-        return {**found, **self.ending}
+        return {**latest, **self.ending}
 
 
-def asked_of(options: Mapping[str, str], lake: LakeConfig | None) -> SourceOptions:
-    """What these options say. `Malformed` names the one that is missing or wrong."""
+def parse_options(options: Mapping[str, str], lake: LakeConfig | None) -> SourceOptions:
+    """Validate options. `Malformed` names the one that is missing or wrong."""
     known = {name.lower(): name for name in OPTIONS}
-    given = {}
+    values = {}
     for name, value in options.items():
         if name.lower() not in known:
-            raise Malformed(f"there is no option {name!r}; there are {', '.join(OPTIONS)}")
-        given[known[name.lower()]] = value
+            raise Malformed(f"there is no option {name!r}; the options are {', '.join(OPTIONS)}")
+        values[known[name.lower()]] = value
     for name in ("path", "table"):
-        if not given.get(name):
+        if not values.get(name):
             raise Malformed(f"option {name!r} is missing: {OPTIONS[name]}")
-    columns = given.get("columns")
+    columns = values.get("columns")
     return SourceOptions(
-        folder=str(Path(given["path"]).absolute()),
-        table=given["table"],
+        folder=str(Path(values["path"]).absolute()),
+        table=values["table"],
         columns=None if columns is None else tuple(part.strip() for part in columns.split(",")),
-        starting=_offsets("startingOffsets", given.get("startingOffsets", EARLIEST), EARLIEST),
-        ending=_offsets("endingOffsets", given["endingOffsets"])
-        if "endingOffsets" in given
+        starting=_offsets("startingOffsets", values.get("startingOffsets", EARLIEST), EARLIEST),
+        ending=_offsets("endingOffsets", values["endingOffsets"])
+        if "endingOffsets" in values
         else None,
-        bytes_max=_count(given, "maxBytesPerTrigger") or BYTES_PER_TRIGGER,
-        offsets_max=_count(given, "maxOffsetsPerTrigger"),
+        bytes_max=_count(values, "maxBytesPerTrigger") or BYTES_PER_TRIGGER,
+        offsets_max=_count(values, "maxOffsetsPerTrigger"),
         lake=lake or LakeConfig(),
     )
 
@@ -106,31 +106,31 @@ def _offsets(name: str, text: str, *words: str) -> Offsets:
         return Position.of(json.loads(text)).offsets
     except (ValueError, TypeError, AttributeError):
         raise Malformed(
-            f"option {name!r} is {text!r}; it must be {', '.join((*words, LATEST))}, or like "
+            f"option {name!r} is {text!r}; it must be {', '.join((*words, LATEST))}, or JSON like "
             '{"otlp_logs": {"0": 17}}'
         ) from None
 
 
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    if name not in given:
+def _count(values: Mapping[str, str], name: str) -> int | None:
+    if name not in values:
         return None
-    if not given[name].isdecimal() or int(given[name]) < 1:
-        raise Malformed(f"option {name!r} is {given[name]!r}; it must be a number above 0")
-    return int(given[name])
+    if not values[name].isdecimal() or int(values[name]) < 1:
+        raise Malformed(f"option {name!r} is {values[name]!r}; it must be a positive integer")
+    return int(values[name])
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a query is, and where it began: the next offset of each partition."""
+    """Where a query is, and where it started: the next offset of each partition."""
 
     offsets: dict[tuple[str, int], int]
     since: dict[tuple[str, int], int]
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Position:
-        """Out of JSON. One that people write need not say where it began."""
-        topics = {topic: offsets for topic, offsets in found.items() if topic != SINCE}
-        return cls(offsets=_flat(topics), since=_flat(found.get(SINCE, {})))
+    def of(cls, position: Mapping[str, Any]) -> Position:
+        """Convert from JSON. A position written by a user need not have `since`."""
+        topics = {topic: offsets for topic, offsets in position.items() if topic != SINCE}
+        return cls(offsets=_flat(topics), since=_flat(position.get(SINCE, {})))
 
     def as_json(self) -> dict[str, Any]:
         return {**nested(self.offsets), SINCE: nested(self.since)}
@@ -139,17 +139,17 @@ class Position:
         return Position(offsets=self.since, since=self.since).as_json()
 
 
-def _flat(found: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, int], int]:
+def _flat(position: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, int], int]:
     return {
         (topic, int(partition)): int(offset)
-        for topic, partitions in found.items()
+        for topic, partitions in position.items()
         for partition, offset in partitions.items()
     }
 
 
 def nested(position: Mapping[tuple[str, int], int]) -> dict[str, dict[str, int]]:
-    """Offsets as JSON has them."""
-    made: dict[str, dict[str, int]] = {}
+    """Return offsets by topic and partition, for JSON."""
+    topics: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(position.items()):
-        made.setdefault(topic, {})[str(partition)] = offset
-    return made
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return topics

@@ -1,10 +1,10 @@
-"""Questions on Spark: SQL over hot and lake as one, for those that are too large for one process.
+"""SQL on Spark over log and lake combined, for queries that are too large for one process.
 
-1. read     Spark's own parser says what the text is: anything but a query is refused
-2. pin      one snapshot of each table, and the offsets behind it up to what is durable now
-3. join     views of the tables' names: rows of the snapshot, and from the log those behind it
-4. plan     Spark analyses the query; functions that reach out of the data are refused
-5. run      in a group of jobs that can be cancelled, with a limit of time and of rows
+1. parse    with Spark's own parser; anything but a query is rejected
+2. pin      one snapshot of each table, and the durable offsets after it
+3. view     create a view per table: rows of the snapshot plus newer rows from the log
+4. plan     Spark analyses the query; functions that access anything but the data are rejected
+5. run      in a job group that can be cancelled, with a timeout and a row limit
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from frazil.lake.lake import Lake
 
 POOL = "questions"
-"""Beside the rounds of the appender, and not behind them."""
+"""Scheduler pool, so that queries do not wait for the appender."""
 SETTINGS = {
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -54,24 +54,24 @@ QUERY_NODES = frozenset(
     {package + name for package in PACKAGES for name in QUERY_TEXT.split()}
     | {"org.apache.spark.sql.catalyst.expressions.PipeOperator"}
 )
-"""What a query can be made of, as Spark's parser gives it. All that writes, sets or runs something
-is made of something else."""
-REACHING = ("CallMethodViaReflection", "TryReflect", "ScriptTransformation", "PythonUDF")
-"""What would reach out of the data, wherever it stands in a plan."""
+"""Parser nodes that a query may consist of. Statements that write, set or run something have other
+nodes."""
+FORBIDDEN = ("CallMethodViaReflection", "TryReflect", "ScriptTransformation", "PythonUDF")
+"""Plan nodes that access anything but the data."""
 
 
 def whole(
     spark: SparkSession, table: str, data: str | Path, config: LakeConfig | None = None
 ) -> DataFrame:
-    """All rows of a table up to now, each once: those of the lake as it is now, and behind them
-    those of the log. A data frame of one moment; ask again for the next one."""
+    """Return all rows of a table up to now, each once: the current snapshot plus newer rows from
+    the log. The data frame is fixed at this instant; call again for newer rows."""
     config, folder = config or LakeConfig(), Path(data).absolute()
-    history = OffsetRangeReader(str(folder), table, config)
+    reader = OffsetRangeReader(str(folder), table, config)
     with ReadOnlyLake(str(folder), config) as lake:
-        found = lake.table(table)
-        snapshot = None if found is None else found.current_snapshot()
-        held = {} if found is None else next_offsets(found)
-    end = history.end()
+        loaded = lake.table(table)
+        snapshot = None if loaded is None else loaded.current_snapshot()
+        held = {} if loaded is None else next_offsets(loaded)
+    end = reader.end()
     rest = spark.read.format("frazil").options(
         path=str(folder), table=table, endingOffsets=json.dumps(nested(end))
     )
@@ -84,11 +84,11 @@ def whole(
     return frozen.select(recent.columns).unionByName(recent)
 
 
-def ask(lake: Lake, text: str, *, timeout_ms: int, rows_max: int) -> pa.Table:
-    """The answer to one query, of at most `rows_max` rows and one more.
+def query_spark(lake: Lake, text: str, *, timeout_ms: int, rows_max: int) -> pa.Table:
+    """Run one query and return at most `rows_max` + 1 rows.
 
-    `Malformed` when it is no query, or cannot be planned; `TooLarge` when it takes too long;
-    `Unavailable` when Spark ends.
+    Raise `Malformed` if it is not a query or cannot be planned, `TooLarge` if it takes too long,
+    and `Unavailable` if Spark ends.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, PySparkException
@@ -104,14 +104,14 @@ def ask(lake: Lake, text: str, *, timeout_ms: int, rows_max: int) -> pa.Table:
             whole(spark, table, lake.data_folder, lake.config).createOrReplaceTempView(table)
         frame = spark.sql(text)
         check_plan(frame)
-        with limited(spark, timeout_ms) as is_late:
+        with job_timeout(spark, timeout_ms) as is_late:
             return frame.limit(rows_max + 1).toArrow()
     except AnalysisException as error:
         raise Malformed(f"the query cannot be planned: {error}") from None
     except (PySparkException, Py4JError, OSError, EOFError) as error:
         if is_late.is_set():
             raise TooLarge(
-                f"the query took longer than {timeout_ms} ms; ask for less, or allow more with "
+                f"the query took longer than {timeout_ms} ms; query less, or raise "
                 "lake.question_timeout_ms"
             ) from None
         if isinstance(error, PySparkException):
@@ -120,8 +120,7 @@ def ask(lake: Lake, text: str, *, timeout_ms: int, rows_max: int) -> pa.Table:
 
 
 def check_query(spark: SparkSession, text: str) -> set[str]:
-    """Is this text one query, or the question how Spark would run one? Gives the tables that it
-    names in one word."""
+    """Check that the text is one query, or EXPLAIN of one. Return the unqualified tables in it."""
     names = set()
     state = spark._jsparkSession.sessionState()  # noqa: SLF001
     plan = state.sqlParser().parsePlan(text)
@@ -131,8 +130,8 @@ def check_query(spark: SparkSession, text: str) -> set[str]:
         kind = str(node.getClass().getName()).rstrip("$")
         if kind not in QUERY_NODES:
             raise Malformed(
-                f"only queries are answered here, and {kind.rpartition('.')[2]} is "
-                "something else; ask with SELECT or WITH, or put EXPLAIN in front"
+                f"only queries are allowed, and {kind.rpartition('.')[2]} is not part of one; use "
+                "SELECT or WITH, or EXPLAIN with one of them"
             )
         if kind.endswith(".UnresolvedRelation"):
             names.add(str(node.multipartIdentifier().mkString(".")).lower())
@@ -140,7 +139,7 @@ def check_query(spark: SparkSession, text: str) -> set[str]:
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
-    """A plan and all that is below it. What stands in expressions can only be a query."""
+    """Yield all nodes of a plan. Subqueries in expressions can only be queries."""
     yield plan
     for below in (plan.children(), plan.innerChildren()):
         for number in range(below.size()):
@@ -150,19 +149,18 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 
 def check_plan(frame: DataFrame) -> None:
-    """Does the analysed query stay within the data?"""
+    """Raise `Malformed` if the analysed query accesses anything but the data."""
     plan = str(frame._jdf.queryExecution().analyzed().toJSON())  # noqa: SLF001
-    for kind in REACHING:
+    for kind in FORBIDDEN:
         if f".{kind}" in plan:
-            raise Malformed(f"a query may not reach out of the data, as {kind} does")
+            raise Malformed(f"a query may access only the data; {kind} is not allowed")
 
 
 @contextmanager
-def limited(spark: SparkSession, timeout_ms: int) -> Iterator[threading.Event]:
-    """Jobs that are begun in here, in this thread, are cancelled when they take too long; then the
-    event is set."""
+def job_timeout(spark: SparkSession, timeout_ms: int) -> Iterator[threading.Event]:
+    """Cancel jobs started in this block by this thread after a timeout, and set the event."""
     context = spark.sparkContext
-    group = f"question-{threading.get_ident()}"
+    group = f"query-{threading.get_ident()}"
     is_late = threading.Event()
 
     def cancel() -> None:
@@ -170,7 +168,7 @@ def limited(spark: SparkSession, timeout_ms: int) -> Iterator[threading.Event]:
         context.cancelJobGroup(group)
 
     timer = threading.Timer(timeout_ms / 1000, cancel)
-    context.setJobGroup(group, "a question", interruptOnCancel=True)
+    context.setJobGroup(group, "a query", interruptOnCancel=True)
     context.setLocalProperty("spark.scheduler.pool", POOL)
     timer.start()
     try:

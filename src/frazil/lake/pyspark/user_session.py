@@ -1,11 +1,11 @@
-"""A SparkSession for people: the catalog and the data source are there, and names are short.
+"""A SparkSession for users, with the catalog and the data source registered.
 
     spark = frazil.lake.session("data")
-    spark.table("logs")                                               the table of the lake
-    spark.readStream.format("frazil").option("table", "logs").load()  rows as they come
+    spark.table("logs")                                               the table in the lake
+    spark.readStream.format("frazil").option("table", "logs").load()  rows as they arrive
 
-Needs no lock: a node may have the folder meanwhile. In a program that was started by spark-submit,
-and where this process has a Spark already, that Spark is used, with a session of our own.
+Needs no lock: a node may use the folder at the same time. Under spark-submit, or if this process
+has started Spark already, that Spark is used with a new session.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from frazil.lake.pyspark.data_source import FrazilSource
 
 CATALOGS = "spark.sql.catalog."
-"""Settings that a session may have of its own, though Spark does not say so."""
+"""Settings that a session may change, although Spark reports them as not modifiable."""
 STARTED_ONLY = ("spark.driver.", "spark.jars", "spark.local.dir", "spark.master")
-"""Settings that somebody else's Spark was started with, or not."""
+"""Settings that only take effect when Spark starts."""
 
 
 def session(
     data: str | os.PathLike[str] = "data", config: LakeConfig | None = None
 ) -> SparkSession:
-    """A session over a data folder. Starting takes seconds; `spark.stop()` ends it."""
+    """Return a session over a data folder. Starting takes seconds; `spark.stop()` ends it."""
     config = config or LakeConfig()
     folder = _checked(Path(data))
     try:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
-        raise Unavailable("this needs PySpark: pip install 'frazil[lake]'") from None
+        raise Unavailable("PySpark is not installed: pip install 'frazil[lake]'") from None
     settings = user_settings(folder, config)
     spark: SparkSession
     if SparkContext._active_spark_context is not None:  # noqa: SLF001
@@ -69,31 +69,31 @@ def session(
 
 
 def user_settings(data: Path, config: LakeConfig) -> dict[str, str]:
-    """The settings of such a session: also for `spark-submit --properties-file`."""
+    """Return the settings of a session, also for `spark-submit --properties-file`."""
     folder = _checked(data)
-    with closing(open_catalog(config, folder)) as made, catalog_calls(config):
-        ensure_namespace(made, config)
+    with closing(open_catalog(config, folder)) as opened, catalog_calls(config):
+        ensure_namespace(opened, config)
     catalog = spark_settings(config, folder)
     catalog[f"spark.sql.catalog.{config.catalog_name}.default-namespace"] = config.namespace
     return {
         **settings_of(config, catalog, None),
         "spark.sql.defaultCatalog": config.catalog_name,
-        # A window is shown when its time is over, and not when the next row comes.
+        # Emit a window when its time is over, not when the next row arrives.
         "spark.sql.streaming.noDataMicroBatches.enabled": "true",
         **config.spark,
     }
 
 
 def register(spark: SparkSession, data: Path, config: LakeConfig) -> None:
-    """Have a new session know the data source."""
+    """Register the data source with a session."""
     with _active(spark):
-        spark.dataSource.register(source_of(data, config))
+        spark.dataSource.register(source_class(data, config))
 
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """Make a session that of this thread for the time being. Spark looks there, and not into the
-    session it was asked for, whether a name is taken."""
+    """Make a session the active one of this thread. Spark checks there, and not in the given
+    session, whether a name is taken."""
     sessions: Any = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")  # noqa: SLF001
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
@@ -106,8 +106,8 @@ def _active(spark: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def source_of(data: Path, config: LakeConfig) -> type[FrazilSource]:
-    """The data source for one folder: `path` need not be said."""
+def source_class(data: Path, config: LakeConfig) -> type[FrazilSource]:
+    """Return the data source class with `path` preset to a folder."""
     from frazil.lake.pyspark.data_source import FrazilSource
 
     class Source(FrazilSource):
@@ -120,7 +120,6 @@ def source_of(data: Path, config: LakeConfig) -> type[FrazilSource]:
 def _checked(data: Path) -> Path:
     if not (data / "log").is_dir():
         raise Unknown(
-            f"{data} is no data folder of Frazil: it has no log in it. `frazil up --data …` "
-            "makes one"
+            f"{data} is no data folder of Frazil: it has no log. `frazil up --data …` creates one"
         )
     return data.absolute()

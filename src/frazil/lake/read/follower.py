@@ -1,17 +1,17 @@
-"""Follower: the rows of a table, from long ago up to this moment, and on as they come.
+"""Follower: the rows of a table, old ones first, then new ones as they arrive.
 
-    log has the place ──────────────> read it there ─> nothing new: wait
-          │ no                              │ the log let go of it meanwhile
-          └> table has it ─> read up to W, <┘
-                             all it holds ──> on in the log, at exactly W
+    offset in the log ────────────────> read the log ─> nothing new: wait
+          │ no                                │ deleted from the log meanwhile
+          └> offset in the table ─> read the <┘
+                                    table up to W ──> continue in the log at exactly W
 
-A place is an offset of each partition, and every answer moves it from its beginning to its end, be
-it from the table or from the log. So nothing is left out or given twice at the seam, wherever that
-is when one comes to it. The log lets go only of what a table holds, if the topic awaits the lake;
-of other topics something may be in neither: that is counted, and left out.
+The position is one offset per partition. Every read moves it from `begin` to `end`, whether the
+rows come from the table or the log, so no row is skipped or repeated where the two meet. If a topic
+waits for the lake, the log deletes only records that the table holds. Records of other topics may
+be in neither; they are counted and skipped.
 
-What the caller has acknowledged is saved by name, durably, before `ack` returns. Whoever comes back
-gets exactly what was not, from the first row of the first such offset on.
+Acknowledged progress is saved under the reader's name, durably before `ack` returns. A reader that
+comes back continues with the first offset that was not acknowledged.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from frazil.metrics import Counter
 logger = logging.getLogger(__name__)
 
 WAIT_S = 0.5
-"""How often to look whether somebody has closed it."""
+"""How often a waiting reader checks whether it was closed."""
 CONFLICTS_MAX = 5
-"""Files replaced under a reader, one time after the other, without a single row in between."""
+"""Limit of consecutive conflicts (replaced files) without a row in between."""
 
 DROPPED = Counter("frazil.lake.dropped.offsets", "Offsets in neither log nor table, by reader.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedRows:
-    """Some rows: all of the offsets from `begin` up to `end` of a partition, in order.
+    """All rows of the offsets from `begin` up to `end` of a partition, in order.
 
-    `_log_partition`, `_offset` and `_row`, where the table has it, name a row for good: whoever
-    keeps them can tell one that comes again after a crash.
+    `_log_partition`, `_offset` and, if the table has it, `_row` identify a row permanently: use
+    them to detect rows that are read again after a crash.
     """
 
     partition: int
@@ -59,11 +59,11 @@ class FollowedRows:
     rows: pa.RecordBatch
     number: int
     after: ReaderProgress
-    """Where the reader is when these, and all before them, are done."""
+    """Progress after these rows and all before them."""
 
 
 class Follower:
-    """Follows one table under a name. Belongs to one thread; any may close it."""
+    """Named reader of one table. Owned by one thread; any thread may close it."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Follower:
         self._history = history
         self._offsets = dict(progress.offsets)
         self._dropped_count = progress.dropped_count
-        self._ahead: Generator[WindowRows] | None = None
+        self._table_rows: Generator[WindowRows] | None = None
         self._reading = threading.Lock()
         self._number = 0
         self._acked = 0
@@ -93,8 +93,7 @@ class Follower:
     def open(
         cls, name: str, start: Start, *, disk: Disk, tail: LogTail, history: TableReader | None
     ) -> Follower:
-        """Go on where the reader of that name was; then `start` is not looked at. A new one begins
-        where it says, and is known by its name from now on."""
+        """Continue the reader of that name, ignoring `start`, or create it at `start`."""
         progress = reader_progress.load(disk, name, tail.table)
         if progress is None:
             offsets = {
@@ -107,21 +106,21 @@ class Follower:
 
     @property
     def offsets(self) -> dict[int, int]:
-        """Partition -> the offset that comes next."""
+        """Partition -> next offset."""
         return dict(self._offsets)
 
     @property
     def dropped_count(self) -> int:
-        """Offsets that were nowhere any more when they were wanted."""
+        """Offsets that were in neither log nor table when they were due."""
         return self._dropped_count
 
     def read(self, timeout_s: float = 0.0) -> FollowedRows | None:
-        """The next rows; None when there are none, also after so much waiting for some."""
+        """Return the next rows, or None if there are none within the timeout."""
         with self._reading:
             while not self._is_closing:
                 rows = self._next()
                 if rows is not None:
-                    assert rows.begin == self._offsets[rows.partition], "rows follow each other"
+                    assert rows.begin == self._offsets[rows.partition], "rows are contiguous"
                     self._offsets[rows.partition] = rows.end
                     if rows.batch.num_rows:
                         return self._followed(rows)
@@ -132,19 +131,19 @@ class Follower:
         raise Unavailable(f"reader {self.name} is closed")
 
     def __iter__(self) -> Iterator[FollowedRows]:
-        """Rows as they come, without end, until it is closed."""
+        """Yield rows as they arrive, until the reader is closed."""
         while not self._is_closing:
             try:
-                found = self.read(WAIT_S)
+                rows = self.read(WAIT_S)
             except Unavailable:
                 if self._is_closing:
                     return
                 raise
-            if found is not None:
-                yield found
+            if rows is not None:
+                yield rows
 
     def ack(self, followed: FollowedRows) -> None:
-        """These rows are done, and all that were given before them. Durable when this returns."""
+        """Acknowledge these rows and all before them. Durable when this returns."""
         if followed.number > self._acked:
             reader_progress.save(self._disk, self.name, followed.after)
             self._acked = followed.number
@@ -165,8 +164,8 @@ class Follower:
         )
 
     def _next(self) -> WindowRows | None:
-        """What comes next: from the table what was begun there, from the log what it has, from
-        the table what the log has not. None when everything durable was given."""
+        """Return the next rows: from a table read in progress, from the log, or from the table
+        if the log no longer has them. None if all durable rows were read."""
         while True:
             rows = self._from_table()
             if rows is not None:
@@ -184,13 +183,13 @@ class Follower:
                     return rows
             if not is_behind:
                 return None
-            self._go_back()
+            self._read_from_table()
 
     def _from_table(self) -> WindowRows | None:
         try:
-            rows = None if self._ahead is None else next(self._ahead, None)
+            rows = None if self._table_rows is None else next(self._table_rows, None)
         except Conflict:
-            # Files were replaced. What was given counts; the rest is in other files.
+            # Files were replaced. Rows returned so far stay valid; the rest is in other files.
             self._conflicts += 1
             if self._conflicts > CONFLICTS_MAX:
                 raise
@@ -199,9 +198,9 @@ class Follower:
             self._conflicts = 0
         return rows
 
-    def _go_back(self) -> None:
-        """The log has let go of the place: look for it in the table."""
-        # Before the table is looked at: what the log lets go of later, a later look finds.
+    def _read_from_table(self) -> None:
+        """Start reading the table, because the log no longer has the next offset."""
+        # Before the table is loaded: offsets deleted later are found by a later refresh.
         starts = {partition: self._tail.start(partition) for partition in self._offsets}
         ends: dict[int, int] = {}
         if self._history is not None:
@@ -209,15 +208,15 @@ class Follower:
             ends = self._history.ends()
         elif self._tail.awaits_lake:
             raise Unavailable(
-                f"the log has let go of what reader {self.name} wants next, and there is no lake "
-                "here in which it is: set lake.enabled, and install frazil[lake]"
+                f"the next rows of reader {self.name} are no longer in the log, and the lake is "
+                "not enabled: set lake.enabled and install frazil[lake]"
             )
         behind = {p: offset for p, offset in self._offsets.items() if offset < starts[p]}
         for partition, offset in behind.items():
             if offset >= ends.get(partition, 0):
                 self._drop(partition, starts[partition])
         if self._history is not None:
-            self._ahead = self._history.read({p: self._offsets[p] for p in behind})
+            self._table_rows = self._history.read({p: self._offsets[p] for p in behind})
 
     def _drop(self, partition: int, start: int) -> None:
         count = start - self._offsets[partition]
@@ -230,14 +229,14 @@ class Follower:
         self._offsets[partition] = start
 
     def close(self) -> None:
-        """Give everything back. What is not acknowledged comes again."""
+        """Close the reader. Rows that were not acknowledged are read again next time."""
         self._is_closing = True
         with self._reading:
             if self.is_closed:
                 return
             self.is_closed = True
-            if self._ahead is not None:
-                self._ahead.close()
+            if self._table_rows is not None:
+                self._table_rows.close()
             self._tail.close()
             if self._history is not None:
                 self._history.close()

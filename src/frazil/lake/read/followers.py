@@ -1,4 +1,4 @@
-"""Followers: the named readers of one data folder, each name once at a time."""
+"""Followers: the named readers of one data folder. Each may be open once at a time."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 class Followers:
-    """Any thread may open one. All of them are closed together."""
+    """Thread-safe. `close` closes all readers."""
 
     def __init__(self, log: Log, disk: Disk, lake: Lake | None) -> None:
-        """Without a lake there is only what the log has."""
+        """Without a lake, readers get only the rows in the log."""
         self._log = log
         self._disk = disk
         self._lake = lake
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._open: dict[str, Follower] = {}
         self._is_closed = False
 
     def follow(
         self, table: str, name: str, start: Start, limits: ReadLimits | None = None
     ) -> Follower:
-        """The reader of that name, which goes on where it was; a new one begins at `start`.
+        """Open the reader of that name where it was, or create it at `start`.
 
-        `table` is a table or a topic. `Conflict` while somebody else has the reader open, or when
-        it is one of another table.
+        `table` is the name of a table or a topic. Raise `Conflict` if the reader is open already
+        or reads another table.
         """
-        with self._turn:
+        with self._lock:
             if self._is_closed:
                 raise Unavailable("the data folder is closed")
             self._check_free(name)
@@ -58,13 +58,13 @@ class Followers:
             return follower
 
     def forget(self, name: str) -> None:
-        """Forget how far a reader has come. `Unknown` when there is none of that name."""
-        with self._turn:
+        """Delete the progress of a reader. Raise `Unknown` if it does not exist."""
+        with self._lock:
             self._check_free(name)
             reader_progress.forget(self._disk, name)
 
     def close(self) -> None:
-        with self._turn:
+        with self._lock:
             self._is_closed = True
             for follower in self._open.values():
                 follower.close()

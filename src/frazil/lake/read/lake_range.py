@@ -1,8 +1,7 @@
-"""Rows of a table by their offsets, from its data files: for what the log does not have any more.
+"""Rows of a table by offset, from its data files, for offsets that are no longer in the log.
 
-The driver plans which files may hold the offsets, by their bounds. A task reads them without a
-catalog, a few rows at a time. The files are those of the appender or of a compaction; columns are
-found by their ids, as Iceberg has it.
+The driver selects files by their bounds. A task reads them without a catalog, a few rows at a time.
+The files come from the appender or from compaction; columns are matched by field id.
 """
 
 from __future__ import annotations
@@ -27,26 +26,26 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 TASK_BYTES = 32 * MiB
-"""Of data files, for one task. A file is never cut."""
+"""Bytes of data files per task. A file is not split."""
 ROWS_MAX = 8192
-"""Read at once: a few megabytes."""
+"""Rows per batch: a few megabytes."""
 ROW_BYTES = 256
-"""What a row takes in the log, about: so that one limit serves for log and lake."""
+"""Approximate size of a row in the log, so that one limit applies to log and lake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeRangeRows:
-    """The rows of the offsets from `begin` up to `end` that are in these files."""
+    """Rows of the offsets from `begin` up to `end` in these files."""
 
     source: SourcePartition
     begin: int
     end: int
     paths: tuple[str, ...]
     properties: Mapping[str, str]
-    """Of whoever reads files: where they are, and how to get there."""
+    """Properties of the FileIO."""
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """All of them, in no order. `Conflict` when a file is not there any more."""
+        """Yield all rows, unordered. Raise `Conflict` if a file was deleted meanwhile."""
         from pyiceberg.io import load_file_io
 
         for path in self.paths:
@@ -56,19 +55,19 @@ class LakeRangeRows:
                     yield from _read_file(stream, self)
             except FileNotFoundError:
                 raise Conflict(
-                    f"{path} is not there any more: the table was compacted, and its old snapshots "
-                    "expired, since this was planned; plan again"
+                    f"{path} does not exist any more: since the query was planned, the table was "
+                    "compacted and old snapshots expired; plan again"
                 ) from None
 
 
-def cold_files(table: Table, source: SourcePartition, begin: int, end: int) -> list[TableFile]:
-    """The files of a table that may hold rows of these offsets."""
-    found = [file for file in files_now(table) if file.may_hold(source.partition, begin, end)]
-    return sorted(found, key=lambda file: (file.offset_min, file.location))
+def files_of_range(table: Table, source: SourcePartition, begin: int, end: int) -> list[TableFile]:
+    """Return the files of a table that may hold rows of these offsets."""
+    files = [file for file in files_now(table) if file.may_hold(source.partition, begin, end)]
+    return sorted(files, key=lambda file: (file.offset_min, file.location))
 
 
-def reach_cold(files: Sequence[TableFile], begin: int, end: int, bytes_max: int) -> int:
-    """How far rows of about `bytes_max` bytes go from `begin` on: at least one offset further."""
+def end_in_files(files: Sequence[TableFile], begin: int, end: int, bytes_max: int) -> int:
+    """Return the end of a range of about `bytes_max` bytes from `begin`, at least one offset."""
     low, high = begin + 1, end
     while low < high:
         middle = (low + high + 1) // 2
@@ -82,7 +81,7 @@ def reach_cold(files: Sequence[TableFile], begin: int, end: int, bytes_max: int)
 def _bytes_between(files: Sequence[TableFile], begin: int, end: int) -> int:
     total = 0
     for file in files:
-        # Of a file without bounds that are known, all rows may be of these offsets.
+        # Without known bounds, all rows of a file may be of these offsets.
         file_end = end if file.offset_max == OFFSET_MAX else file.offset_max + 1
         shared = min(end, file_end) - max(begin, file.offset_min)
         if shared > 0:
@@ -90,10 +89,12 @@ def _bytes_between(files: Sequence[TableFile], begin: int, end: int) -> int:
     return total
 
 
-def cold_rows(table: Table, source: SourcePartition, begin: int, end: int) -> list[LakeRangeRows]:
-    """Rows of these offsets, in parts for tasks."""
+def lake_range_rows(
+    table: Table, source: SourcePartition, begin: int, end: int
+) -> list[LakeRangeRows]:
+    """Split the rows of these offsets into parts for tasks."""
     groups: list[list[TableFile]] = []
-    for file in cold_files(table, source, begin, end):
+    for file in files_of_range(table, source, begin, end):
         if not groups or sum(f.size_bytes for f in groups[-1]) + file.size_bytes > TASK_BYTES:
             groups.append([])
         groups[-1].append(file)
@@ -109,35 +110,35 @@ def cold_rows(table: Table, source: SourcePartition, begin: int, end: int) -> li
     ]
 
 
-def _read_file(stream: object, wanted: LakeRangeRows) -> Iterator[pa.RecordBatch]:
+def _read_file(stream: object, part: LakeRangeRows) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(stream) as file:
         for batch in file.iter_batches(batch_size=ROWS_MAX):
-            rows = as_table(batch, wanted.source.table)
+            rows = as_table(batch, part.source.table)
             offsets = rows.column("_offset")
-            is_wanted = pc.and_(
-                pc.equal(rows.column("_log_partition"), wanted.source.partition),
-                pc.and_(pc.greater_equal(offsets, wanted.begin), pc.less(offsets, wanted.end)),
+            is_in_range = pc.and_(
+                pc.equal(rows.column("_log_partition"), part.source.partition),
+                pc.and_(pc.greater_equal(offsets, part.begin), pc.less(offsets, part.end)),
             )
-            kept = rows.filter(is_wanted)
-            if kept.num_rows:
-                yield kept
+            rows = rows.filter(is_in_range)
+            if rows.num_rows:
+                yield rows
 
 
 def as_table(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
-    """Rows of a file with the columns of the model; those that it does not have are null."""
-    places = {
-        int(field.metadata[FIELD_ID]): place
-        for place, field in enumerate(batch.schema)
+    """Return rows of a file with our columns; those that it lacks are null."""
+    indices = {
+        int(field.metadata[FIELD_ID]): index
+        for index, field in enumerate(batch.schema)
         if field.metadata and FIELD_ID in field.metadata
     }
     schema = TABLES[table]
     columns = []
     for field in schema:
-        place = places.get(FIELD_IDS[table][field.name])
-        if place is None:
+        index = indices.get(FIELD_IDS[table][field.name])
+        if index is None:
             columns.append(pa.nulls(batch.num_rows, field.type))
         else:
-            columns.append(batch.column(place).cast(field.type))
+            columns.append(batch.column(index).cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""LogTail: the live end of the log as rows, decoded as the tables' rows are."""
+"""LogTail: the records of a topic in the log, decoded into rows like those of its table."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from frazil.log import Log, Reader, Record, Start, StoredBatch
 from frazil.model import Signal, arrow
 
 READ_BYTES = 4 * 1024 * 1024
-"""Of the log at once: as much as the decoder likes to have."""
+"""Bytes of the log per read: large enough for the decoder to be efficient."""
 
 
 class LogTail:
-    """Rows of one topic, from what the log still has. Belongs to one thread."""
+    """Rows of one topic that are still in the log. Owned by one thread."""
 
     def __init__(self, log: Log, topic: str, table: str, signal: str) -> None:
         self.topic = topic
@@ -31,23 +31,23 @@ class LogTail:
 
     @classmethod
     def open(cls, log: Log, name: str) -> LogTail:
-        """The topic of a table, by the name of either. `Unknown` when there is none, `Malformed`
-        when one has it as its name and another as that of its table."""
+        """Open a topic by its name or the name of its table. Raise `Unknown` if there is none, and
+        `Malformed` if the name is ambiguous."""
         for signal in Signal:
             if name in (signal.topic, signal.table):
                 return cls(log, signal.topic, signal.table, signal)
         known = [topic.name for topic in log.topics()]
-        found = [topic for topic in known if name in (topic, table_of(topic))] or [name]
-        if len(found) > 1:
-            (other,) = (topic for topic in found if topic != name)
+        matches = [topic for topic in known if name in (topic, table_of(topic))] or [name]
+        if len(matches) > 1:
+            (other,) = (topic for topic in matches if topic != name)
             raise Malformed(
-                f"{name} is a topic, and the table of {other}; say {table_of(name)} or {other}"
+                f"{name} is both a topic and the table of {other}; use {table_of(name)} or {other}"
             )
-        return cls(log, found[0], table_of(found[0]), RECORDS)
+        return cls(log, matches[0], table_of(matches[0]), RECORDS)
 
     @property
     def awaits_lake(self) -> bool:
-        """Does the log keep everything until the table has it?"""
+        """Whether the log keeps records until the table holds them."""
         return self._log.topic(self.topic).config.awaits_lake
 
     @property
@@ -55,18 +55,18 @@ class LogTail:
         return [partition.index for partition in self._partitions]
 
     def start(self, partition: int) -> int:
-        """The first offset that the log still has."""
+        """Return the first offset in the log."""
         return self._partitions[partition].view.start_offset
 
     def offset_of(self, partition: int, start: Start) -> int:
-        """What a start means, as far as the log knows."""
+        """Resolve a start to an offset in the log."""
         reader = self._log.reader(self.topic, start, partition=partition)
         reader.close()
         return reader.offset
 
     def read(self, partition: int, offset: int) -> WindowRows | None:
-        """The next rows from `offset` on; None when there is nothing new. `OutOfRange` when the
-        log has let go of it."""
+        """Return the next rows from `offset` on, or None if there are none yet. Raise `OutOfRange`
+        if the log no longer has the offset."""
         reader = self._readers.get(partition)
         if reader is None or reader.offset != offset:
             self._close(partition)
@@ -78,9 +78,9 @@ class LogTail:
         return WindowRows(partition=partition, begin=offset, end=reader.offset, batch=rows)
 
     def wait(self, offsets: Mapping[int, int], timeout_s: float) -> bool:
-        """Wait until the log has something at or above one of these offsets. False on time-out."""
-        places = [(self._partitions[index], offset) for index, offset in offsets.items()]
-        return self._log.wait_for_any(places, timeout_s)
+        """Wait until the log has a record at or above one of these offsets. False on timeout."""
+        positions = [(self._partitions[index], offset) for index, offset in offsets.items()]
+        return self._log.wait_for_any(positions, timeout_s)
 
     def close(self) -> None:
         for partition in list(self._readers):
@@ -95,14 +95,14 @@ class LogTail:
         if self._signal == RECORDS:
             return rows_of(records, partition)
         requests = [request_of(record, partition) for record in records]
-        parts = [each.batch for each in decode_all(arrow.decode, self._signal, requests)]
+        parts = [decoded.batch for decoded in decode_all(arrow.decode, self._signal, requests)]
         whole = pa.Table.from_batches(parts, columns_of(self.table)).combine_chunks()
         (batch,) = whole.to_batches() or [pa.RecordBatch.from_pylist([], columns_of(self.table))]
         return batch
 
 
 def _records(batches: list[StoredBatch], begin: int) -> list[Record]:
-    """Records from `begin` on; markers are none."""
+    """Return the records from `begin` on, without control batches."""
     return [
         record
         for batch in batches

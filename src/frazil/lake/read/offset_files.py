@@ -1,7 +1,7 @@
-"""Which files hold which offsets: those that snapshots have added, or all that a table has now.
+"""Which data files hold which offsets: the files that snapshots have added, or all current ones.
 
-Every commit of ours adds files, and says which offsets they hold. Compaction replaces files by
-others with the same rows; expiry forgets snapshots, and with them files that were replaced.
+Each of our commits adds files and records their offsets. Compaction replaces files by others with
+the same rows; expiry removes snapshots and the files that only they use.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ US_PER_MS = 1000
 
 
 def added_files(table: Table, after: int | None, up_to: int) -> list[TableFile]:
-    """The files that commits of ours added behind snapshot `after`, up to and with `up_to`, oldest
-    first; None is before the first. What compaction wrote is left out: these rows were there.
+    """Return the files that our commits added after snapshot `after` (None: from the first) up to
+    and including `up_to`, oldest first. Files of compaction are excluded: their rows are not new.
 
-    `OutOfRange` when the snapshots between are not all there, or when one of them has changed rows
-    otherwise. Then begin at a snapshot that is there, or go by offsets, which outlive snapshots.
+    Raise `OutOfRange` if a snapshot between has expired or is not ours. Then start at an existing
+    snapshot, or read by offsets, which do not depend on snapshots.
     """
-    found: list[TableFile] = []
+    files: list[TableFile] = []
     snapshots = list(_between(table, after, up_to))
     if after is None:
         _check_first(table, snapshots[-1])
@@ -37,17 +37,17 @@ def added_files(table: Table, after: int | None, up_to: int) -> list[TableFile]:
         if _is_ours(snapshot, table):
             for manifest in snapshot.manifests(table.io):
                 if manifest.added_snapshot_id == snapshot.snapshot_id:
-                    found += _added(table, manifest, snapshot.snapshot_id)
-    return found
+                    files += _added(table, manifest, snapshot.snapshot_id)
+    return files
 
 
 def files_now(table: Table) -> list[TableFile]:
-    """All data files of the current snapshot."""
+    """Return all data files of the current snapshot."""
     snapshot = table.current_snapshot()
     if snapshot is None:
         return []
     return [
-        _cold_file(table, entry.data_file)
+        _table_file(table, entry.data_file)
         for manifest in snapshot.manifests(table.io)
         if _has_rows(table, manifest)
         for entry in manifest.fetch_manifest_entry(table.io)
@@ -55,35 +55,35 @@ def files_now(table: Table) -> list[TableFile]:
 
 
 def _between(table: Table, after: int | None, up_to: int) -> Iterator[Snapshot]:
-    """The snapshots from `up_to` back to that behind `after`."""
-    wanted: int | None = up_to
-    while wanted != after:
-        snapshot = None if wanted is None else table.snapshot_by_id(wanted)
+    """Yield the snapshots from `up_to` back to the one after `after`."""
+    expected: int | None = up_to
+    while expected != after:
+        snapshot = None if expected is None else table.snapshot_by_id(expected)
         if snapshot is None:
-            there = ", ".join(str(each.snapshot_id) for each in table.metadata.snapshots)
+            known = ", ".join(str(s.snapshot_id) for s in table.metadata.snapshots)
             raise OutOfRange(
-                f"{_name(table)} has no snapshots that lead from {after} to {up_to}: "
-                f"{'none of them follows it' if wanted is None else f'{wanted} is gone'}. "
-                f"Begin at one that is there ({there or 'none'}), or go by offsets"
+                f"{_name(table)} has no history from snapshot {after} to {up_to}: "
+                f"{'it is not an ancestor' if expected is None else f'{expected} has expired'}. "
+                f"Start at an existing snapshot ({known or 'none'}), or read by offsets"
             )
         yield snapshot
-        wanted = snapshot.parent_snapshot_id
+        expected = snapshot.parent_snapshot_id
 
 
 def _check_first(table: Table, snapshot: Snapshot) -> None:
-    """PyIceberg's expiry makes the oldest that is left look like the first one."""
+    """Check that no older snapshot has expired: PyIceberg then drops the parent id."""
     if not _is_ours(snapshot, table) or any(
         manifest.added_snapshot_id != snapshot.snapshot_id
         for manifest in snapshot.manifests(table.io)
     ):
         raise OutOfRange(
-            f"the first snapshots of {_name(table)} are gone; {snapshot.snapshot_id} is the oldest "
-            "that is there. Begin at that, or go by offsets"
+            f"the first snapshots of {_name(table)} have expired; the oldest is "
+            f"{snapshot.snapshot_id}. Start there, or read by offsets"
         )
 
 
 def _is_ours(snapshot: Snapshot, table: Table) -> bool:
-    """A commit of ours, or nothing but other files for the same rows."""
+    """Return True for our commits and False for compaction; raise for any other change."""
     from pyiceberg.table.snapshots import Operation
 
     summary = snapshot.summary
@@ -92,9 +92,8 @@ def _is_ours(snapshot: Snapshot, table: Table) -> bool:
     if summary is not None and summary.operation == Operation.REPLACE:
         return False
     raise OutOfRange(
-        f"snapshot {snapshot.snapshot_id} of {_name(table)} has changed rows "
-        f"({summary.operation.value if summary else 'nobody knows how'}), and is none of ours; go "
-        "by offsets"
+        f"snapshot {snapshot.snapshot_id} of {_name(table)} was committed by another program "
+        f"(operation {summary.operation.value if summary else 'unknown'}); read by offsets"
     )
 
 
@@ -103,7 +102,7 @@ def _added(table: Table, manifest: ManifestFile, snapshot_id: int) -> Iterator[T
 
     for entry in manifest.fetch_manifest_entry(table.io):
         if entry.status == ManifestEntryStatus.ADDED and entry.snapshot_id == snapshot_id:
-            yield _cold_file(table, entry.data_file)
+            yield _table_file(table, entry.data_file)
 
 
 def _has_rows(table: Table, manifest: ManifestFile) -> bool:
@@ -113,27 +112,26 @@ def _has_rows(table: Table, manifest: ManifestFile) -> bool:
         return True
     if manifest.has_added_files() or manifest.has_existing_files():
         raise Unavailable(
-            f"{_name(table)} has rows that were removed by delete files, which are not read here; "
-            "rewrite its data files on Spark, so that they are gone, and read it then"
+            f"{_name(table)} has delete files, which are not supported here; rewrite its data "
+            "files with Spark first"
         )
     return False
 
 
-def _cold_file(table: Table, file: DataFile) -> TableFile:
+def _table_file(table: Table, file: DataFile) -> TableFile:
     from frazil.lake.scan.manifests import table_file_of
 
     return table_file_of(file, table.schema(), root_of(table))
 
 
 def arrived_ms_max(file: TableFile, name: str) -> int:
-    """When the last of a file's records came into the log; `name` is that of the table."""
+    """Return when the last record of a file of table `name` arrived in the log."""
     column, units_per_ms = arrival_of(name)
     return file.upper_bound(column, OFFSET_MAX) // units_per_ms
 
 
 def arrival_of(name: str) -> tuple[str, int]:
-    """The column of a table that says when a record came into the log, and its units in a
-    millisecond."""
+    """Return a table's column of arrival times and its units per millisecond."""
     return ("timestamp_ms", 1) if kind_of(name) == TOPIC else ("ingest_time", US_PER_MS)
 
 

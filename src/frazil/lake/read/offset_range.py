@@ -1,7 +1,7 @@
-"""OffsetRangeReader: rows of one table by offset, from the log or, once trimmed there, from the
+"""OffsetRangeReader: rows of one table by offset, from the log or, once deleted there, from the
 lake. For processes that do not hold the log's lock.
 
-The rows of an offset never change: reading a range again gives the same rows, from either place.
+The rows of an offset never change: reading a range again gives the same rows from either one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frazil.lake.append.slice import Slice, SourcePartition, requests_of
 from frazil.lake.append.task import decode_all
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.config import LakeConfig
-from frazil.lake.read.lake_range import LakeRangeRows, cold_files, cold_rows, reach_cold
+from frazil.lake.read.lake_range import LakeRangeRows, end_in_files, files_of_range, lake_range_rows
 from frazil.log import PartitionObserver, PartitionView, end_within, partition_count
 from frazil.model import MiB, Signal, arrow
 
@@ -30,62 +30,63 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 SLICE_BYTES = 16 * MiB
-"""Of the log, for one task."""
+"""Bytes of the log per task."""
 Position = Mapping[Place, int]
-"""The next offset of each partition. One that is not named is at 0."""
+"""The next offset of each partition; 0 for partitions that are missing."""
 
 
 class OffsetRangeReader:
-    """Belongs to one thread."""
+    """Owned by one thread."""
 
     def __init__(self, folder: str, table: str, config: LakeConfig) -> None:
-        """`Unknown` when that is no data folder, or there is no such table."""
+        """Raise `Unknown` if the data folder or the table does not exist."""
         if not (Path(folder) / "log").is_dir():
             raise Unknown(
-                f"{folder} is no data folder of Frazil: it has no log in it. With Kafka as the log "
-                "use Spark's own source, `kafka`"
+                f"{folder} is no data folder of Frazil: it has no log. If Kafka is the log, use "
+                "Spark's own source, `kafka`"
             )
-        found = [signal for signal in Signal if signal.table == table]
-        if not found:
+        signals = [signal for signal in Signal if signal.table == table]
+        if not signals:
             known = ", ".join(signal.table for signal in Signal)
-            raise Unknown(f"there is no table {table!r} here; there are {known}")
-        (self._signal,) = found
+            raise Unknown(f"there is no table {table!r}; the tables are {known}")
+        (self._signal,) = signals
         self._topic, self._table = self._signal.topic, self._signal.table
         self._folder = folder
         self._disk = RealDisk(folder)
         self._config = config
-        self._onlookers: dict[int, PartitionObserver] = {}
+        self._observers: dict[int, PartitionObserver] = {}
 
     def end(self) -> dict[Place, int]:
-        """The position behind all that is durable now."""
-        return {source.place: self._look(source).durable_watermark for source in self._sources()}
+        """Return the position after the last durable record."""
+        return {source.place: self._view_of(source).durable_watermark for source in self._sources()}
 
     def earliest(self) -> dict[Place, int]:
-        """The position of the first rows that can be read."""
-        begins = {source.place: self._look(source).start_offset for source in self._sources()}
+        """Return the position of the first readable rows."""
+        begins = {source.place: self._view_of(source).start_offset for source in self._sources()}
         if not any(begins.values()):
             return begins
-        # The lake has its rows from the first one on.
+        # The lake holds all rows from offset 0.
         with ReadOnlyLake(self._folder, self._config) as lake:
             held = lake.held(self._table)
         return {
             place: 0 if begin <= held.get(place, 0) else begin for place, begin in begins.items()
         }
 
-    def reach(self, begin: Position, bytes_max: int, offsets_max: int | None) -> dict[Place, int]:
-        """How far one may go at once: about `bytes_max` bytes, and `offsets_max` offsets."""
+    def next_end(
+        self, begin: Position, bytes_max: int, offsets_max: int | None
+    ) -> dict[Place, int]:
+        """Return the end of the next batch of about `bytes_max` bytes, or `offsets_max` offsets."""
         sources = self._sources()
         share = max(1, bytes_max // max(1, len(sources)))
         ends = {}
         for source in sources:
-            first, view = begin.get(source.place, 0), self._look(source)
+            first, view = begin.get(source.place, 0), self._view_of(source)
             if first > view.durable_watermark:
                 raise Conflict(
-                    f"{source.topic}/{source.partition} goes up to offset "
-                    f"{view.durable_watermark}, and this stream is at {first}; this is another "
-                    "log, or an old copy of it"
+                    f"{source.topic}/{source.partition} ends at offset {view.durable_watermark}, "
+                    f"but this stream is at {first}; this is another log, or an old copy of it"
                 )
-            end = self._reach_cold(source, first, view, share)
+            end = self._end_in_lake(source, first, view, share)
             if end is None:
                 end = end_within(view, first, share)
             if offsets_max is not None:
@@ -93,24 +94,24 @@ class OffsetRangeReader:
             ends[source.place] = end
         return ends
 
-    def _reach_cold(
+    def _end_in_lake(
         self, source: SourcePartition, begin: int, view: PartitionView, bytes_max: int
     ) -> int | None:
-        """The same, where the log does not begin so early."""
+        """Return that end if `begin` is in the lake only, else None."""
         if begin >= view.start_offset:
             return None
         with ReadOnlyLake(self._folder, self._config) as lake:
             table = lake.table_holding(source, begin, view.start_offset)
-            files = cold_files(table, source, begin, view.start_offset)
-        return reach_cold(files, begin, view.start_offset, bytes_max)
+            files = files_of_range(table, source, begin, view.start_offset)
+        return end_in_files(files, begin, view.start_offset, bytes_max)
 
     def plan(self, begin: Position, end: Position) -> list[Part]:
-        """All rows from one position up to another, in parts for tasks."""
+        """Split all rows from one position up to another into parts for tasks."""
         return [
             part
             for source in self._sources()
             for part in self._plan(
-                source, begin.get(source.place, 0), end.get(source.place, 0), self._look(source)
+                source, begin.get(source.place, 0), end.get(source.place, 0), self._view_of(source)
             )
         ]
 
@@ -121,16 +122,16 @@ class OffsetRangeReader:
         if begin >= end:
             return parts
         if begin < view.start_offset:
-            cold_end = min(end, view.start_offset)
+            lake_end = min(end, view.start_offset)
             with ReadOnlyLake(self._folder, self._config) as lake:
-                table = lake.table_holding(source, begin, cold_end)
-                parts += cold_rows(table, source, begin, cold_end)
-            begin = cold_end
+                table = lake.table_holding(source, begin, lake_end)
+                parts += lake_range_rows(table, source, begin, lake_end)
+            begin = lake_end
         if begin == end:
             return parts
         slices = slices_of(view, source, self._folder, begin, end, SLICE_BYTES)
         return parts + [
-            LogRangeRows(slice=each, folder=self._folder, config=self._config) for each in slices
+            LogRangeRows(slice=part, folder=self._folder, config=self._config) for part in slices
         ]
 
     def _sources(self) -> list[SourcePartition]:
@@ -141,23 +142,23 @@ class OffsetRangeReader:
             for number in range(partition_count(self._disk, self._topic))
         ]
 
-    def _look(self, source: SourcePartition) -> PartitionView:
+    def _view_of(self, source: SourcePartition) -> PartitionView:
         number = source.partition
-        if number not in self._onlookers:
-            self._onlookers[number] = PartitionObserver(self._disk, source.topic, number)
-        return self._onlookers[number].observe()
+        if number not in self._observers:
+            self._observers[number] = PartitionObserver(self._disk, source.topic, number)
+        return self._observers[number].observe()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRangeRows:
-    """Rows of a slice of the log, decoded by whoever reads them."""
+    """Rows of a slice of the log, decoded when read."""
 
     slice: Slice
     folder: str
     config: LakeConfig
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """All of them, in order. What the log lets go of meanwhile comes from the lake."""
+        """Yield all rows in order. Rows deleted from the log meanwhile come from the lake."""
         slice, done = self.slice, self.slice.begin
         try:
             for requests in requests_of(slice, slice.origin.read()):
@@ -167,7 +168,7 @@ class LogRangeRows:
         except Conflict:
             with ReadOnlyLake(self.folder, self.config) as lake:
                 table = lake.table_holding(slice.source, done, slice.end)
-                parts = cold_rows(table, slice.source, done, slice.end)
+                parts = lake_range_rows(table, slice.source, done, slice.end)
             for part in parts:
                 yield from part.read()
 
@@ -177,7 +178,7 @@ Part = LogRangeRows | LakeRangeRows
 
 
 class ReadOnlyLake:
-    """The catalog beside a log, if there is one, seen by somebody who only reads."""
+    """The lake's catalog, opened for reading. It need not exist."""
 
     def __init__(self, folder: str, config: LakeConfig) -> None:
         self._config = config
@@ -185,12 +186,12 @@ class ReadOnlyLake:
         if importlib.util.find_spec("pyiceberg") is None:
             return
         path = catalog_path(config, Path(folder))
-        # Opening would make it.
+        # Opening an SQLite catalog would create it.
         if path is None or path.exists():
             self._catalog = open_catalog(config, Path(folder))
 
     def table(self, name: str) -> Table | None:
-        """The table as it is now; None when there is none."""
+        """Return the current table, or None if it does not exist."""
         from pyiceberg.exceptions import NoSuchTableError
 
         if self._catalog is None:
@@ -202,19 +203,19 @@ class ReadOnlyLake:
             return None
 
     def held(self, name: str) -> dict[Place, int]:
-        """The first offset of each partition that a table does not hold."""
+        """Return the first offset of each partition that a table does not hold."""
         table = self.table(name)
         return {} if table is None else next_offsets(table)
 
     def table_holding(self, source: SourcePartition, begin: int, end: int) -> Table:
-        """The table, which holds these offsets. `OutOfRange` when it does not."""
+        """Return the table. Raise `OutOfRange` if it does not hold these offsets."""
         table = self.table(source.table)
         held = 0 if table is None else next_offsets(table).get(source.place, 0)
         if table is None or held < end:
             raise OutOfRange(
                 f"offsets {max(begin, held)} up to {end} of {source.topic}/{source.partition} are "
-                f"not in the log any more, and the lake holds what is below {held}: they are lost "
-                "to this reader. Begin behind them, with another startingOffsets and checkpoint"
+                f"no longer in the log, and the lake holds only those below {held}: they are lost "
+                "to this reader. Start after them, with new startingOffsets and a new checkpoint"
             )
         return table
 

@@ -1,4 +1,4 @@
-"""Reading ahead: a few windows are read while the caller works on the one before."""
+"""Read the next windows while the caller processes the current one."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from frazil.model import MiB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """How much a reader holds, and does at once."""
+    """Limits of memory and concurrency of a reader."""
 
     window_bytes: int = 64 * MiB
-    """About, of rows that are given together. A single offset may have more."""
+    """Approximate size of rows returned together. A single offset may have more."""
     ahead_bytes: int = 128 * MiB
-    """About, of rows read and not asked for yet, besides those asked for next."""
+    """Approximate size of rows read ahead, besides those returned next."""
     ahead_files: int = 64
-    """Of files that these rows are in."""
+    """Files whose rows are read ahead."""
     reads: int = 2
-    """Windows read at the same time."""
+    """Windows read concurrently."""
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
             assert getattr(self, name) >= 1, f"{name} must be at least 1"
 
 
-def read_ahead(
+def prefetch(
     windows: Iterator[tuple[SizedWindow, int]],
     read: Callable[[SizedWindow], WindowRows],
     limits: ReadLimits,
 ) -> Generator[WindowRows]:
-    """The rows of windows, in their order. Each comes with about how many bytes it will take.
+    """Yield the rows of windows in order. Each window comes with its estimated bytes.
 
-    An error comes where its rows would have been. Closed early, it waits for reads under way.
+    A read error is raised in place of its rows. Closing early waits for running reads.
     """
-    waiting: deque[tuple[Future[WindowRows], int, int]] = deque()
-    next_one = next(windows, None)
+    pending: deque[tuple[Future[WindowRows], int, int]] = deque()
+    following = next(windows, None)
     with ThreadPoolExecutor(limits.reads, "frazil-read") as pool:
         try:
-            while waiting or next_one is not None:
-                while next_one is not None and _has_room(waiting, next_one, limits):
-                    weighed, size_bytes = next_one
-                    waiting.append((pool.submit(read, weighed), size_bytes, len(weighed.groups)))
-                    next_one = next(windows, None)
-                yield waiting.popleft()[0].result()
+            while pending or following is not None:
+                while following is not None and _has_room(pending, following, limits):
+                    sized, size_bytes = following
+                    pending.append((pool.submit(read, sized), size_bytes, len(sized.groups)))
+                    following = next(windows, None)
+                yield pending.popleft()[0].result()
         finally:
-            for future, _, _ in waiting:
+            for future, _, _ in pending:
                 future.cancel()
 
 
 def _has_room(
-    waiting: deque[tuple[Future[WindowRows], int, int]],
-    each: tuple[SizedWindow, int],
+    pending: deque[tuple[Future[WindowRows], int, int]],
+    window: tuple[SizedWindow, int],
     limits: ReadLimits,
 ) -> bool:
-    weighed, size_bytes = each
-    return not waiting or (
-        size_bytes + sum(size for _, size, _ in waiting) <= limits.ahead_bytes
-        and len(weighed.groups) + sum(files for _, _, files in waiting) <= limits.ahead_files
+    sized, size_bytes = window
+    return not pending or (
+        size_bytes + sum(size for _, size, _ in pending) <= limits.ahead_bytes
+        and len(sized.groups) + sum(files for _, _, files in pending) <= limits.ahead_files
     )

@@ -1,6 +1,6 @@
-"""How far named readers have come, on disk. `docs/formats/checkpoint.md` has the bytes.
+"""Durable progress of named readers. The format is in `docs/formats/checkpoint.md`.
 
-One file for each: replaced whole, so that it has the old place or the new one.
+One file per reader, replaced atomically.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ SUFFIX = ".progress"
 KIND = b"READ"
 VERSION = 1
 HINT = (
-    "Restore the file from a copy, or remove it and follow anew with an explicit start; "
-    "nothing is guessed, because a wrong start skips or repeats rows."
+    "Restore the file from a copy, or delete it and follow again with an explicit start. "
+    "A wrong start would skip or repeat rows."
 )
 
 
 class ReaderProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of the file."""
+    """Body of a progress file."""
 
     table: str
     offsets: dict[int, int]
-    """Partition -> the first offset that is not done."""
+    """Partition -> first offset that is not acknowledged."""
     dropped_count: int = 0
-    """Offsets that were nowhere any more when they were wanted."""
+    """Offsets that were in neither log nor table when they were due."""
 
 
 def path_of(name: str) -> str:
-    """The file of a reader. `Malformed` when that cannot be its name."""
+    """Return the path of a reader's file. Raise `Malformed` if the name is invalid."""
     check_name(name, "subscriber")
     return f"{FOLDER}/{name}{SUFFIX}"
 
 
 def load(disk: Disk, name: str, table: str) -> ReaderProgress | None:
-    """Where a reader is; None when it is new. `Conflict` when it reads another table."""
+    """Return the progress of a reader, or None. Raise `Conflict` if it reads another table."""
     body = read_checkpoint(disk, path_of(name), KIND, VERSION, HINT)
     if body is None:
         return None
@@ -49,7 +49,7 @@ def load(disk: Disk, name: str, table: str) -> ReaderProgress | None:
 
 
 def save(disk: Disk, name: str, progress: ReaderProgress) -> None:
-    """Durable when this returns. `Overloaded` when the disk is full: then the old place stands."""
+    """Save progress durably. Raise `Overloaded` if the disk is full; the old progress stays."""
     make_directories(disk, FOLDER)
     try:
         write_checkpoint(disk, path_of(name), KIND, VERSION, msgspec.msgpack.encode(progress))
@@ -57,12 +57,12 @@ def save(disk: Disk, name: str, progress: ReaderProgress) -> None:
         if not is_full(error):
             raise
         raise Overloaded(
-            f"the disk is full: where reader {name} is was not saved; free room on it"
+            f"the disk is full, so the progress of reader {name} was not saved; free some space"
         ) from error
 
 
 def forget(disk: Disk, name: str) -> None:
-    """As if it had never been. `Unknown` when it has not."""
+    """Delete the progress of a reader. Raise `Unknown` if it does not exist."""
     if path_of(name).rpartition("/")[2] not in disk.list(FOLDER):
         raise Unknown(f"there is no reader {name}")
     disk.unlink(path_of(name))

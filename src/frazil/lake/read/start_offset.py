@@ -1,4 +1,4 @@
-"""Where a new reader begins: a start, in table and log together."""
+"""The offset at which a new reader starts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from frazil.log import AtTime, Start
 
 
 def start_of(partition: int, start: Start, tail: LogTail, history: TableReader | None) -> int:
-    """The offset that a start stands for, in table and log together."""
+    """Resolve a start to an offset, over table and log together."""
     end = 0 if history is None else history.ends().get(partition, 0)
     if start == "earliest" and end:
         return 0
     if isinstance(start, AtTime) and history is not None:
-        found = history.offset_at_time(partition, start.timestamp_ms)
-        if found is not None:
-            return found
+        offset = history.offset_at_time(partition, start.timestamp_ms)
+        if offset is not None:
+            return offset
     if isinstance(start, int) and 0 <= start < end:
         return start
     return tail.offset_of(partition, start)

@@ -1,17 +1,18 @@
-"""TopicTables: topics that are no telemetry, as tables for queries.
+"""TopicTables: topics that are not telemetry, as tables for queries.
 
-The hot tier does not have them. Their rows are
+The hot tier does not hold them. Their rows are
 
     lake(S) + the rows of the log at or above W(S)
 
-with S and W as in view.py, so that each is there once, at every instant. But the log does not wait
-for views: it lets go of records as soon as a commit of theirs was read back. Therefore
+with S and W as in view.py, so each row appears once at every instant. But the log does not wait for
+views: it may delete records as soon as their commit was verified. Therefore
 
-1. starts  where does the log begin? What is below is in a commit by now
-2. view    the one at hand; when it ends below a start, the table is looked up: that commit is in it
-3. tail    the rows of the log behind the view. When the log lets go of some meanwhile, from 1
+1. starts  get the first offset of the log; everything below is committed by now
+2. view    use the current view; if it ends below a start, refresh it to include that commit
+3. tail    read the rows of the log after the view; if the log deletes some meanwhile, go to 1
 
-A topic that does not await the lake may let go of records that no commit has. Those are lost.
+A topic that does not wait for the lake may delete records that were never committed. Those are
+lost.
 """
 
 from __future__ import annotations
@@ -31,76 +32,76 @@ from frazil.lake.tables.properties import TOPIC_PREFIX
 from frazil.log import Log, Topic
 
 TRIES = 5
-"""Each fails because the log has let go of something within the last moment."""
+"""Attempts. Each fails only if the log deletes records during the read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRows:
-    """All rows of a table at one moment."""
+    """All rows of a table at one instant."""
 
     topic: str
     view: TableView | None
-    """Those of the lake; None when there is no lake."""
+    """The rows in the lake, or None without a lake."""
     tail: tuple[WindowRows, ...] = ()
-    """Those behind them."""
+    """The rows in the log after them."""
 
 
 class TopicTables:
-    """Any thread may ask."""
+    """Thread-safe."""
 
     def __init__(
         self, log: Log, patterns: Sequence[str], view: LakeView | None, *, bytes_max: int
     ) -> None:
-        """`patterns` of the topics that are tables. Of a table up to `bytes_max` bytes of rows may
-        be in the log only."""
+        """`patterns` select the topics that are tables. `bytes_max` limits the rows of a table
+        that are in the log only."""
         self._log = log
         self._patterns = patterns
         self._view = view
         self._tails = TopicTails(log, bytes_max)
-        self._found: frozenset[str] = frozenset()
+        self._lake_tables: frozenset[str] = frozenset()
 
     def known(self, names: Collection[str]) -> list[str]:
-        """Those of these names that are tables, as far as nobody has to be asked."""
+        """Return which of these names are known tables, without asking the catalog."""
         if not any(name.startswith(TOPIC_PREFIX) for name in names):
             return []
-        tables = self._topics().keys() | self._found
+        tables = self._topics().keys() | self._lake_tables
         return sorted(tables.intersection(names))
 
     def names(self) -> list[str]:
-        """All tables: of topics that the log has, and those that only the lake has. While the
-        catalog does not answer, those that it had before."""
+        """Return all tables: of topics in the log, and those in the lake only. If the catalog does
+        not answer, use its last known tables."""
         if self._view is not None:
-            with suppress(Unavailable):  # whoever reads one of them is told
-                self._found = frozenset(self._view.topic_tables())
-        return sorted(self._topics().keys() | self._found)
+            with suppress(Unavailable):  # reading such a table reports the error
+                self._lake_tables = frozenset(self._view.topic_tables())
+        return sorted(self._topics().keys() | self._lake_tables)
 
-    def cold_rows(self, table: str) -> TopicRows:
-        """Those rows of a table that the lake holds."""
+    def lake_rows(self, table: str) -> TopicRows:
+        """Return the rows of a table that the lake holds."""
         return TopicRows(topic="", view=self._pinned(table))
 
     def rows(self, table: str, check: Callable[[], None] = lambda: None) -> TopicRows:
-        """The rows of one of them. Calls `check` now and then, which may raise. `TooLarge` when too
-        many are in the log only; `Unavailable` when some cannot be had."""
+        """Return all rows of a table. Calls `check` regularly, which may raise. Raise `TooLarge` if
+        too many are in the log only, and `Unavailable` if some cannot be read."""
         topic = self._topics().get(table)
         if topic is None:
-            return self.cold_rows(table)
+            return self.lake_rows(table)
         for _ in range(TRIES):
             try:
                 return self._rows(table, topic, check)
             except OutOfRange as error:
                 reason = error
-        raise Unavailable(f"the log lets go of {topic.name} faster than it is read: {reason}")
+        raise Unavailable(f"the log deletes {topic.name} faster than it is read: {reason}")
 
     def _rows(self, table: str, topic: Topic, check: Callable[[], None]) -> TopicRows:
-        starts = {each.index: each.view.start_offset for each in topic.partitions}
+        starts = {p.index: p.view.start_offset for p in topic.partitions}
         view = self._pinned(table)
         is_behind = any(_held(view, topic.name, p) < start for p, start in starts.items())
         if is_behind and self._view is not None:
             view = self._view.refresh([table]).tables[table]
         if view is None and topic.config.awaits_lake and any(starts.values()):
             raise Unavailable(
-                f"the log has let go of the first records of {topic.name}, and there is no lake "
-                "here in which they are: set lake.enabled, and install frazil[lake]"
+                f"the first records of {topic.name} are no longer in the log, and the lake is not "
+                "enabled: set lake.enabled and install frazil[lake]"
             )
         begins = {p: max(start, _held(view, topic.name, p)) for p, start in starts.items()}
         tail = self._tails.read(topic, begins, check)
@@ -110,13 +111,13 @@ class TopicTables:
         return None if self._view is None else self._view.pin([table]).tables[table]
 
     def _topics(self) -> dict[str, Topic]:
-        """By table."""
-        found = {}
+        """Return topics by table name."""
+        topics = {}
         for topic in self._log.topics():
             source = source_of(topic.name, 0, self._patterns)
             if source is not None and source.signal == RECORDS:
-                found[source.table] = topic
-        return found
+                topics[source.table] = topic
+        return topics
 
 
 def _held(view: TableView | None, topic: str, partition: int) -> int:

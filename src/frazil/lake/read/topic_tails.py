@@ -1,7 +1,7 @@
-"""TopicTails: the live ends of topics as rows, kept for the next question.
+"""TopicTails: decoded rows of topics that are in the log only, cached for the next query.
 
-A record becomes a row once, however often somebody asks. What a table holds by then is forgotten,
-and so is what was asked for longest ago, when all of it is more than may be kept.
+Each record is decoded once. Rows that the table holds by now are evicted, and so are the least
+recently used topics when the cache is too large.
 """
 
 from __future__ import annotations
@@ -22,116 +22,118 @@ from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.tables.record_rows import table_of
 from frazil.log import Log, Topic
 
-KEPT_BYTES_MAX = 64 * 1024 * 1024
-"""Of all topics together, between two questions."""
-JOINED_ROWS = 4096
-"""Fewer are joined with those that come behind them: each batch costs a query as much as some
-hundred rows."""
+CACHE_BYTES_MAX = 64 * 1024 * 1024
+"""Limit of all cached topics together, between queries."""
+MERGE_ROWS = 4096
+"""Smaller batches are merged with the next one: a batch costs a query as much as a few hundred
+rows."""
 
 
 @dataclass(slots=True)
-class _Kept:
-    """The rows of one topic, by partition, each behind the one before."""
+class _CachedTopic:
+    """Cached rows of one topic: contiguous batches by partition."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     rows: dict[int, tuple[WindowRows, ...]] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.batch.nbytes for rows in self.rows.values() for each in rows)
+        return sum(rows.batch.nbytes for parts in self.rows.values() for rows in parts)
 
 
 class TopicTails:
-    """Any thread may ask; those who want the same topic wait for each other."""
+    """Thread-safe. Readers of the same topic wait for each other."""
 
     def __init__(self, log: Log, bytes_max: int) -> None:
-        """`bytes_max` of rows is what one topic may have."""
+        """`bytes_max` limits the rows of one topic."""
         self._log = log
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
-        self._kept: dict[str, _Kept] = {}
-        """What was asked for last is last."""
+        self._cache: dict[str, _CachedTopic] = {}
+        """Least recently used first."""
 
     def read(
         self, topic: Topic, begins: Mapping[int, int], check: Callable[[], None]
     ) -> tuple[WindowRows, ...]:
-        """Every row from these offsets on that is durable now. Calls `check` now and then, which
-        may raise; what was read by then is kept.
+        """Return every durable row from these offsets on. Calls `check` regularly, which may
+        raise; rows read so far stay cached.
 
-        `OutOfRange` when the log has let go of some; `TooLarge` when they are too many.
+        Raise `OutOfRange` if the log has deleted some, and `TooLarge` if they are too many.
         """
         with self._lock:
-            kept = self._kept.pop(topic.name, None) or _Kept()
-            self._kept[topic.name] = kept
+            cached = self._cache.pop(topic.name, None) or _CachedTopic()
+            self._cache[topic.name] = cached
         try:
             with (
-                kept.lock,
+                cached.lock,
                 closing(LogTail(self._log, topic.name, table_of(topic.name), RECORDS)) as tail,
             ):
-                return self._read(tail, topic, kept, begins, check)
+                return self._read(tail, topic, cached, begins, check)
         finally:
-            self._forget()
+            self._evict()
 
     def _read(
         self,
         tail: LogTail,
         topic: Topic,
-        kept: _Kept,
+        cached: _CachedTopic,
         begins: Mapping[int, int],
         check: Callable[[], None],
     ) -> tuple[WindowRows, ...]:
-        views = {each.index: each.view for each in topic.partitions}
+        views = {p.index: p.view for p in topic.partitions}
         self._check_size(topic, sum(bytes_behind(views[p], begin) for p, begin in begins.items()))
-        kept.rows = {p: _behind(kept.rows.get(p, ()), begin) for p, begin in begins.items()}
+        cached.rows = {
+            p: _from_offset(cached.rows.get(p, ()), begin) for p, begin in begins.items()
+        }
         for partition, begin in begins.items():
-            known = kept.rows[partition]
-            at = known[-1].end if known else begin
+            parts = cached.rows[partition]
+            at = parts[-1].end if parts else begin
             while at < views[partition].durable_watermark:
                 rows = tail.read(partition, at)
-                assert rows is not None, "what is durable can be read"
+                assert rows is not None, "durable records are readable"
                 at = rows.end
-                # A new one each time: others look at it meanwhile.
-                kept.rows = {**kept.rows, partition: _joined(kept.rows[partition], rows)}
-                self._check_size(topic, kept.size_bytes)
+                # A new dict each time: `_evict` reads it in other threads.
+                cached.rows = {**cached.rows, partition: _appended(cached.rows[partition], rows)}
+                self._check_size(topic, cached.size_bytes)
                 check()
-        return tuple(_from(rows, begins[p]) for p, known in kept.rows.items() for rows in known)
+        return tuple(_from(rows, begins[p]) for p, parts in cached.rows.items() for rows in parts)
 
     def _check_size(self, topic: Topic, size_bytes: int) -> None:
         if size_bytes > self._bytes_max:
             raise TooLarge(
-                f"more than {self._bytes_max} bytes of {topic.name} are not in the lake yet, which "
-                "is query.topic_bytes_max: have it filled (`frazil flush`, or lake.flush_bytes), "
-                "or ask for a snapshot of it (FOR SYSTEM_VERSION AS OF)"
+                f"more than {self._bytes_max} bytes of {topic.name} are not in the lake yet, the "
+                "limit query.topic_bytes_max: fill the lake (`frazil flush`, or lake.flush_bytes), "
+                "or query a snapshot (FOR SYSTEM_VERSION AS OF)"
             )
 
-    def _forget(self) -> None:
+    def _evict(self) -> None:
         with self._lock:
-            sizes = {name: kept.size_bytes for name, kept in self._kept.items()}
+            sizes = {name: cached.size_bytes for name, cached in self._cache.items()}
             total = sum(sizes.values())
             for name, size_bytes in sizes.items():
-                if total <= KEPT_BYTES_MAX:
+                if total <= CACHE_BYTES_MAX:
                     break
-                del self._kept[name]
+                del self._cache[name]
                 total -= size_bytes
 
 
-def _behind(known: tuple[WindowRows, ...], begin: int) -> tuple[WindowRows, ...]:
-    """What is of use for one who wants everything from an offset on: nothing, when some are missing
-    before, because somebody asked with a later view."""
-    rest = tuple(rows for rows in known if rows.end > begin)
+def _from_offset(parts: tuple[WindowRows, ...], begin: int) -> tuple[WindowRows, ...]:
+    """Return the cached rows from an offset on; none if rows are missing before them, because an
+    earlier query had a newer view."""
+    rest = tuple(rows for rows in parts if rows.end > begin)
     return rest if rest and rest[0].begin <= begin else ()
 
 
-def _joined(known: tuple[WindowRows, ...], rows: WindowRows) -> tuple[WindowRows, ...]:
-    """Rows behind others: as new ones, or with the last ones when these are few."""
-    if not known or known[-1].batch.num_rows >= JOINED_ROWS:
-        return (*known, rows)
-    batch = pa.concat_batches([known[-1].batch, rows.batch])
-    return (*known[:-1], replace(rows, begin=known[-1].begin, batch=batch))
+def _appended(parts: tuple[WindowRows, ...], rows: WindowRows) -> tuple[WindowRows, ...]:
+    """Append rows; merge them with the last batch if that is small."""
+    if not parts or parts[-1].batch.num_rows >= MERGE_ROWS:
+        return (*parts, rows)
+    batch = pa.concat_batches([parts[-1].batch, rows.batch])
+    return (*parts[:-1], replace(rows, begin=parts[-1].begin, batch=batch))
 
 
 def _from(rows: WindowRows, begin: int) -> WindowRows:
-    """Those at or above an offset. They lie in order, so nothing is copied."""
+    """Return the rows at or above an offset. They are sorted, so this is a slice without a copy."""
     if rows.begin >= begin:
         return rows
     first = int(np.searchsorted(rows.batch.column("_offset").to_numpy(), begin))

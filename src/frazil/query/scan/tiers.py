@@ -128,7 +128,7 @@ class Tiers:
         """Return the rows of a topic that are only in the log, unless `is_lake_only`, and its lake
         view."""
         assert self._topics is not None, "a text with topics comes from a node that has them"
-        rows = self._topics.cold_rows(table) if is_lake_only else self._topics.rows(table, check)
+        rows = self._topics.lake_rows(table) if is_lake_only else self._topics.rows(table, check)
         return tuple(_pieces(rows)), rows.view
 
     def _snapshot_rows(self) -> TierRows:
