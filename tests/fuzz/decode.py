@@ -14,7 +14,7 @@ from typing import Any
 
 from frazil.ingest.otlp.messages import REQUESTS
 from frazil.model import Signal
-from frazil.model.arrow import NUMBERED_TABLES, TABLES, Decode, decode, decode_numbered
+from frazil.model.arrow import DICTIONARY_TABLES, TABLES, Decode, decode, decode_dictionary
 from frazil.model.arrow.decoder import requests as requests_module
 from frazil.model.arrow.types import Decoded, ExportRequest
 from frazil.model.protobuf.memory import SLACK_BYTES
@@ -56,7 +56,7 @@ def fuzz_signal(signal: str, count: int, rand: Random) -> dict[str, Any]:
         decoded = decode_fenced(decode, signal, requests)
         if differences(signal, decoded, rows, dead):
             disagreements += explain(signal, requests)
-        elif not is_same(signal, decode_fenced(decode_numbered, signal, requests), decoded):
+        elif not is_same(signal, decode_fenced(decode_dictionary, signal, requests), decoded):
             whole = b"".join(request.body for request in requests).hex()
             disagreements.append(f"{signal} with numbers: {whole}"[:EXAMPLE_LENGTH])
         totals["requests"] += len(requests)
@@ -105,7 +105,7 @@ def is_same(signal: str, numbered: Decoded, plain: Decoded) -> bool:
     table = Signal(signal).table
     numbered.batch.validate(full=True)
     return (
-        numbered.batch.schema.equals(NUMBERED_TABLES[table])
+        numbered.batch.schema.equals(DICTIONARY_TABLES[table])
         # As text, for the sake of what is not a number and so not equal to itself.
         and str(numbered.batch.cast(TABLES[table]).to_pylist()) == str(plain.batch.to_pylist())
         and numbered.dead == plain.dead

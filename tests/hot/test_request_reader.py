@@ -12,7 +12,7 @@ from frazil.errors import TooLarge
 from frazil.hot.request_reader import requests_of
 from frazil.log import Log, Record, append_of_records
 from frazil.model import Rand
-from frazil.model.arrow.decoder.fallback import CRASHES, decode_some
+from frazil.model.arrow.decoder.fallback import CRASHES, decode_prefix
 from frazil.model.arrow.types import Decoded, ExportRequest
 from tests.hot.build import LINES, LOG, TOPIC, decode
 from tests.sim.clock import SimClock
@@ -54,7 +54,7 @@ def test_a_decoder_that_fails_costs_only_what_it_failed_on(bodies: list[bytes]) 
     crashes = CRASHES.value(signal="logs")
     rows, dead, done = [], [], 0
     while done < len(requests):
-        decoded, count = decode_some(decode, "logs", requests[done:], LINES)
+        decoded, count = decode_prefix(decode, "logs", requests[done:], LINES)
         assert count > 0
         rows += decoded.batch["_offset"].to_pylist()
         dead += [(letter.offset, letter.payload) for letter in decoded.dead]
@@ -76,7 +76,7 @@ def test_what_is_too_large_together_is_decoded_in_parts() -> None:
     requests = [
         ExportRequest(partition=0, offset=n, ingest_time_ms=1, body=b"s t body") for n in range(20)
     ]
-    decoded, count = decode_some(small, "logs", requests, LINES)
+    decoded, count = decode_prefix(small, "logs", requests, LINES)
     assert count == 2 and decoded.batch["_offset"].to_pylist() == [0, 1]
 
 
@@ -87,7 +87,7 @@ def test_want_of_memory_is_nobodys_fault() -> None:
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        decode_some(
+        decode_prefix(
             exhausted,
             "logs",
             [ExportRequest(partition=0, offset=0, ingest_time_ms=1, body=b"s t body")],

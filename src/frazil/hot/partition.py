@@ -23,7 +23,7 @@ from frazil.hot.segment.schema_upgrade import conformed
 from frazil.hot.segment.segments import SealedSegments
 from frazil.log import Partition, Reader, Subscriber
 from frazil.metrics import Counter
-from frazil.model.arrow import Decode, ExportRequest, decode_some, rows_of_dead
+from frazil.model.arrow import Decode, ExportRequest, dead_letter_rows, decode_prefix
 
 logger = logging.getLogger(__name__)
 
@@ -182,10 +182,10 @@ class HotPartition:
             return 0, {}
         source, schemas = self.source, self.shelf.place.schemas
         schema = schemas[source.table]
-        decoded, count = decode_some(self._decode, source.signal, requests, schema)
+        decoded, count = decode_prefix(self._decode, source.signal, requests, schema)
         rows = {source.table: conformed(decoded.batch, schema)}
         if decoded.dead:
-            rows[DEAD_LETTERS] = rows_of_dead(
+            rows[DEAD_LETTERS] = dead_letter_rows(
                 source.topic, decoded.dead, requests, schemas[DEAD_LETTERS]
             )
         for table, batch in rows.items():

@@ -24,7 +24,7 @@ from tests.doctor.patient import Patient, all_ok, problem
 
 ROOT = Path(__file__).parents[3]
 TORN = JARS[1].file_name
-COLD = "value_types.lay_present-"
+COLD = "value_types.build_present-"
 """Takes half a second to compile."""
 
 

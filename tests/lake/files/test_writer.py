@@ -34,7 +34,7 @@ from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import BLOOM_COLUMNS, SORT_COLUMNS, properties_of
 from frazil.lake.tables.schema import schema_of
 from frazil.model import Rand, Signal
-from frazil.model.arrow import TABLES, decode, decode_numbered
+from frazil.model.arrow import TABLES, decode, decode_dictionary
 from tests.lake.rows import SIGNALS, decoded, multiset, opened, requests_of, rows_of
 from tests.sim.disk import Faults, PowerCut, SimDisk
 
@@ -175,7 +175,7 @@ def test_numbers_and_the_texts_they_stand_for_make_the_same_files(signal: str) -
     """As the decoder gives them: in several pieces, each with its own numbers."""
     requests = requests_of(signal, 12, 60)
     found = []
-    for form in (decode, decode_numbered):
+    for form in (decode, decode_dictionary):
         disk = SimDisk()
         files = TableWriter(disk, file_layout_of(Signal(signal).table), "name")
         batches = [form(signal, requests[at : at + 7]).batch for at in range(0, 60, 7)]

@@ -30,7 +30,7 @@ from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.log import Log
 from frazil.model import Signal, SystemClock, arrow
-from frazil.model.arrow import ExportRequest, rows_of_dead
+from frazil.model.arrow import ExportRequest, dead_letter_rows
 from tests.lake.rows import decoded, rows_of
 from tests.torture.checker import Verdict
 from tests.torture.lake.life import LOG_CONFIG
@@ -100,7 +100,7 @@ class Truth:
             )
             signal = SIGNALS[place[0]]
             made, letters = decoded(signal, [request])
-            dead = rows_of_dead(place[0], letters, [request], arrow.DEAD_LETTERS)
+            dead = dead_letter_rows(place[0], letters, [request], arrow.DEAD_LETTERS)
             self._rows[Signal(signal).table, place, offset] = digests(made)
             self._rows[DEAD, place, offset] = digests(dead)
         return self._rows[wanted]

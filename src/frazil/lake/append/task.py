@@ -27,7 +27,7 @@ from frazil.lake.files.writer import TableWriter, WrittenFile
 from frazil.lake.tables.record_rows import rows_of
 from frazil.log import Record
 from frazil.model import MiB, Signal, arrow
-from frazil.model.arrow import Decode, Decoded, ExportRequest, decode_some, rows_of_dead
+from frazil.model.arrow import Decode, Decoded, ExportRequest, dead_letter_rows, decode_prefix
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -75,7 +75,7 @@ def run_slice(
         open_store(target.rows_location, target.io),
         open_store(target.dead_location, target.io),
         target.name,
-        decode=arrow.decode_numbered,
+        decode=arrow.decode_dictionary,
         rows_bytes_max=rows_bytes_max,
     )
 
@@ -104,7 +104,9 @@ def write_slice(
                     for decoded in decode_all(decode, source.signal, requests):
                         rows.add(decoded.batch, decoded.saved_bytes)
                         dead.add(
-                            rows_of_dead(source.topic, decoded.dead, requests, arrow.DEAD_LETTERS)
+                            dead_letter_rows(
+                                source.topic, decoded.dead, requests, arrow.DEAD_LETTERS
+                            )
                         )
             files, dead_files = rows.finish(), dead.finish()
         except OSError as error:
@@ -130,7 +132,7 @@ def decode_all(decode: Decode, signal: str, requests: list[ExportRequest]) -> It
     while begin < len(requests):
         # Not more at once than the last time: what failed before will fail again.
         some = requests[begin : begin + count]
-        decoded, count = decode_some(decode, signal, some, arrow.TABLES[Signal(signal).table])
+        decoded, count = decode_prefix(decode, signal, some, arrow.TABLES[Signal(signal).table])
         yield decoded
         begin += count
 

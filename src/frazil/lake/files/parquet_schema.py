@@ -15,7 +15,7 @@ import pyarrow as pa
 from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, kind_of
 from frazil.lake.tables.record_rows import columns_of
-from frazil.model.arrow import numbered
+from frazil.model.arrow import dictionary_field
 
 LAYOUTS_MAX = 64
 """Cached layouts; there may be many topics."""
@@ -84,7 +84,7 @@ def file_layout_of(table: str) -> ParquetLayout:
     ]
     return ParquetLayout(
         schema=pa.schema(fields),
-        numbered_schema=pa.schema(map(numbered, fields)),
+        numbered_schema=pa.schema(map(dictionary_field, fields)),
         leaves=tuple(leaves),
         order=SORT_COLUMNS[kind],
         bloom=BLOOM_COLUMNS[kind],

@@ -1,36 +1,36 @@
-"""columns: telemetry as columns of Arrow. Needs pyarrow and numba, which the log does not.
+"""model/arrow: telemetry as Arrow columns. Needs pyarrow and numba, which the log does not. No I/O.
 
+    schemas.py        the four telemetry tables
     record_schema.py  the table of any other topic
-    schemas.py        the four tables, column for column
-    types.py          ExportRequest, Decoded, DeadLetter: into a decoder, and out of it
+    types.py          ExportRequest, Decoded, DeadLetter: input and output of the decoder
 
-    decoder/          from OTLP bytes to Arrow
-    encoder/          from Arrow to OTLP bytes
+    decoder/          OTLP bytes to Arrow
+    encoder/          Arrow to OTLP bytes
 
-Nothing here does I/O. `docs/schemas.md` says where each value comes from.
+`docs/schemas.md` says where each value comes from.
 """
 
-from frazil.model.arrow.decoder.decode import decode, decode_numbered, warm
-from frazil.model.arrow.decoder.fallback import Decode, decode_some, rows_of_dead
+from frazil.model.arrow.decoder.decode import decode, decode_dictionary, warm
+from frazil.model.arrow.decoder.fallback import Decode, dead_letter_rows, decode_prefix
 from frazil.model.arrow.encoder.encode import encode
 from frazil.model.arrow.record_schema import HEADER, RECORDS
 from frazil.model.arrow.schemas import (
     DEAD_LETTERS,
+    DICTIONARY_TABLES,
     LOGS,
     METRICS,
-    NUMBERED_TABLES,
     SPANS,
     TABLES,
-    numbered,
+    dictionary_field,
 )
 from frazil.model.arrow.types import DeadLetter, Decoded, ExportRequest
 
 __all__ = [
     "DEAD_LETTERS",
+    "DICTIONARY_TABLES",
     "HEADER",
     "LOGS",
     "METRICS",
-    "NUMBERED_TABLES",
     "RECORDS",
     "SPANS",
     "TABLES",
@@ -38,11 +38,11 @@ __all__ = [
     "Decode",
     "Decoded",
     "ExportRequest",
+    "dead_letter_rows",
     "decode",
-    "decode_numbered",
-    "decode_some",
+    "decode_dictionary",
+    "decode_prefix",
+    "dictionary_field",
     "encode",
-    "numbered",
-    "rows_of_dead",
     "warm",
 ]

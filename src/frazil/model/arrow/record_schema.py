@@ -1,4 +1,4 @@
-"""Any other topic as a table: a row is a record, as it is."""
+"""The table of any other topic: one row per record, unchanged."""
 
 from __future__ import annotations
 

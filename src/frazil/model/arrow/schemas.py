@@ -1,11 +1,11 @@
-"""The four tables, column for column: what Arrow calls them here is what Iceberg calls them there.
+"""The four telemetry tables. Arrow and Iceberg use the same column names.
 
     LOGS           one row per log record
     SPANS          one row per span
     METRICS        one row per data point
     DEAD_LETTERS   what could not become a row
 
-A column's comment says where its value comes from. The page is docs/schemas.md; a test compares.
+A column's comment says where its value comes from; a test compares with docs/schemas.md.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ DOUBLE = pa.float64()
 BOOLEAN = pa.bool_()
 TIME = pa.timestamp("us", tz="UTC")
 MAP = pa.map_(STRING, pa.field("value", STRING, nullable=False))
-NUMBERED = pa.dictionary(INT, STRING)
-NUMBERED_MAP = pa.map_(NUMBERED, pa.field("value", NUMBERED, nullable=False))
-KEYED_MAP = pa.map_(NUMBERED, pa.field("value", STRING, nullable=False))
+DICTIONARY = pa.dictionary(INT, STRING)
+DICTIONARY_MAP = pa.map_(DICTIONARY, pa.field("value", DICTIONARY, nullable=False))
+DICTIONARY_KEY_MAP = pa.map_(DICTIONARY, pa.field("value", STRING, nullable=False))
 
 
 def _list(item: pa.DataType) -> pa.DataType:
@@ -65,7 +65,7 @@ PROMOTED_RESOURCE = {
     "k8s_pod_name": ("k8s.pod.name",),
     "k8s_container_name": ("k8s.container.name",),
 }
-"""Column -> the attributes of the resource it shows, the first one that is there."""
+"""Column -> resource attributes; the first that is present is used."""
 PROMOTED_SPAN = {
     "http_request_method": ("http.request.method",),
     "http_response_status_code": ("http.response.status_code",),
@@ -76,10 +76,10 @@ PROMOTED_SPAN = {
     "rpc_method": ("rpc.method",),
     "messaging_system": ("messaging.system",),
 }
-"""Column -> the attributes of the span it shows."""
+"""Column -> span attributes."""
 SERVICE_NAME = "service.name"
 SERVICE_UNKNOWN = "unknown_service"
-"""What `service_name` says of a resource that does not tell."""
+"""`service_name` of a resource without that attribute."""
 
 
 def _column(name: str, kind: pa.DataType, comment: str, *, null: bool = False) -> pa.Field:
@@ -112,11 +112,11 @@ COMMON = [
     _column("resource_dropped_attributes_count", INT, "resource.dropped_attributes_count"),
     _column("scope_dropped_attributes_count", INT, "scope.dropped_attributes_count"),
 ]
-"""What every telemetry table begins with."""
+"""First columns of every telemetry table."""
 VALUE_TYPES = _optional(
     "_value_types", STRING, "what the values of this row were; null when all were strings"
 )
-"""What every telemetry table ends with."""
+"""Last column of every telemetry table."""
 
 LOGS = pa.schema(
     [
@@ -222,7 +222,7 @@ DEAD_LETTERS = pa.schema(
 TABLES = {"logs": LOGS, "spans": SPANS, "metrics": METRICS, "dead_letters": DEAD_LETTERS}
 """Name -> schema."""
 
-SAID_ONCE = frozenset(
+SHARED_COLUMNS = frozenset(
     {
         "service_name",
         *PROMOTED_RESOURCE,
@@ -238,23 +238,26 @@ SAID_ONCE = frozenset(
         "metadata",
     }
 )
-"""Texts and maps that a request says once for many rows."""
+"""Texts and maps that a request has once for many rows."""
 
 
-KEYED = "attributes"
-"""What is said of each record, mostly with the same keys."""
+RECORD_ATTRIBUTES = "attributes"
+"""Attributes of each record, mostly with the same keys."""
 
 
-def numbered(field: pa.Field) -> pa.Field:
-    """The same column of a table. Of texts that many rows have there is one, and numbers stand for
-    it."""
-    if field.name not in SAID_ONCE | {KEYED}:
+def dictionary_field(field: pa.Field) -> pa.Field:
+    """Return the column with dictionary-encoded texts, if many rows share them."""
+    if field.name not in SHARED_COLUMNS | {RECORD_ATTRIBUTES}:
         return field
     if not pa.types.is_map(field.type):
-        return field.with_type(NUMBERED)
-    key, item = field.type.key_field.with_type(NUMBERED), field.type.item_field
-    return field.with_type(pa.map_(key, item if field.name == KEYED else item.with_type(NUMBERED)))
+        return field.with_type(DICTIONARY)
+    key, item = field.type.key_field.with_type(DICTIONARY), field.type.item_field
+    return field.with_type(
+        pa.map_(key, item if field.name == RECORD_ATTRIBUTES else item.with_type(DICTIONARY))
+    )
 
 
-NUMBERED_TABLES = {name: pa.schema(map(numbered, schema)) for name, schema in TABLES.items()}
-"""The same tables with such numbers."""
+DICTIONARY_TABLES = {
+    name: pa.schema(map(dictionary_field, schema)) for name, schema in TABLES.items()
+}
+"""The same tables with dictionary-encoded columns."""

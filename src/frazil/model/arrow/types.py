@@ -1,4 +1,4 @@
-"""What goes into a decoder and what comes out: requests, rows, dead letters."""
+"""Input and output of the decoder: requests, rows, dead letters."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """One OTLP export request as the log holds it."""
+    """One OTLP export request, as stored in the log."""
 
     partition: int
     offset: int
     ingest_time_ms: int
-    """When the log took it in, since 1970."""
+    """When the log received it, since 1970."""
     body: bytes
-    """An Export…ServiceRequest, as protobuf writes it."""
+    """An Export…ServiceRequest in protobuf."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A request, or one record of it, that could not become rows, and why."""
+    """A request, or one of its records, that could not become rows, and why."""
 
     partition: int
     offset: int
     row: int | None
-    """Place of the record inside the request; None when all of the request is meant."""
+    """Index of the record in the request; None for the whole request."""
     reason: str
     payload: bytes
-    """The bytes of the request, or those of the one record."""
+    """The bytes of the request, or of the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decoded:
-    """The rows of some requests, in their order, and what could not become rows."""
+    """The rows of requests, in their order, and the dead letters."""
 
     batch: pa.RecordBatch
     dead: list[DeadLetter]
     saved_bytes: int = 0
-    """What the batch would have more if no number stood for a text."""
+    """How much larger the batch would be without dictionaries."""

@@ -1,5 +1,5 @@
-"""model/protobuf: the compiled protobuf reader.
+"""model/protobuf: compiled protobuf reader.
 
-memory.py  raw memory, and the compiler
-reader.py  protobuf's tags, lengths, numbers, texts
+memory.py  raw memory access, and the compile decorators
+reader.py  tags, lengths, numbers, strings
 """

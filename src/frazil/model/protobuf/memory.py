@@ -1,12 +1,12 @@
-"""What compiled code needs to touch memory: raw reads and writes, and the decorators.
+"""Raw memory access for compiled code, and the compile decorators.
 
-An address is an int64, and so is whatever is read: numba makes a float of an int64 and a uint64
-together. Who takes the address of an array keeps the array. Nothing here checks bounds: whoever
-calls has compared with an end before, or reads and writes at most `SLACK_BYTES` behind one, where
-every piece of memory that is used here has room.
+Addresses and the values read are int64: numba converts an int64 combined with a uint64 to float.
+The caller keeps the array whose address it uses. Nothing here checks bounds: the caller has
+compared with an end before, or accesses at most `SLACK_BYTES` after one, where all memory used here
+has room.
 
-numba makes its copy on disk anew when the file of the function changes. Ours are compiled from
-several files, so theirs are looked at as well.
+numba invalidates its disk cache when the file of a function changes. Our functions are compiled
+from several files, so the key includes all of them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 BLOCK_BYTES = 64
-"""Text is looked at in blocks of as many bytes as a number has bits."""
+"""Text is scanned in blocks of as many bytes as an integer has bits."""
 COPY_BYTES = 32
-"""Text is copied in blocks of this size, the last one as well."""
+"""Text is copied in blocks of this size, including the last one."""
 SLACK_BYTES = 64
-"""So much may be read or written behind the end of text. Nobody looks at it."""
+"""Bytes after the end of a text that may be read or written; their content is ignored."""
 
 SIGN = -(2**63)
 
@@ -46,28 +46,28 @@ SOURCES = hashlib.sha256(
 
 
 class _Cache(FunctionCache):
-    """Knows a compiled function by all of the sources."""
+    """Disk cache whose key includes all sources."""
 
     def _index_key(self, signature: object, codegen: object) -> tuple[object, ...]:
         return (*super()._index_key(signature, codegen), SOURCES)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Function) -> Function:
-    """Compile at the first call, and keep the result on disk for the next process."""
+    """Compile at the first call, and cache the result on disk."""
     dispatcher: Any = numba.njit(nogil=True)(function)
-    # numba may find no folder to write to; then every process compiles for itself.
+    # Without a writable cache folder every process compiles for itself.
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]  # noqa: SLF001
     return cast(Function, dispatcher)
 
 
 def part(function: Function) -> Function:
-    """Compile together with what calls it."""
+    """Compile together with the caller."""
     return cast(Function, numba.njit(nogil=True)(function))
 
 
 def inlined(function: Function) -> Function:
-    """The same, for what runs for every field."""
+    """Compile inlined into the caller, for code that runs per field."""
     return cast(Function, numba.njit(nogil=True, forceinline=True)(function))
 
 
@@ -150,7 +150,7 @@ def _swapped(typing: Any, value: Any) -> Any:
 
 def _high_product_odd(typing: Any, high: Any, low: Any, factor: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide_high, wide_low, wide_factor = (builder.zext(each, INT128) for each in arguments)
+        wide_high, wide_low, wide_factor = (builder.zext(value, INT128) for value in arguments)
         shift = ir.Constant(INT128, 64)
         carried = builder.lshr(builder.mul(wide_low, wide_factor), shift)
         product = builder.add(builder.mul(wide_high, wide_factor), carried)
@@ -168,27 +168,27 @@ put_byte = _writer(8)
 put_half = _writer(16)
 put_word = _writer(64)
 get = cast(Callable[[int, int], int], intrinsic(_get))
-"""A word of an array, by the address of the array: numba counts references to arrays that are
-passed on, which takes longer than what is done with them here."""
+"""A word of an array, by address: numba would count references to passed arrays, which takes
+longer than the access."""
 put = cast(Callable[[int, int, int], None], intrinsic(_put))
 high_bits = cast(Callable[[int], int], intrinsic(_high_bits))
-"""The top bits of the block at an address, as one number: 0 when all of it is ASCII."""
+"""The top bit of each byte of the block at an address, as one integer: 0 if all of it is ASCII."""
 copy_block = cast(Callable[[int, int], None], intrinsic(_copy_block))
 swapped = cast(Callable[[int], int], intrinsic(_swapped))
-"""The same bytes in the other order, so that the first one counts most."""
+"""The value with its bytes reversed, so that the first byte is the most significant."""
 high_product_odd = cast(Callable[[int, int, int], int], intrinsic(_high_product_odd))
-"""The top 64 bits of a product of 128 and 64 bits, with the lowest one set when others follow."""
+"""The top 64 bits of a product of 128 and 64 bits; the lowest bit is set if lower bits follow."""
 
 
 @inlined
 def address_of(array: NDArray[Any]) -> int:
-    """Where the items of an array begin."""
+    """Return the address of the first item of an array."""
     return np.int64(array.ctypes.data)  # type: ignore[return-value]
 
 
 @inlined
 def copy(target: int, source: int, length: int) -> None:
-    """Copy text, and what is behind it up to a full block."""
+    """Copy text in whole blocks, which may copy bytes after its end."""
     copy_block(target, source)
     at = COPY_BYTES
     while at < length:
@@ -198,11 +198,11 @@ def copy(target: int, source: int, length: int) -> None:
 
 @inlined
 def compare(one: int, one_length: int, other: int, other_length: int) -> int:
-    """Below, at or above 0, as one text comes before, equals or comes behind another, by bytes."""
+    """Compare two texts by bytes: below, equal to or above 0."""
     shared = min(one_length, other_length)
     at = 0
     while at < shared:
-        # The first byte counts most, and bytes are unsigned.
+        # The first byte is the most significant; bytes are unsigned.
         mine = swapped(word_at(one + at)) ^ SIGN
         theirs = swapped(word_at(other + at)) ^ SIGN
         if mine != theirs:
@@ -216,7 +216,7 @@ def compare(one: int, one_length: int, other: int, other_length: int) -> int:
 
 @inlined
 def is_same(one: int, other: int, length: int) -> bool:
-    """Are two texts of this length the same?"""
+    """Return whether two texts of this length are equal."""
     at = 0
     while at + 8 <= length:
         if word_at(one + at) != word_at(other + at):

@@ -1,15 +1,15 @@
-"""Reading protobuf's bytes: tags, lengths, numbers, texts. What it says of any bytes is what
-protobuf's own parser says.
+"""Read protobuf bytes: tags, lengths, numbers, strings. Accepts and rejects what protobuf's own
+parser does.
 
-A position is an address. Whatever reads something returns the position behind it, or else the
-fault, negated. Every read is proven: a position is compared with the end of its message before.
+A position is an address. Readers return the position after what they read, or the negated fault.
+Every read is in bounds: the position was compared with the end of its message before.
 """
 
 from __future__ import annotations
 
 from frazil.model.protobuf.memory import BLOCK_BYTES, byte_at, high_bits, inlined, part, word_at
 
-# What the bytes behind a tag are. Kinds that begin with a length come first.
+# Kinds of bytes after a tag. Those that start with a length come first.
 NODE, FLAT, TEXT, BYTES, PACKED_FIXED64, PACKED_VARINTS, SKIP_LENGTH = range(7)
 VARINT, VARINT32, ZIGZAG32, BOOL, FIXED64, FIXED32, ONE_FIXED64, ONE_VARINT, REFUSED = range(7, 16)
 
@@ -23,13 +23,13 @@ LENGTH_MAX = 2**31 - 1
 VARINT32_BYTES_MAX = 5
 VARINT_BYTES_MAX = 10
 DEPTH_MAX = 100
-"""Messages around each other, not counting the request."""
+"""Nesting depth of messages, not counting the request."""
 MASK32 = 2**32 - 1
 
 
 @inlined
 def read_length(position: int, end: int) -> tuple[int, int]:
-    """A length, of which so many bytes follow."""
+    """Read a length; that many bytes follow it."""
     if position == end:
         return 0, -TRUNCATED
     length = byte_at(position)
@@ -44,7 +44,7 @@ def read_length(position: int, end: int) -> tuple[int, int]:
 
 @inlined
 def read_number(kind: int, position: int, end: int) -> tuple[int, int]:
-    """A number that stands alone."""
+    """Read a single number."""
     if kind in (FIXED64, ONE_FIXED64):
         if end - position < 8:
             return 0, -TRUNCATED
@@ -70,7 +70,7 @@ def read_number(kind: int, position: int, end: int) -> tuple[int, int]:
 
 @part
 def count_packed(kind: int, position: int, length: int) -> tuple[int, bool]:
-    """How many numbers there are, or the fault; and whether one of them is above 2^63-1."""
+    """Return the number of packed values, or the fault; and whether one is above 2^63-1."""
     end = position + length
     if kind == PACKED_FIXED64:
         if length % 8:
@@ -92,7 +92,7 @@ def count_packed(kind: int, position: int, length: int) -> tuple[int, bool]:
 
 @part
 def read_varint32(position: int, end: int, largest: int, fault: int) -> tuple[int, int]:
-    """A tag or a length."""
+    """Read a tag or a length."""
     number = 0
     for index in range(min(VARINT32_BYTES_MAX, end - position)):
         byte = byte_at(position + index)
@@ -104,7 +104,7 @@ def read_varint32(position: int, end: int, largest: int, fault: int) -> tuple[in
 
 @part
 def read_varint(position: int, end: int) -> tuple[int, int]:
-    """A number of up to 64 bits; what is above them is dropped."""
+    """Read a varint; bits above 64 are dropped."""
     number = 0
     for index in range(min(VARINT_BYTES_MAX, end - position)):
         byte = byte_at(position + index)
@@ -116,7 +116,7 @@ def read_varint(position: int, end: int) -> tuple[int, int]:
 
 @inlined
 def is_plain(position: int, length: int) -> bool:
-    """Is this certainly ASCII? The shift drops what is behind the text."""
+    """Return whether the text is certainly ASCII. The shift drops bytes after its end."""
     if length == 0:
         return True
     return length <= BLOCK_BYTES and high_bits(position) << (BLOCK_BYTES - length) == 0
@@ -124,7 +124,8 @@ def is_plain(position: int, length: int) -> bool:
 
 @part
 def is_text(position: int, end: int) -> bool:
-    """Strict UTF-8: no surrogates, nothing overlong, nothing above U+10FFFF."""
+    """Return whether the bytes are strict UTF-8: no surrogates, no overlong forms, at most
+    U+10FFFF."""
     while position < end:
         first = byte_at(position)
         if first < 0x80:
@@ -132,7 +133,7 @@ def is_text(position: int, end: int) -> bool:
             position += BLOCK_BYTES if is_plain else 1
             continue
         position += 1
-        # How many bytes follow, and between which bounds the first of them must be.
+        # How many bytes follow, and the bounds of the first of them.
         follow, low, high = 1, 0x80, 0xBF
         if first >= 0xE0:
             follow = 2

@@ -24,7 +24,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from frazil.errors import TooLarge
 from frazil.model.arrow.decoder import columns
 from frazil.model.arrow.decoder import requests as requests_module
-from frazil.model.arrow.decoder.decode import decode, decode_numbered
+from frazil.model.arrow.decoder.decode import decode, decode_dictionary
 from frazil.model.arrow.types import ExportRequest
 from tests.fuzz import decode as fuzz
 from tests.fuzz.corpus import varint
@@ -41,7 +41,7 @@ def assert_same(signal: str, requests: list[ExportRequest]) -> None:
     rows, dead = reference(signal, requests)
     decoded = decode(signal, requests)
     assert differences(signal, decoded, rows, dead) == []
-    assert fuzz.is_same(signal, decode_numbered(signal, requests), decoded)
+    assert fuzz.is_same(signal, decode_dictionary(signal, requests), decoded)
 
 
 def rows_of(signal: str, *found: bytes | Message) -> list[Row]:
@@ -543,7 +543,7 @@ def test_rows_that_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "BATCH_BYTES_MAX", 3_000_000)
     small, large = wide_request(100), wide_request(1000)
     requests = numbered([small, small, small])
-    for each in (decode, decode_numbered):
+    for each in (decode, decode_dictionary):
         (letter,) = each("logs", numbered([large])).dead
         assert (letter.row, letter.payload) == (None, large)
         assert "the rows would take more than 3000000 bytes" in letter.reason
@@ -561,7 +561,7 @@ def test_what_numbers_save_is_counted(signal: str, monkeypatch: pytest.MonkeyPat
     for limit in range(500, 20_000, 1500):
         monkeypatch.setattr(columns, "BATCH_BYTES_MAX", limit)
         for request in requests:
-            plain, other = decode(signal, [request]), decode_numbered(signal, [request])
+            plain, other = decode(signal, [request]), decode_dictionary(signal, [request])
             assert fuzz.is_same(signal, other, plain)
             outcomes.add(bool(plain.batch.num_rows))
     assert outcomes == {True, False}
@@ -572,7 +572,7 @@ def test_keys_have_one_number_each() -> None:
     keys = ["", "a", "ab", "b", *(f"key.{n}.of.many" for n in range(40)), "aaaaaaaab", "baaaaaaab"]
     body = b"".join(attribute(6, key, text(1, "x")) for key in keys)
     request = field(1, field(2, field(2, body) * 50))
-    column = decode_numbered("logs", numbered([request])).batch["attributes"]
+    column = decode_dictionary("logs", numbered([request])).batch["attributes"]
     assert sorted(column.keys.dictionary.to_pylist()) == sorted(keys)
     assert column.keys.to_pylist() == sorted(keys) * 50
 
@@ -581,7 +581,7 @@ def test_a_request_with_more_parts_than_memory(monkeypatch: pytest.MonkeyPatch) 
     """Records of two bytes are given memory as far as there is some."""
     body = inside(b"\x12\x00" * 20_000, 1, 2)
     assert decode("logs", numbered([body])).batch.num_rows == 20_000
-    monkeypatch.setattr(requests_module, "HEAP_WORDS_MAX", 100_000)
+    monkeypatch.setattr(requests_module, "ARENA_WORDS_MAX", 100_000)
     (letter,) = decode("logs", numbered([body])).dead
     assert "bytes of memory" in letter.reason
 
@@ -638,12 +638,12 @@ functions = {
 assert len(functions) > 10, functions
 print(*(name for name, each in functions.items() if len(each.signatures) != 1))
 from random import Random
-from frazil.model.arrow import decode, decode_numbered
+from frazil.model.arrow import decode, decode_dictionary
 from tests.model.arrow.requests import Writer, numbered
 for signal in ("logs", "traces", "metrics"):
     writer = Writer(Random(2), wildness=0.5)
     requests = numbered(writer.request(signal) for _ in range(50))
-    for each in (decode, decode_numbered):
+    for each in (decode, decode_dictionary):
         each(signal, requests)
         each(signal, numbered([b"", b"\\xff"]))
         each(signal, [])
@@ -661,9 +661,9 @@ def test_a_change_of_any_source_is_compiled(tmp_path: Path) -> None:
     """What is kept on disk was made from these sources, all of them."""
     shutil.copytree(SOURCE, tmp_path / "frazil", ignore=shutil.ignore_patterns("__pycache__"))
     code = (
-        "import numpy, frazil.model.arrow.decoder.buffers as lay;"
-        "lay.lay_chain(numpy.zeros(8, numpy.int64), 0, 1);"
-        "print(sum(lay.lay_chain.stats.cache_hits.values()))"
+        "import numpy, frazil.model.arrow.decoder.buffers as buffers;"
+        "buffers.build_chain(numpy.zeros(8, numpy.int64), 0, 1);"
+        "print(sum(buffers.build_chain.stats.cache_hits.values()))"
     )
 
     def hits() -> int:

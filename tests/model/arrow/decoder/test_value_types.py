@@ -239,17 +239,17 @@ def test_random_requests_have_all_of_this(signal: str) -> None:
 
 def test_words_count_as_what_a_batch_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """No more memory is used for them than is left."""
-    heap = Arena(np.zeros(64, np.int64), 0, 0)
+    arena = Arena(np.zeros(64, np.int64), 0, 0)
     letters = np.frombuffer(b"sis", np.uint8)
     values = Values(np.array([0, 2, 3], np.int32), np.zeros(3, np.int64), letters)
     monkeypatch.setattr(columns, "BATCH_BYTES_MAX", 2 + 6)
-    offsets, data = heap.types(2, [values])
+    offsets, data = arena.types(2, [values])
     assert (offsets.tolist(), bytes(data[:2])) == ([0, 2, 2], b"si")
     addresses = np.full((3, 2), data.ctypes.data, np.int64)
     lengths = np.array([[0, 0], [2, 0], [2, 0]], np.int64)
-    offsets, joined = heap.join(addresses, lengths)
+    offsets, joined = arena.join(addresses, lengths)
     assert (offsets.tolist(), bytes(joined[:6])) == ([0, 6, 6], b"|si|si")
     with pytest.raises(TooLarge):
-        heap.types(2, [values])
+        arena.types(2, [values])
     with pytest.raises(TooLarge):
-        heap.join(addresses, lengths)
+        arena.join(addresses, lengths)

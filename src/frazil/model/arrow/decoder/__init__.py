@@ -1,19 +1,21 @@
-"""model/arrow/decoder: from OTLP bytes to Arrow.
+"""model/arrow/decoder: OTLP bytes to Arrow.
 
-arena.py     what a walk finds
-arrays.py    arrays around them
-buffers.py   the buffers of Arrow
-columns.py   columns of any level
-common.py    the columns that every table begins with
-decode.py    decode, decode_numbered: many requests become rows; warm
-dispatch.py  the table that steers the walk
-fallback.py  the same, whatever is in them; dead letters as rows
-fields.py    the fields of OTLP
-logs.py      those of logs
-metrics.py   those of metrics
-requests.py  requests walked, and what is wrong with them
-spans.py     those of spans
-walk.py      the walk over the bytes
+bytes ── walk ──> arena ── buffers ──> arrays ── columns ──> rows
+
+decode.py    decode, decode_dictionary: requests to rows; warm
+fallback.py  decode whatever succeeds; dead letters as rows
+requests.py  walk requests, and report invalid ones
+walk.py      the compiled walk over the bytes
+fields.py    the fields of OTLP and their slots
+dispatch.py  the dispatch table of the walk
+arena.py     what a walk found, as an array of words
+buffers.py   Arrow buffers from the arena
+arrays.py    Arrow arrays around buffers
+columns.py   columns of one level
+common.py    columns of resources and scopes
+logs.py      columns of logs
+spans.py     columns of spans
+metrics.py   columns of metrics
 
 values/      attribute values as text
 """

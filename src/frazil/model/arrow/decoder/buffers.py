@@ -1,7 +1,7 @@
-"""From the heap to the buffers of Arrow: what is compiled for the columns.
+"""Arrow buffers from the arena, compiled.
 
-`nodes` are places on the heap, one per row; node 0 has nothing. Offsets are those of Arrow, one
-more than there are rows. Who calls has made sure that they fit 32 bits.
+`nodes` are indices into the arena, one per row; node 0 is empty. Offsets are Arrow's, one more than
+rows. The caller makes sure that they fit 32 bits.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from frazil.model.protobuf.reader import MASK32, VARINT_BYTES_MAX, read_varint
 
 KEYS_SEEN_BITS = 10
 KEYS_SEEN = 1 << KEYS_SEEN_BITS
-"""So many different keys are remembered at most: attributes of telemetry have dozens."""
-PLACES = 8
-"""Where one key may be."""
+"""Distinct keys remembered at most: attributes of telemetry have dozens."""
+PROBES = 8
+"""Probes per key."""
 MIXING = 0x9E3779B97F4A7C15 - 2**64
-"""Odd, with its bits well mixed: the upper bits of products are, too."""
+"""Odd, with well mixed bits, so that the upper bits of products are mixed, too."""
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 
@@ -58,9 +58,9 @@ DIGIT_ZERO, LETTER_SHIFT = ord("0"), ord("a") - ord("0") - 10
 
 
 @compiled
-def lay_chain(heap: Words, head: int, count: int) -> Words:
-    """The nodes of a level."""
-    words = address_of(heap)
+def build_chain(arena: Words, head: int, count: int) -> Words:
+    """Return the nodes of a level."""
+    words = address_of(arena)
     nodes = np.empty(count, np.int64)
     node = head
     for index in range(count):
@@ -71,7 +71,7 @@ def lay_chain(heap: Words, head: int, count: int) -> Words:
 
 @inlined
 def _sum_up(words: int, nodes: Words, slot: int, offsets: Offsets, factor: int) -> int:
-    """Write the offsets of what is as long as a word at a slot says. Returns the last one."""
+    """Write the offsets of lengths at a slot. Returns the last one."""
     offsets[0] = total = 0
     for index in range(nodes.size):
         total += factor * get(words, nodes[index] + slot)
@@ -80,9 +80,9 @@ def _sum_up(words: int, nodes: Words, slot: int, offsets: Offsets, factor: int) 
 
 
 @compiled
-def lay_lists(heap: Words, nodes: Words, slot: int) -> tuple[Offsets, Words]:
-    """The lists at a slot: offsets, and their nodes one after the other."""
-    words = address_of(heap)
+def build_lists(arena: Words, nodes: Words, slot: int) -> tuple[Offsets, Words]:
+    """Return offsets and nodes of the lists at a slot."""
+    words = address_of(arena)
     offsets = np.empty(nodes.size + 1, np.int32)
     inner = np.empty(_sum_up(words, nodes, slot + 2, offsets, 1), np.int64)
     at = 0
@@ -96,9 +96,9 @@ def lay_lists(heap: Words, nodes: Words, slot: int) -> tuple[Offsets, Words]:
 
 
 @compiled
-def lay_numbers(heap: Words, nodes: Words, slot: int, is_varint: bool) -> tuple[Offsets, Words]:
-    """The lists of numbers at a slot: offsets, and the numbers."""
-    words = address_of(heap)
+def build_numbers(arena: Words, nodes: Words, slot: int, is_varint: bool) -> tuple[Offsets, Words]:
+    """Return offsets and numbers of the lists at a slot."""
+    words = address_of(arena)
     offsets = np.empty(nodes.size + 1, np.int32)
     numbers = np.empty(_sum_up(words, nodes, slot + 2, offsets, 1), np.int64)
     at = 0
@@ -108,7 +108,7 @@ def lay_numbers(heap: Words, nodes: Words, slot: int, is_varint: bool) -> tuple[
             address = get(words, chunk + CHUNK_ADDRESS)
             for _ in range(get(words, chunk + CHUNK_COUNT)):
                 if is_varint:
-                    # The walk has seen that it ends.
+                    # The walk has checked that it ends.
                     numbers[at], address = read_varint(address, address + VARINT_BYTES_MAX)
                 else:
                     numbers[at] = word_at(address)
@@ -119,9 +119,9 @@ def lay_numbers(heap: Words, nodes: Words, slot: int, is_varint: bool) -> tuple[
 
 
 @compiled
-def lay_texts(heap: Words, nodes: Words, slot: int) -> tuple[Offsets, Bytes]:
-    """The texts at a slot: offsets, and their bytes with some slack behind."""
-    words = address_of(heap)
+def build_texts(arena: Words, nodes: Words, slot: int) -> tuple[Offsets, Bytes]:
+    """Return offsets and bytes of the texts at a slot, with slack."""
+    words = address_of(arena)
     offsets = np.empty(nodes.size + 1, np.int32)
     data = np.empty(_sum_up(words, nodes, slot + 1, offsets, 1) + SLACK_BYTES, np.uint8)
     at = address_of(data)
@@ -135,9 +135,9 @@ def lay_texts(heap: Words, nodes: Words, slot: int) -> tuple[Offsets, Bytes]:
 
 
 @compiled
-def lay_hex(heap: Words, nodes: Words, slot: int) -> tuple[Offsets, Bytes]:
-    """The ids at a slot, of 8 or 16 bytes or empty, in lower-case hex."""
-    words = address_of(heap)
+def build_hex(arena: Words, nodes: Words, slot: int) -> tuple[Offsets, Bytes]:
+    """Return the ids at a slot, of 8 or 16 bytes or empty, in lower-case hex."""
+    words = address_of(arena)
     offsets = np.empty(nodes.size + 1, np.int32)
     data = np.empty(_sum_up(words, nodes, slot + 1, offsets, 2) + SLACK_BYTES, np.uint8)
     at = address_of(data)
@@ -152,7 +152,7 @@ def lay_hex(heap: Words, nodes: Words, slot: int) -> tuple[Offsets, Bytes]:
 
 @inlined
 def _hex_of(four: int) -> int:
-    """Eight digits for four bytes: a byte for each half byte, then the letters made of them."""
+    """Return eight hex digits of four bytes: one byte per nibble, then the letters."""
     pairs = (four | four << 16) & 0x0000FFFF0000FFFF
     pairs = (pairs | pairs << 8) & 0x00FF00FF00FF00FF
     halves = pairs >> 4 & LOWER_HALVES | (pairs & LOWER_HALVES) << 8
@@ -161,12 +161,12 @@ def _hex_of(four: int) -> int:
 
 
 @compiled
-def lay_maps(
-    heap: Words, nodes: Words, slot: int, work_space: Words, at: int
+def build_maps(
+    arena: Words, nodes: Words, slot: int, work_space: Words, at: int
 ) -> tuple[Offsets, Words, Bytes, int]:
-    """The attributes at a slot, sorted and with texts for values: offsets, attributes, the letters
-    for what they were, and the address behind the texts that were written."""
-    words, work = address_of(heap), address_of(work_space)
+    """Return the attributes at a slot, sorted, with values as text: offsets, attributes, their
+    type letters, and the address after the texts written."""
+    words, work = address_of(arena), address_of(work_space)
     offsets = np.empty(nodes.size + 1, np.int32)
     entries = np.empty(_sum_up(words, nodes, slot + 2, offsets, 1), np.int64)
     letters = np.empty(entries.size, np.uint8)
@@ -179,7 +179,7 @@ def lay_maps(
             put(own, place, node)
             node = get(words, node + NEXT)
         kept = count
-        # Most records have the same keys in the same order as the one before.
+        # Most records have the keys of the one before, in the same order.
         if count != count_before or not is_sorted(words, own, order, count):
             kept = sort(words, own, order, row(work, SPARE), count)
             count_before = count if kept == count else 0
@@ -194,9 +194,9 @@ def lay_maps(
 
 
 @compiled
-def make_texts(heap: Words, nodes: Words, slot: int, work_space: Words, at: int) -> int:
-    """Make a text of the value at a slot: JSON, or the string it is."""
-    words, work = address_of(heap), address_of(work_space)
+def make_texts(arena: Words, nodes: Words, slot: int, work_space: Words, at: int) -> int:
+    """Convert the value at a slot to text: JSON, or the string itself."""
+    words, work = address_of(arena), address_of(work_space)
     for index in range(nodes.size):
         at = make_json(words, nodes[index] + slot, at, work)
     return at
@@ -204,11 +204,11 @@ def make_texts(heap: Words, nodes: Words, slot: int, work_space: Words, at: int)
 
 @compiled
 def find_keys(
-    heap: Words, offsets: Offsets, entries: Words, keys: Words, by_length: Words
+    arena: Words, offsets: Offsets, entries: Words, keys: Words, by_length: Words
 ) -> Words:
-    """For each key, and each map, the attribute with that key, or 0. A key has two words, address
-    and length; `by_length` has a bit for each key of that length."""
-    words = address_of(heap)
+    """Return for each key and map the attribute with that key, or 0. A key has two words,
+    address and length; `by_length` has a bit for each key of that length."""
+    words = address_of(arena)
     found = np.zeros((keys.size // 2, offsets.size - 1), np.int64)
     for index in range(offsets.size - 1):
         for place in range(offsets[index], offsets[index + 1]):
@@ -225,20 +225,20 @@ def find_keys(
 
 
 @compiled
-def number_keys(heap: Words, nodes: Words) -> tuple[Offsets, Words]:
-    """A number for the key of each attribute, and an attribute with that key for each number. Two
-    numbers stand for the same key only when there are very many keys."""
-    words = address_of(heap)
+def number_keys(arena: Words, nodes: Words) -> tuple[Offsets, Words]:
+    """Return a number for the key of each attribute, and an attribute for each number. Two
+    numbers may mean the same key only if there are very many keys."""
+    words = address_of(arena)
     numbers = np.empty(nodes.size, np.int32)
     firsts = np.empty(nodes.size, np.int64)
-    # A key is looked for at some places one after the other. What is there is its number and 1.
+    # A hash table with linear probing. An entry is the number of a key plus 1.
     seen = np.zeros(KEYS_SEEN, np.int32)
     count = 0
     for index in range(nodes.size):
         address, length = get(words, nodes[index] + KEY), get(words, nodes[index] + KEY + 1)
-        place = first = _place_of(address, length)
+        place = first = _hash_of(address, length)
         number = -1
-        for _ in range(PLACES):
+        for _ in range(PROBES):
             if seen[place] == 0:
                 break
             known = firsts[seen[place] - 1] + KEY
@@ -258,10 +258,10 @@ def number_keys(heap: Words, nodes: Words) -> tuple[Offsets, Words]:
 
 
 @inlined
-def _place_of(address: int, length: int) -> int:
-    """Where a key is looked for. It is seldom the same for two: their ends tell them apart."""
+def _hash_of(address: int, length: int) -> int:
+    """Return the hash of a key. Collisions are rare: first and last bytes tell keys apart."""
     if length == 0:
-        return 0  # it may be nowhere
+        return 0  # its address may be invalid
     if length < 8:
         ends = word_at(address) & (1 << 8 * length) - 1
     else:
@@ -270,10 +270,10 @@ def _place_of(address: int, length: int) -> int:
 
 
 @compiled
-def lay_codes(heap: Words, nodes: Words) -> tuple[Offsets, Bools]:
-    """The values of attributes that are numbers of 32 bits, or texts of nothing but digits that
-    mean such a number; and which ones are."""
-    words = address_of(heap)
+def build_codes(arena: Words, nodes: Words) -> tuple[Offsets, Bools]:
+    """Return the values of attributes that are 32-bit numbers, or texts of digits that mean one;
+    and which are."""
+    words = address_of(arena)
     codes = np.zeros(nodes.size, np.int32)
     is_code = np.zeros(nodes.size, np.bool_)
     for index in range(nodes.size):
@@ -300,8 +300,8 @@ def lay_codes(heap: Words, nodes: Words) -> tuple[Offsets, Bools]:
 def repeat_texts(
     offsets: Offsets, data: Bytes, ends: Offsets, repeats: Words, bytes_max: int
 ) -> tuple[Offsets, Bytes, int]:
-    """Texts in groups, each group as often as it says: `ends` has where the groups end. Also how
-    many bytes that takes; nothing is done when that is more than allowed."""
+    """Repeat groups of texts; `ends` has where the groups end. Also returns the bytes needed,
+    and does nothing if that is above `bytes_max`."""
     count = total = begin = 0
     for group in range(repeats.size):
         end = ends[group]

@@ -1,4 +1,4 @@
-"""The columns that every telemetry table begins with, besides those about place and time."""
+"""Columns of resources and scopes, which every telemetry table has."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ RESOURCE_KEYS = Keys({"service_name": (SERVICE_NAME,), **PROMOTED_RESOURCE})
 
 
 def resource_columns(resources: NodeLevel) -> dict[str, pa.Array]:
-    """Column -> array, for what is said once per resource."""
-    words = resources.heap.words
+    """Return column -> array for resources."""
+    words = resources.arena.words
     attributes = resources.maps("attributes")
-    shown = RESOURCE_KEYS.find(words, attributes)
-    names = shown.pop("service_name")
-    resources.tell_types(attributes)
+    promoted = RESOURCE_KEYS.find(words, attributes)
+    names = promoted.pop("service_name")
+    resources.set_types(attributes)
     is_named = (words[names + VALUE] == IS_STRING) & (words[names + VALUE + 2] != 0)
     return {
-        "service_name": resources.shown(
+        "service_name": resources.promoted(
             np.where(is_named, names, UNKNOWN_SERVICE), is_optional=False
         ),
-        **{column: resources.shown(nodes) for column, nodes in shown.items()},
+        **{column: resources.promoted(nodes) for column, nodes in promoted.items()},
         "resource_schema_url": resources.text("schema_url", is_optional=True),
         "resource_attributes": resources.map_of(attributes),
         "resource_dropped_attributes_count": resources.count("dropped_attributes_count"),
@@ -34,9 +34,9 @@ def resource_columns(resources: NodeLevel) -> dict[str, pa.Array]:
 
 
 def scope_columns(scopes: NodeLevel) -> dict[str, pa.Array]:
-    """Column -> array, for what is said once per scope."""
+    """Return column -> array for scopes."""
     attributes = scopes.maps("attributes")
-    scopes.tell_types(attributes)
+    scopes.set_types(attributes)
     return {
         "scope_name": scopes.text("name", is_optional=True),
         "scope_version": scopes.text("version", is_optional=True),

@@ -1,7 +1,7 @@
-"""The slots of the heap, and the table that steers the walk, made from the fields of OTLP.
+"""Slots of the arena, and the dispatch table of the walk, built from the fields of OTLP.
 
-The places of a node are given slots in their order. The table has one row for each message, and in
-it one entry for each tag; see the constants of `decode_walk` for what an entry says.
+The fields of a node get their slots in order. The table has one row per message and one entry per
+tag; the constants of `walk` define the bits of an entry.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ SKIPS = {
     WIRE_LENGTH: SKIP_LENGTH,
     WIRE_FIXED32: FIXED32 | UNKNOWN,
 }
-"""How a field that nobody knows is passed over."""
+"""How an unknown field is skipped."""
 PACKED = {ONE_FIXED64: PACKED_FIXED64, ONE_VARINT: PACKED_VARINTS}
-"""Numbers of a list come one by one or packed."""
+"""Numbers of a list arrive one by one or packed."""
 POINTS = ("number_point", "histogram_point", "exponential_point", "summary_point")
-"""They share their places, so that one question can be asked of rows of all kinds."""
+"""They share their slots, so that one expression reads rows of all kinds."""
 
 
 def _inside(fields: tuple[ProtoField, ...]) -> Iterator[ProtoField]:
-    """Fields, and those of flat ones."""
+    """Yield fields, including those of flat messages."""
     for field in fields:
         yield field
         yield from _inside(field.fields)
 
 
 def _slots_of(nodes: tuple[str, ...]) -> dict[str, int]:
-    """Place -> slot, for nodes that share them."""
+    """Return place -> slot for nodes that share them."""
     fields = [field for node in nodes for field in _inside(NODES[node].fields) if field.place]
     words: dict[str, int] = {}
     for field in fields:
@@ -101,26 +101,26 @@ SLOTS = {node: _slots_of(POINTS if node in POINTS else (node,)) for node in NODE
 KEY, VALUE = SLOTS["key_value"]["key"], SLOTS["key_value"]["value"]
 assert SLOTS["member"] == SLOTS["element"] == SLOTS["key_value"]
 FIRST, COUNT = 1, 3
-"""Of an array or kvlist, behind its mark."""
+"""Of an array or kvlist, after its mark."""
 TEXT_ADDRESS, TEXT_LENGTH, WORD_LENGTH = 1, 2, 3
-"""Of a value that has been made text, behind its mark. What an array or kvlist was is said by a
-word behind its text."""
+"""Of a value that became text, after its mark. The type word of an array or kvlist follows its
+text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchTable:
-    """What the walk needs to know, and how to speak of what it finds."""
+    """Input of the walk, and the reasons it can report."""
 
     table: Words
     rules: Words
     roots: dict[str, int]
     """Signal -> row of its request."""
     reasons: dict[int, str]
-    """What a broken rule is called on the heap -> what it says."""
+    """Code of a broken rule in the arena -> reason."""
 
 
-def _steering() -> DispatchTable:
-    """One row that knows no field, then one for each node and for each flat message in it."""
+def _dispatch_table() -> DispatchTable:
+    """Build one row without fields, then one per node and per flat message in it."""
     rows: dict[tuple[str, tuple[ProtoField, ...]], int] = {}
     for node, spec in NODES.items():
         for fields in (spec.fields, *(f.fields for f in _inside(spec.fields) if f.kind == FLAT)):
@@ -168,7 +168,7 @@ def _unknown_entry(tag: int) -> int:
 def _entries(
     node: str, field: ProtoField, rows: dict[tuple[str, tuple[ProtoField, ...]], int]
 ) -> Iterator[tuple[int, int]]:
-    """Wire type and entry, for each wire type that this field may have."""
+    """Yield wire type and entry for each wire type of this field."""
     if field.number == 0:
         return
     slot = SLOTS[node][field.place] if field.place else 0
@@ -184,4 +184,4 @@ def _entries(
         yield WIRE_LENGTH, PACKED[field.kind] | rest
 
 
-STEERING = _steering()
+DISPATCH = _dispatch_table()

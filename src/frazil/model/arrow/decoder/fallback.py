@@ -1,7 +1,7 @@
-"""From requests to rows, whatever is in them.
+"""Decode requests whatever is in them.
 
-A request that cannot become rows becomes a dead letter, also when the decoder fails on it in a
-way nobody foresaw: it must not stop those behind it.
+A request that cannot become rows becomes a dead letter, even if the decoder fails unexpectedly: it
+must not block the requests after it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ logger = logging.getLogger(__name__)
 US_PER_MS = 1000
 US_MAX = 2**63 - 1
 STAGE = "decode"
-"""What these dead letters say about where they were written."""
+"""`stage` of these dead letters."""
 
 CRASHES = Counter("frazil.decode.failures", "Requests on which the decoder itself failed.")
 
 Decode = Callable[[str, Sequence[ExportRequest]], Decoded]
-"""Rows of many requests of one signal: `logs`, `traces` or `metrics`."""
+"""Decodes requests of one signal: `logs`, `traces` or `metrics`."""
 
 
-def decode_some(
+def decode_prefix(
     decode: Decode, signal: str, requests: Sequence[ExportRequest], schema: pa.Schema
 ) -> tuple[Decoded, int]:
-    """Rows and dead letters of the first of these requests, and of how many.
+    """Decode the first of these requests. Returns the result and how many it covers.
 
-    Of all of them, unless the decoder fails: then of fewer, down to one. That one is a dead letter
-    when it fails alone. Fewer also when all together would be too large.
+    All of them, unless the decoder fails or they are too large together: then fewer, down to one. A
+    single request that fails becomes a dead letter.
     """
     count = len(requests)
     while True:
@@ -41,7 +41,7 @@ def decode_some(
             return decode(signal, requests[:count]), count
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 # top of loop: one must not stop the stream
+        except Exception as error:  # noqa: BLE001 # top of loop: one request must not stop the stream
             if count == 1:
                 letter = _crashed(signal, requests[0], error)
                 return Decoded(batch=pa.RecordBatch.from_pylist([], schema), dead=[letter]), 1
@@ -63,10 +63,11 @@ def _crashed(signal: str, request: ExportRequest, error: Exception) -> DeadLette
     )
 
 
-def rows_of_dead(
+def dead_letter_rows(
     topic: str, letters: Sequence[DeadLetter], requests: Sequence[ExportRequest], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Dead letters as rows. Their time is that of the request, so that a replay repeats it."""
+    """Return dead letters as rows. Their time is that of the request, so that a replay repeats
+    it."""
     times = {request.offset: _clamped_us(request.ingest_time_ms) for request in requests}
     columns = {
         "topic": [topic] * len(letters),
@@ -83,5 +84,5 @@ def rows_of_dead(
 
 
 def _clamped_us(time_ms: int) -> int:
-    """Microseconds, as many as a column can hold."""
+    """Return microseconds, limited to what a column can hold."""
     return max(-US_MAX, min(time_ms * US_PER_MS, US_MAX))

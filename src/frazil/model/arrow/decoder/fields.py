@@ -1,8 +1,8 @@
-"""The fields of OTLP, and the place on the heap where each goes.
+"""The fields of OTLP, and the place in the arena of each.
 
-A node of the heap is described by the fields of its message. A message of which there can be one
-has its fields in the node around it (`FLAT`). Fields with the same place are a choice, or the
-parts of one. A test compares all this with protobuf's own descriptors.
+A node is described by the fields of its message. A singular message has its fields in the parent
+node (`FLAT`). Fields with the same place are a oneof, or parts of one. A test compares all of it
+with protobuf's descriptors.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from frazil.model.protobuf.reader import (
     ZIGZAG32,
 )
 
-# What a choice says it is: the number of the field.
+# Marks of oneofs: the number of the field.
 EMPTY, IS_STRING, IS_BOOL, IS_INT, IS_DOUBLE, IS_ARRAY, IS_KVLIST, IS_BYTES = range(8)
 IS_STRINDEX = 8
-"""An index into a dictionary that only profiles have; to everybody else an empty value."""
+"""An index into a dictionary that only profiles have; otherwise an empty value."""
 AS_DOUBLE, AS_INT = 4, 6
 GAUGE, SUM, HISTOGRAM, EXPONENTIAL, SUMMARY = 5, 7, 9, 10, 11
 
@@ -48,14 +48,14 @@ class ProtoField:
     place: str
     kind: int
     mark: int = 0
-    """For a choice: the first word of the place says this, and the value follows."""
+    """For a oneof: the first word of the place has this, and the value follows."""
     rule: int | None = None
     """COUNT for a time or count that must not be above 2^63-1, else the length of an id."""
     flags: int = 0
     fields: tuple[ProtoField, ...] = ()
-    """What is inside, when it is FLAT."""
+    """Fields of a FLAT message."""
     node: str = ""
-    """What each one is, when there can be many."""
+    """Node type of a repeated message."""
     after: int = 0
     """Words of the place before the value, besides the mark."""
 
@@ -69,7 +69,7 @@ class ProtoField:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A message of which there can be many."""
+    """A repeated message."""
 
     message: str
     fields: tuple[ProtoField, ...]
@@ -101,7 +101,7 @@ def _key_value(flags: int) -> tuple[ProtoField, ...]:
 
 
 def _resources(scopes: str) -> tuple[ProtoField, ...]:
-    """ResourceLogs and its like."""
+    """Fields of ResourceLogs, ResourceSpans and ResourceMetrics."""
     entity = tuple(ProtoField(number, "entity", TEXT) for number in (1, 2, 3, 4))
     resource = (
         _many(1, "attributes"),
@@ -116,7 +116,7 @@ def _resources(scopes: str) -> tuple[ProtoField, ...]:
 
 
 def _scopes(records: str) -> tuple[ProtoField, ...]:
-    """ScopeLogs and its like."""
+    """Fields of ScopeLogs, ScopeSpans and ScopeMetrics."""
     scope = (
         ProtoField(1, "name", TEXT),
         ProtoField(2, "version", TEXT),
@@ -138,7 +138,7 @@ def _buckets(place: str) -> tuple[ProtoField, ...]:
 
 
 def _data(number: int, node: str) -> ProtoField:
-    """Gauge and its like, as a choice of a metric."""
+    """Gauge, Sum and so on, as a oneof of a metric."""
     fields = [_many(1, "", node)]
     if number in (SUM, HISTOGRAM, EXPONENTIAL):
         fields.append(ProtoField(2, "data", VARINT32, after=1))
@@ -212,7 +212,7 @@ POINT = (
     ProtoField(2, "start_time_unix_nano", FIXED64, rule=COUNT),
     ProtoField(3, "time_unix_nano", FIXED64, rule=COUNT),
 )
-"""What all data points have."""
+"""Fields of all data points."""
 NUMBER_POINT = (
     *POINT,
     _many(7, "attributes"),
@@ -291,5 +291,5 @@ NODES = {
     "member": Node("KeyValue", _key_value(0)),
     "element": Node("AnyValue", (ProtoField(0, "key", TEXT), *_value("value"))),
 }
-"""An attribute is a `key_value`; below it are only members of kvlists and elements of arrays. They
-have the same slots, an element an empty key."""
+"""An attribute is a `key_value`; below it are only members of kvlists and elements of arrays.
+They share the same slots; an element has an empty key."""

@@ -1,4 +1,4 @@
-"""The columns that only `logs` has."""
+"""Columns that only `logs` has."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from frazil.model.arrow.decoder.fields import EMPTY, IS_STRINDEX
 from frazil.model.arrow.schemas import LONG
 
 BODY_TYPES = ("empty", "string", "bool", "int", "double", "array", "kvlist", "bytes")
-"""By what the choice says."""
+"""By the mark of the value."""
 
 
 def log_columns(records: NodeLevel) -> dict[str, pa.Array]:
-    """Column -> array, for log records."""
+    """Return column -> array for log records."""
     kinds = records.words("body")
     kinds[kinds == IS_STRINDEX] = EMPTY
-    records.heap.make_texts(records.nodes, records.slots["body"])
+    records.arena.make_texts(records.nodes, records.slots["body"])
     attributes = records.maps("attributes")
-    records.tell_types(attributes, records.present("has_body", "body"))
+    records.set_types(attributes, records.present("has_body", "body"))
     return {
         "observed_time_unix_nano": array_of(LONG, records.words("observed_time_unix_nano")),
         "trace_id": records.hex("trace_id", is_optional=True),
@@ -30,6 +30,6 @@ def log_columns(records: NodeLevel) -> dict[str, pa.Array]:
         "event_name": records.text("event_name", is_optional=True),
         "body": records.body("body", kinds != EMPTY),
         "body_type": word_array(kinds, BODY_TYPES),
-        "attributes": records.keyed_map_of(attributes),
+        "attributes": records.record_map_of(attributes),
         "dropped_attributes_count": records.count("dropped_attributes_count"),
     }

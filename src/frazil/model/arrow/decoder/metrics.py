@@ -1,7 +1,7 @@
-"""The columns that only `metrics` has: data points of all kinds in one wide table.
+"""Columns that only `metrics` has: data points of all kinds in one wide table.
 
-Rows of a kind that has no such column are null there. Nodes of different kinds have different
-widths, so a place is only looked at in rows of the kinds that have it.
+Columns that a kind lacks are null. Nodes of different kinds have different widths, so a slot is
+read only in rows of the kinds that have it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from frazil.model.arrow.decoder.arrays import (
     struct_list,
     word_array,
 )
-from frazil.model.arrow.decoder.buffers import lay_lists, lay_numbers
+from frazil.model.arrow.decoder.buffers import build_lists, build_numbers
 from frazil.model.arrow.decoder.columns import NodeLevel
 from frazil.model.arrow.decoder.dispatch import SLOTS
 from frazil.model.arrow.decoder.fields import (
@@ -48,14 +48,14 @@ TEMPORALITIES = ("UNSPECIFIED", "DELTA", "CUMULATIVE")
 
 
 def metric_columns(points: NodeLevel, metrics: NodeLevel) -> dict[str, pa.Array]:
-    """Column -> array, for data points."""
+    """Return column -> array for data points."""
     kinds = metrics.words("data")
     is_number = (kinds == GAUGE) | (kinds == SUM)
     metadata = metrics.maps("metadata")
-    metrics.tell_types(metadata)
+    metrics.set_types(metadata)
     attributes = points.maps("attributes")
     exemplars, exemplar_values = _exemplars(points)
-    points.tell_types(attributes, exemplar_values)
+    points.set_types(attributes, exemplar_values)
     return {
         "metric_name": metrics.text("name"),
         "metric_type": word_array(TYPE_CODES[kinds], TYPE_WORDS),
@@ -69,14 +69,14 @@ def metric_columns(points: NodeLevel, metrics: NodeLevel) -> dict[str, pa.Array]
         "aggregation_temporality": _temporality(metrics, kinds),
         "is_monotonic": bool_array(metrics.words("data", 2) != 0, kinds == SUM),
         "flags": points.bits("flags"),
-        "attributes": points.keyed_map_of(attributes),
+        "attributes": points.record_map_of(attributes),
         "metadata": metrics.map_of(metadata),
         "exemplars": exemplars,
     }
 
 
 def _value_columns(level: NodeLevel, rows: Bools) -> dict[str, pa.Array]:
-    """The choice between a double and an int."""
+    """Return the columns of a double or an int."""
     chosen, values = _at(level, "value", rows), _at(level, "value", rows, 1)
     return {
         "value_double": array_of(DOUBLE, values, chosen == AS_DOUBLE),
@@ -85,7 +85,7 @@ def _value_columns(level: NodeLevel, rows: Bools) -> dict[str, pa.Array]:
 
 
 def _histogram_columns(points: NodeLevel, kinds: Words) -> dict[str, pa.Array]:
-    """What histograms of both sorts have, and what only those with bounds have."""
+    """Return the columns that all histograms have, and those with explicit bounds."""
     is_histogram, is_summary = kinds == HISTOGRAM, kinds == SUMMARY
     is_either = is_histogram | (kinds == EXPONENTIAL)
     is_counted = is_either | is_summary
@@ -118,27 +118,27 @@ def _exponential_columns(points: NodeLevel, rows: Bools) -> dict[str, pa.Array]:
 
 
 def _at(level: NodeLevel, place: str, rows: Bools, after: int = 0) -> Words:
-    """The words at a place, 0 in rows that are not meant."""
+    """Return the words at a place, 0 in other rows."""
     words = np.zeros(len(rows), np.int64)
-    words[rows] = level.heap.words[level.nodes[rows] + (level.slots[place] + after)]
+    words[rows] = level.arena.words[level.nodes[rows] + (level.slots[place] + after)]
     return words
 
 
 def _numbers(
     points: NodeLevel, column: str, kind: pa.DataType, rows: Bools, slot: int, *, is_varint: bool
 ) -> pa.Array:
-    # Node 0 has nothing, at any slot a node can have.
+    # Node 0 is empty at every slot.
     nodes = np.where(rows, points.nodes, 0)
-    points.heap.spend(8 * int(points.heap.words[nodes + (slot + 2)].sum()))
-    offsets, numbers = lay_numbers(points.heap.words, nodes, slot, is_varint)
+    points.arena.spend(8 * int(points.arena.words[nodes + (slot + 2)].sum()))
+    offsets, numbers = build_numbers(points.arena.words, nodes, slot, is_varint)
     inner = array_of(kind, numbers)
     return list_array(METRICS.field(column).type, offsets, inner, rows)
 
 
 def _quantiles(points: NodeLevel, rows: Bools) -> pa.Array:
     nodes = np.where(rows, points.nodes, 0)
-    offsets, inner = lay_lists(points.heap.words, nodes, points.slots["quantiles"])
-    quantiles = NodeLevel(points.heap, SLOTS["quantile"], inner)
+    offsets, inner = build_lists(points.arena.words, nodes, points.slots["quantiles"])
+    quantiles = NodeLevel(points.arena, SLOTS["quantile"], inner)
     columns = {
         "quantile": array_of(DOUBLE, quantiles.words("quantile")),
         "value": array_of(DOUBLE, quantiles.words("value")),
@@ -147,12 +147,12 @@ def _quantiles(points: NodeLevel, rows: Bools) -> pa.Array:
 
 
 def _temporality(metrics: NodeLevel, kinds: Words) -> pa.Array:
-    is_told = (kinds == SUM) | (kinds == HISTOGRAM) | (kinds == EXPONENTIAL)
-    return word_array(metrics.words("data", 1), TEMPORALITIES, is_told)
+    has_temporality = (kinds == SUM) | (kinds == HISTOGRAM) | (kinds == EXPONENTIAL)
+    return word_array(metrics.words("data", 1), TEMPORALITIES, has_temporality)
 
 
 def _exemplars(points: NodeLevel) -> tuple[pa.Array, Values]:
-    """The column, and the attributes of each point's exemplars."""
+    """Return the column, and the attributes of each point's exemplars."""
     offsets, exemplars = points.inner("exemplars", SLOTS["exemplar"])
     attributes = exemplars.maps("filtered_attributes")
     columns = {

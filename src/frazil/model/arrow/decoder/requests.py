@@ -1,4 +1,4 @@
-"""Requests walked: what is in them is on a heap, and which are none is known."""
+"""Walk requests into an arena, and report the invalid ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from frazil.errors import TooLarge
 from frazil.model.arrow.decoder.arena import (
     ADDRESS,
+    ARENA_BEGIN,
     BAD,
     HEAD_WORDS,
     HEADS,
-    HEAP_BEGIN,
     LENGTH,
     LEVELS,
     LIST_MAX,
@@ -24,8 +24,8 @@ from frazil.model.arrow.decoder.arena import (
     UNKNOWN_SERVICE,
     USED,
 )
-from frazil.model.arrow.decoder.buffers import lay_chain
-from frazil.model.arrow.decoder.dispatch import STEERING, VALUE
+from frazil.model.arrow.decoder.buffers import build_chain
+from frazil.model.arrow.decoder.dispatch import DISPATCH, VALUE
 from frazil.model.arrow.decoder.fields import IS_STRING
 from frazil.model.arrow.decoder.walk import FRAME_WORDS, walk
 from frazil.model.arrow.schemas import SERVICE_UNKNOWN
@@ -48,10 +48,10 @@ from frazil.model.protobuf.reader import (
 )
 
 BODY_BYTES_MAX = 1 << 28
-"""Of all requests of a call. As text they are at most six times as long, which Arrow's offsets of
-32 bits can still count."""
-HEAP_WORDS_MAX = 1 << 27
-"""A gigabyte. A hostile request needs a hundred times as much as its bytes."""
+"""Limit of all requests of a call. As text they are at most six times as long, which fits
+Arrow's 32-bit offsets."""
+ARENA_WORDS_MAX = 1 << 27
+"""One gigabyte. A hostile request needs a hundred times its size."""
 FAULTS = {
     TRUNCATED: "the message ends inside a field",
     TAG_LONG: "a tag is longer than 32 bits",
@@ -70,20 +70,20 @@ UNKNOWN_NAME = np.frombuffer(SERVICE_UNKNOWN.encode() + bytes(SLACK_BYTES), np.u
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WalkedRequests:
-    """Requests, and the heap that a walk made of them."""
+    """Requests, and the arena a walk filled from them."""
 
     requests: Sequence[ExportRequest]
     bodies: bytes
-    """All of them, one after the other. The heap has addresses into this."""
-    heap: Words
+    """All bodies concatenated. The arena has addresses into this."""
+    arena: Words
     state: Words
     found: Words
-    """For each request: fault, where it is, and how many records there are up to its end."""
+    """Per request: fault, its position, and the number of records up to its end."""
 
     def level(self, level: int) -> Words:
-        """The nodes of a level, in the order of the requests."""
+        """Return the nodes of a level, in the order of the requests."""
         head = HEADS + HEAD_WORDS * level
-        nodes: Words = lay_chain(self.heap, head, self.state[TOTALS + level])
+        nodes: Words = build_chain(self.arena, head, self.state[TOTALS + level])
         return nodes
 
     @property
@@ -92,16 +92,16 @@ class WalkedRequests:
 
     @property
     def text_room(self) -> int:
-        """Bytes that all values need as text, at most."""
+        """Upper bound of the bytes of all values as text."""
         return int(self.state[ROOM])
 
     def record_counts(self) -> Words:
-        """Of each request."""
+        """Return the number of records per request."""
         counts: Words = np.diff(self.found[:, 2], prepend=0)
         return counts
 
     def dead_requests(self) -> Iterator[tuple[int, DeadLetter]]:
-        """What is no request: its number, and what to say of it."""
+        """Yield number and dead letter of each invalid request."""
         for number in np.flatnonzero(self.found[:, 0] != WELL).tolist():
             fault, position, _ = self.found[number].tolist()
             reason = f"not an OTLP request: {FAULTS[fault]}, at byte {position}"
@@ -113,7 +113,7 @@ class WalkedRequests:
         """Records that can never be rows, with the numbers of their requests."""
         address = _address_of(self.bodies)
         for record, number, row in zip(records, numbers, rows, strict=True):
-            begin = int(self.heap[record + ADDRESS]) - address
+            begin = int(self.arena[record + ADDRESS]) - address
             request = self.requests[number]
             yield (
                 int(number),
@@ -121,8 +121,8 @@ class WalkedRequests:
                     partition=request.partition,
                     offset=request.offset,
                     row=int(row),
-                    reason=STEERING.reasons[int(self.heap[record + BAD])],
-                    payload=self.bodies[begin : begin + int(self.heap[record + LENGTH])],
+                    reason=DISPATCH.reasons[int(self.arena[record + BAD])],
+                    payload=self.bodies[begin : begin + int(self.arena[record + LENGTH])],
                 ),
             )
 
@@ -138,45 +138,45 @@ def dead_request(request: ExportRequest, reason: str) -> DeadLetter:
 
 
 def walk_requests(signal: str, requests: Sequence[ExportRequest]) -> WalkedRequests:
-    """Walk them all. `TooLarge` when they are too much for one call."""
+    """Walk all requests. Raises `TooLarge` if they are too much for one call."""
     lengths = np.array([len(request.body) for request in requests], np.int64)
     ends = np.cumsum(lengths)
     size = int(ends[-1]) if len(ends) else 0
     if size > BODY_BYTES_MAX:
         raise TooLarge(f"requests of {size} bytes, which is more than {BODY_BYTES_MAX}")
     bodies = join([request.body for request in requests])
-    heap = np.empty(HEAP_BEGIN + size // 2, np.int64)
-    heap[:HEAP_BEGIN] = 0
+    arena = np.empty(ARENA_BEGIN + size // 2, np.int64)
+    arena[:ARENA_BEGIN] = 0
     service = UNKNOWN_SERVICE + VALUE
-    heap[service : service + 3] = IS_STRING, UNKNOWN_NAME.ctypes.data, len(SERVICE_UNKNOWN)
+    arena[service : service + 3] = IS_STRING, UNKNOWN_NAME.ctypes.data, len(SERVICE_UNKNOWN)
     state = np.zeros(STATE_WORDS, np.int64)
-    state[USED] = HEAP_BEGIN
+    state[USED] = ARENA_BEGIN
     state[TAILS : TAILS + LEVELS] = HEADS + HEAD_WORDS * np.arange(LEVELS)
     frames = np.empty(DEPTH_MAX * FRAME_WORDS, np.int64)
     found = np.zeros((len(requests), 3), np.int64)
-    address, root = _address_of(bodies), STEERING.roots[signal]
+    address, root = _address_of(bodies), DISPATCH.roots[signal]
     done = 0
     while True:
         done = walk(
-            address, ends, done, root, STEERING.table, STEERING.rules, heap, state, frames, found
+            address, ends, done, root, DISPATCH.table, DISPATCH.rules, arena, state, frames, found
         )
         if done == len(requests):
-            return WalkedRequests(requests, bodies, heap, state, found)
-        heap = _grown(heap, int(state[USED]))
+            return WalkedRequests(requests, bodies, arena, state, found)
+        arena = _grown(arena, int(state[USED]))
 
 
 def join(bodies: list[bytes]) -> bytes:
-    """One after the other, and room to read on."""
+    """Concatenate bodies, with slack at the end."""
     return b"".join([*bodies, bytes(SLACK_BYTES)])
 
 
-def _grown(heap: Words, used: int) -> Words:
-    if 2 * len(heap) > HEAP_WORDS_MAX:
+def _grown(arena: Words, used: int) -> Words:
+    if 2 * len(arena) > ARENA_WORDS_MAX:
         raise TooLarge(
-            f"what the requests say takes more than {8 * HEAP_WORDS_MAX} bytes of memory"
+            f"what the requests say takes more than {8 * ARENA_WORDS_MAX} bytes of memory"
         )
-    grown = np.empty(2 * len(heap), np.int64)
-    grown[:used] = heap[:used]
+    grown = np.empty(2 * len(arena), np.int64)
+    grown[:used] = arena[:used]
     return grown
 
 

@@ -1,4 +1,4 @@
-"""The columns that only `spans` has."""
+"""Columns that only `spans` has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.model.arrow.decoder.arrays import array_of, struct_list, word_array
-from frazil.model.arrow.decoder.buffers import lay_codes
+from frazil.model.arrow.decoder.buffers import build_codes
 from frazil.model.arrow.decoder.columns import Keys, NodeLevel
 from frazil.model.arrow.decoder.dispatch import SLOTS
 from frazil.model.arrow.decoder.values.value_types import Values
@@ -19,14 +19,14 @@ STATUS_CODES = ("UNSET", "OK", "ERROR")
 
 
 def span_columns(spans: NodeLevel) -> dict[str, pa.Array]:
-    """Column -> array, for spans."""
+    """Return column -> array for spans."""
     begin, end = spans.words("start_time_unix_nano"), spans.words("end_time_unix_nano")
     attributes = spans.maps("attributes")
-    shown = SPAN_KEYS.find(spans.heap.words, attributes)
+    promoted = SPAN_KEYS.find(spans.arena.words, attributes)
     events, event_values = _events(spans)
     links, link_values = _links(spans)
-    spans.tell_types(attributes, event_values, link_values)
-    codes, is_code = lay_codes(spans.heap.words, shown.pop(STATUS_CODE))
+    spans.set_types(attributes, event_values, link_values)
+    codes, is_code = build_codes(spans.arena.words, promoted.pop(STATUS_CODE))
     return {
         "trace_id": spans.hex("trace_id"),
         "span_id": spans.hex("span_id"),
@@ -38,9 +38,9 @@ def span_columns(spans: NodeLevel) -> dict[str, pa.Array]:
         "duration_nano": array_of(LONG, np.maximum(end - begin, 0)),
         "status_code": word_array(spans.words("status_code"), STATUS_CODES),
         "status_message": spans.text("status_message", is_optional=True),
-        "attributes": spans.keyed_map_of(attributes),
+        "attributes": spans.record_map_of(attributes),
         STATUS_CODE: array_of(INT, codes, is_code),
-        **{column: spans.shown(nodes) for column, nodes in shown.items()},
+        **{column: spans.promoted(nodes) for column, nodes in promoted.items()},
         "events": events,
         "links": links,
         "flags": spans.bits("flags"),
@@ -51,7 +51,7 @@ def span_columns(spans: NodeLevel) -> dict[str, pa.Array]:
 
 
 def _events(spans: NodeLevel) -> tuple[pa.Array, Values]:
-    """The column, and the attributes of each span's events."""
+    """Return the column, and the attributes of each span's events."""
     offsets, events = spans.inner("events", SLOTS["event"])
     attributes = events.maps("attributes")
     columns = {
@@ -64,7 +64,7 @@ def _events(spans: NodeLevel) -> tuple[pa.Array, Values]:
 
 
 def _links(spans: NodeLevel) -> tuple[pa.Array, Values]:
-    """The column, and the attributes of each span's links."""
+    """Return the column, and the attributes of each span's links."""
     offsets, links = spans.inner("links", SLOTS["link"])
     attributes = links.maps("attributes")
     columns = {

@@ -1,10 +1,10 @@
-"""The walk over the bytes of requests: it finds every value, and looks at each byte once.
+"""Walk over the bytes of requests: finds every value, reads each byte once.
 
-A table steers it: one row per message, and in it one entry per tag (field number and wire type),
-which says what the bytes behind the tag are and where on the heap they go. See `decode_table`.
+Driven by a table with one row per message and one entry per tag (field number and wire type), which
+says what the bytes after the tag are and where in the arena they go. See `dispatch`.
 
-No message ends behind the one around it, and requests are followed by `SLACK_BYTES` that may be
-read: so nothing that a request says leads out of its memory.
+No message ends after its parent, and requests are followed by `SLACK_BYTES` readable bytes, so no
+input leads out of its memory.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from frazil.model.arrow.decoder.arena import (
     TOTALS,
     USED,
     chain,
+    check_rules,
     choose,
-    condemn,
-    judge,
     link,
     link_chunk,
     marked,
     put_span,
+    reject,
 )
 from frazil.model.protobuf.memory import Words, address_of, byte_at, compiled, get, part, put
 from frazil.model.protobuf.reader import (
@@ -56,33 +56,33 @@ from frazil.model.protobuf.reader import (
     read_varint32,
 )
 
-# An entry of the table: kind, flags, and numbers of 8 bits, or of 16 for the row.
+# Bits of an entry: kind, flags, then fields of 8 bits, or 16 for the row.
 KIND_MASK = 15
 TEXTUAL = 1 << 4
-"""This value will be written as text, so room for that is needed."""
+"""This value becomes text, so room for that is counted."""
 SWITCH = 1 << 5
-"""Another choice displaces the records that were found below this node."""
+"""Another field of the oneof drops the records found below this node."""
 COUNTS = 1 << 6
-"""The numbers are counts, which must not be above 2^63-1."""
+"""The numbers are counts and must not be above 2^63-1."""
 UNKNOWN = 1 << 7
-"""A number that is passed over."""
+"""A number that is skipped."""
 SLOT_SHIFT, MARK_SHIFT, WIDTH_SHIFT, LEVEL_SHIFT, ROW_SHIFT = 8, 16, 24, 32, 40
 TAG_BITS = 8
-"""A row of the table has an entry for each tag below 256: no field of OTLP has a number beyond."""
+"""A row has an entry for each tag below 256: no field of OTLP has a higher number."""
 UNKNOWN_ROW = 0
-"""The first row knows no field."""
+"""The first row has no fields."""
 BYTE_MASK = 255
-# An entry that is REFUSED has its fault where others have their slot.
+# A REFUSED entry has its fault in the bits of the slot.
 
 NUMBER_ROOM = 32
-"""Bytes that a number needs as text, at most."""
+"""Upper bound of the bytes of a number as text."""
 JSON_FACTOR, JSON_ROOM = 6, 16
-"""JSON, with the word that says what it was, is at most so many times as long as the message, plus
-its brackets."""
+"""JSON, with its type word, is at most this many times as long as the message, plus its
+brackets."""
 
 FRAME_WORDS = 3
 FRAME_BYTES = 8 * FRAME_WORDS
-"""Of the messages around this one, which are not finished: end, row, node."""
+"""Of an unfinished parent message: end, row, node."""
 
 
 @compiled
@@ -93,16 +93,16 @@ def walk(
     root: int,
     table: Words,
     rules: Words,
-    heap: Words,
+    arena: Words,
     state: Words,
     frames: Words,
     found: Words,
 ) -> int:
-    """Walk requests that stand behind each other, from number `begin` on. Returns the first one
-    for which the heap has no room; there is none when all are done.
+    """Walk concatenated requests from number `begin` on. Returns the first one for which the arena
+    has no room; their count if all are done.
 
-    What is known of each goes to `found`: fault, position of the fault, records up to its end. A
-    request at fault leaves nothing on the heap.
+    Writes fault, position of the fault and records up to its end to `found`. An invalid request
+    leaves nothing in the arena.
     """
     before = np.empty(STATE_WORDS, np.int64)
     for number in range(begin, ends.size):
@@ -115,14 +115,14 @@ def walk(
             root,
             address_of(table),
             address_of(rules),
-            address_of(heap),
-            heap.size,
+            address_of(arena),
+            arena.size,
             address_of(state),
             address_of(frames),
         )
         if fault != WELL:
             for level in range(LEVELS):
-                heap[before[TAILS + level] + NEXT] = 0
+                arena[before[TAILS + level] + NEXT] = 0
             for word in range(STATE_WORDS):
                 state[word] = before[word]
             if fault == NO_ROOM:
@@ -140,19 +140,19 @@ def _walk_request(
     row: int,
     table: int,
     rules: int,
-    heap: int,
-    heap_size: int,
+    arena: int,
+    arena_size: int,
     state: int,
     frames: int,
 ) -> tuple[int, int]:
-    """Fault, and where it is. All tables are given by their addresses."""
+    """Walk one request. Returns the fault and its position. Tables are passed by address."""
     depth = node = 0
     used, room = get(state, USED), get(state, ROOM)
     while True:
         while position == end:
             own_rules = get(rules, row >> TAG_BITS)
             if own_rules:
-                judge(heap, state, node, row, own_rules)
+                check_rules(arena, state, node, row, own_rules)
             if depth == 0:
                 put(state, USED, used)
                 put(state, ROOM, room)
@@ -182,13 +182,13 @@ def _walk_request(
                 break
             if kind < ONE_FIXED64:
                 if not entry & UNKNOWN:
-                    put(heap, marked(heap, place, mark), number)
+                    put(arena, marked(arena, place, mark), number)
                 if entry & TEXTUAL:
                     room += NUMBER_ROOM
-            elif used + CHUNK_WORDS <= heap_size:
-                used = link_chunk(heap, place, used, position, 1)
+            elif used + CHUNK_WORDS <= arena_size:
+                used = link_chunk(arena, place, used, position, 1)
                 if entry & COUNTS and number < 0:
-                    condemn(heap, state, row, entry >> SLOT_SHIFT & BYTE_MASK)
+                    reject(arena, state, row, entry >> SLOT_SHIFT & BYTE_MASK)
             else:
                 position = -NO_ROOM
                 break
@@ -201,7 +201,7 @@ def _walk_request(
             if not (is_plain(position, length) or is_text(position, position + length)):
                 position = -NOT_TEXT
                 break
-            put_span(heap, marked(heap, place, mark), position, length)
+            put_span(arena, marked(arena, place, mark), position, length)
             position += length
         elif kind <= FLAT:
             if depth == DEPTH_MAX:
@@ -216,25 +216,25 @@ def _walk_request(
             row = entry >> ROW_SHIFT
             if kind == NODE:
                 width = entry >> WIDTH_SHIFT & BYTE_MASK
-                if used + width > heap_size:
+                if used + width > arena_size:
                     position = -NO_ROOM
                     break
                 node = used
                 used += width
                 for word in range(node, used):
-                    put(heap, word, 0)
+                    put(arena, word, 0)
                 if entry >> LEVEL_SHIFT & BYTE_MASK == NO_LEVEL:
-                    link(heap, state, place, node)
+                    link(arena, state, place, node)
                 else:
-                    chain(heap, state, entry >> LEVEL_SHIFT & BYTE_MASK, node)
-                    put_span(heap, node + ADDRESS, position, length)
+                    chain(arena, state, entry >> LEVEL_SHIFT & BYTE_MASK, node)
+                    put_span(arena, node + ADDRESS, position, length)
             elif mark:
                 if entry & TEXTUAL:
                     room += JSON_FACTOR * length + JSON_ROOM
-                if get(heap, place) != mark:
-                    choose(heap, state, place, mark, entry & SWITCH != 0)
+                if get(arena, place) != mark:
+                    choose(arena, state, place, mark, entry & SWITCH != 0)
         elif kind == BYTES:
-            put_span(heap, marked(heap, place, mark), position, length)
+            put_span(arena, marked(arena, place, mark), position, length)
             position += length
             if entry & TEXTUAL:
                 room += 2 * length + NUMBER_ROOM
@@ -242,11 +242,11 @@ def _walk_request(
             position += length
         else:
             count, is_huge = count_packed(kind, position, length)
-            if count < 0 or used + CHUNK_WORDS > heap_size:
+            if count < 0 or used + CHUNK_WORDS > arena_size:
                 position = count if count < 0 else -NO_ROOM
                 break
-            used = link_chunk(heap, place, used, position, count)
+            used = link_chunk(arena, place, used, position, count)
             if entry & COUNTS and is_huge:
-                condemn(heap, state, row, entry >> SLOT_SHIFT & BYTE_MASK)
+                reject(arena, state, row, entry >> SLOT_SHIFT & BYTE_MASK)
             position += length
     return -position, field

@@ -1,15 +1,17 @@
-"""model/arrow/encoder: from Arrow to OTLP bytes.
+"""model/arrow/encoder: Arrow to OTLP bytes.
 
+rows ── columns, value types ──> fields ── protobuf ──> messages ── grouping ──> requests
+
+encode.py         encode: rows to requests
+rows.py           Cells: checked columns; errors with row and column
+value_types.py    read the column `_value_types`
 attributes.py     attributes and bodies
+nested_values.py  values that are JSON
+fields.py         columns as protobuf fields
+protobuf.py       protobuf bytes by column
+grouping.py       messages shared by many rows, and requests
 common.py         resources and scopes
-encode.py         encode: rows become requests again
-fields.py         columns as fields of protobuf
-grouping.py       what is said once for many rows, and requests
 logs.py           log records
-metrics.py        metrics and data points
-nested_values.py  those that are JSON
-protobuf.py       protobuf's bytes, by column
-rows.py           columns, checked; errors that say where something is wrong
 spans.py          spans
-value_types.py    what the values were
+metrics.py        metrics and data points
 """

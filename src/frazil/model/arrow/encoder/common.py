@@ -1,4 +1,4 @@
-"""Resources and scopes on their way back, which every signal has."""
+"""Encode resources and scopes, which every signal has."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SCOPE = (
 )
 """Columns of each level."""
 RESOURCE_DEPTH, SCOPE_DEPTH = 4, 5
-"""Messages inside each other, from the request to a value of an attribute."""
+"""Nesting depth of messages, from the request to an attribute value."""
 
 
 def resource_level(rows: EncoderRows, types: ValueTypes) -> MessageLevel:
-    """Resources, with what stands beside them."""
+    """Return the resource messages."""
     part = types.parts[0]
     first = np.zeros(len(part.numbers), np.bool_)
     first[0] = True
@@ -42,7 +42,7 @@ def resource_level(rows: EncoderRows, types: ValueTypes) -> MessageLevel:
 
 
 def scope_level(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> MessageLevel:
-    """Scopes, with what stands beside them."""
+    """Return the scope messages."""
     part = types.parts[1]
     is_new = changes(rows, SCOPE, part, above.is_new)
     starts = np.flatnonzero(is_new)
@@ -59,11 +59,11 @@ def scope_level(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> Me
 
 
 def level_of(is_new: Bools, field: int, *heads: Message) -> MessageLevel:
-    """A level whose messages are all the same field."""
+    """Return a level whose messages are all the same field."""
     column = joined(together(*heads))
     return MessageLevel(is_new=is_new, heads=column, fields=np.full(len(column), field))
 
 
 def _inside(field: int, message: Message) -> Message:
-    """As a field, left out where there is nothing in it."""
+    """Wrap as a field, omitted if empty."""
     return inside(field, message, message.lengths != 0)

@@ -1,19 +1,12 @@
-"""encode: rows of Arrow become OTLP requests again.
+"""encode: Arrow rows to OTLP requests.
 
-1. Rows are taken in pieces, so that a table of any size takes little memory.
-2. Each record becomes bytes, column by column, and so does each resource, scope and metric, once
-   for all rows that share it and follow each other.
-3. These are put into each other, cut where a request would become too large.
+1. Rows are processed in pieces, so that a table of any size takes little memory.
+2. Records become bytes, column by column; resources, scopes and metrics once for consecutive rows
+   that share them.
+3. These are nested, and split where a request would become too large.
 
-What `decode` reads comes back as it was, but for what is on the page docs/schemas.md. Nothing
-that is only derived is looked at: the columns that `NEEDED` names are enough.
-
-    encode_rows       columns, checked, and errors that say where something is wrong
-    encode_types      what the values were
-    encode_values     attributes and bodies; encode_json: those that are JSON
-    encode_fields     columns as fields of protobuf, whose bytes encode_wire writes
-    encode_levels     what is said once for many rows, and requests made of it
-    encode_common, _logs, _spans, _metrics   which column is which field
+Returns what `decode` has read, with the exceptions in docs/schemas.md. Derived columns are ignored:
+the columns in `NEEDED` are enough.
 """
 
 from __future__ import annotations
@@ -39,34 +32,34 @@ NEEDED = {
     "traces": (*RESOURCE, *SCOPE, *SPAN),
     "metrics": (*RESOURCE, *SCOPE, *METRIC, *POINT),
 }
-"""Signal -> columns without which there is no way back. `_value_types` may be missing, as in old
-files: then all values are strings."""
+"""Signal -> required columns. `_value_types` may be missing, as in old files: then all values
+are strings."""
 REQUEST_ROWS_MAX = 8192
-"""Of one request: what a collector's batches have."""
+"""Rows of one request: the size of a collector's batches."""
 REQUEST_BYTES_MAX = 4 << 20
-"""Of one request, unless it is a single row that is larger: what gRPC servers take if nobody told
-them otherwise. Our own take 20 MiB."""
+"""Bytes of one request, unless a single row is larger: the default limit of gRPC servers. Ours
+accept 20 MiB."""
 PIECE_BYTES_MAX = 32 << 20
-"""Of the columns that are worked on at a time, unless they are a single row."""
+"""Bytes of columns processed at a time, unless a single row is larger."""
 
 
 def encode(signal: str, rows: pa.RecordBatch | pa.Table) -> Iterator[bytes]:
-    """Requests, as protobuf writes them, from rows of the table of a signal: "logs", "traces" or
-    "metrics". Rows stay in their order.
+    """Yield OTLP requests in protobuf from rows of the table of a signal: "logs", "traces" or
+    "metrics". Rows stay in order.
 
-    `Malformed`, with row and column, when the rows are not of this table, or when a value is not
-    what `_value_types` says. Requests of the rows before may have been handed out by then.
+    Raises `Malformed` with row and column if the rows are not of this table, or a value does not
+    match `_value_types`. Requests of earlier rows may have been yielded by then.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     names = table.column_names
     missing = [name for name in NEEDED[signal] if name not in names]
     if missing:
         raise Malformed(f"rows of {Signal(signal).table} have no column {', '.join(missing)}")
-    wanted = [name for name in (*NEEDED[signal], VALUE_TYPES.name) if name in names]
-    twice = [name for name in wanted if names.count(name) > 1]
+    selected = [name for name in (*NEEDED[signal], VALUE_TYPES.name) if name in names]
+    twice = [name for name in selected if names.count(name) > 1]
     if twice:
         raise Malformed(f"rows of {Signal(signal).table} have two columns {', '.join(twice)}")
-    return _encode(signal, table.select(wanted))
+    return _encode(signal, table.select(selected))
 
 
 def _encode(signal: str, table: pa.Table) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
-"""What is said once for many rows: resources, scopes and metrics, and requests made of them.
+"""Messages shared by many rows (resources, scopes, metrics), and requests made of them.
 
-Rows that follow each other and agree on a level share one message of it: they are a run. Where a
-run of one level ends, so do those of all levels below.
+Consecutive rows that agree on a level share one message of it: a run. Where a run of one level
+ends, the runs of all levels below end, too.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ WRAP_BYTES_MAX = 1 + 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MessageLevel:
-    """Messages of one level, one for each run."""
+    """Messages of one level, one per run of rows."""
 
     is_new: Bools
-    """Of each row: whether a run begins with it."""
+    """Per row: whether it starts a run."""
     heads: pa.Array
-    """Of each run: the fields of its message, but for what it is about."""
+    """Per run: the fields of its message except the nested ones."""
     fields: Words
-    """Of each run: which field of the message above it is."""
+    """Per run: its field number in the parent message."""
 
 
 def changes(rows: EncoderRows, names: Sequence[str], part: LevelTypes, above: Bools) -> Bools:
-    """Which rows are the first, or differ from the one before them, on this level or above."""
+    """Return which rows are the first, or differ from the row before, on this level or above."""
     is_new = above.copy()
     is_new[1:] |= part.numbers[1:] != part.numbers[:-1]
     for name in names:
@@ -55,7 +55,7 @@ def changes(rows: EncoderRows, names: Sequence[str], part: LevelTypes, above: Bo
 
 
 def _comparable(cells: Cells) -> Iterator[pa.Array]:
-    """Columns that have equal values in rows where this one has."""
+    """Yield columns that are equal exactly where these cells are."""
     if not pa.types.is_map(cells.array.type):
         yield cells.filled().array
         return
@@ -68,8 +68,8 @@ def _comparable(cells: Cells) -> Iterator[pa.Array]:
 
 
 def requests(records: pa.Array, levels: Sequence[MessageLevel], bytes_max: int) -> Iterator[bytes]:
-    """Requests of records, which are fields of the innermost level; it comes first of the levels.
-    One has more than this many bytes only when it has a single row."""
+    """Yield requests of records, which are fields of the innermost level, the first of `levels`.
+    A request exceeds `bytes_max` only with a single row."""
     count = len(records)
     is_first = _cut(lengths_of(records), levels, bytes_max)
     column, begins = records, np.arange(count)
@@ -86,7 +86,7 @@ def requests(records: pa.Array, levels: Sequence[MessageLevel], bytes_max: int) 
 
 
 def _cut(lengths: Words, levels: Sequence[MessageLevel], bytes_max: int) -> Bools:
-    """With which rows a request begins."""
+    """Return the rows that start a request."""
     costs = lengths.copy()
     heads = np.zeros(len(lengths), np.int64)
     for level in levels:
@@ -98,7 +98,7 @@ def _cut(lengths: Words, levels: Sequence[MessageLevel], bytes_max: int) -> Bool
     row = 0
     while row < len(lengths):
         is_first[row] = True
-        # What is above the first row comes along, also when it was said before.
+        # A request repeats the levels above its first row.
         room = bytes_max - heads[row] + ends[row] - costs[row]
         row = max(row + 1, int(np.searchsorted(ends, room, "right")))
     return is_first

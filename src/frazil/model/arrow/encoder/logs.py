@@ -1,4 +1,4 @@
-"""Log records on their way back."""
+"""Encode log records."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ LOG = (
 )
 """Columns of a log record."""
 BODY_DEPTH, ATTRIBUTE_DEPTH = 4, 5
-"""Messages inside each other, from the request to a value."""
+"""Nesting depth of messages, from the request to a value."""
 
 
 def log_records(rows: EncoderRows, types: ValueTypes) -> Message:
-    """Log records."""
+    """Return log record messages."""
     part = types.parts[-1]
     attributes, body = rows["attributes"], rows["body"]
     sizes = map_sizes(attributes)
     has_body = _has_body(body, part, sizes)
     words, body_words = part.spread(sizes, has_body.astype(np.int64))
-    place = ValueLocation(words=types.words, depth=ATTRIBUTE_DEPTH)
+    location = ValueLocation(words=types.words, depth=ATTRIBUTE_DEPTH)
     return together(
         unsigned(1, rows["time_unix_nano"]),
         enum(2, rows["severity_number"]),
         text(3, rows["severity_text"]),
         _bodies(body, has_body, body_words, types),
-        key_values(6, attributes, words, place),
+        key_values(6, attributes, words, location),
         dropped(7, rows["dropped_attributes_count"]),
         flags_fixed(8, rows["flags"]),
         trace_id(9, rows["trace_id"]),
@@ -69,8 +69,8 @@ def log_records(rows: EncoderRows, types: ValueTypes) -> Message:
 
 
 def _has_body(body: Cells, part: LevelTypes, sizes: Words) -> Bools:
-    """Where the words of a record go on behind those of its attributes, there was a body; where
-    there are none, if it is not null."""
+    """Return which records have a body: those with one more type word than attributes; without
+    type words, those whose body is not null."""
     is_there = body.present()
     has_body = np.where(part.is_plain(), is_there, part.row_counts() == sizes + 1)
     body.check(has_body | ~is_there, "has no word")
@@ -78,11 +78,11 @@ def _has_body(body: Cells, part: LevelTypes, sizes: Words) -> Bools:
 
 
 def _bodies(body: Cells, has_body: Bools, words: Words | None, types: ValueTypes) -> Message:
-    """Bodies, of those that have one. It may be one without a value."""
+    """Return the bodies that exist. One may be without a value."""
     sent = body.take(np.flatnonzero(has_body))
     is_there = sent.present()
     is_empty = np.zeros(len(sent), np.bool_) if words is None else words == EMPTY
     sent.check(is_there != is_empty, "is not what its word says")
-    place = ValueLocation(words=types.words, depth=BODY_DEPTH, is_json=True)
-    flat = joined(inside(5, any_values(sent.filled(), words, place)))
+    location = ValueLocation(words=types.words, depth=BODY_DEPTH, is_json=True)
+    flat = joined(inside(5, any_values(sent.filled(), words, location)))
     return of_column(gathered(flat, np.append(0, np.cumsum(has_body))))

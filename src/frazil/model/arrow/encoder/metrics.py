@@ -1,4 +1,4 @@
-"""Data points on their way back, and the metrics they are of."""
+"""Encode data points and their metrics."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ POINT = (
 TYPES = ("gauge", "sum", "histogram", "exponential_histogram", "summary")
 SUM = TYPES.index("sum")
 FIELDS = np.array([5, 7, 9, 10, 11])
-"""Of a metric, for each type."""
+"""Field of a metric, by type."""
 HAS_TEMPORALITY = np.array([False, True, True, True, False])
 TEMPORALITIES = ("UNSPECIFIED", "DELTA", "CUMULATIVE")
 METADATA_DEPTH, ATTRIBUTE_DEPTH, EXEMPLAR_DEPTH = 5, 7, 8
-"""Messages inside each other, from the request to a value."""
+"""Nesting depth of messages, from the request to a value."""
 
 
 def metric_levels(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> list[MessageLevel]:
-    """Metrics, and inside each the gauge, sum, ... that has its points; the innermost first."""
+    """Return the metrics, and the gauge, sum, ... inside each; innermost first."""
     part = types.parts[2]
     is_new = changes(rows, METRIC, part, above.is_new)
     starts = np.flatnonzero(is_new)
@@ -110,7 +110,7 @@ def metric_levels(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> 
 
 
 def points(rows: EncoderRows, types: ValueTypes) -> Message:
-    """Data points of all types."""
+    """Return data points of all types."""
     kinds = _kinds(rows)
     part = types.parts[-1]
     order = np.empty(len(kinds), np.int64)
@@ -118,8 +118,10 @@ def points(rows: EncoderRows, types: ValueTypes) -> Message:
     count = 0
     for kind in np.flatnonzero(np.bincount(kinds)):
         indices = np.flatnonzero(kinds == kind)
-        found = _Points(rows=rows.take(indices), part=part.take(indices), vocabulary=types.words)
-        columns.append(joined(WRITERS[kind](found)))
+        points_of_kind = _Points(
+            rows=rows.take(indices), part=part.take(indices), vocabulary=types.words
+        )
+        columns.append(joined(WRITERS[kind](points_of_kind)))
         order[indices] = np.arange(count, count + len(indices))
         count += len(indices)
     return of_column(pa.concat_arrays(columns).take(pa.array(order)))
@@ -134,24 +136,24 @@ def _kinds(rows: EncoderRows) -> Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Points:
-    """Data points of one type, and what all types have, whatever the number of its field is."""
+    """Data points of one type, with the fields that all types share."""
 
     rows: EncoderRows
     part: LevelTypes
     vocabulary: list[str]
 
     def shared(self, attributes_field: int, flags_field: int, exemplars_field: int) -> Message:
-        """Times, attributes, flags and exemplars."""
+        """Encode times, attributes, flags and exemplars."""
         attributes = self.rows["attributes"]
         offsets, exemplars = self.rows["exemplars"].items()
         sizes = sizes_within(offsets, exemplars.member("filtered_attributes"))
         words, inner_words = self.part.spread(map_sizes(attributes), sizes)
-        place = ValueLocation(words=self.vocabulary, depth=ATTRIBUTE_DEPTH)
+        location = ValueLocation(words=self.vocabulary, depth=ATTRIBUTE_DEPTH)
         inner = ValueLocation(words=self.vocabulary, depth=EXEMPLAR_DEPTH)
         return together(
             unsigned(2, self.rows["start_time_unix_nano"]),
             unsigned(3, self.rows["time_unix_nano"]),
-            key_values(attributes_field, attributes, words, place),
+            key_values(attributes_field, attributes, words, location),
             flags(flags_field, self.rows["flags"]),
             repeated(exemplars_field, offsets, _exemplars(exemplars, inner_words, inner)),
         )
@@ -208,11 +210,11 @@ def _summaries(points: _Points) -> Message:
 
 
 WRITERS = (_numbers, _numbers, _histograms, _exponential_histograms, _summaries)
-"""For each type."""
+"""By type."""
 
 
 def _buckets(field: int, offset: Cells, bucket_counts: Cells) -> Message:
-    """Buckets of one side, where they were sent."""
+    """Encode the buckets of one side, if they were sent."""
     is_sent = offset.present()
     offset.check(is_sent == bucket_counts.present(), f"does not fit {bucket_counts.name}")
     content = together(signed(1, offset.filled()), count_varints(2, bucket_counts))
@@ -225,11 +227,11 @@ def _quantiles(field: int, cells: Cells) -> Message:
     return repeated(field, offsets, content)
 
 
-def _exemplars(exemplars: Cells, words: Words | None, place: ValueLocation) -> Message:
+def _exemplars(exemplars: Cells, words: Words | None, location: ValueLocation) -> Message:
     return together(
         unsigned(2, exemplars.member("time_unix_nano")),
         choice(3, exemplars.member("value_double"), 6, exemplars.member("value_int")),
         span_id(4, exemplars.member("span_id").given()),
         trace_id(5, exemplars.member("trace_id").given()),
-        key_values(7, exemplars.member("filtered_attributes"), words, place),
+        key_values(7, exemplars.member("filtered_attributes"), words, location),
     )

@@ -1,4 +1,4 @@
-"""Values that are JSON on their way back, with a word that says what everything in there was.
+"""Encode values that are JSON, with their type word.
 
 One at a time, in Python: they are rare, and they repeat.
 """
@@ -19,23 +19,23 @@ INT64 = range(-(2**63), 2**63)
 UINT64_COUNT = 2**64
 INFINITY = float("inf")
 ARRAY_DEPTH, KVLIST_DEPTH = 2, 3
-"""Messages inside each other, from an AnyValue to those of its elements or members."""
+"""Nesting depth, from an AnyValue to those of its elements or members."""
 PACK_DOUBLE = struct.Struct("<d").pack
 
 
 class _Number(str):
-    """A number of JSON as it is written, which no string is."""
+    """A JSON number as written, to tell it from a string."""
 
     __slots__ = ()
 
 
 class _Members(list[tuple[str, object]]):
-    """An object of JSON, in its order."""
+    """A JSON object, in its order."""
 
 
 def value_of(text: str, word: str, depth_max: int) -> bytes:
-    """What an AnyValue holds, from its JSON and its word. `ValueError` when they do not fit, or
-    when messages are inside each other more deeply than this."""
+    """Return the contents of an AnyValue from JSON and type word. Raises ValueError if they do
+    not match, or are nested too deeply."""
     try:
         node = json.loads(
             text,
@@ -50,7 +50,7 @@ def value_of(text: str, word: str, depth_max: int) -> bytes:
 
 
 def _write(node: object, words: Iterator[str], depth_max: int) -> bytes:
-    """An AnyValue, whose word comes next."""
+    """Encode an AnyValue whose type is next in `words`."""
     match next(words), node:
         case "s", str() if not isinstance(node, _Number):
             return b"\x0a" + _delimited(node.encode())
@@ -75,24 +75,24 @@ def _write(node: object, words: Iterator[str], depth_max: int) -> bytes:
 
 def _array(node: list[object], words: Iterator[str], depth_max: int) -> bytes:
     below = _deeper(node, ARRAY_DEPTH, depth_max)
-    found = [b"\x0a" + _delimited(_write(each, words, below)) for each in node]
+    encoded = [b"\x0a" + _delimited(_write(item, words, below)) for item in node]
     _end(words, "]")
-    return b"".join(found)
+    return b"".join(encoded)
 
 
 def _kvlist(node: _Members, words: Iterator[str], depth_max: int) -> bytes:
     below = _deeper(node, KVLIST_DEPTH, depth_max)
-    found = []
+    encoded = []
     for key, value in node:
         held = b"\x12" + _delimited(_write(value, words, below))
         named = b"\x0a" + _delimited(key.encode()) if key else b""
-        found.append(b"\x0a" + _delimited(named + held))
+        encoded.append(b"\x0a" + _delimited(named + held))
     _end(words, "}")
-    return b"".join(found)
+    return b"".join(encoded)
 
 
 def _deeper(node: Sequence[object], depth: int, depth_max: int) -> int:
-    """How deep it may go on inside. What is empty is one message, whatever could be in there."""
+    """Return the remaining depth inside. An empty container is one message."""
     if depth_max < (depth if node else 1):
         raise ValueError("it is deeper than protobuf reads")
     return depth_max - depth
@@ -108,7 +108,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def int_of(text: str) -> int:
-    """An int of 64 bits. `ValueError` when it is none."""
+    """Parse a 64-bit int. Raises ValueError."""
     number = int(text) if INT.fullmatch(text) else INT64.stop
     if number not in INT64:
         raise ValueError(f"{text!r:.40} is no int of 64 bits")
@@ -116,7 +116,7 @@ def int_of(text: str) -> int:
 
 
 def double_of(text: str) -> float:
-    """A double. `ValueError` when it is none, or beyond all of them."""
+    """Parse a double. Raises ValueError if it is invalid or overflows."""
     if text in NOT_FINITE:
         return float(text)
     number = float(text) if DOUBLE.fullmatch(text) else INFINITY
@@ -126,18 +126,18 @@ def double_of(text: str) -> float:
 
 
 def bytes_of(text: str) -> bytes:
-    """Bytes from base64. `ValueError` when it is not."""
+    """Decode base64. Raises ValueError."""
     return binascii.a2b_base64(text, strict_mode=True)
 
 
 def varint(number: int) -> bytes:
-    """An unsigned number, as protobuf writes it."""
-    found = bytearray()
+    """Encode an unsigned varint."""
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def _delimited(content: bytes) -> bytes:

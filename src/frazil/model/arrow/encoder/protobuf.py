@@ -1,8 +1,8 @@
-"""Protobuf's bytes, many messages at once: a column of bytes has one message, or some of its
-fields, for each row.
+"""Protobuf bytes for many messages at once: a column of bytes has one message, or some of its
+fields, per row.
 
-A `Message` is made of such columns, which stand side by side in each row. They are copied together
-when somebody needs the bytes, so a field inside a field inside a field is copied once.
+A `Message` consists of such columns, which are concatenated row by row. They are joined only when
+the bytes are needed, so a nested field is copied once.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from numpy.typing import NDArray
 from frazil.model.protobuf.memory import Bytes, Words
 
 BYTES = pa.large_binary()
-"""With offsets of 64 bits: nothing overflows."""
+"""With 64-bit offsets: nothing overflows."""
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 """Protobuf's wire types."""
 VARINT_BITS = 7
 MORE = 0x80
-"""Set in each byte of a varint but the last."""
+"""Set in each byte of a varint except the last."""
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Message:
-    """Messages, or some fields of them, one for each row."""
+    """Messages, or some of their fields, one per row."""
 
     parts: tuple[pa.Array, ...]
-    """Columns of bytes, which follow each other in each row."""
+    """Columns of bytes, concatenated per row."""
     lengths: Words
-    """Of each row, all parts together."""
+    """Length per row, all parts together."""
 
 
 def joined(message: Message) -> pa.Array:
-    """The bytes, as one column."""
+    """Return the bytes as one column."""
     if len(message.parts) == 1:
         return message.parts[0]
     if not message.parts:
@@ -47,29 +47,30 @@ def joined(message: Message) -> pa.Array:
 
 
 def together(*messages: Message) -> Message:
-    """Fields of the same messages, one after the other."""
+    """Concatenate fields of the same messages."""
     lengths = messages[0].lengths.copy()
     for message in messages[1:]:
         lengths += message.lengths
-    return Message(parts=tuple(part for each in messages for part in each.parts), lengths=lengths)
+    return Message(
+        parts=tuple(part for message in messages for part in message.parts), lengths=lengths
+    )
 
 
 def of_column(column: pa.Array) -> Message:
-    """Bytes that are there already, or text."""
+    """Wrap a column of bytes or text."""
     column = column.cast(BYTES)
     return Message(parts=(column,), lengths=lengths_of(column))
 
 
 def inside(field: int | Words, message: Message, present: Bools | None = None) -> Message:
-    """Messages as a field of others: of one number, or each of its own below 16. Where they are
-    not present there is nothing, and they must be empty; if nothing is said of that, they all are
-    there."""
+    """Wrap messages as a field of others: of one number, or one below 16 per row. By default all
+    are present; messages that are not must be empty."""
     prefix = varints(field, message.lengths, _everywhere(message, present), wire_type=LENGTH)
     return together(prefix, message)
 
 
 def texts(field: int, column: pa.Array) -> Message:
-    """Text or bytes as a field, which is left out where there are none."""
+    """Encode text or bytes as a field, omitted if empty."""
     message = of_column(column)
     return inside(field, message, message.lengths != 0)
 
@@ -81,8 +82,8 @@ def varints(
     *,
     wire_type: int = VARINT,
 ) -> Message:
-    """Numbers as varints, as a field. Zero is left out, if nothing is said of what is present.
-    They are taken as unsigned, which is how protobuf writes negative ones."""
+    """Encode numbers as varints. By default 0 is omitted. Numbers count as unsigned, which is
+    how protobuf encodes negative ones."""
     if present is None:
         present = numbers != 0
     if not present.any():
@@ -97,8 +98,7 @@ def varints(
 
 
 def fixed(field: int, numbers: NDArray[np.generic], present: Bools | None = None) -> Message:
-    """Numbers of 8 or 4 bytes, as a field. What is zero in all of its bits is left out, if nothing
-    is said of what is present."""
+    """Encode numbers of 8 or 4 bytes. By default omitted if all bits are 0."""
     size = numbers.dtype.itemsize
     numbers = np.ascontiguousarray(numbers)
     if present is None:
@@ -113,24 +113,24 @@ def fixed(field: int, numbers: NDArray[np.generic], present: Bools | None = None
 
 
 def packed_fixed(field: int, numbers: NDArray[np.generic], offsets: Words) -> Message:
-    """Lists of numbers of 8 bytes, as one field each, which is left out where there are none."""
+    """Encode lists of 8-byte numbers as one field each, omitted if empty."""
     flat = column_of(np.ascontiguousarray(numbers).view(np.uint8), np.full(len(numbers), 8))
     return texts(field, gathered(flat, offsets))
 
 
 def packed_varints(field: int, numbers: Words, offsets: Words) -> Message:
-    """Lists of varints, as one field each, which is left out where there are none."""
+    """Encode lists of varints as one field each, omitted if empty."""
     flat = joined(_of_table(*varint_digits(numbers.view(np.uint64))))
     return texts(field, gathered(flat, offsets))
 
 
 def zigzag(numbers: Words) -> Words:
-    """Signed numbers such that small ones are short, as protobuf's sint32 has them."""
+    """Zigzag-encode signed numbers, as in protobuf's sint32."""
     return (numbers << 1) ^ (numbers >> 63)
 
 
 def gathered(column: pa.Array, offsets: Words) -> pa.Array:
-    """What is between each two offsets, one behind the other, as one. Nothing is copied."""
+    """Concatenate the values between each two offsets. Copies nothing."""
     ends = offsets_of(column)[offsets]
     _, _, data = column.buffers()
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), data]
@@ -138,7 +138,7 @@ def gathered(column: pa.Array, offsets: Words) -> pa.Array:
 
 
 def column_of(data: Bytes, lengths: Words) -> pa.Array:
-    """Bytes in a row, cut."""
+    """Split bytes into values of these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
@@ -146,7 +146,7 @@ def column_of(data: Bytes, lengths: Words) -> pa.Array:
 
 
 def offsets_of(column: pa.Array) -> Words:
-    """Where in its data each value of a column of bytes begins, and where the last one ends."""
+    """Return the offsets of a column of bytes."""
     if len(column) == 0:
         return np.zeros(1, np.int64)
     offsets = np.frombuffer(column.buffers()[1], np.int64)
@@ -158,7 +158,7 @@ def lengths_of(column: pa.Array) -> Words:
 
 
 def varint_digits(numbers: NDArray[np.uint64]) -> tuple[Bytes, Words]:
-    """A row of bytes for each number, and how many of them count."""
+    """Return a row of bytes per number, and how many of them count."""
     largest = int(numbers.max(initial=0))
     width = max(1, -(-largest.bit_length() // VARINT_BITS))
     if width == 1:
@@ -174,7 +174,7 @@ def varint_digits(numbers: NDArray[np.uint64]) -> tuple[Bytes, Words]:
 
 
 def _of_table(table: Bytes, lengths: Words) -> Message:
-    """From a row of bytes each, of which so many count."""
+    """Return a message from rows of bytes, of which `lengths` count."""
     width = table.shape[1]
     if len(lengths) and int(lengths.min()) == width:
         data = table.reshape(-1)
@@ -192,7 +192,7 @@ def _everywhere(message: Message, present: Bools | None) -> Bools:
 
 
 def _tags(field: int | Words, wire_type: int) -> Bytes:
-    """One tag for all, or one of a byte for each."""
+    """Return one tag for all, or a one-byte tag per row."""
     if isinstance(field, int):
         digits, lengths = varint_digits(np.array([field << 3 | wire_type], np.uint64))
         return digits[0, : lengths[0]]

@@ -1,7 +1,6 @@
-"""Rows on their way back: their columns, checked, and what is inside them.
+"""Cells: checked columns, and the values inside them.
 
-`Cells` are values of a column, or of what is inside one, which know the row that they stand in:
-whatever is wrong with one of them, the error says where. Rows are counted from 0.
+Cells know the row of each value, so that errors can name it. Rows are counted from 0.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from frazil.errors import Malformed
 from frazil.model.arrow.encoder.protobuf import Bools
 from frazil.model.protobuf.memory import Words
 
-SHOWN_CHARS_MAX = 60
-"""How much of a wrong value an error repeats."""
+EXCERPT_CHARS_MAX = 60
+"""Characters of a wrong value in an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,27 +32,27 @@ class Cells:
         return len(self.array)
 
     def bad(self, index: int, why: str) -> Malformed:
-        """The error that says what is wrong with a value, and where it is."""
+        """Return an error with the row, the column and what is wrong."""
         return Malformed(f"row {self.rows[index]}, column {self.name}: {why}")
 
     def check(self, is_good: Bools, why: str) -> None:
-        """`Malformed` at the first that is not."""
+        """Raise `Malformed` at the first value that is not good."""
         if not is_good.all():
             index = int(np.argmin(is_good))
-            raise self.bad(index, f"{shown(self.array[index])} {why}")
+            raise self.bad(index, f"{excerpt(self.array[index])} {why}")
 
     def present(self) -> Bools:
-        """Which are not null."""
+        """Return which are not null."""
         return np.asarray(self.array.is_valid())
 
     def given(self) -> Cells:
-        """The same, none of which may be null."""
+        """Return itself. Raises `Malformed` if one is null."""
         if self.array.null_count:
             self.check(self.present(), "is not a value")
         return self
 
     def filled(self) -> Cells:
-        """The same, with an empty text for null, or 0, or false."""
+        """Return the cells with null replaced by "", 0 or false."""
         if not self.array.null_count:
             return self
         is_text = pa.types.is_string(self.array.type)
@@ -61,18 +60,18 @@ class Cells:
         return Cells(array=self.array.fill_null(blank), name=self.name, rows=self.rows)
 
     def numbers(self) -> NDArray[np.generic]:
-        """Those of a column of numbers; where it is null, 0."""
+        """Return the numbers; 0 for null."""
         return np.asarray(self.filled().array)
 
     def take(self, indices: Words) -> Cells:
-        """Some of them."""
+        """Return the cells at these indices."""
         return Cells(
             array=self.array.take(pa.array(indices)), name=self.name, rows=self.rows[indices]
         )
 
     def items(self) -> tuple[Words, Cells]:
-        """What is in lists or maps, and where in there each of them begins and ends. One that is
-        null must be empty: Arrow allows something behind it, but not in what was taken."""
+        """Return the items of lists or maps, and their offsets. A null list must be empty: Arrow
+        allows items behind it, but not after `take`."""
         ends = np.asarray(self.array.offsets, np.int64)
         inner = self.array.values.slice(ends[0], ends[-1] - ends[0])
         offsets = ends - ends[0]
@@ -80,12 +79,12 @@ class Cells:
         return offsets, cells.given()
 
     def member(self, name: str) -> Cells:
-        """One field of structs."""
+        """Return one field of structs."""
         column = f"{self.name}.{name}"
         return Cells(array=self.array.field(name), name=column, rows=self.rows)
 
     def pairs(self) -> tuple[Words, Cells, Cells]:
-        """Keys and values of maps, and where each map begins and ends."""
+        """Return offsets, keys and values of maps."""
         offsets, entries = self.given().items()
         keys, values = (
             Cells(array=entries.array.field(place), name=self.name, rows=entries.rows).given()
@@ -95,7 +94,7 @@ class Cells:
 
 
 class EncoderRows:
-    """Columns of some rows, looked up by name."""
+    """Columns of rows, by name."""
 
     def __init__(self, columns: Mapping[str, Cells], indices: Words | None = None) -> None:
         self._columns = columns
@@ -106,14 +105,14 @@ class EncoderRows:
         return cells if self._indices is None else cells.take(self._indices)
 
     def take(self, indices: Words) -> EncoderRows:
-        """Some of the rows."""
+        """Return the rows at these indices."""
         return EncoderRows(
             self._columns, indices if self._indices is None else self._indices[indices]
         )
 
 
 def read_columns(table: pa.Table, schema: pa.Schema, first_row: int) -> dict[str, Cells]:
-    """The columns of a table that has one chunk, as the schema wants them."""
+    """Return the columns of a table, cast to the schema."""
     numbers = np.arange(first_row, first_row + table.num_rows)
     return {
         field.name: _read_column(table.column(field.name), field, numbers)
@@ -138,8 +137,8 @@ def _read_column(column: pa.ChunkedArray, field: pa.Field, rows: Words) -> Cells
 
 
 def _check_whole(cells: Cells) -> None:
-    """`Malformed` when text is not UTF-8, which Arrow promises but a file may not keep: one such
-    row, and whoever gets the request refuses all of it."""
+    """Raise `Malformed` if text is not UTF-8, which Arrow requires but a file may violate: one
+    such row would make a server reject the whole request."""
     try:
         cells.array.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -151,7 +150,7 @@ def _check_whole(cells: Cells) -> None:
         raise Malformed(f"column {cells.name}: {error}") from error
 
 
-def shown(value: object) -> str:
-    """A wrong value, or the beginning of it."""
+def excerpt(value: object) -> str:
+    """Return a wrong value, shortened."""
     plain = repr(value.as_py()) if isinstance(value, pa.Scalar) else repr(value)
-    return plain if len(plain) <= SHOWN_CHARS_MAX else f"{plain[:SHOWN_CHARS_MAX]}..."
+    return plain if len(plain) <= EXCERPT_CHARS_MAX else f"{plain[:EXCERPT_CHARS_MAX]}..."

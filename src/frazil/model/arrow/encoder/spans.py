@@ -1,4 +1,4 @@
-"""Spans on their way back, with their events and links."""
+"""Encode spans with their events and links."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ SPAN = (
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 STATUS_CODES = ("UNSET", "OK", "ERROR")
 ATTRIBUTE_DEPTH, INNER_DEPTH = 5, 6
-"""Messages inside each other, from the request to a value of a span, or of an event or link."""
+"""Nesting depth of messages, from the request to a value of a span, or of an event or link."""
 
 
 def spans(rows: EncoderRows, types: ValueTypes) -> Message:
-    """Spans."""
+    """Return span messages."""
     attributes = rows["attributes"]
     event_offsets, events = rows["events"].items()
     link_offsets, links = rows["links"].items()
@@ -85,31 +85,31 @@ def spans(rows: EncoderRows, types: ValueTypes) -> Message:
 
 
 def sizes_within(offsets: Words, maps: Cells) -> Words:
-    """How many values the maps of each list have."""
+    """Return the number of values in the maps of each list."""
     ends = np.append(0, np.cumsum(map_sizes(maps)))
     return np.diff(ends[offsets])
 
 
 def repeated(field: int, offsets: Words, message: Message) -> Message:
-    """Lists of messages as a repeated field."""
+    """Return lists of messages as a repeated field."""
     return of_column(gathered(joined(inside(field, message)), offsets))
 
 
-def _events(events: Cells, words: Words | None, place: ValueLocation) -> Message:
+def _events(events: Cells, words: Words | None, location: ValueLocation) -> Message:
     return together(
         unsigned(1, events.member("time_unix_nano")),
         text(2, events.member("name").given()),
-        key_values(3, events.member("attributes"), words, place),
+        key_values(3, events.member("attributes"), words, location),
         dropped(4, events.member("dropped_attributes_count")),
     )
 
 
-def _links(links: Cells, words: Words | None, place: ValueLocation) -> Message:
+def _links(links: Cells, words: Words | None, location: ValueLocation) -> Message:
     return together(
         trace_id(1, links.member("trace_id").given()),
         span_id(2, links.member("span_id").given()),
         text(3, links.member("trace_state").given()),
-        key_values(4, links.member("attributes"), words, place),
+        key_values(4, links.member("attributes"), words, location),
         dropped(5, links.member("dropped_attributes_count")),
         flags_fixed(6, links.member("flags")),
     )

@@ -1,7 +1,7 @@
-"""What the values of rows were, read from the column `_value_types`.
+"""Read the column `_value_types`: the types of values before they became text.
 
-A row's text has a part for each level, and each part a word for each value. Rows repeat each
-other, so each text is read once. A word is a number here, its place in `Types.words`.
+A row has a part per level, and each part a type word per value. Rows repeat each other, so each
+distinct text is parsed once. A word is represented by its index in `ValueTypes.words`.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from frazil.model.arrow.encoder.protobuf import Bools
-from frazil.model.arrow.encoder.rows import Cells, shown
+from frazil.model.arrow.encoder.rows import Cells, excerpt
 from frazil.model.protobuf.memory import Words
 
 SCALARS = ("s", "i", "d", "b", "y", "e")
 STRING, INT, DOUBLE, BOOL, BYTES, EMPTY = range(len(SCALARS))
-"""Places of the words that hold no others."""
+"""Indices of the scalar words."""
 NESTED = len(SCALARS)
-"""From here on there are those of arrays and kvlists."""
+"""Indices from here on are arrays and kvlists."""
 PARTS = {"logs": 3, "spans": 3, "metrics": 4}
-"""Levels of each table: resource, scope, in metrics the metric, and the record."""
+"""Levels of each table: resource, scope, metric (metrics only), record."""
 OPEN, CLOSE = "[{", "]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelTypes:
-    """The words of one level, for some rows."""
+    """Type words of one level, for some rows."""
 
     cells: Cells | None
-    """The column; None when there is none, and then all values are strings."""
+    """The column; None if there is none, then all values are strings."""
     numbers: Words
-    """Of each row: which text its words have. Equal numbers, equal words."""
+    """Per row: number of its text. Equal numbers mean equal words."""
     begins: Words
-    """Of each text: where its words begin in `words`."""
+    """Per text: where its words start in `words`."""
     counts: Words
-    """Of each text: how many there are."""
+    """Per text: its number of words."""
     words: Words
-    """Of all texts. The first is that of a string."""
+    """Words of all texts. The first is that of a string."""
 
     def take(self, indices: Words) -> LevelTypes:
-        """Those of some of the rows."""
+        """Return the types of these rows."""
         return LevelTypes(
             cells=None if self.cells is None else self.cells.take(indices),
             numbers=self.numbers[indices],
@@ -51,16 +51,16 @@ class LevelTypes:
         )
 
     def is_plain(self) -> Bools:
-        """Of which rows nothing is said, as all values are strings."""
+        """Return which rows have only strings."""
         return np.equal(self.row_counts(), 0)
 
     def row_counts(self) -> Words:
-        """How many words each row has."""
+        """Return the number of words per row."""
         return self.counts[self.numbers]
 
     def spread(self, *sizes: Words) -> list[Words | None]:
-        """The words for values in groups, where a row has so many in each; None for a group of
-        nothing but strings. `Malformed` when a row has more words, or fewer."""
+        """Return the words of values in groups of these sizes per row; None for a group of only
+        strings. Raises `Malformed` if a row has more or fewer words."""
         is_plain = self.is_plain()
         if self.cells is None or is_plain.all():
             return [None] * len(sizes)
@@ -69,7 +69,7 @@ class LevelTypes:
         if len(wrong):
             row = int(wrong[0])
             has, wants = self.row_counts()[row], totals[row]
-            text = shown(self.cells.array[row])
+            text = excerpt(self.cells.array[row])
             raise self.cells.bad(row, f"{text} has {has} words for {wants} values")
         begins = self.begins[self.numbers]
         spread: list[Words | None] = []
@@ -82,15 +82,15 @@ class LevelTypes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ValueTypes:
-    """What values were, of each level, the outermost first."""
+    """Types of values per level, outermost first."""
 
     words: list[str]
-    """Every word that occurs."""
+    """All distinct words."""
     parts: Sequence[LevelTypes]
 
 
 def read_types(cells: Cells | None, row_count: int, part_count: int) -> ValueTypes:
-    """From the column, or the lack of one."""
+    """Parse the column; without one, all values are strings."""
     words = list(SCALARS)
     if cells is None:
         nothing = np.zeros(row_count, np.int64)
@@ -107,19 +107,19 @@ def read_types(cells: Cells | None, row_count: int, part_count: int) -> ValueTyp
         parts = [words_of(part) for part in line.split("|")]
         if len(parts) != part_count or None in parts:
             row = int(np.argmax(indices == number))
-            raise cells.bad(row, f"{shown(line)} is not {part_count} parts of words")
+            raise cells.bad(row, f"{excerpt(line)} is not {part_count} parts of words")
         split.append([part for part in parts if part is not None])
-    found = [
+    levels = [
         _part(cells, indices, [parts[level] for parts in split], places)
         for level in range(part_count)
     ]
-    return ValueTypes(words=list(places), parts=found)
+    return ValueTypes(words=list(places), parts=levels)
 
 
 def _part(
     cells: Cells, indices: Words, lines: list[list[str]], places: dict[str, int]
 ) -> LevelTypes:
-    """One level: what the distinct texts say of it."""
+    """Return the types of one level."""
     distinct: dict[tuple[str, ...], int] = {}
     numbers = np.array(
         [distinct.setdefault(tuple(line), len(distinct)) for line in lines], np.int64
@@ -137,8 +137,7 @@ def _part(
 
 
 def words_of(part: str) -> list[str] | None:
-    """The words of one part, arrays and kvlists with all that is in them; None when it is not
-    made of words."""
+    """Split a part into words, arrays and kvlists with their contents; None if it is invalid."""
     words = []
     begin = 0
     closing: list[str] = []
@@ -157,6 +156,6 @@ def words_of(part: str) -> list[str] | None:
 
 
 def _ranges(begins: Words, sizes: Words) -> Words:
-    """All numbers from each begin on, so many."""
+    """Return consecutive numbers, `sizes` of them from each begin on."""
     before = np.cumsum(sizes) - sizes
     return np.repeat(begins - before, sizes) + np.arange(int(sizes.sum()))

@@ -1,7 +1,7 @@
 """model/arrow/decoder/values: attribute values as text.
 
-number_text.py  numbers as text
-sort_keys.py    attributes in the order of their keys
-value_text.py   values as text
-value_types.py  what values were before they became text
+number_text.py  format numbers
+sort_keys.py    sort attributes by key
+value_text.py   values as text, nested ones as JSON
+value_types.py  type letters of values that became text
 """

@@ -1,11 +1,11 @@
-"""Numbers as text, the same text for the same number everywhere.
+"""Format numbers, with the same text for the same number everywhere.
 
-A double has the fewest digits that mean it and no other, laid out as ECMAScript does: 1.5, 100000,
-1e+21, 1e-7, NaN, Infinity; but -0, so that nothing is lost. The digits are found as R. Giulietti's
-"The Schubfach way to render doubles" does: the interval of what rounds to the double is scaled by
-a power of ten, so that at most two integers in it are candidates; one less digit is tried first.
+A double has the fewest digits that identify it, formatted as in ECMAScript: 1.5, 100000, 1e+21,
+1e-7, NaN, Infinity; but -0, so that nothing is lost. The digits follow R. Giulietti's "The
+Schubfach way to render doubles": the interval that rounds to the double is scaled by a power of
+ten, so that at most two integers in it are candidates; one digit less is tried first.
 
-Whatever writes takes the address to write at and returns the one behind what it wrote.
+Writers take the address to write at and return the address after the text.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ DIGITS_MAX = 17
 POWER_MIN, POWER_MAX = -292, 324
 """Powers of ten that doubles need."""
 PLAIN_MIN, PLAIN_MAX = -6, 21
-"""A number whose point is between these places of its digits has no exponent."""
+"""A number whose decimal point is within these positions has no exponent."""
 SCRATCH = 40
-"""Digits are first written so far behind the text, where nothing is yet."""
+"""Digits are first written this far after the text, where nothing is yet."""
 
 
 def _powers() -> tuple[np.ndarray, np.ndarray]:
-    """The 128 leading bits of each power of ten, rounded up, as two words."""
+    """Return the 128 leading bits of each power of ten, rounded up, as two words."""
     powers = []
     for exponent in range(POWER_MIN, POWER_MAX + 1):
         shift = 127 - (exponent * 1741647 >> 19)
@@ -58,7 +58,7 @@ def write_integer(number: int, at: int) -> int:
         put_byte(at, MINUS)
         at += 1
         if number == INT64_MIN:
-            # It has no positive counterpart: its first digit is written by itself.
+            # It has no positive counterpart: write its first digit separately.
             put_byte(at, ZERO + 9)
             at += 1
             number += 9 * 10**18
@@ -108,12 +108,12 @@ def write_double(bits: int, at: int) -> int:
     count = _digit_count(number)
     digits = at + SCRATCH
     _write_digits(number, digits, count)
-    return _lay_out(digits, count, count + exponent, at)
+    return _format(digits, count, count + exponent, at)
 
 
 @inlined
 def is_special(bits: int) -> bool:
-    """NaN or an infinity?"""
+    """Return whether it is NaN or an infinity."""
     return bits >> FRACTION_BITS & EXPONENT_MAX == EXPONENT_MAX
 
 
@@ -128,8 +128,8 @@ def _write_special(bits: int, at: int) -> int:
 
 
 @inlined
-def _lay_out(digits: int, count: int, point: int, at: int) -> int:
-    """Put the point behind so many of the digits, or before them, or write an exponent."""
+def _format(digits: int, count: int, point: int, at: int) -> int:
+    """Place the decimal point after `point` digits, or write an exponent."""
     if PLAIN_MIN < point <= 0:
         put_half(at, ZERO | POINT << 8)
         at += 2
@@ -160,8 +160,8 @@ def _lay_out(digits: int, count: int, point: int, at: int) -> int:
 
 @inlined
 def _shortest(bits: int) -> tuple[int, int]:
-    """The shortest decimal of a double that is above 0, or the nearest of the shortest: an integer
-    and a power of ten."""
+    """Return the shortest decimal of a positive double, or the nearest of the shortest: an
+    integer and a power of ten."""
     fraction = bits & FRACTION_MASK
     biased = bits >> FRACTION_BITS
     if biased == 0:
@@ -175,11 +175,11 @@ def _shortest(bits: int) -> tuple[int, int]:
     decimal = power * 1262611 - (524031 if is_uneven else 0) >> 22
     shift = power + (-decimal * 1741647 >> 19) + 1
     high, low = POWERS_HIGH[-decimal - POWER_MIN], POWERS_LOW[-decimal - POWER_MIN]
-    # All of these are four times too large, so that halves and quarters can be told apart.
+    # Scaled by four, to tell halves and quarters apart.
     middle = high_product_odd(high, low, 4 * significand << shift)
     lower = high_product_odd(high, low, 4 * significand - (1 if is_uneven else 2) << shift)
     upper = high_product_odd(high, low, 4 * significand + 2 << shift)
-    # The bounds themselves belong to the double when it is even.
+    # The bounds belong to the double if it is even.
     lower += significand & 1
     upper -= significand & 1
     down = middle // 4

@@ -1,12 +1,11 @@
-"""Values as text: what is no string becomes one, and nested values become JSON (RFC 8259).
+"""Convert values to text: scalars to a string, nested values to JSON (RFC 8259).
 
-An AnyValue is a choice on the heap: its mark, and up to three words. These are replaced by address
-and length of its text; the mark still says what it was, and `decode_types` what was inside.
-Members of an object are sorted by key, and of those with the same key the last one counts.
+An AnyValue in the arena is a mark and up to three words. These are replaced by address and length
+of its text; the mark keeps the type, and `value_types` writes the types inside. Members of an
+object are sorted by key, and of equal keys the last one wins.
 
-The heap and the work space are given by their addresses. Room for all texts is known from the
-walk, so nothing here asks for it. Whatever writes takes the address to write at and returns the
-one behind what it wrote.
+Arena and work space are passed by address. The walk has counted the room for all texts, so nothing
+here checks it. Writers take the address to write at and return the address after the text.
 """
 
 from __future__ import annotations
@@ -45,19 +44,19 @@ BASE64 = np.frombuffer(
 ).copy()
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 ESCAPES = np.zeros(256, np.uint8)
-"""The letter behind the backslash, by byte; 0 when the byte stands for itself."""
+"""Letter after the backslash by byte; 0 if the byte needs no escape."""
 ESCAPES[:32] = LETTER_U
 for _byte, _letter in zip(b'\b\f\n\r\t"\\', b'bfnrt"\\', strict=True):
     ESCAPES[_byte] = _letter
 
 ROWS = 7
 LISTED, ORDER, SPARE, INNER_LISTED, INNER_ORDER, NEXTS, CLOSES = range(ROWS)
-"""Rows of the work space, each as long as the longest list on the heap, or the deepest value. The
-word before them says how long that is."""
+"""Rows of the work space, each as long as the longest list in the arena or the deepest value.
+The word before them has that length."""
 
 
 def work_space(list_max: int) -> Words:
-    """Room for what is done with one list at a time."""
+    """Allocate the work space for one list at a time."""
     length = max(list_max, DEPTH_MAX)
     work = np.empty(1 + ROWS * length, np.int64)
     work[0] = length
@@ -66,97 +65,97 @@ def work_space(list_max: int) -> Words:
 
 @inlined
 def row(work: int, number: int) -> int:
-    """The address of a row."""
+    """Return the address of a row."""
     return work + 8 * (1 + number * get(work, 0))
 
 
 @inlined
-def make_text(heap: int, value: int, at: int, work: int) -> int:
-    """Replace a value by its text: a string as it is, an empty one by nothing, an array or object
-    by JSON."""
-    kind = get(heap, value)
+def make_text(arena: int, value: int, at: int, work: int) -> int:
+    """Replace a value by its text: strings stay, empty becomes "", arrays and objects become
+    JSON."""
+    kind = get(arena, value)
     if kind == IS_STRING:
         return at
     end = at
     if kind in (IS_ARRAY, IS_KVLIST):
-        end = _write_nested(heap, value, at, work)
+        end = _write_nested(arena, value, at, work)
     elif IS_STRING < kind <= IS_BYTES:
-        end = _write_scalar(heap, value, at)
-    return _replace(heap, value, at, end, work)
+        end = _write_scalar(arena, value, at)
+    return _replace(arena, value, at, end, work)
 
 
 @inlined
-def make_json(heap: int, value: int, at: int, work: int) -> int:
+def make_json(arena: int, value: int, at: int, work: int) -> int:
     """Replace a value by JSON, unless it is a string or empty."""
-    kind = get(heap, value)
+    kind = get(arena, value)
     if kind == IS_STRING:
         return at
     end = at
     if IS_STRING < kind <= IS_BYTES:
-        end = _write_nested(heap, value, at, work)
-    return _replace(heap, value, at, end, work)
+        end = _write_nested(arena, value, at, work)
+    return _replace(arena, value, at, end, work)
 
 
 @inlined
-def _replace(heap: int, value: int, begin: int, end: int, work: int) -> int:
-    """Put the text in the place of the value. What an array or kvlist was is written behind it."""
+def _replace(arena: int, value: int, begin: int, end: int, work: int) -> int:
+    """Store the text as the value. The type word of an array or kvlist is written after it."""
     at = end
-    if get(heap, value) in (IS_ARRAY, IS_KVLIST):
-        at = write_nested_word(heap, value, end, row(work, NEXTS), row(work, CLOSES))
-        put(heap, value + WORD_LENGTH, at - end)
-    put(heap, value + TEXT_ADDRESS, begin)
-    put(heap, value + TEXT_LENGTH, end - begin)
+    if get(arena, value) in (IS_ARRAY, IS_KVLIST):
+        at = write_nested_word(arena, value, end, row(work, NEXTS), row(work, CLOSES))
+        put(arena, value + WORD_LENGTH, at - end)
+    put(arena, value + TEXT_ADDRESS, begin)
+    put(arena, value + TEXT_LENGTH, end - begin)
     return at
 
 
 @part
-def _write_scalar(heap: int, value: int, at: int) -> int:
-    kind, word = get(heap, value), get(heap, value + 1)
+def _write_scalar(arena: int, value: int, at: int) -> int:
+    kind, word = get(arena, value), get(arena, value + 1)
     if kind == IS_INT:
         return write_integer(word, at)
     if kind == IS_DOUBLE:
         return write_double(word, at)
     if kind == IS_BYTES:
-        return _write_base64(word, get(heap, value + 2), at)
+        return _write_base64(word, get(arena, value + 2), at)
     put_word(at, TRUE if word else FALSE)
     return at + (4 if word else 5)
 
 
 @part
-def _write_member(heap: int, value: int, at: int) -> int:
-    """The same as JSON, which has no bytes, no NaN and no Infinity: there they are strings."""
-    kind = get(heap, value)
-    if kind == IS_BYTES or (kind == IS_DOUBLE and is_special(get(heap, value + 1))):
+def _write_member(arena: int, value: int, at: int) -> int:
+    """Write as JSON, which has no bytes, NaN or Infinity: they become strings."""
+    kind = get(arena, value)
+    if kind == IS_BYTES or (kind == IS_DOUBLE and is_special(get(arena, value + 1))):
         put_byte(at, QUOTE)
-        at = _write_scalar(heap, value, at + 1)
+        at = _write_scalar(arena, value, at + 1)
         put_byte(at, QUOTE)
         return at + 1
-    return _write_scalar(heap, value, at)
+    return _write_scalar(arena, value, at)
 
 
 @part
-def _write_nested(heap: int, value: int, at: int, work: int) -> int:
-    """A value as JSON, without recursion."""
+def _write_nested(arena: int, value: int, at: int, work: int) -> int:
+    """Write a value as JSON, without recursion."""
     nexts, closes = row(work, NEXTS), row(work, CLOSES)
     depth = 0
     while True:
-        kind = get(heap, value)
+        kind = get(arena, value)
         if kind == IS_ARRAY:
             put_byte(at, ARRAY_OPEN)
             at += 1
-            put(nexts, depth, get(heap, value + FIRST))
+            put(nexts, depth, get(arena, value + FIRST))
             put(closes, depth, ARRAY_CLOSE)
             depth += 1
         elif kind == IS_KVLIST:
             put_byte(at, OBJECT_OPEN)
             at += 1
-            put(nexts, depth, _sort_members(heap, value, work))
+            put(nexts, depth, _sort_members(arena, value, work))
             put(closes, depth, OBJECT_CLOSE)
             depth += 1
         elif kind == IS_STRING:
-            at = _write_string(get(heap, value + 1), get(heap, value + 2), at)
+            at = _write_string(get(arena, value + 1), get(arena, value + 2), at)
         elif IS_STRING < kind <= IS_BYTES:
-            at = _write_member(heap, value, at)
+            at = _write_member(arena, value, at)
         else:
             put_word(at, NULL)
             at += 4
@@ -167,39 +166,39 @@ def _write_nested(heap: int, value: int, at: int, work: int) -> int:
         if depth == 0:
             return at
         node = get(nexts, depth - 1)
-        put(nexts, depth - 1, get(heap, node + NEXT))
-        # Only what has just been opened ends like this.
+        put(nexts, depth - 1, get(arena, node + NEXT))
+        # No comma right after an opening bracket.
         if byte_at(at - 1) not in (ARRAY_OPEN, OBJECT_OPEN):
             put_byte(at, COMMA)
             at += 1
         if get(closes, depth - 1) == OBJECT_CLOSE:
-            at = _write_string(get(heap, node + KEY), get(heap, node + KEY + 1), at)
+            at = _write_string(get(arena, node + KEY), get(arena, node + KEY + 1), at)
             put_byte(at, COLON)
             at += 1
         value = node + VALUE
 
 
 @part
-def _sort_members(heap: int, value: int, work: int) -> int:
-    """Link the members in the order of their keys; returns the first one."""
+def _sort_members(arena: int, value: int, work: int) -> int:
+    """Link the members in key order. Returns the first."""
     nodes, order = row(work, INNER_LISTED), row(work, INNER_ORDER)
-    count = get(heap, value + COUNT)
-    node = get(heap, value + FIRST)
+    count = get(arena, value + COUNT)
+    node = get(arena, value + FIRST)
     for index in range(count):
         put(nodes, index, node)
-        node = get(heap, node + NEXT)
+        node = get(arena, node + NEXT)
     next_node = 0
-    for index in range(sort(heap, nodes, order, row(work, SPARE), count) - 1, -1, -1):
+    for index in range(sort(arena, nodes, order, row(work, SPARE), count) - 1, -1, -1):
         node = get(nodes, get(order, index))
-        put(heap, node + NEXT, next_node)
+        put(arena, node + NEXT, next_node)
         next_node = node
-    put(heap, value + FIRST, next_node)
+    put(arena, value + FIRST, next_node)
     return next_node
 
 
 @part
 def _write_string(address: int, length: int, at: int) -> int:
-    """With quotes. Only what must be escaped is."""
+    """Write a quoted string with minimal escapes."""
     put_byte(at, QUOTE)
     at += 1
     for place in range(address, address + length):
@@ -224,7 +223,7 @@ def _write_string(address: int, length: int, at: int) -> int:
 
 @part
 def _write_base64(address: int, length: int, at: int) -> int:
-    """The standard alphabet, padded."""
+    """Write standard base64 with padding."""
     for place in range(address, address + length, 3):
         left = address + length - place
         bits = byte_at(place) << 16

@@ -1,7 +1,7 @@
-"""What values were before they became text: a word for each. The words are on docs/schemas.md.
+"""Type words of values that became text, as defined in docs/schemas.md.
 
-The mark of a value says what it was, for as long as the heap is there. Only what is inside arrays
-and kvlists is gone once they are text, so their words are written before, right behind that text.
+The mark of a value gives its type while the arena exists. Only the contents of arrays and kvlists
+are lost once they are text, so their type words are written right after that text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ARRAY_OPEN, ARRAY_CLOSE, KVLIST_OPEN, KVLIST_CLOSE = b"[]{}"
 BAR = ord("|")
 """Between the words of two levels."""
 LETTERS = np.empty(IS_STRINDEX + 1, np.uint8)
-"""The word for a value, by its mark; of an array or kvlist the first letter."""
+"""The type letter of a value by its mark; for an array or kvlist the opening bracket."""
 LETTERS[[IS_STRING, IS_INT, IS_DOUBLE, IS_BOOL, IS_BYTES]] = STRING, INT, DOUBLE, BOOL, BYTES
 LETTERS[[EMPTY, IS_STRINDEX]] = NONE
 LETTERS[[IS_ARRAY, IS_KVLIST]] = ARRAY_OPEN, KVLIST_OPEN
@@ -56,28 +56,28 @@ class Values(NamedTuple):
     offsets: Offsets
     nodes: Words
     letters: Bytes
-    """For each of them the word for its value, or the first letter of it."""
+    """The type letter of each value, or its opening bracket."""
 
     def is_plain(self) -> bool:
-        """Were all of them strings?"""
+        """Return whether all are strings."""
         return bool((self.letters == STRING).all())
 
     def within(self, offsets: Offsets) -> Values:
-        """The same in larger groups: `offsets` has where those begin and end, in groups."""
+        """Return them in larger groups: `offsets` has the bounds of those, in groups."""
         return self._replace(offsets=self.offsets[offsets])
 
 
 @part
-def write_nested_word(heap: int, value: int, at: int, nexts: int, closes: int) -> int:
-    """The word for an array or kvlist, whose members have been sorted; without recursion. The last
-    two are addresses of rows for the work."""
+def write_nested_word(arena: int, value: int, at: int, nexts: int, closes: int) -> int:
+    """Write the type word of an array or kvlist with sorted members, without recursion. The last
+    two arguments are addresses of work rows."""
     depth = 0
     while True:
-        letter = LETTERS[get(heap, value)]
+        letter = LETTERS[get(arena, value)]
         put_byte(at, letter)
         at += 1
         if letter in (ARRAY_OPEN, KVLIST_OPEN):
-            put(nexts, depth, get(heap, value + FIRST))
+            put(nexts, depth, get(arena, value + FIRST))
             put(closes, depth, ARRAY_CLOSE if letter == ARRAY_OPEN else KVLIST_CLOSE)
             depth += 1
         while depth and get(nexts, depth - 1) == 0:
@@ -87,17 +87,16 @@ def write_nested_word(heap: int, value: int, at: int, nexts: int, closes: int) -
         if depth == 0:
             return at
         node = get(nexts, depth - 1)
-        put(nexts, depth - 1, get(heap, node + NEXT))
+        put(nexts, depth - 1, get(arena, node + NEXT))
         value = node + VALUE
 
 
 @compiled
-def lay_present(
-    heap: Words, nodes: Words, sent_slot: int, slot: int
+def build_present(
+    arena: Words, nodes: Words, sent_slot: int, slot: int
 ) -> tuple[Offsets, Words, Bytes]:
-    """The values at a slot as if they were attributes, without those that were not sent: offsets,
-    attributes, and letters."""
-    words = address_of(heap)
+    """Return the values at a slot that were sent, as attributes: offsets, attributes, letters."""
+    words = address_of(arena)
     offsets = np.empty(nodes.size + 1, np.int32)
     entries = np.empty(nodes.size, np.int64)
     letters = np.empty(nodes.size, np.uint8)
@@ -113,10 +112,10 @@ def lay_present(
 
 @compiled
 def measure_types(
-    heap: Words, offsets: Offsets, nodes: Words, letters: Bytes, lengths: Words, is_plain: Bools
+    arena: Words, offsets: Offsets, nodes: Words, letters: Bytes, lengths: Words, is_plain: Bools
 ) -> None:
-    """Add the length of each group's words, and note which groups have anything but strings."""
-    words = address_of(heap)
+    """Add the length of the type words of each group, and note which groups have only strings."""
+    words = address_of(arena)
     for group in range(lengths.size):
         length = offsets[group + 1] - offsets[group]
         for place in range(offsets[group], offsets[group + 1]):
@@ -130,7 +129,7 @@ def measure_types(
 
 @compiled
 def sum_up_types(lengths: Words, is_plain: Bools) -> Offsets:
-    """The offsets of words, of which groups of strings have none."""
+    """Return the offsets of type words; groups of strings have none."""
     offsets = np.empty(lengths.size + 1, np.int32)
     offsets[0] = total = 0
     for group in range(lengths.size):
@@ -141,11 +140,11 @@ def sum_up_types(lengths: Words, is_plain: Bools) -> Offsets:
 
 @compiled
 def write_types(
-    heap: Words, offsets: Offsets, nodes: Words, letters: Bytes, ends: Offsets, ats: Words
+    arena: Words, offsets: Offsets, nodes: Words, letters: Bytes, ends: Offsets, ats: Words
 ) -> None:
-    """Write each group's words to an address, which is moved behind them. Nothing is written for
-    a group that has no room, up to its end."""
-    words = address_of(heap)
+    """Write the type words of each group to an address, and advance it. Groups of strings are
+    skipped."""
+    words = address_of(arena)
     for group in range(ats.size):
         if ends[group] == ends[group + 1]:
             continue
@@ -158,7 +157,7 @@ def write_types(
                 continue
             value = nodes[place] + VALUE
             source = get(words, value + TEXT_ADDRESS) + get(words, value + TEXT_LENGTH)
-            # Byte by byte: what follows may be there already.
+            # Byte by byte: the next group may be written already.
             for index in range(get(words, value + WORD_LENGTH)):
                 put_byte(at, byte_at(source + index))
                 at += 1
@@ -167,9 +166,9 @@ def write_types(
 
 @compiled
 def join_parts(addresses: Words, lengths: Words, bytes_max: int) -> tuple[Offsets, Bytes, int]:
-    """Rows of parts with a bar between, nothing for a row of empty parts; `lengths` and
-    `addresses` have a row for each part. Also how many bytes that takes; nothing is done when that
-    is more than allowed."""
+    """Join the parts of each row with bars; a row of empty parts is empty. `lengths` and
+    `addresses` have a row per part. Also returns the bytes needed, and does nothing if that is
+    above `bytes_max`."""
     part_count, row_count = lengths.shape
     offsets = np.empty(row_count + 1, np.int32)
     offsets[0] = total = 0
