@@ -468,7 +468,7 @@ REFUSED = {
     ),
     "malformed": Refused(data=message(bytes(LIMIT)), says=b"not an OTLP request"),
     "never ended": Refused(
-        data=message(bytes(LIMIT)), says=b"did not come", ends=False, timeout_ms=200
+        data=message(bytes(LIMIT)), says=b"did not arrive", ends=False, timeout_ms=200
     ),
 }
 
