@@ -84,7 +84,7 @@ def filled(folder: Path, shop: Shop) -> Iterator[Lake]:
         for topic in ("otlp_logs", "otlp_spans"):
             log.create_topic(topic, TopicConfig(awaits_lake=True))
         fill(log, shop)
-        lake = Lake.open(log, folder, LakeConfig(), clock=clock, rand=rand, is_steady=False)
+        lake = Lake.open(log, folder, LakeConfig(), clock=clock, rand=rand, auto_flush=False)
         with lake:
             begin = time.perf_counter()
             lake.flush()

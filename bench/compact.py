@@ -97,7 +97,7 @@ def main(rows: int) -> int:
         settings = LakeConfig(driver_memory_bytes=HEAP_BYTES)
         with (
             Log.open(RealDisk(data), config, clock=clock, rand=rand) as log,
-            Lake.open(log, data, settings, clock=clock, rand=rand, is_steady=False) as lake,
+            Lake.open(log, data, settings, clock=clock, rand=rand, auto_flush=False) as lake,
         ):
             log.create_topic("otlp_logs", TopicConfig(retention_ms=0))
             fill(log, lake, Shop(logs=rows, spans=1))

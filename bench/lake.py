@@ -36,7 +36,7 @@ from bench.shop import Shop
 from frazil.disk import RealDisk
 from frazil.lake import Appender, LakeConfig, Session
 from frazil.lake.append.appender import Run, Work
-from frazil.lake.append.log_source import LogSource
+from frazil.lake.append.log_source import LogSource, bytes_behind
 from frazil.lake.append.slice import SourcePartition, requests_of
 from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
@@ -146,9 +146,9 @@ class Place:
         source = SourcePartition(
             table=self.table, signal=self.signal, topic=self.topic, partition=0
         )
-        feed = LogSource(self.log, self.folder)
-        size = feed.pending_bytes(source, 0)
-        for number, each in enumerate(feed.plan(source, 0, None, size // STOCK_FILES + 1)):
+        records = LogSource(self.log, self.folder)
+        size = bytes_behind(self.log.partition(self.topic, 0).view, 0)
+        for number, each in enumerate(records.plan(source, 0, None, size // STOCK_FILES + 1)):
             found = [one for some in requests_of(each, each.origin.read()) for one in some]
             rows = pa.table(
                 {

@@ -1,9 +1,9 @@
-"""The appender alone: tables filled from a Kafka, by a process that has no log of its own.
+"""`frazil appender`: fills the tables from Kafka, in a process without a log of its own.
 
-folder taken ─> tables taken over ─> rounds ... stop asked ─> round in hand finished ─> Spark ended
+lock folder ─> take over tables ─> rounds ... stop signal ─> finish current round ─> stop Spark
 
-Any number of machines may run one for other tables. Of two on the same tables the later one goes
-on, and the earlier one ends.
+Any number of machines may run one for different tables. If two fill the same tables, the one that
+started later continues and the other ends with `Fenced`.
 """
 
 from __future__ import annotations
@@ -26,67 +26,72 @@ from frazil.model import Clock, Rand
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 0.2
-"""How often to look whether it is time to end."""
-HOPELESS = (Fenced, Malformed, OutOfRange)
-"""Somebody has to decide something. Everything else is tried again."""
+CHECK_S = 0.2
+"""How often to check for a stop signal."""
+FATAL_ERRORS = (Fenced, Malformed, OutOfRange)
+"""Errors that need a decision of an operator. All others are retried."""
 
 
 def run(
-    config: Config, *, is_once: bool, tell: Callable[[Appended], None], clock: Clock, rand: Rand
+    config: Config,
+    *,
+    is_once: bool,
+    on_commit: Callable[[Appended], None],
+    clock: Clock,
+    rand: Rand,
 ) -> None:
-    """Fill the tables until SIGTERM or SIGINT; with `is_once` all that is there now.
+    """Fill the tables until SIGTERM or SIGINT; with `is_once`, only with what is durable now.
 
-    Ends with an error when going on needs a decision, and with `is_once` on any error.
+    Raises an error of `FATAL_ERRORS`, and with `is_once` any error.
     """
     kafka = config.lake.kafka
     if kafka is None:
-        raise Malformed("there is no Kafka to read from; name one with --kafka or lake.kafka")
+        raise Malformed("no Kafka is configured; set --kafka or lake.kafka")
     if importlib.util.find_spec("confluent_kafka") is None:
         raise Unavailable(
             "reading from Kafka needs confluent-kafka; install it with "
             "`pip install 'frazil[lake,kafka]'`"
         )
-    stop = _stop_asked()
+    stop = _stop_event()
     disk = RealDisk(config.data)
     with (
         closing(disk.lock(LOCK_NAME, "frazil appender")),
-        Lake.over(
+        Lake(
             KafkaSource(kafka),
             Path(config.data),
             config.lake,
             clock=clock,
             rand=rand,
-            is_steady=not is_once,
-            tell=tell,
-            hopeless=HOPELESS,
-            has_last_round=False,  # what it would bring is safe where it is
+            auto_flush=not is_once,
+            on_commit=on_commit,
+            fatal_errors=FATAL_ERRORS,
+            flush_at_close=False,  # Kafka keeps what is not committed yet
             has_queries=False,
-        ) as lake,
+        ).start() as lake,
     ):
         if is_once:
-            asked = lake.ask_flush()
-            while not stop.is_set() and not wait([asked], LOOK_S).done:
+            flush = lake.submit_flush()
+            while not stop.is_set() and not wait([flush], CHECK_S).done:
                 continue
-            if not asked.done():
-                raise Unavailable("stopped before everything was known to be in the tables")
-            asked.result()
+            if not flush.done():
+                raise Unavailable("stopped before all records were committed to the tables")
+            flush.result()
             return
-        logger.info("the appender runs", extra={"kafka": kafka.brokers})
-        while not stop.wait(LOOK_S):
+        logger.info("appender started", extra={"kafka": kafka.brokers})
+        while not stop.wait(CHECK_S):
             if lake.given_up is not None:
                 raise lake.given_up
         logger.info("stopping")
 
 
-def _stop_asked() -> threading.Event:
-    """Set by the first SIGTERM or SIGINT. The second one ends the process where it stands."""
+def _stop_event() -> threading.Event:
+    """Return an event set by the first SIGTERM or SIGINT. A second signal kills the process."""
     stop = threading.Event()
 
-    def ask(number: int, _: object) -> None:
+    def handle(number: int, _: object) -> None:
         stop.set()
         signal.signal(number, signal.SIG_DFL)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask)
+        signal.signal(number, handle)
     return stop

@@ -1,35 +1,34 @@
-"""Spans of our own work. Free while nobody wants them; who does is set once, by whoever starts
-the program. No room knows what becomes of its spans.
+"""Spans of a node's own work. They cost nothing until `set_tracer` is called, once, by the program
+that starts the node. Rooms that open spans do not know where they are exported.
 
-A node may send its spans to itself. Requests that carry them are marked, and are no work that is
-worth a span: otherwise each would bring the next one.
+A node may export its spans to itself. Those requests carry `OWN_HEADER`, also as a record header in
+the log, and get no spans of their own; otherwise every export would cause the next one.
 """
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
 from typing import Protocol
 
 OWN_HEADER = "x-frazil-own-traces"
-"""Marks requests that carry spans of a node."""
+"""HTTP header, and header of a log record, of a request that carries a node's own spans."""
 
 Fact = str | bool | int | float
 
 
 class Span(Protocol):
-    """Some work, from its beginning to its end. Entered, it is what further spans belong to."""
+    """One unit of work. Entered with `with`, it is the parent of spans begun inside it."""
 
     def note(self, **facts: Fact) -> None:
-        """Say more of it."""
+        """Add attributes."""
         ...
 
     def drop(self) -> None:
-        """Nothing worth knowing happened: nobody shall see it."""
+        """Do not export this span."""
         ...
 
     def end(self) -> None:
-        """For one that is not entered. Once; from any thread."""
+        """End a span that was not entered. Call it once, from any thread."""
         ...
 
     def __enter__(self) -> Span: ...
@@ -43,23 +42,23 @@ class Span(Protocol):
 
 
 class Tracer(Protocol):
-    """What becomes of spans."""
+    """Creates and exports spans."""
 
     def span(self, name: str, parent: str | None, facts: dict[str, Fact]) -> Span:
-        """Begin one. `parent` is a `traceparent` of somebody else."""
+        """Begin a span. `parent` is a `traceparent` header."""
         ...
 
     def ids(self) -> tuple[str, str] | None:
-        """Trace and span that this thread or task is in."""
+        """Return the trace id and span id current in this thread or task."""
         ...
 
     def flush(self, within_s: float) -> None:
-        """Send what has ended."""
+        """Export all ended spans."""
         ...
 
 
 class _Off:
-    """A span that nobody wants."""
+    """A span that is not exported."""
 
     __slots__ = ()
 
@@ -81,12 +80,10 @@ class _Off:
 
 OFF: Span = _Off()
 _tracer: Tracer | None = None
-_own_lock = threading.Lock()
-_own_count = 0
 
 
 def set_tracer(tracer: Tracer | None) -> None:
-    """From now on spans go there, or nowhere."""
+    """Send all further spans to `tracer`; None turns tracing off."""
     global _tracer
     _tracer = tracer
 
@@ -96,31 +93,16 @@ def is_on() -> bool:
 
 
 def span(name: str, *, parent: str | None = None, **facts: Fact) -> Span:
-    """Begin a span: use it in `with`, or end it yourself."""
+    """Begin a span. Use it in `with`, or call `end`."""
     return OFF if _tracer is None else _tracer.span(name, parent, facts)
 
 
 def ids() -> tuple[str, str] | None:
-    """The trace and the span that we are in, if we are in one."""
+    """Return the current trace id and span id, or None outside a span."""
     return None if _tracer is None else _tracer.ids()
 
 
 def flush(within_s: float) -> None:
-    """Send what has ended."""
+    """Export all ended spans."""
     if _tracer is not None:
         _tracer.flush(within_s)
-
-
-def note_own() -> None:
-    """A request was stored that carries spans of a node."""
-    global _own_count
-    with _own_lock:
-        _own_count += 1
-
-
-def take_own() -> int:
-    """How many of them came since the last call."""
-    global _own_count
-    with _own_lock:
-        count, _own_count = _own_count, 0
-        return count

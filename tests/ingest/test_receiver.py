@@ -12,6 +12,7 @@ from typing import TypeVar
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from frazil import tracing
 from frazil.disk import RealDisk
 from frazil.errors import Malformed, Overloaded, Rejected, TooLarge, Unauthenticated
 from frazil.ingest.admission import Gate
@@ -92,6 +93,19 @@ def test_an_accepted_request_is_stored_byte_for_byte(tmp_path: Path) -> None:
     with receiving(tmp_path) as fixture:
         assert fixture.accept(body) == Receipt(record_count=2)
         assert fixture.stored() == [body]
+
+
+def test_only_the_records_of_own_spans_carry_the_mark(tmp_path: Path) -> None:
+    with receiving(tmp_path) as fixture:
+        fixture.accept(logs(log_record(1)))
+        fixture.run(fixture.receiver.accept(LOGS, "http", logs(log_record(2)), is_own=True))
+        reader = fixture.log.reader(LOGS.topic, "earliest")
+        records = [record for batch in reader.read() for record in batch.records()]
+        reader.close()
+    assert [[name for name, _ in record.headers] for record in records] == [
+        ["frazil.digest"],
+        [tracing.OWN_HEADER, "frazil.digest"],
+    ]
 
 
 def test_a_duplicate_body_is_stored_once(tmp_path: Path) -> None:

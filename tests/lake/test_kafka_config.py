@@ -53,6 +53,6 @@ def test_what_cannot_work_is_refused(tmp_path: Path, text: str, wanted: str) -> 
 def test_an_appender_without_kafka_says_so(tmp_path: Path) -> None:
     """And leaves no folder behind."""
     config = load(None, {"data": str(tmp_path / "data")})
-    with pytest.raises(Malformed, match="name one with --kafka"):
-        run(config, is_once=True, tell=print, clock=SystemClock(), rand=SystemRand())
+    with pytest.raises(Malformed, match="set --kafka"):
+        run(config, is_once=True, on_commit=print, clock=SystemClock(), rand=SystemRand())
     assert not (tmp_path / "data").exists()

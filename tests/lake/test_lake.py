@@ -33,12 +33,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 
 
 @contextmanager
-def opened(folder: Path, *, is_steady: bool = False, **settings: Any) -> Iterator[tuple[Log, Lake]]:
+def opened(
+    folder: Path, *, auto_flush: bool = False, **settings: Any
+) -> Iterator[tuple[Log, Lake]]:
     config = LakeConfig(driver_memory_bytes=512 * MiB, **settings)
     with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
         log.create_topic("otlp_logs", TopicConfig(awaits_lake=True))
         with Lake.open(
-            log, folder, config, clock=CLOCK, rand=random.SystemRandom(), is_steady=is_steady
+            log, folder, config, clock=CLOCK, rand=random.SystemRandom(), auto_flush=auto_flush
         ) as lake:
             yield log, lake
 
@@ -67,7 +69,7 @@ def eventually(is_true: Any) -> None:
 
 def test_rounds_come_by_time_by_size_and_at_the_end(tmp_path: Path) -> None:
     """The log is told; what comes after the last round is in the tables when it is closed."""
-    with opened(tmp_path, is_steady=True, flush_age_ms=1) as (log, lake):
+    with opened(tmp_path, auto_flush=True, flush_age_ms=1) as (log, lake):
         add(log)
         eventually(lambda: log._retention.published("otlp_logs", 0) == 1)
         assert held(tmp_path) == 1
@@ -130,15 +132,15 @@ def test_without_queries_nobody_looks(
     rand = random.SystemRandom()
     with Log.open(RealDisk(tmp_path), clock=CLOCK, rand=rand) as log:
         log.create_topic("otlp_logs", TopicConfig(awaits_lake=True))
-        with Lake.over(
+        with Lake(
             LogSource(log, tmp_path),
             tmp_path,
             LakeConfig(),
             clock=CLOCK,
             rand=rand,
-            is_steady=False,
+            auto_flush=False,
             has_queries=False,
-        ) as lake:
+        ).start() as lake:
             add(log)
             assert len(lake.flush()) == 1
             lake.run(lambda: None)
@@ -149,7 +151,7 @@ def test_without_queries_nobody_looks(
 def test_a_round_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:
     """As long as a catalog does not answer the log keeps everything."""
     (tmp_path / "lake").write_text("in the way")
-    with opened(tmp_path, is_steady=True, flush_age_ms=60_000) as (log, lake):
+    with opened(tmp_path, auto_flush=True, flush_age_ms=60_000) as (log, lake):
         add(log)
         eventually(lambda: lake.trouble is not None)
         assert lake.trouble is not None
@@ -181,7 +183,7 @@ def test_jobs_run_between_rounds_one_after_the_other(tmp_path: Path) -> None:
         for asker in askers[1:]:
             asker.start()
         eventually(lambda: lake._jobs.full())
-        with pytest.raises(Overloaded, match="jobs wait"):
+        with pytest.raises(Overloaded, match="waiting jobs"):
             lake.run(slow)
         go_on.set()
         for asker in askers:

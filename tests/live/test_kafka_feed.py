@@ -225,10 +225,10 @@ def test_a_broker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
     made = KafkaRange(
         brokers="127.0.0.1:9", group="g", client={}, topic="t", partition=0, begin=0, end=1
     )
-    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 gave nothing of t/0.*refused"):
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 sent nothing of t/0.*refused"):
         list(made.read())
-    monkeypatch.setattr("frazil.lake.append.kafka_admin.ASK_S", 1.0)
-    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 does not tell of topic.*refused"):
+    monkeypatch.setattr("frazil.lake.append.kafka_admin.REQUEST_S", 1.0)
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9 did not return topic.*refused"):
         KafkaSource(KafkaConfig(brokers="127.0.0.1:9")).sources()
 
 
@@ -342,7 +342,7 @@ def test_a_topic_that_was_made_anew_is_refused(world: World, count: int) -> None
     world.broker.delete_topic(world.topic)
     world.broker.create_topic(world.topic)
     world.add(count)
-    with pytest.raises(OutOfRange, match="deleted and made anew"):
+    with pytest.raises(OutOfRange, match="deleted and created again"):
         world.open().append()
     assert world.rows() == list(range(10))
 
@@ -360,7 +360,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(world: World) -> 
 
     appender = world.open()
     appender._run = run_meanwhile
-    with pytest.raises(Conflict, match="some are others"):
+    with pytest.raises(Conflict, match="deleted and created again"):
         appender.append()
     assert world.rows() == []
 
@@ -385,5 +385,7 @@ def test_offsets_that_go_back_are_refused_without_ids(world: World) -> None:
     world.add(10)
     feed = KafkaSource(KafkaConfig(brokers=world.broker.address, topics={"logs": world.topic}))
     (source,) = [source for source in feed.sources() if source.topic == world.topic]
-    with pytest.raises(OutOfRange, match="ends at offset 10, and the table logs goes on at 11"):
+    with pytest.raises(
+        OutOfRange, match="ends at offset 10, but the next offset of table logs is 11"
+    ):
         feed.plan(source, 11, None, 1000)

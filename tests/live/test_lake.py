@@ -257,7 +257,7 @@ def test_trouble_clears_when_it_is_mended(tmp_path: Path, without_java: pytest.M
     folder, clock, rand = tmp_path / "data", SystemClock(), random.SystemRandom()
     with Log.open(RealDisk(folder), clock=clock, rand=rand) as made:
         made.create_topic("otlp_logs")
-        with Lake.open(made, folder, CONFIG, clock=clock, rand=rand, is_steady=True) as lake:
+        with Lake.open(made, folder, CONFIG, clock=clock, rand=rand, auto_flush=True) as lake:
             body = logs(*(log(0, event_name=f"00000-{row}") for row in range(ROWS)))
             record = Record(offset=0, timestamp_ms=1, key=None, value=body)
             made.append("otlp_logs", append_of_records([record])).result()

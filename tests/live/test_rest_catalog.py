@@ -171,7 +171,7 @@ def opened(config: Config) -> Iterator[tuple[World, Embedded]]:
         for topic in ("otlp_logs", "otlp_spans", "otlp_metrics"):
             log.create_topic(topic, TopicConfig(awaits_lake=True))
         with (
-            Lake.open(log, folder, config.lake, clock=CLOCK, rand=rand, is_steady=False) as lake,
+            Lake.open(log, folder, config.lake, clock=CLOCK, rand=rand, auto_flush=False) as lake,
             Embedded.over(log, disk, config, clock=CLOCK, lake=lake) as embedded,
             closing(open_catalog(config.lake, folder)) as catalog,
         ):
@@ -401,7 +401,7 @@ def test_a_token_that_has_expired(world: Rested) -> None:
     appender = world.appender()
     world.add(1)
     world.proxy.hurt(world.commits_to("logs"), *[say(401)] * 2)
-    with pytest.raises(Unavailable, match=r"refuses to commit to .*logs: .*401 on purpose"):
+    with pytest.raises(Unavailable, match=r"rejected the commit to .*logs: .*401 on purpose"):
         appender.append()
     appender.append()
     world.check(commits=1)

@@ -40,7 +40,7 @@ def open_rooms(
                     LakeConfig(),
                     clock=clock,
                     rand=random.SystemRandom(),
-                    is_steady=False,
+                    auto_flush=False,
                 )
             uptime = Uptime(clock)
             uptime.state = "running"

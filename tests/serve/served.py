@@ -133,7 +133,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
         ):
             lake = None
             if config.lake.enabled:
-                lake = Lake.open(log, folder, config.lake, clock=clock, rand=rand, is_steady=False)
+                lake = Lake.open(log, folder, config.lake, clock=clock, rand=rand, auto_flush=False)
                 stack.callback(lake.close)
             embedded = stack.enter_context(Embedded.over(log, disk, config, clock=clock, lake=lake))
             otlp = on_loop(OtlpPorts.open(log, config.ingest, access, clock=clock, rand=rand))

@@ -92,7 +92,7 @@ class _Story:
         self._log = stack.enter_context(Log.open(disk, clock=self._clock, rand=rand))
         for topic in TABLES.values():
             self._log.create_topic(topic, TopicConfig(awaits_lake=True))
-        lake = Lake.open(self._log, folder, LAKE, clock=self._clock, rand=rand, is_steady=False)
+        lake = Lake.open(self._log, folder, LAKE, clock=self._clock, rand=rand, auto_flush=False)
         self._lake = stack.enter_context(lake)
         config = Config(hot=HOT, lake=LAKE)
         over = Embedded.over(self._log, disk, config, clock=self._clock, lake=lake)

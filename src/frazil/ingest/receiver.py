@@ -45,6 +45,9 @@ gate: to this many times ingest.body_bytes_max."""
 TRACE_INTERVAL_MS = 100
 """At most one request per interval gets a span: enough to see latencies, and bounded."""
 
+OWN_HEADERS = ((tracing.OWN_HEADER, None),)
+"""Of the record of a request that carries a node's own spans."""
+
 TOPIC_CONFIG = TopicConfig(awaits_lake=True)
 """Telemetry stays in the log until it is in the lake."""
 
@@ -94,23 +97,23 @@ class Receiver:
     ) -> Receipt:
         """Store one protobuf request. Returns once its storable records are durable.
 
-        `is_own` marks a request that carries the node's own spans; it is not traced itself.
+        `is_own` marks a request that carries a node's own spans: it gets no span, and its record
+        carries the mark, so that the lake does not trace its commit either.
         """
         begin_ns = self._clock.monotonic_ns()
-        if is_own:
-            tracing.note_own()
-        elif tracing.is_on() and begin_ns - self._traced_ns >= TRACE_INTERVAL_MS * NS_PER_MS:
+        is_due = begin_ns - self._traced_ns >= TRACE_INTERVAL_MS * NS_PER_MS
+        if is_due and not is_own and tracing.is_on():
             self._traced_ns = begin_ns
             with tracing.span(
                 "ingest.export", signal=signal.value, transport=transport, bytes=len(body)
             ) as span:
-                receipt = await self._accept(signal, transport, body, begin_ns)
+                receipt = await self._accept(signal, transport, body, begin_ns, is_own=False)
                 span.note(records=receipt.record_count, is_duplicate=receipt.is_duplicate)
                 return receipt
-        return await self._accept(signal, transport, body, begin_ns)
+        return await self._accept(signal, transport, body, begin_ns, is_own=is_own)
 
     async def _accept(
-        self, signal: Signal, transport: Transport, body: bytes, begin_ns: int
+        self, signal: Signal, transport: Transport, body: bytes, begin_ns: int, *, is_own: bool
     ) -> Receipt:
         scanned = await self._scan(signal, body)
         if scanned.rejected_count:
@@ -120,7 +123,7 @@ class Receiver:
             body = await self._threads.run(prune, signal, body)
         if not scanned.record_count:
             return _receipt(scanned, is_duplicate=False)
-        is_duplicate = await self._append(signal, body)
+        is_duplicate = await self._append(signal, body, is_own=is_own)
         _count(signal, transport, scanned.record_count, len(body), is_duplicate=is_duplicate)
         ACK_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
         return _receipt(scanned, is_duplicate=is_duplicate)
@@ -156,11 +159,12 @@ class Receiver:
             return scan(signal, body)
         return await self._threads.run(scan, signal, body)
 
-    async def _append(self, signal: Signal, body: bytes) -> bool:
+    async def _append(self, signal: Signal, body: bytes, *, is_own: bool) -> bool:
         """Append a body to the log. Returns whether it is a duplicate."""
         digest = blake3(body).digest(DIGEST_BYTES) if self._config.deduplicate else None
         now_ms = self._clock.wall_ms()
-        record = Record(offset=0, timestamp_ms=now_ms, key=None, value=body)
+        headers = OWN_HEADERS if is_own else ()
+        record = Record(offset=0, timestamp_ms=now_ms, key=None, value=body, headers=headers)
         try:
             future = self._log.append(signal.topic, append_of_records([record], digest=digest))
             appended = await asyncio.wrap_future(future)

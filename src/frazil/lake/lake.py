@@ -1,10 +1,10 @@
-"""Lake: the tables beside one log, and the thread that fills them.
+"""Lake: the tables filled from one log, and the thread that fills them.
 
-    open ─> tables taken over ─> wait ─> due by size or time, or asked for ─> append ─> wait ...
+    open ─> tables taken over ─> wait ─> due by size or age, or requested ─> append ─> wait ...
 
-Whatever the thread does to tables it does one after the other: rounds of the appender, and what
-others ask it to do. Spark is started when the first round has something to do. A round that fails
-is tried again later; meanwhile the log keeps what it has.
+All work on tables runs on one thread, one job after the other: appender rounds, maintenance, and
+jobs submitted by other threads. Spark starts when the first round has something to do. A failed
+round is retried later; until then the log keeps its records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from frazil import tracing
@@ -35,93 +34,124 @@ from frazil.lake.spark.jobs import do_on, run_on
 from frazil.lake.spark.session import OnSpark, Session
 from frazil.log import Log
 from frazil.metrics import Counter, Gauge
-from frazil.model import NS_PER_MS, Clock, Rand
+from frazil.model import NS_PER_MS, Clock, MiB, Rand
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 0.5
-"""How often to look whether a round is due."""
-FIRST_LOOK_MS = 1000
-"""After the start: the catalog's library takes a second to load, and whoever sends and asks right
-then would wait for it. Rows come into tables after a minute anyway."""
+CHECK_S = 0.5
+"""How often to check whether a round is due."""
+FIRST_CHECK_MS = 1000
+"""Delay of the first check after the start. Loading the catalog's library takes a second of CPU,
+which clients that send and query right after the start would wait for."""
 VIEW_MS = 3000
-"""How often to look whether somebody else has changed the tables, such as the user's own Spark."""
+"""How often to look for changes to the tables by others, such as the user's own Spark."""
 RETRY_S = 1.0
 RETRY_S_MAX = 60.0
 JOBS_MAX = 16
-"""Asked for and not done yet."""
-CLOSE_BYTES_MAX = 128 * 1024 * 1024
-"""Of the log, that a stop may wait for. What is more comes with the next start."""
+"""Jobs that may wait in the queue."""
+CLOSE_BYTES_MAX = 128 * MiB
+"""Bytes of the log that `close` still commits. A larger rest is committed after the next start."""
 CLOSE_S = 15.0
-"""A stop waits so long for whatever is under way: a catalog that does not answer is asked for
-minutes. What is left then is left as by a kill, which the tables survive."""
+"""How long `close` waits for the current job; calls to a catalog that does not respond can take
+minutes. What remains is abandoned as by a kill, which the tables survive."""
 
-LEAVE_S = 1.0
-"""What the thread gets to notice that Spark was taken from it."""
+ABANDON_S = 1.0
+"""How long the thread may take to notice that its Spark process is gone."""
 
-FAILED = Counter("frazil.lake.failures", "Rounds that failed and are tried again.")
-UNMAINTAINED = Counter("frazil.lake.maintenance.failures", "Steps of maintenance that failed.")
+FAILED = Counter("frazil.lake.failures", "Rounds that failed and will be retried.")
+UNMAINTAINED = Counter("frazil.lake.maintenance.failures", "Failed maintenance steps.")
 PENDING = Gauge("frazil.lake.pending.bytes", "Bytes of the log that are not in tables yet.")
 
 T = TypeVar("T")
 
 
 class Lake:
-    """Any thread may flush and ask; one opens and closes."""
+    """Any thread may submit jobs. `start` and `close` belong to the owner."""
 
     def __init__(
         self,
-        feed: RecordSource,
+        source: RecordSource,
         data_folder: Path,
         config: LakeConfig,
+        *,
         clock: Clock,
         rand: Rand,
-        tell: Callable[[Appended], None],
+        auto_flush: bool,
+        on_commit: Callable[[Appended], None] = lambda _: None,
+        on_spark: OnSpark = lambda _, __: None,
+        fatal_errors: tuple[type[FrazilError], ...] = (Fenced,),
+        flush_at_close: bool = True,
+        has_queries: bool = True,
     ) -> None:
+        """Raises `Unavailable` if a required package is missing.
+
+        auto_flush: run rounds when due; otherwise only on request.
+        on_commit, on_spark: called on the lake's thread after each commit and each start of Spark.
+        fatal_errors: errors after which no more rounds are started.
+        flush_at_close: run a last round in `close`.
+        has_queries: keep `view` up to date for queries.
+        """
+        for module in NEEDED:
+            if importlib.util.find_spec(module) is None:
+                raise Unavailable(
+                    f"the lake needs {module}; install it with `pip install 'frazil[lake]'`, or "
+                    "set lake.enabled = false to run without the lake"
+                )
         self.config = config
         self.data_folder = data_folder
-        self._feed = feed
-        self._tell = tell
+        self._source = source
         self._clock = clock
         self._rand = rand
+        self._auto_flush = auto_flush
+        self._on_commit = on_commit
+        self._fatal_errors = fatal_errors
+        self._flush_at_close = flush_at_close
+        self._has_queries = has_queries
         self.session = Session(
-            config, spark_settings(config, data_folder), data_folder / "lake" / "scratch", clock
+            config,
+            spark_settings(config, data_folder),
+            data_folder / "lake" / "scratch",
+            clock,
+            on_start=on_spark,
         )
         self.view = LakeView(config, data_folder)
         """What queries see of the tables."""
         self._viewed_ns = 0
-        self._view_trouble: str | None = None
+        self._view_error: str | None = None
         self._catalog: Catalog | None = None
         self._appender: Appender | None = None
         self._maintenance = Maintenance(
-            lambda: self.catalog, config, do_on(self.session), clock=clock, rand=rand
+            lambda: self.catalog,
+            config,
+            do_on(self.session),
+            clock=clock,
+            rand=rand,
+            report=self._set_activity,
         )
         self._schedule = Schedule(self._maintenance, config.maintain_interval_ms, clock)
         self._jobs: queue.Queue[Callable[[], None]] = queue.Queue(JOBS_MAX)
         self._is_closing = threading.Event()
-        self._hopeless: tuple[type[FrazilError], ...] = (Fenced,)
-        self.given_up: FrazilError | None = None
-        """Why no round comes by itself any more."""
-        self._door = threading.Lock()
-        """Whoever is let in before the close is answered."""
-        self._is_steady = False
-        self._has_last_round = True
-        self._has_queries = True
+        self._submitting = threading.Lock()
+        """Every job submitted before the close is run."""
         self._pending_since_ns: int | None = None
         self._retry_s = RETRY_S
         self._retry_ns = 0
+        self.activity: LakeActivity | None = None
+        """What is being done to the tables. Set by the lake's thread, read by any."""
         self.round_count = 0
-        """Rounds that have committed something."""
+        """Rounds that committed something."""
         self.was_cut = False
-        """Did the close not wait for what was under way?"""
-        self.died: BaseException | None = None
-        """What the thread died of; nobody fills the tables since."""
-        self._thread = threading.Thread(target=self._guard, name="frazil-lake", daemon=True)
+        """Whether `close` abandoned the current job."""
         self.trouble: str | None = None
-        """Why the last round failed; None when it did not."""
+        """Why the last round failed, or None."""
+        self.given_up: FrazilError | None = None
+        """The fatal error after which no more rounds are started."""
+        self.died: BaseException | None = None
+        """What ended the thread. Nothing fills the tables after that."""
+        self._thread = threading.Thread(target=self._guard, name="frazil-lake", daemon=True)
 
     @classmethod
     def open(
@@ -132,120 +162,83 @@ class Lake:
         *,
         clock: Clock,
         rand: Rand,
-        is_steady: bool,
+        auto_flush: bool,
         on_spark: OnSpark = lambda _, __: None,
     ) -> Lake:
-        """Start the thread; nobody waits for a catalog or for Spark. With `is_steady` rounds come
-        by themselves, without only when asked for. `on_spark` hears of every start of Spark, in
-        the thread. `Unavailable` when something is not installed.
-        """
-        return cls.over(
+        """Start a lake that is filled from our own log. Does not wait for a catalog or Spark."""
+        return cls(
             LogSource(log, data_folder, config.topics),
             data_folder,
             config,
             clock=clock,
             rand=rand,
-            is_steady=is_steady,
+            auto_flush=auto_flush,
             on_spark=on_spark,
-        )
+        ).start()
 
-    @classmethod
-    def over(
-        cls,
-        feed: RecordSource,
-        data_folder: Path,
-        config: LakeConfig,
-        *,
-        clock: Clock,
-        rand: Rand,
-        is_steady: bool,
-        tell: Callable[[Appended], None] = lambda _: None,
-        hopeless: tuple[type[FrazilError], ...] = (Fenced,),
-        has_last_round: bool = True,
-        has_queries: bool = True,
-        on_spark: OnSpark = lambda _, __: None,
-    ) -> Lake:
-        """As `open`, and filled from anywhere. `tell` hears of every commit, in the thread. What is
-        `hopeless` is not tried again. Without `has_last_round` a stop ends with the round in hand.
-        Without `has_queries` nobody wants the view, and the tables are not looked up for it.
-        """
-        for module in NEEDED:
-            if importlib.util.find_spec(module) is None:
-                raise Unavailable(
-                    f"the lake needs {module}; install it with `pip install 'frazil[lake]'`, or "
-                    "set lake.enabled = false. Everything else works without"
-                )
-        lake = cls(feed, data_folder, config, clock, rand, tell)
-        lake._is_steady = is_steady
-        lake._hopeless = hopeless
-        lake._has_last_round = has_last_round
-        lake._has_queries = has_queries
-        lake.session.on_start = on_spark
-        lake._thread.start()
-        return lake
+    def start(self) -> Lake:
+        self._thread.start()
+        return self
 
     def flush(self) -> list[Appended]:
-        """Commit all that is durable now. Returns when it is in the tables, and what was new."""
-        return self.ask_flush().result()
+        """Commit all that is durable now, wait for it, and return the commits."""
+        return self.submit_flush().result()
 
-    def ask_flush(self) -> Future[list[Appended]]:
-        """As `flush`, without waiting. A stop cuts it short, between two rounds."""
-        return self._ask(self._flush, lambda: None)  # its rounds are seen already
+    def submit_flush(self) -> Future[list[Appended]]:
+        """Like `flush`, without waiting. `close` interrupts it between two rounds."""
+        return self._submit(self._flush, lambda: None)  # rounds refresh the view themselves
 
     def maintain(self) -> list[Maintained]:
-        """Do to the tables all that can be done now, and tell what that was. Starts Spark."""
-        return self.ask_maintain().result()
+        """Run all maintenance on all tables and return what was done. Starts Spark."""
+        return self.submit_maintain().result()
 
-    def ask_maintain(self) -> Future[list[Maintained]]:
-        """As `maintain`, without waiting."""
-        return self.ask(self._maintenance.all)
+    def submit_maintain(self) -> Future[list[Maintained]]:
+        """Like `maintain`, without waiting."""
+        return self.submit(self._maintenance.all)
 
     def run(self, job: Callable[[], T]) -> T:
-        """Have the thread do something with the tables, between two rounds, and wait for it."""
-        return self.ask(job).result()
+        """Run a job on the lake's thread, between two rounds, and wait for it."""
+        return self.submit(job).result()
 
-    def ask(self, job: Callable[[], T]) -> Future[T]:
-        """As `run`, without waiting."""
-        return self._ask(job, self._refresh)
+    def submit(self, job: Callable[[], T]) -> Future[T]:
+        """Like `run`, without waiting."""
+        return self._submit(job, self._refresh)
 
-    def _ask(self, job: Callable[[], T], after: Callable[[], None]) -> Future[T]:
-        """What is done `after` is done before anybody is told."""
-        answer: Future[T] = Future()
+    def _submit(self, job: Callable[[], T], finish: Callable[[], None]) -> Future[T]:
+        """Queue a job. `finish` runs after it, before the future is resolved."""
+        future: Future[T] = Future()
 
-        def do() -> None:
-            if not answer.set_running_or_notify_cancel():
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
                 return
             try:
-                found = job()
-            except BaseException as error:  # noqa: BLE001 # top of loop: whoever asked gets it
-                after()
-                answer.set_exception(error)
+                result = job()
+            except BaseException as error:  # noqa: BLE001 # top of loop: the future carries it
+                finish()
+                future.set_exception(error)
             else:
-                after()
-                answer.set_result(found)
+                finish()
+                future.set_result(result)
 
-        with self._door:
+        with self._submitting:
             if self._is_closing.is_set():
                 raise Unavailable(
                     "the lake is closed" if self.died is None else f"its thread died: {self.died}"
                 )
             try:
-                self._jobs.put_nowait(do)
+                self._jobs.put_nowait(run)
             except queue.Full:
                 raise Overloaded(
-                    f"{JOBS_MAX} jobs wait for the lake already; ask again when they are done"
+                    f"the lake has {JOBS_MAX} waiting jobs, which is the limit; retry later"
                 ) from None
-        return answer
+        return future
 
-    @property
-    def doing(self) -> LakeActivity | None:
-        """What is done to the tables now; any thread may look."""
-        appender = self._appender
-        return self._maintenance.doing or (None if appender is None else appender.doing)
+    def _set_activity(self, activity: LakeActivity | None) -> None:
+        self.activity = activity
 
     @property
     def pending_age_ms(self) -> int | None:
-        """How long the first bytes wait that no table has; None when none do."""
+        """How long the oldest record that is in no table has waited, or None if there is none."""
         since_ns = self._pending_since_ns
         if since_ns is None:
             return None
@@ -253,22 +246,23 @@ class Lake:
 
     @property
     def catalog(self) -> Catalog:
-        """For the thread."""
+        """Only for the lake's thread."""
         if self._catalog is None:
             self._catalog = open_catalog(self.config, self.data_folder)
         return self._catalog
 
     @property
     def appender(self) -> Appender:
-        """For the thread. Opened, it has taken the tables over."""
+        """Only for the lake's thread. The first call takes the tables over."""
         if self._appender is None:
             self._appender = Appender.open(
-                self._feed,
+                self._source,
                 self.catalog,
                 self.config,
                 run=run_on(self.session),
                 clock=self._clock,
                 rand=self._rand,
+                report=self._set_activity,
             )
         return self._appender
 
@@ -277,16 +271,16 @@ class Lake:
         for new in self._rounds():
             done += new
             if self._is_closing.is_set():
-                raise Unavailable("stopped before everything was known to be in the tables")
+                raise Unavailable("stopped before all records were committed to the tables")
         return done
 
     def _rounds(self) -> Iterator[list[Appended]]:
         with ExitStack() as failing:
-            failing.callback(self._refresh)  # some tables may have new rows all the same
+            failing.callback(self._refresh)  # a failed round may have committed to some tables
             for new in self.appender.append_all():
                 self.round_count += 1
-                for each in new:
-                    self._tell(each)
+                for commit in new:
+                    self._on_commit(commit)
                 self._refresh()
                 yield new
             failing.pop_all()
@@ -294,34 +288,34 @@ class Lake:
     def _guard(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # top of loop: whoever waits is answered
-            logger.critical("the thread of the lake has died", exc_info=error)
+        except BaseException as error:  # top of loop: waiting jobs are still resolved
+            logger.critical("lake thread died", exc_info=error)
             self.died = error
-            with self._door:
+            with self._submitting:
                 self._is_closing.set()
             while not self._jobs.empty():
                 self._jobs.get()()
 
     def _work(self) -> None:
-        look_ns = self._clock.monotonic_ns() + FIRST_LOOK_MS * NS_PER_MS
+        check_ns = self._clock.monotonic_ns() + FIRST_CHECK_MS * NS_PER_MS
         while not self._is_closing.is_set():
             with suppress(queue.Empty):
-                self._jobs.get(timeout=LOOK_S)()
-            # Also when somebody always wants something.
+                self._jobs.get(timeout=CHECK_S)()
+            # Also while jobs keep coming.
             now_ns = self._clock.monotonic_ns()
-            if self._is_steady and now_ns >= look_ns:
+            if self._auto_flush and now_ns >= check_ns:
                 self._step()
                 self._maintain_step()
-                look_ns = now_ns + int(LOOK_S * 1000) * NS_PER_MS
+                check_ns = now_ns + int(CHECK_S * 1000) * NS_PER_MS
             if now_ns - self._viewed_ns >= VIEW_MS * NS_PER_MS:
                 self._refresh()
-        if self._is_steady and self._has_last_round and self.session.pid is not None:
-            self._finish()
+        if self._auto_flush and self._flush_at_close and self.session.pid is not None:
+            self._last_rounds()
         while not self._jobs.empty():
             self._jobs.get()()
 
     def _step(self) -> None:
-        """Do a round if one is due. What fails is tried again later."""
+        """Run rounds if due. Failures are retried later."""
         now_ns = self._clock.monotonic_ns()
         if now_ns < self._retry_ns:
             return
@@ -337,8 +331,8 @@ class Lake:
             self._retry_s, self.trouble = RETRY_S, None
 
     def _maintain_step(self) -> None:
-        """Do the next bit of maintenance, if something is due. Spark is not started for it: where
-        nothing was appended, nothing is to be done that could not wait."""
+        """Run the next step of maintenance, if due. Does not start Spark: if nothing was appended,
+        maintenance can wait."""
         if not self.config.maintain_enabled or self.session.pid is None:
             return
         try:
@@ -352,29 +346,29 @@ class Lake:
             UNMAINTAINED.add(reason=type(error).__name__)
             is_known = isinstance(error, FrazilError)
             logger.error(
-                "the lake could not be maintained",
+                "lake maintenance failed",
                 extra={"reason": str(error)},
                 exc_info=None if is_known else error,
             )
         else:
             if done is not None and not done.is_nothing:
-                logger.info("the lake was maintained", extra=done.to_dict())
+                logger.info("lake maintained", extra=done.to_dict())
                 self._refresh()
 
     def _refresh(self) -> None:
-        """Let queries see what the tables have now. While that fails they see what they had, and
-        the hot tier keeps the rest."""
+        """Update what queries see. If that fails they keep the last view, and the hot tier keeps
+        the rows above it."""
         if not self._has_queries:
             return
         self._viewed_ns = self._clock.monotonic_ns()
         try:
             self.view.refresh()
-        except Exception as error:  # noqa: BLE001 # top of loop: the last view is still right
-            if self._view_trouble != str(error):
-                logger.warning("the tables were not looked up", extra={"reason": str(error)})
-            self._view_trouble = str(error)
+        except Exception as error:  # noqa: BLE001 # top of loop: the last view is still valid
+            if self._view_error != str(error):
+                logger.warning("lake tables not refreshed", extra={"reason": str(error)})
+            self._view_error = str(error)
         else:
-            self._view_trouble = None
+            self._view_error = None
 
     def _is_due(self, now_ns: int) -> bool:
         pending = self.appender.pending_bytes
@@ -393,57 +387,52 @@ class Lake:
         is_known = isinstance(error, FrazilError)
         if self.trouble != str(error):
             logger.error(
-                "the lake could not be filled",
+                "lake round failed",
                 extra={"reason": str(error)},
                 exc_info=None if is_known else error,
             )
         self.trouble = str(error)
-        if isinstance(error, self._hopeless):
-            # As when somebody else fills these tables: two would take turns in fencing each other.
-            self._is_steady = False
+        if isinstance(error, self._fatal_errors):
+            # With Fenced: two appenders on the same tables would fence each other in turns.
+            self._auto_flush = False
             self.given_up = error
             return
         self._retry_ns = now_ns + int(self._retry_s * 1000) * NS_PER_MS
         self._retry_s = min(2 * self._retry_s, RETRY_S_MAX)
 
-    def _finish(self) -> None:
-        """The last round, when Spark is there and it does not take long."""
+    def _last_rounds(self) -> None:
+        """Commit what is pending before the close, if it is not too much."""
         try:
             if self.appender.pending_bytes <= CLOSE_BYTES_MAX:
                 for _ in self._rounds():
                     continue
         except Exception as error:  # noqa: BLE001 # top of loop: the log keeps everything
-            logger.warning("the lake was not filled at the stop", extra={"reason": str(error)})
+            logger.warning("last lake round failed", extra={"reason": str(error)})
 
     def close(self, within_s: float | None = None) -> None:
-        """End rounds, then Spark. What is not in tables stays in the log.
+        """Stop the thread, then Spark. What is not in tables stays in the log.
 
-        Returns within `within_s`, or a second later; what is under way then is left as by a kill.
+        Returns within `within_s` plus a second; a job still running then is abandoned.
         """
-        waits_s = CLOSE_S if within_s is None else max(0.0, within_s - LEAVE_S)
+        wait_s = CLOSE_S if within_s is None else max(0.0, within_s - ABANDON_S)
         if within_s is not None and self.session.state == "starting":
-            waits_s = 0.0  # no round would fit in behind the start
-        with self._door:
+            wait_s = 0.0  # no round would finish after the start in time
+        with self._submitting:
             self._is_closing.set()
-        self._thread.join(waits_s)
+        self._thread.join(wait_s)
         self.was_cut = self._thread.is_alive()
         if self.was_cut:
-            logger.warning("the round in hand is given up", extra={"waited_s": waits_s})
-        # Which also ends a job that nobody waits for any more.
+            logger.warning("lake round abandoned", extra={"waited_s": wait_s})
+        # Also ends an abandoned job.
         self.session.end(is_hurried=self.was_cut)
-        is_left = not self.view.close(LEAVE_S)
-        self._thread.join(LEAVE_S)
-        # A catalog that is still being asked is left as it is.
-        if self._catalog is not None and not (is_left or self._thread.is_alive()):
+        is_view_busy = not self.view.close(ABANDON_S)
+        self._thread.join(ABANDON_S)
+        # A catalog with a call in progress cannot be closed.
+        if self._catalog is not None and not (is_view_busy or self._thread.is_alive()):
             self._catalog.close()
 
     def __enter__(self) -> Lake:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyiceberg.catalog import Catalog
 
+from frazil import tracing
 from frazil.errors import Conflict, Fenced
 from frazil.lake.append import appender as appending
 from frazil.lake.append.appender import Appender, Work
@@ -63,14 +64,20 @@ class World:
             self._put("otlp_spans", spans(*(span(number) for _ in range(ROWS))))
         self.count += count
 
+    def add_own(self) -> None:
+        """A request that carries a node's own spans."""
+        self._put("otlp_spans", spans(span(1)), ((tracing.OWN_HEADER, None),))
+
     def add_bad(self) -> None:
         """A request in which one record can never be a row."""
         bad = log_record(self.count, trace_id=b"short")
         self._put("otlp_logs", logs(log_record(self.count), bad))
         self.count += 1
 
-    def _put(self, topic: str, body: bytes) -> None:
-        record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
+    def _put(self, topic: str, body: bytes, headers: tuple[tuple[str, None], ...] = ()) -> None:
+        record = Record(
+            offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body, headers=headers
+        )
         self.log.append(topic, append_of_records([record])).result()
 
     def rows(self, table: str = "logs", snapshot_id: int | None = None) -> list[tuple[int, int]]:
@@ -115,6 +122,54 @@ def test_rounds_go_on_where_the_last_one_ended(world: World) -> None:
     assert appender.append() == []
     assert world.rows("logs") == world.rows("spans") == expected(230)
     assert world.log._retention.published("otlp_logs", 0) == 230
+
+
+class RecordingTracer:
+    """A tracer, and its only span: keeps the attributes of spans that are not dropped."""
+
+    def __init__(self) -> None:
+        self.exported: list[dict[str, tracing.Fact]] = []
+
+    def span(self, name: str, parent: str | None, facts: dict[str, tracing.Fact]) -> tracing.Span:
+        return self
+
+    def ids(self) -> None:
+        return None
+
+    def flush(self, within_s: float) -> None:
+        return
+
+    def note(self, **facts: tracing.Fact) -> None:
+        self.exported.append(facts)
+
+    def drop(self) -> None:
+        self.exported.pop()
+
+    def end(self) -> None:
+        return
+
+    def __enter__(self) -> tracing.Span:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+def test_a_round_of_only_own_spans_is_not_traced(world: World) -> None:
+    """Also when they were stored before a restart: the log's records carry the mark."""
+    world.add_own()
+    tracer = RecordingTracer()
+    tracing.set_tracer(tracer)
+    try:
+        appender = world.open()
+        assert [done.row_count for done in appender.append()] == [1]
+        assert tracer.exported == []
+        world.add_own()
+        world.add(1)
+        appender.append()
+    finally:
+        tracing.set_tracer(None)
+    assert tracer.exported == [{"commits": 2, "offsets": 3, "rows": 1 + 2 * ROWS}]
 
 
 def test_every_snapshot_is_a_prefix_of_the_log(world: World) -> None:
@@ -235,7 +290,7 @@ def test_all_that_is_durable_now_has_an_end(world: World) -> None:
 def test_tasks_that_wrote_something_else_are_not_believed(world: World) -> None:
     """As when one of them is lost on the way."""
     world.add(200)
-    with pytest.raises(Conflict, match="were to write"):
+    with pytest.raises(Conflict, match="was planned"):
         world.open(lambda work: run_here(work)[:-1]).append()
     assert world.rows("logs") == []
 

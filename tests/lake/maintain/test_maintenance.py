@@ -25,9 +25,9 @@ from frazil.lake.append.commit import next_offsets
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.maintain import maintenance as maintaining
-from frazil.lake.maintain.expire_snapshots import DAY_MS, HOUR_MS, SnapshotRetention, choose
+from frazil.lake.maintain.expire_snapshots import DAY_MS, HOUR_MS, SnapshotRetention, plan_expiry
 from frazil.lake.maintain.maintenance import Maintenance
-from frazil.lake.maintain.orphan_files import alike
+from frazil.lake.maintain.orphan_files import normalized
 from frazil.lake.maintain.replace_files import MANIFESTS_MAX
 from frazil.lake.tables.properties import SORT_COLUMNS
 from frazil.log import Log, TopicConfig
@@ -252,7 +252,7 @@ def test_one_who_never_stops_changing(world: World, monkeypatch: pytest.MonkeyPa
         raise Conflict("again")
 
     monkeypatch.setattr(rewriting, "replace_files", conflicting)
-    with pytest.raises(Conflict, match=f"{maintaining.TRIES} times"):
+    with pytest.raises(Conflict, match=f"{maintaining.ATTEMPTS_MAX} times"):
         maintenance(world).compact("logs", is_all=True)
     assert [each.trouble for each in maintenance(world).all() if each.table == "logs"] != [()]
 
@@ -375,7 +375,7 @@ def test_a_snapshot_of_somebody_else_keeps_the_one_with_its_offsets(world: World
         load(world).delete(f"_offset < {end}")
     metadata = load(world).metadata
     keep = SnapshotRetention(now_ms=CLOCK.wall_ms() + 10 * HOUR_MS, age_ms=HOUR_MS, tag_days=0)
-    expired = choose(metadata, keep).expired
+    expired = plan_expiry(metadata, keep).expired
     assert expired == tuple(snapshot.snapshot_id for snapshot in metadata.snapshots[:13])
     assert ours not in expired
 
@@ -436,4 +436,4 @@ def test_paths_that_cannot_be_compared(world: World) -> None:
 )
 def test_paths_are_compared_alike(one: str, other: str) -> None:
     """As Hadoop, Iceberg and we write them."""
-    assert alike(one) == alike(other)
+    assert normalized(one) == normalized(other)

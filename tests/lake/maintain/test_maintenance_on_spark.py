@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Lake
     with Log.open(RealDisk(folder), clock=CLOCK, rand=rand) as log:
         for topic in ("otlp_logs", "otlp_spans"):
             log.create_topic(topic, TopicConfig(awaits_lake=True))
-        with Lake.open(log, folder, config, clock=CLOCK, rand=rand, is_steady=True) as lake:
+        with Lake.open(log, folder, config, clock=CLOCK, rand=rand, auto_flush=True) as lake:
             yield World(log=log, folder=folder, catalog=lake.run(lambda: lake.catalog)), lake
 
 

@@ -149,7 +149,7 @@ def test_a_dead_one_is_replaced(lake: Lake) -> None:
     """Who was using it is told that nothing came of it. The next use gets another that works,
     and takes away the files of the dead."""
     with (
-        pytest.raises(Unavailable, match="ended while it was working"),
+        pytest.raises(Unavailable, match="ended during a job"),
         lake.session.use() as spark,
     ):
         dead = killed(lake.session)

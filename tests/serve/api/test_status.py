@@ -75,7 +75,7 @@ def test_it_is_json_and_back(tmp_path: Path) -> None:
         assert status.ingest.grpc_port == rooms.otlp.grpc_port
 
 
-def test_the_last_commit_is_told(tmp_path: Path) -> None:
+def test_the_last_commit_is_shown(tmp_path: Path) -> None:
     """As the tables were looked up last: which table, how many rows, when."""
     with open_rooms(tmp_path, has_lake=True) as rooms:
         lake = rooms.lake
@@ -195,13 +195,14 @@ def test_a_round_tells_what_it_does(tmp_path: Path) -> None:
                 run=look_and_run,
                 clock=SystemClock(),
                 rand=lake._rand,
+                report=lake._set_activity,
             )
             lake._appender.append()
 
         assert _doing(rooms) is None
         lake.run(append)
         assert _doing(rooms) is None
-        with lake._maintenance._told("logs", "joins files"):
+        with lake._maintenance._reporting("logs", "joins files"):
             seen.append(_doing(rooms))
     writing, joining = seen
     assert writing is not None

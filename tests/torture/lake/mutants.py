@@ -25,6 +25,7 @@ from frazil.lake.append.commit import TableChange
 from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.append.task import WrittenSlice
 from frazil.lake.catalog import catalog
+from frazil.lake.files import object_store
 from frazil.log import Log
 from tests.torture.lake import life
 
@@ -118,12 +119,12 @@ def _doubled(written: list[WrittenSlice]) -> list[WrittenSlice]:
 
 def _row_lost() -> None:
     """Forgets a row between two batches."""
-    original = task._Gathered.add
+    original = task._RowBuffer.add
 
-    def add(self: Any, batch: pa.RecordBatch) -> None:
-        original(self, batch.slice(1) if batch.num_rows > 9 else batch)
+    def add(self: Any, batch: pa.RecordBatch, saved_bytes: int = 0) -> None:
+        original(self, batch.slice(1) if batch.num_rows > 9 else batch, saved_bytes)
 
-    mock.patch.object(task._Gathered, "add", add).start()
+    mock.patch.object(task._RowBuffer, "add", add).start()
 
 
 def _early_publish() -> None:
@@ -133,7 +134,7 @@ def _early_publish() -> None:
     def plan(self: Appender, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
         slices = original(self, source, table, dead)
         if slices:
-            self._feed.publish(source, slices[-1].end)
+            self._source.publish(source, slices[-1].end)
         return slices
 
     mock.patch.object(Appender, "_plan", plan).start()
@@ -144,7 +145,7 @@ def _dead_forgotten() -> None:
 
     def plan(self: Appender, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
         begin = commit.next_offsets(table).get(source.place, 0)
-        return self._feed.plan(source, begin, None, self._config.slice_bytes)
+        return self._source.plan(source, begin, None, self._config.slice_bytes)
 
     mock.patch.object(Appender, "_plan", plan).start()
 
@@ -184,7 +185,7 @@ class _CarelessDisk(RealDisk):
 
 def _data_unsynced() -> None:
     """Commits files that the disk may still lose."""
-    mock.patch.object(task, "RealDisk", _CarelessDisk).start()
+    mock.patch.object(object_store, "RealDisk", _CarelessDisk).start()
 
 
 MUTANTS: dict[str, tuple[Callable[[], None], str]] = {

@@ -109,7 +109,7 @@ def _live(job: Job) -> int:
     clock, rand = SystemClock(), SystemRandom()
     with (
         Log.open(RealDisk(job.folder), life.LOG_CONFIG, clock=clock, rand=rand) as log,
-        Lake.open(log, job.folder, job.config, clock=clock, rand=rand, is_steady=False) as lake,
+        Lake.open(log, job.folder, job.config, clock=clock, rand=rand, auto_flush=False) as lake,
     ):
         for topic, config in life.TOPIC_CONFIG.items():
             log.create_topic(topic, config)

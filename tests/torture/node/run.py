@@ -57,9 +57,10 @@ SURE_CYCLES = 40
 LITTER_MAX = 20
 """Half-written files and what lies in Spark's folder after its last start."""
 BAD_LINE = re.compile(
-    r"(?!.*files kept above the cap)(?:.*\b(?:ERROR|CRITICAL)\b|.*\"(?:error|critical)\"|Traceback)"
+    r"(?!.*files kept above the disk limit)"
+    r"(?:.*\b(?:ERROR|CRITICAL)\b|.*\"(?:error|critical)\"|Traceback)"
 )
-"""In what a node says: somebody would have to look. The cap of hot files is small here."""
+"""Log lines of a node that need attention. The disk limit of the hot tier is small here."""
 
 LINES_TOLD = 25
 LINE_CHARS_MAX = 500

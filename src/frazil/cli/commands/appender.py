@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     run_appender(
         config,
         is_once=options.once,
-        tell=lambda done: print_appended(done, options.json),
+        on_commit=lambda done: print_appended(done, options.json),
         clock=SystemClock(),
         rand=SystemRand(),
     )

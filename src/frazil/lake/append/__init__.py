@@ -1,12 +1,12 @@
-"""lake/append: from the log, or Kafka, into the tables.
+"""lake/append: commits records of the log, or of Kafka, to the tables.
 
 appender.py      Appender: rounds from a log to tables
-commit.py        files and offsets in one step, or neither
-kafka_admin.py   what the driver asks it
-kafka_reader.py  what a task reads of it
-kafka_source.py  or a Kafka
-log_source.py    where rows come from: our log, by its files
-progress.py      Doing: what is done to the tables now
-slice.py         what one task takes
-task.py          what one task does
+log_source.py    RecordSource (protocol) and LogSource: our log as the source
+kafka_source.py  KafkaSource: a Kafka cluster as the source
+kafka_admin.py   KafkaAdmin: topics and offsets, for the driver
+kafka_reader.py  KafkaRange: offsets of a partition, for a task
+slice.py         Slice: the input of one task
+task.py          one task: reads, decodes and writes a slice
+commit.py        commits files and offsets atomically
+progress.py      LakeActivity: what the lake's thread is doing
 """

@@ -1,13 +1,15 @@
-"""Appender: what a log holds becomes snapshots of tables, each offset once.
+"""Appender: commits the records of a log to tables, each offset exactly once.
 
-1. next     where does each table go on? The table itself says so, and nobody else
-2. plan     the offsets from there up to what is durable, cut into slices for tasks
+A round:
+
+1. next     read each table's next offset from the table, the only source of truth
+2. plan     cut the durable offsets from there into slices, one per task
 3. run      one job for all tables: each task reads its slice, decodes, sorts, writes, syncs
-4. dead     dead letters come into their table first: a row that is missing has its reason by then
-5. commit   files and offsets of a table in one step
-6. publish  the table is read back, and the log told that it may let go
+4. dead     commit dead letters first, so a missing row always has its reason on record
+5. commit   files and next offsets of a table, atomically
+6. publish  read the table back and tell the log that it may trim
 
-Whatever fails between two steps, the next round begins with 1 and repeats what did not count.
+After a failure at any step the next round begins at 1 and repeats whatever was not committed.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from frazil.lake.append.commit import (
     take_over,
 )
 from frazil.lake.append.log_source import RecordSource
-from frazil.lake.append.progress import LakeActivity
+from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
 from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.config import LakeConfig
 from frazil.metrics import Counter
-from frazil.model import Clock, Rand, Signal
+from frazil.model import Clock, GiB, Rand, Signal
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -46,20 +48,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ROUND_BYTES_MAX = 1024 * 1024 * 1024
-"""Of the log, in one round of one partition."""
+ROUND_BYTES_MAX = GiB
+"""Bytes of one partition in one round."""
 
 ROWS = Counter("frazil.lake.rows", "Rows committed, by table.")
-SKIPPED = Counter("frazil.lake.skipped.offsets", "Offsets gone from the log before they were read.")
+SKIPPED = Counter(
+    "frazil.lake.skipped.offsets", "Offsets trimmed from the log before the lake read them."
+)
 
 Work = tuple[Slice, TaskTarget]
 Run = Callable[[Sequence[Work]], list[WrittenSlice]]
-"""Does tasks, on Spark or in this process, and gives what each wrote, in their order."""
+"""Runs tasks, on Spark or in this process, and returns their results in the same order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """Offsets of one partition."""
+    """The offsets [begin, end) of one partition."""
 
     topic: str
     partition: int
@@ -73,7 +77,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """One commit: these offsets are in the table now, as so many rows."""
+    """One commit to one table."""
 
     table: str
     covered: tuple[Covered, ...]
@@ -82,171 +86,169 @@ class Appended:
     snapshot_id: int
 
     def to_dict(self) -> dict[str, Any]:
-        """For people and programs that ask what was done."""
+        """Return the fields as the API has them."""
         return asdict(self)
 
 
 class Appender:
-    """Belongs to one thread. Of several on the same tables only the last one opened commits."""
+    """Owned by one thread. If several are open on the same tables, only the last one opened
+    commits; the others are fenced."""
 
     def __init__(
         self,
-        feed: RecordSource,
+        source: RecordSource,
         catalog: Catalog,
         config: LakeConfig,
         run: Run,
         clock: Clock,
         rand: Rand,
+        report: ReportActivity,
     ) -> None:
-        self._feed = feed
+        self._source = source
         self._catalog = catalog
         self._config = config
         self._run = run
         self._clock = clock
         self._rand = rand
         self._name = self._unique()
-        self.doing: LakeActivity | None = None
-        """What the round in hand does; None between two of them."""
-        self._round = 0
-        self._held: dict[Place, int] = {}
-        self._taken: set[str] = set()
+        self._report = report
+        self._target_count = 0
+        self._owned: set[str] = set()
 
     @classmethod
     def open(
         cls,
-        feed: RecordSource,
+        source: RecordSource,
         catalog: Catalog,
         config: LakeConfig,
         *,
         run: Run,
         clock: Clock,
         rand: Rand,
+        report: ReportActivity = lambda _: None,
     ) -> Appender:
-        """Make the tables that are missing, take all of them over, and tell the log what they
-        hold."""
-        appender = cls(feed, catalog, config, run, clock, rand)
-        sources = feed.sources()
+        """Create missing tables, take all of them over, and publish their lake watermarks."""
+        appender = cls(source, catalog, config, run, clock, rand, report)
+        partitions = source.sources()
         appender._take((*(signal.table for signal in Signal), DEAD_LETTERS))
-        appender._take(source.table for source in sources)
-        appender._publish(sources)
+        appender._take(partition.table for partition in partitions)
+        appender._publish(partitions)
         return appender
 
     @property
     def pending_bytes(self) -> int:
-        """About how much waits for the next round."""
-        return sum(
-            self._feed.pending_bytes(source, self._held.get(source.place, 0))
-            for source in self._feed.sources()
-        )
+        """Estimated bytes that are durable and not in the tables."""
+        return sum(map(self._source.pending_bytes, self._source.sources()))
 
     def append_all(self) -> Iterator[list[Appended]]:
-        """Commit all that is durable now, in as many rounds as it takes; gives what each of them
-        did. What comes meanwhile may be left for later, so this has an end."""
-        wanted = {source.place: self._feed.end(source) for source in self._feed.sources()}
-        while any(self._held.get(place, 0) < end for place, end in wanted.items()):
-            with tracing.span("lake.round") as span:
-                done = self.append()
-                _note(span, done)
+        """Commit all that is durable now and yield the commits of each round.
+
+        Records that arrive meanwhile may be left for later, so this ends."""
+        ends = {partition: self._source.end(partition) for partition in self._source.sources()}
+        while any(self._source.watermark(partition) < end for partition, end in ends.items()):
+            done = self.append()
             if not done:
                 return
             yield done
 
     def append(self) -> list[Appended]:
-        """Commit what is durable and not in the tables yet; one commit for each table.
+        """Run one round: at most one commit per table, of what is durable and not in the tables.
 
-        Returns what was committed; nothing when there was nothing new. More may be left: a round
-        has a limit.
+        Returns the commits. A round is limited by `ROUND_BYTES_MAX`, so more may be left.
         """
+        activity = LakeActivity(work="round", step="plans", begun_ms=self._clock.wall_ms())
+        self._report(activity)
         try:
-            return self._append(
-                LakeActivity(work="round", step="plans", begun_ms=self._clock.wall_ms())
-            )
+            with tracing.span("lake.round") as span:
+                return self._append(activity, span)
         finally:
-            self.doing = None
+            self._report(None)
 
-    def _append(self, doing: LakeActivity) -> list[Appended]:
-        self.doing = doing
-        sources = self._feed.sources()
-        self._take(source.table for source in sources)
-        identities = self._feed.identities()
-        tables = {name: self._load(name) for name in {source.table for source in sources}}
+    def _append(self, activity: LakeActivity, span: tracing.Span) -> list[Appended]:
+        partitions = self._source.sources()
+        self._take(partition.table for partition in partitions)
+        identities = self._source.identities()
+        tables = {name: self._load(name) for name in {each.table for each in partitions}}
         dead = self._load(DEAD_LETTERS)
         for table in (*tables.values(), dead):
-            check_owner(table, self._name)  # before work is done that nobody will want
-        for source in sources:
-            check_topics(tables[source.table], _only(identities, [source.topic]))
+            check_owner(table, self._name)  # before any work that a fenced appender would waste
+        for partition in partitions:
+            check_topics(tables[partition.table], _only(identities, [partition.topic]))
         work = [
-            (each, self._target(tables[source.table], dead))
-            for source in sources
-            for each in self._plan(source, tables[source.table], dead)
+            (slice, self._target(tables[partition.table], dead))
+            for partition in partitions
+            for slice in self._plan(partition, tables[partition.table], dead)
         ]
         if not work:
+            span.drop()
             return []
         slices = [slice for slice, _ in work]
         sizes = _bytes_by_table(slices)
-        doing = replace(
-            doing, step="writes files", task_count=len(work), log_bytes=sum(sizes.values())
+        activity = replace(
+            activity, step="writes files", task_count=len(work), log_bytes=sum(sizes.values())
         )
-        self.doing = doing
+        self._report(activity)
         written = self._run(work)
-        _check_whole(slices, written)
-        self._check_same(identities)
+        _check_complete(slices, written)
+        self._check_topics_unchanged(identities)
         done = []
         for name, table in sorted(tables.items()):
             new = [each for each in written if each.source.table == name]
             if not new:
                 continue
-            self.doing = replace(doing, step="commits", table=name)
+            self._report(replace(activity, step="commits", table=name))
             done.append(self._commit(table, dead, new, identities))
-            doing = replace(
-                doing,
-                done_bytes=doing.done_bytes + sizes[name],
-                done_rows=doing.done_rows + done[-1].row_count,
+            activity = replace(
+                activity,
+                done_bytes=activity.done_bytes + sizes[name],
+                done_rows=activity.done_rows + done[-1].row_count,
             )
+        _describe(span, written, done)
         return done
 
     def _take(self, names: Iterable[str]) -> None:
-        """Make tables that are missing, and take over those that are not ours yet."""
+        """Create missing tables, and take over those that are not ours yet."""
         from frazil.lake.tables.tables import ensure_table
 
         for name in names:
-            if name not in self._taken:
+            if name not in self._owned:
                 ensure_table(self._catalog, self._config, name)
                 take_over(self._catalog, self._full_name(name), self._name, clock=self._clock)
-                self._taken.add(name)
+                self._owned.add(name)
 
     def _plan(self, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
         begin = next_offsets(table).get(source.place, 0)
-        # A round may have failed between both commits. Its dead letters are there already, and
-        # exactly its offsets are done again, without them.
+        # An earlier round may have failed after committing its dead letters. Exactly its offsets
+        # are repeated, without the dead letters.
         dead_end = next_offsets(dead).get(source.place, 0)
         end = dead_end if dead_end > begin else None
-        slices = self._feed.plan(source, begin, end, self._config.slice_bytes)
+        slices = self._source.plan(source, begin, end, self._config.slice_bytes)
         total = 0
-        for count, each in enumerate(slices):
-            total += each.size_bytes
+        for count, slice in enumerate(slices):
+            total += slice.size_bytes
             if count and total > ROUND_BYTES_MAX and end is None:
                 return slices[:count]
         return slices
 
     def _target(self, table: Table, dead: Table) -> TaskTarget:
-        self._round += 1
+        self._target_count += 1
         return TaskTarget(
             rows_location=table.location(),
             dead_location=dead.location(),
-            name=f"{self._name[:12]}-{self._round:08}",
+            name=f"{self._name[:12]}-{self._target_count:08}",
             io=table.io,
         )
 
-    def _check_same(self, identities: Mapping[str, str]) -> None:
-        """What the tasks have read is what was planned, also if a topic was made anew meanwhile."""
+    def _check_topics_unchanged(self, identities: Mapping[str, str]) -> None:
+        """Raise `Conflict` if a topic was deleted and created again while tasks read it."""
         if not identities:
             return
-        self._feed.sources()
-        now = self._feed.identities()
+        self._source.sources()
+        now = self._source.identities()
         if any(now.get(topic) != identity for topic, identity in identities.items()):
             raise Conflict(
-                f"of the topics {dict(identities)}, now {now}, some are others; plan anew"
+                f"a topic was deleted and created again: topic ids were {dict(identities)} and are "
+                f"{now}; plan again"
             )
 
     def _commit(
@@ -256,7 +258,7 @@ class Appender:
         written: Sequence[WrittenSlice],
         identities: Mapping[str, str],
     ) -> Appended:
-        """Commit what tasks wrote for one table."""
+        """Commit the files of one table."""
         covered = _covered(written)
         known = next_offsets(table)
         begins = {place: known.get(place, 0) for place in (part.place for part in covered)}
@@ -291,8 +293,8 @@ class Appender:
     def _commit_dead(
         self, dead: Table, written: Sequence[WrittenSlice], covered: Sequence[Covered]
     ) -> int:
-        """Commit dead letters, unless an earlier round has. Most rounds have none, so their table
-        goes on at or before where these begin."""
+        """Commit dead letters, unless an earlier round did. Most rounds have none, so the next
+        offset of their table may be below `covered`."""
         known = next_offsets(dead)
         new = {part.place: part for part in covered if known.get(part.place, 0) <= part.begin}
         files = {
@@ -305,35 +307,33 @@ class Appender:
             for each in written
             if each.source.place in new
         }
-        files = {place: found for place, found in files.items() if found}
+        files = {place: letters for place, letters in files.items() if letters}
         if not files:
             return 0
         change = TableChange(
-            files=[data_file_of(file, dead) for found in files.values() for file in found],
+            files=[data_file_of(file, dead) for letters in files.values() for file in letters],
             begins={place: known.get(place, 0) for place in files},
             ends={place: new[place].end for place in files},
             appender=self._name,
             commit_id=self._unique(),
         )
         commit(self._catalog, self._full_name(DEAD_LETTERS), change, clock=self._clock)
-        return sum(file.row_count for found in files.values() for file in found)
+        return sum(file.row_count for letters in files.values() for file in letters)
 
     def _publish(self, sources: Iterable[SourcePartition]) -> None:
-        """Tell the log what tables hold, as the catalog has them."""
+        """Publish the lake watermarks, as read back from the catalog."""
         offsets: dict[str, dict[Place, int]] = {}
         for source in sources:
             if source.table not in offsets:
                 offsets[source.table] = next_offsets(self._load(source.table))
-            held = offsets[source.table].get(source.place, 0)
-            self._feed.publish(source, held)
-            self._held[source.place] = held
+            self._source.publish(source, offsets[source.table].get(source.place, 0))
 
     def _load(self, name: str) -> Table:
         with catalog_calls(self._config):
             return self._catalog.load_table(self._full_name(name))
 
     def _unique(self) -> str:
-        """A name that nobody else has."""
+        """Return a random 128-bit name."""
         return f"{self._rand.getrandbits(128):032x}"
 
     def _full_name(self, name: str) -> str:
@@ -342,35 +342,37 @@ class Appender:
 
 def _bytes_by_table(slices: Iterable[Slice]) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for each in slices:
-        sizes[each.source.table] = sizes.get(each.source.table, 0) + each.size_bytes
+    for slice in slices:
+        sizes[slice.source.table] = sizes.get(slice.source.table, 0) + slice.size_bytes
     return sizes
 
 
-def _note(span: tracing.Span, done: list[Appended]) -> None:
-    """A round that froze only spans of our own is none to speak of: it would bring the next."""
-    own = tracing.take_own()
-    offsets = sum(part.end - part.begin for each in done for part in each.covered)
+def _describe(
+    span: tracing.Span, written: Sequence[WrittenSlice], done: Sequence[Appended]
+) -> None:
+    """Add attributes to a round's span. A round that stored only a node's own spans is not traced:
+    its span would cause the next round."""
+    offsets = sum(each.end - each.begin for each in written)
     span.note(commits=len(done), offsets=offsets, rows=sum(each.row_count for each in done))
-    if offsets <= own:
+    if offsets <= sum(each.own_count for each in written):
         span.drop()
 
 
 def _only(identities: Mapping[str, str], topics: Iterable[str]) -> dict[str, str]:
-    """Those of some topics, where they are known."""
+    """Return the known ids of these topics."""
     return {topic: identities[topic] for topic in topics if topic in identities}
 
 
-def _check_whole(slices: Sequence[Slice], written: Sequence[WrittenSlice]) -> None:
-    """What the tasks wrote is what was planned, all of it."""
+def _check_complete(slices: Sequence[Slice], written: Sequence[WrittenSlice]) -> None:
+    """Raise `Conflict` unless the tasks wrote exactly what was planned."""
     planned = [(each.source, each.begin, each.end) for each in slices]
-    found = [(each.source, each.begin, each.end) for each in written]
-    if planned != found:
-        raise Conflict(f"tasks wrote {found}, and were to write {planned}")
+    actual = [(each.source, each.begin, each.end) for each in written]
+    if planned != actual:
+        raise Conflict(f"tasks wrote {actual}, but {planned} was planned")
 
 
 def _covered(written: Sequence[WrittenSlice]) -> tuple[Covered, ...]:
-    """The offsets of each partition, which lie side by side."""
+    """Join the slices of each partition; they are adjacent."""
     ends: dict[Place, tuple[int, int]] = {}
     for each in written:
         begin, _ = ends.get(each.source.place, (each.begin, each.end))
@@ -382,23 +384,23 @@ def _covered(written: Sequence[WrittenSlice]) -> tuple[Covered, ...]:
 
 
 def _count_skipped(covered: Sequence[Covered], begins: Mapping[Place, int]) -> None:
-    """A topic that does not await the lake may have let go of records before they were here."""
+    """Count offsets that the log trimmed first. Only topics that do not await the lake have any."""
     for part in covered:
         count = part.begin - begins[part.place]
         if count:
             SKIPPED.add(count, topic=part.topic)
             logger.warning(
-                "the log was trimmed before the lake had it",
+                "log trimmed before the lake read it",
                 extra={"topic": part.topic, "partition": part.partition, "count": count},
             )
 
 
 def data_file_of(file: WrittenFile, table: Table) -> DataFile:
-    """A written file as Iceberg's metadata has it."""
+    """Return the Iceberg metadata of a written file."""
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record
 
-    made = DataFile.from_args(
+    entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"{table.location()}/{file.path}",
         file_format=FileFormat.PARQUET,
@@ -416,5 +418,5 @@ def data_file_of(file: WrittenFile, table: Table) -> DataFile:
         equality_ids=None,
         key_metadata=None,
     )
-    made.spec_id = table.metadata.default_spec_id
-    return made
+    entry.spec_id = table.metadata.default_spec_id
+    return entry

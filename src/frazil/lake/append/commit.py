@@ -1,14 +1,14 @@
-"""Committing files and offsets to a table: both in one step, or neither.
+"""Commits files and next offsets to a table, atomically.
 
-1. load    the table as the catalog has it now
-2. fence   somebody else has taken the table over: stop
-3. check   is this commit there already? does the table go on where these files begin?
-4. swap    one transaction with the files, the offsets behind them, and our name for it; the catalog
-           takes it only if nobody else has committed since 1
-5. again   from 1, when somebody was quicker, or when nobody knows whether 4 was done
+1. load    the table from the catalog
+2. fence   stop if another appender has taken the table over
+3. check   is this commit id there already? is the table's next offset where these files begin?
+4. swap    one transaction with the files, the next offsets and the commit id; the catalog accepts
+           it only if nothing was committed since 1
+5. retry   from 1, after a conflict or an unknown outcome
 
-An unknown outcome is looked up, never assumed, and no file is removed because of it. The offsets
-live in a property of the table, which maintenance keeps, and in the summary of each snapshot.
+An unknown outcome is looked up, never assumed, and no file is deleted because of it. The offsets
+are in a table property, which maintenance preserves, and in the summary of each snapshot.
 """
 
 from __future__ import annotations
@@ -35,68 +35,67 @@ logger = logging.getLogger(__name__)
 
 NEXT_OFFSETS = "frazil.next-offsets"
 APPENDER = "frazil.appender"
-"""Who has taken the table over last. Only that one commits."""
+"""The appender that took the table over last. Only that one commits."""
 COMMIT_ID = "frazil.commit-id"
 OFFSETS = "frazil.offsets"
 TOPIC_IDS = "frazil.topic-ids"
-"""Which topics those offsets are of. One that was made anew has the name, and other records."""
-TRIES = 20
-WAIT_S = 0.1
-WAIT_S_MAX = 5.0
+"""Ids of the topics of those offsets. A topic deleted and created again has another id."""
+ATTEMPTS_MAX = 20
+RETRY_S = 0.1
+RETRY_S_MAX = 5.0
 
 COMMITS = Counter("frazil.lake.commits", "Commits to tables, by table and outcome.")
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 Place = tuple[str, int]
-"""A topic and a partition of it."""
+"""Topic and partition."""
 Offsets = Mapping[Place, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """What is to be committed: files that hold exactly the offsets from `begins` up to `ends`."""
+    """A change to commit: files with all rows of the offsets from `begins` up to `ends`."""
 
     files: Sequence[DataFile]
     begins: Offsets
     ends: Offsets
     appender: str
-    """The name under which the table was taken over."""
+    """The name that took the table over."""
     commit_id: str
-    """Tells whether this very change is there, whatever became of the answer."""
+    """Finds this change in the table after an unknown outcome."""
     identities: Mapping[str, str] = field(default_factory=dict)
-    """Topic -> which one of that name the files are made of, where that is known."""
+    """Topic -> topic id, if known."""
 
 
 def next_offsets(table: Table) -> dict[Place, int]:
-    """The first offset of each partition that the table does not hold; 0 where it has none."""
+    """Return the first offset of each partition that is not in the table; missing means 0."""
     return offsets_of_text(table.properties.get(NEXT_OFFSETS, "{}"))
 
 
 def offsets_of_text(text: str) -> dict[Place, int]:
-    """Offsets as a table has them written down."""
-    found = json.loads(text)
+    """Parse offsets from a table property."""
     return {
         (topic, int(partition)): offset
-        for topic, partitions in found.items()
+        for topic, partitions in json.loads(text).items()
         for partition, offset in partitions.items()
     }
 
 
 def check_topics(table: Table, identities: Mapping[str, str]) -> None:
-    """`OutOfRange` when the table holds rows of another topic that had the same name."""
+    """Raise `OutOfRange` if the table has rows of another topic with the same name."""
     known = json.loads(table.properties.get(TOPIC_IDS, "{}"))
     for topic, identity in identities.items():
         if known.get(topic, identity) != identity:
             raise OutOfRange(
-                f"the topic {topic} was deleted and made anew: {_name(table)} holds rows of that "
-                f"with id {known[topic]}, and this has {identity}. Offsets of both would be mixed "
-                "up. Fill tables of another namespace from it (lake.namespace), or send to a topic "
-                "of another name"
+                f"topic {topic} was deleted and created again: {_name(table)} has rows of topic id "
+                f"{known[topic]}, and the topic's id is {identity}. Their offsets would be mixed. "
+                "Fill tables in another namespace (lake.namespace), or send to a topic with "
+                "another name"
             )
 
 
 def text_of(offsets: Offsets) -> str:
-    """Offsets as they are written into a table."""
+    """Format offsets for a table property."""
     nested: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         nested.setdefault(topic, {})[str(partition)] = offset
@@ -104,7 +103,7 @@ def text_of(offsets: Offsets) -> str:
 
 
 def take_over(catalog: Catalog, name: str, appender: str, *, clock: Clock) -> None:
-    """Fence off whoever has the table now: from here on only this appender commits to it."""
+    """Make this appender the only one that commits to the table; fences all others."""
 
     def attempt(table: Table) -> None:
         if table.properties.get(APPENDER) != appender:
@@ -115,12 +114,12 @@ def take_over(catalog: Catalog, name: str, appender: str, *, clock: Clock) -> No
 
 
 def commit(catalog: Catalog, name: str, change: TableChange, *, clock: Clock) -> int:
-    """Commit a change once. Returns the id of its snapshot.
+    """Commit a change exactly once. Returns its snapshot id.
 
-    `Conflict` when the table does not go on where the change begins; `Fenced` when somebody else
-    has taken over; `Overloaded` when a disk is full; `Unavailable` when the catalog does not let
-    us; `Unresolved` when it could not be asked for too long: the change may be there, and whoever
-    begins anew finds out from the table's offsets.
+    Raises `Conflict` if the table's next offset is not where the change begins, `Fenced` if another
+    appender has taken over, `Overloaded` if a disk is full, `Unavailable` if the catalog rejects
+    the request, and `Unresolved` if the catalog did not respond: the change may be committed, and
+    the next round learns it from the table's offsets.
     """
 
     def attempt(table: Table) -> int:
@@ -130,13 +129,13 @@ def commit(catalog: Catalog, name: str, change: TableChange, *, clock: Clock) ->
         _check(table, change)
         return _swap(table, change)
 
-    found = repeat(catalog, name, attempt, clock)
+    snapshot_id = repeat(catalog, name, attempt, clock)
     COMMITS.add(table=name, outcome="committed")
-    return found
+    return snapshot_id
 
 
 def find_commit(table: Table, commit_id: str) -> Snapshot | None:
-    """The snapshot that a commit made, if the table has it."""
+    """Return the snapshot with this commit id, or None."""
     for snapshot in reversed(table.metadata.snapshots):
         if snapshot.summary is not None and snapshot.summary.get(COMMIT_ID) == commit_id:
             return snapshot
@@ -144,23 +143,24 @@ def find_commit(table: Table, commit_id: str) -> Snapshot | None:
 
 
 def check_owner(table: Table, appender: str) -> None:
-    """`Fenced` when somebody else has taken the table over."""
+    """Raise `Fenced` if another appender has taken the table over."""
     owner = table.properties.get(APPENDER)
     if owner != appender:
         COMMITS.add(table=_name(table), outcome="fenced")
-        raise Fenced(f"{_name(table)} was taken over by appender {owner}; this is {appender}")
+        raise Fenced(f"{_name(table)} was taken over by appender {owner}; this one is {appender}")
 
 
 def _check(table: Table, change: TableChange) -> None:
     check_owner(table, change.appender)
     check_topics(table, change.identities)
-    found = next_offsets(table)
-    for place, begin in change.begins.items():
-        if found.get(place, 0) != begin:
+    offsets = next_offsets(table)
+    for (topic, partition), begin in change.begins.items():
+        expected = offsets.get((topic, partition), 0)
+        if expected != begin:
             COMMITS.add(table=_name(table), outcome="conflict")
             raise Conflict(
-                f"{_name(table)} goes on at offset {found.get(place, 0)} of {place[0]}/{place[1]}, "
-                f"and these files begin at {begin}; plan anew"
+                f"the next offset of {_name(table)} is {expected} of {topic}/{partition}, but "
+                f"these files begin at {begin}; plan again"
             )
 
 
@@ -180,30 +180,32 @@ def _swap(table: Table, change: TableChange) -> int:
     return snapshot_id
 
 
-def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], Found], clock: Clock) -> Found:
-    """Load the table and try, until it is done or known to be impossible."""
+def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], T], clock: Clock) -> T:
+    """Load the table and run `attempt`; retry after conflicts and unknown outcomes."""
     from pyiceberg.exceptions import CommitFailedException
 
-    wait_s = WAIT_S
-    for _ in range(TRIES):
+    wait_s = RETRY_S
+    for _ in range(ATTEMPTS_MAX):
         try:
             return attempt(catalog.load_table(name))
-        except CommitFailedException as error:  # somebody was quicker; nothing was done
+        except CommitFailedException as error:  # another commit came first; nothing was changed
             outcome, reason = "raced", str(error)
         except rejection_errors() as error:
-            raise Unavailable(f"the catalog refuses to commit to {name}: {error}") from error
-        except unavailable_errors() as error:  # nobody knows
+            raise Unavailable(f"the catalog rejected the commit to {name}: {error}") from error
+        except unavailable_errors() as error:
             if isinstance(error, OSError) and is_full(error):
-                # Only files are written so, and all of them before the catalog is asked.
+                # Not unknown: all files are written before the request to the catalog.
                 raise Overloaded(
-                    f"the disk is full: nothing was committed to {name}; free room on it"
+                    f"the disk is full: nothing was committed to {name}; free disk space"
                 ) from error
             outcome, reason = "unknown", str(error)
         COMMITS.add(table=name, outcome=outcome)
-        logger.warning("commit tried again", extra={"table": name, "reason": reason})
+        logger.warning("lake commit retried", extra={"table": name, "reason": reason})
         clock.sleep(wait_s)
-        wait_s = min(2 * wait_s, WAIT_S_MAX)
-    raise Unresolved(f"the catalog of {name} did not answer {TRIES} times; the last time: {reason}")
+        wait_s = min(2 * wait_s, RETRY_S_MAX)
+    raise Unresolved(
+        f"the outcome of a commit to {name} is unknown after {ATTEMPTS_MAX} attempts: {reason}"
+    )
 
 
 def _name(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""What the driver asks Kafka: which partitions there are, what they hold, and how safe that is."""
+"""KafkaAdmin: topics, partitions, offsets and replication of a Kafka cluster, for the driver."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ASK_S = 15.0
-"""A broker that has not answered by then is gone."""
+REQUEST_S = 15.0
+"""Timeout of an admin request."""
 REPLICAS_MIN = 3
 IN_SYNC_MIN = 2
-"""Fewer, and one machine that dies can take acknowledged records with it."""
+"""With fewer, the loss of one broker can lose acknowledged records."""
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""Zero: the broker is too old for ids."""
+"""Zero, from brokers too old for topic ids."""
 
 T = TypeVar("T")
 Place = tuple[str, int]
@@ -32,136 +32,136 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaTopic:
-    """One that exists."""
+    """An existing topic."""
 
     name: str
     identity: str | None
-    """Tells it from a later one of the same name. None when the broker does not say."""
+    """Topic id; differs if the topic is deleted and created again. None from old brokers."""
     partitions: tuple[int, ...]
     replica_count: int
-    """Of the partition that has fewest."""
+    """Lowest of all partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaOffsets:
-    """Offsets that a partition holds."""
+    """The offsets that a partition holds."""
 
     begin: int
     end: int
-    """The last stable offset: everything below it is committed or aborted, for good."""
+    """Last stable offset: every transaction below it is committed or aborted."""
 
 
 class KafkaAdmin:
-    """A client that asks. Belongs to one thread."""
+    """An admin client. Owned by one thread."""
 
     def __init__(self, config: KafkaConfig) -> None:
         from confluent_kafka.admin import AdminClient
 
         self._config = config
-        self._heard = ClientErrors()
+        self._errors = ClientErrors()
         settings: dict[str, Any] = {
             **QUIET,
             **config.client,
             "bootstrap.servers": config.brokers,
-            "error_cb": self._heard.hear,
+            "error_cb": self._errors.record,
         }
         self._admin = AdminClient(settings)
 
     def topics(self, names: Iterable[str]) -> list[KafkaTopic]:
-        """Those of these that exist."""
+        """Return those of the topics that exist."""
         from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-        asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=ASK_S)
-        found = []
-        for name, answer in asked.items():
+        collection = TopicCollection(list(names))
+        futures = self._admin.describe_topics(collection, request_timeout=REQUEST_S)
+        topics = []
+        for name, future in futures.items():
             try:
-                said = answer.result()
+                description = future.result()
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 raise self._unavailable(f"topic {name}", error) from error
-            identity = str(said.topic_id)
-            found.append(
+            identity = str(description.topic_id)
+            topics.append(
                 KafkaTopic(
                     name=name,
                     identity=None if identity == NO_ID else identity,
-                    partitions=tuple(sorted(part.id for part in said.partitions)),
-                    replica_count=min(len(part.replicas) for part in said.partitions),
+                    partitions=tuple(sorted(part.id for part in description.partitions)),
+                    replica_count=min(len(part.replicas) for part in description.partitions),
                 )
             )
-        return found
+        return topics
 
     def extents(self, places: Iterable[Place]) -> dict[Place, KafkaOffsets]:
-        """What each partition holds now."""
+        """Return the offsets that each partition holds now."""
         from confluent_kafka import IsolationLevel, TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
-        asked = [TopicPartition(topic, partition) for topic, partition in places]
-        if not asked:
+        partitions = [TopicPartition(topic, partition) for topic, partition in places]
+        if not partitions:
             return {}
-        answers = [
+        futures = [
             self._admin.list_offsets(
-                dict.fromkeys(asked, spec),
+                dict.fromkeys(partitions, spec),
                 isolation_level=IsolationLevel.READ_COMMITTED,
-                request_timeout=ASK_S,
+                request_timeout=REQUEST_S,
             )
-            # The end first: what goes meanwhile is missed at the beginning, where it is looked for.
+            # Latest first, so that a removal in between shows in the earliest offset.
             for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
         ]
         ends, begins = (
-            {place: self._answer(answer[place]) for place in asked} for answer in answers
+            {each: self._result(future[each]).offset for each in partitions} for future in futures
         )
         return {
-            (place.topic, place.partition): KafkaOffsets(
-                begin=begins[place].offset, end=ends[place].offset
-            )
-            for place in asked
+            (each.topic, each.partition): KafkaOffsets(begin=begins[each], end=ends[each])
+            for each in partitions
         }
 
     def in_sync_min(self, topic: str) -> int | None:
-        """How many replicas must have a record before it is acknowledged to whoever asks for all;
-        None when the broker does not let us know."""
+        """Return `min.insync.replicas` of a topic, or None if the broker does not tell."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource, ResourceType
 
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        asked = self._admin.describe_configs([resource], request_timeout=ASK_S)
+        futures = self._admin.describe_configs([resource], request_timeout=REQUEST_S)
         try:
-            return int(asked[resource].result()["min.insync.replicas"].value)
+            return int(futures[resource].result()["min.insync.replicas"].value)
         except KafkaException:
             return None
 
-    def show_progress(self, ends: Mapping[Place, int]) -> None:
-        """Tell Kafka's own tools how far the tables are. Nobody waits, and nothing hangs on it."""
+    def commit_progress(self, watermarks: Mapping[Place, int]) -> None:
+        """Commit lake watermarks as offsets of the consumer group, for Kafka's own tools. Does not
+        wait; a failure is logged and has no other effect."""
         from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-        places = [TopicPartition(topic, part, end) for (topic, part), end in ends.items()]
-        request = ConsumerGroupTopicPartitions(self._config.group, places)
-        asked = self._admin.alter_consumer_group_offsets([request], request_timeout=ASK_S)
-        for answer in asked.values():
-            answer.add_done_callback(partial(_hear_progress, self._config.group))
+        offsets = [TopicPartition(topic, part, end) for (topic, part), end in watermarks.items()]
+        request = ConsumerGroupTopicPartitions(self._config.group, offsets)
+        futures = self._admin.alter_consumer_group_offsets([request], request_timeout=REQUEST_S)
+        for future in futures.values():
+            future.add_done_callback(partial(_log_failure, self._config.group))
 
-    def _answer(self, asked: Future[T]) -> T:
+    def _result(self, future: Future[T]) -> T:
         from confluent_kafka import KafkaException
 
         try:
-            return asked.result()
+            return future.result()
         except KafkaException as error:
             raise self._unavailable("offsets", error) from error
 
     def _unavailable(self, what: str, error: KafkaException) -> Unavailable:
-        self._admin.poll(0)  # only now are we told what the client has heard
+        self._admin.poll(0)  # delivers the client's errors to the callback
         return Unavailable(
-            f"Kafka at {self._config.brokers} does not tell of {what}: {error.args[0].str()}; "
-            f"{self._heard.last}. Check lake.kafka"
+            f"Kafka at {self._config.brokers} did not return {what}: {error.args[0].str()}; "
+            f"{self._errors.last}. Check lake.kafka"
         )
 
 
-def _hear_progress(group: str, answer: Future[Any]) -> None:
-    """In the client's own thread; so this must not hold the client, which cannot end in there."""
-    error = answer.exception()
+def _log_failure(group: str, future: Future[Any]) -> None:
+    """Runs on the client's own thread, so it must not keep a reference to the client: closing it
+    there would deadlock."""
+    error = future.exception()
     if error is not None:
         logger.warning(
-            "kafka does not show how far the tables are",
+            "lake watermarks not committed to the kafka consumer group",
             extra={"group": group, "reason": str(error)},
         )

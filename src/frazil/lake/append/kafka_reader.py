@@ -1,15 +1,14 @@
-"""Offsets of a Kafka partition, read by the task that needs them.
+"""KafkaRange: a task reads an offset range of a Kafka partition.
 
-A task knows its end as an offset, and offsets have gaps: markers of transactions, what was aborted,
-what was compacted away. The record before the end may not exist, so waiting for it could last for
-ever. The client tells of three things, and one of them comes in any case:
+Offsets have gaps: transaction markers, aborted records, compacted records. The last record of the
+range may not exist, so a task must not wait for it. One of these always happens at the end:
 
-    a record at the end or behind it    somebody goes on writing
-    its own position at the end         a marker was passed, though none is shown
-    end of partition, at or behind it   nobody goes on writing
+    a record at or after the end          producers continue
+    the client's position reaches it      a marker was skipped silently
+    end of partition at or after it       no producer is active
 
-The last is the end of what is committed, as is the end that was planned; so records in between
-cannot be missing. Whatever begins below what the broker still has is an error, never a jump.
+End of partition means the last stable offset, as does the planned end, so no record in between can
+be missing. A range that begins below the first offset of the broker is an error; it never skips.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ if TYPE_CHECKING:
 
 POLL_S = 1.0
 QUIET_POLLS_MAX = 60
-"""In a row, with nothing new: a broker that is restarted has come back by then."""
+"""Consecutive polls without progress; a restarted broker is back by then."""
 END_OF_PARTITION = "_PARTITION_EOF"
 GONE = ("_AUTO_OFFSET_RESET", "_LOG_TRUNCATION")
 MESSAGES_MAX = 1000
-"""Taken from the client at once; it has no more of them than its queue holds."""
+"""Messages taken from the client per call; its queue bounds them, too."""
 
 BOUNDS = {
-    # What waits in the client of one task. Larger records come one by one all the same.
+    # Prefetch queue of one task's client. A larger record still arrives, alone.
     "queued.max.messages.kbytes": 16 * 1024,
     "fetch.message.max.bytes": 4 * 1024 * 1024,
-    # A queue that is full is looked at again soon, and not after a second.
+    # Retry a full queue soon; the default is a second.
     "fetch.queue.backoff.ms": 10,
-    # The end of a partition is told so late.
+    # Delay of the end-of-partition event.
     "fetch.wait.max.ms": 100,
 }
-"""An operator may choose others."""
+"""Defaults that lake.kafka.client may override."""
 QUIET = {"log_level": 2}
-"""Whatever is wrong comes as an error, and is said once, by us."""
-PROMISED = {
+"""Errors are reported by callback and logged by us."""
+REQUIRED = {
     "auto.offset.reset": "error",
     "check.crcs": True,
     "enable.auto.commit": False,
@@ -57,99 +56,98 @@ PROMISED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaRange:
-    """The offsets from `begin` up to `end` of a partition, all of which are decided: committed,
-    aborted, or gone."""
+    """The offsets [begin, end) of a partition. `end` is at most the last stable offset."""
 
     brokers: str
     group: str
     client: dict[str, str] = field(repr=False)
-    """There are passwords among them."""
+    """Contains passwords."""
     topic: str
     partition: int
     begin: int
     end: int
 
     def read(self) -> Iterator[list[Record]]:
-        """Every committed record, some at a time. `OutOfRange` when the broker does not have
-        `begin`; `Unavailable` when it does not answer."""
+        """Yield all committed records, in lists. Raises `OutOfRange` when the broker no longer has
+        `begin`, and `Unavailable` when it does not respond."""
         if self.begin >= self.end:
             return
         from confluent_kafka import Consumer, TopicPartition
 
-        heard = ClientErrors()
-        own = {"bootstrap.servers": self.brokers, "group.id": self.group, "error_cb": heard.hear}
-        with closing(Consumer({**QUIET, **BOUNDS, **self.client, **own, **PROMISED})) as consumer:
+        errors = ClientErrors()
+        own = {"bootstrap.servers": self.brokers, "group.id": self.group, "error_cb": errors.record}
+        with closing(Consumer({**QUIET, **BOUNDS, **self.client, **own, **REQUIRED})) as consumer:
             consumer.assign([TopicPartition(self.topic, self.partition, self.begin)])
-            position, quiet_count = self.begin, 0
-            while position < self.end:
-                messages = _take(consumer)
+            next_offset, idle_count = self.begin, 0
+            while next_offset < self.end:
+                messages = _poll(consumer)
                 records = [_record(message) for message in messages if message.error() is None]
-                wanted = [record for record in records if record.offset < self.end]
-                if wanted:
-                    yield wanted
-                reached = max(position, self._reached(consumer, messages))
-                quiet_count = quiet_count + 1 if reached == position else 0
-                if quiet_count > QUIET_POLLS_MAX:
+                records = [record for record in records if record.offset < self.end]
+                if records:
+                    yield records
+                reached = max(next_offset, self._reached(consumer, messages))
+                idle_count = idle_count + 1 if reached == next_offset else 0
+                if idle_count > QUIET_POLLS_MAX:
                     raise Unavailable(
-                        f"Kafka at {self.brokers} gave nothing of {self.topic}/{self.partition} "
-                        f"from offset {position} on for {quiet_count * POLL_S:g} s, and has "
-                        f"committed {self.end}; {heard.last}"
+                        f"Kafka at {self.brokers} sent nothing of {self.topic}/{self.partition} "
+                        f"from offset {next_offset} on for {idle_count * POLL_S:g} s, although "
+                        f"offsets up to {self.end} are committed; {errors.last}"
                     )
-                position = reached
+                next_offset = reached
 
     def _reached(self, consumer: Consumer, messages: list[Message]) -> int:
-        """Everything below this has come, or does not exist."""
+        """Return the offset below which every record has arrived or does not exist."""
         from confluent_kafka import TopicPartition
 
-        (place,) = consumer.position([TopicPartition(self.topic, self.partition)])
-        found = [place.offset]  # a negative number before anything has come
+        (position,) = consumer.position([TopicPartition(self.topic, self.partition)])
+        offsets = [position.offset]  # negative before the first message
         for message in messages:
             error, offset = message.error(), message.offset()
             if error is None and offset is not None:
-                found.append(offset + 1)
+                offsets.append(offset + 1)
             elif error is not None and error.name() == END_OF_PARTITION:
-                found.append(offset or 0)
+                offsets.append(offset or 0)
             elif error is not None:
-                self._fail(error)
-        return max(found)
+                self._raise_if_final(error)
+        return max(offsets)
 
-    def _fail(self, error: KafkaError) -> None:
-        """Raise what a task should not wait for."""
+    def _raise_if_final(self, error: KafkaError) -> None:
+        """Raise errors that waiting does not cure."""
         if error.name() in GONE:
             raise OutOfRange(
-                f"Kafka at {self.brokers} does not have all of the offsets from {self.begin} up to "
-                f"{self.end} of {self.topic}/{self.partition} any more, which it had a moment ago: "
+                f"Kafka at {self.brokers} removed some of the offsets from {self.begin} up to "
+                f"{self.end} of {self.topic}/{self.partition} after they were planned: "
                 f"{error.str()}"
             )
         if not error.retriable():
             raise Unavailable(
-                f"Kafka at {self.brokers} does not give {self.topic}/{self.partition}: "
+                f"Kafka at {self.brokers} refused to send {self.topic}/{self.partition}: "
                 f"{error.str()}"
             )
 
 
 class ClientErrors:
-    """What a client has complained of, for a sentence that says why nothing comes."""
+    """The last error that a Kafka client reported, for error messages of ours."""
 
     def __init__(self) -> None:
-        self.last = "it did not say why"
+        self.last = "the client reported no reason"
 
-    def hear(self, error: KafkaError) -> None:
-        self.last = f"the last thing heard of it: {error.str()}"
+    def record(self, error: KafkaError) -> None:
+        self.last = f"last error of the client: {error.str()}"
 
 
-def _take(consumer: Consumer) -> list[Message]:
-    """What is there; waits for the first one only."""
+def _poll(consumer: Consumer) -> list[Message]:
+    """Wait for one message, and return it with all others already in the queue."""
     first = consumer.poll(POLL_S)
     return [] if first is None else [first, *consumer.consume(MESSAGES_MAX, 0)]
 
 
 def _record(message: Message) -> Record:
     offset, stamp = message.offset(), message.timestamp()
-    assert offset is not None, "a message that came from a broker"
+    assert offset is not None, "every message from a broker has an offset"
     return Record(
         offset=offset,
-        timestamp_ms=max(0, stamp[1]),  # it is negative where there is none
+        timestamp_ms=max(0, stamp[1]),  # negative if the record has none
         key=_bytes(message.key()),
         value=_bytes(message.value()),
         headers=tuple((header[0], _bytes(header[1])) for header in message.headers() or ()),
@@ -157,6 +155,6 @@ def _record(message: Message) -> Record:
 
 
 def _bytes(value: Any) -> bytes | None:
-    """What a broker has is bytes, though the types allow for text."""
+    """Narrow the type: a broker's keys, values and headers are always bytes."""
     assert value is None or isinstance(value, bytes)
     return value

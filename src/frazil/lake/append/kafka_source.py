@@ -1,8 +1,8 @@
-"""KafkaSource: where rows come from when the log is a Kafka. Partitions, cut by offsets for tasks.
+"""KafkaSource: fills the tables from a Kafka cluster.
 
-Kafka counts records, not bytes. How many bytes an offset stands for is found by reading a few at
-the place where a plan begins, now and then; gaps count, as they are offsets, too. It decides how
-work is cut and when a round is due, and nothing else: a task reads its offsets whatever they hold.
+Kafka reports offsets, not bytes. The bytes per offset are estimated by reading a few records where
+a plan begins, every few plans; gaps count as offsets of no bytes. The estimate only decides how
+offsets are cut into slices and when a round is due.
 """
 
 from __future__ import annotations
@@ -28,34 +28,37 @@ from frazil.model import Signal
 logger = logging.getLogger(__name__)
 
 SAMPLE_COUNT = 64
-"""Offsets that are read to find out how large the others are."""
+"""Offsets read to estimate the bytes per offset."""
 SAMPLE_PLANS = 32
-"""So many plans of a partition go by one sample."""
-WEIGHT_BYTES = 16 * 1024
-"""Of an offset, until one was read: some dozens of log records."""
-WEIGHT_BYTES_MIN = 64
-"""Where all that was read were gaps."""
+"""Plans of a partition per sample."""
+OFFSET_BYTES = 16 * 1024
+"""Assumed bytes per offset before the first sample: a request of some dozens of log records."""
+OFFSET_BYTES_MIN = 64
+"""Used when the sample holds only gaps."""
 
-LOST = Counter("frazil.lake.kafka.lost.offsets", "Offsets the broker had removed before a round.")
+LOST = Counter(
+    "frazil.lake.kafka.lost.offsets", "Offsets that Kafka removed before the lake read them."
+)
 
 
 class KafkaSource:
-    """Belongs to one thread. What `sources` has found, the others go by."""
+    """Owned by one thread. The other methods work on what the last `sources` returned."""
 
     def __init__(self, config: KafkaConfig) -> None:
         self._config = config
-        self._brokers: KafkaAdmin | None = None
+        self._admin_client: KafkaAdmin | None = None
         self._topics: dict[str, KafkaTopic] = {}
         self._extents: dict[Place, KafkaOffsets] = {}
-        self._weights: dict[Place, float] = {}
+        self._watermarks: dict[Place, int] = {}
+        self._offset_bytes: dict[Place, float] = {}
         self._plan_counts: dict[Place, int] = {}
         self._missing: frozenset[str] = frozenset()
 
     def sources(self) -> list[SourcePartition]:
         signals = {self._config.topic_of(signal.table): signal for signal in Signal}
-        topics = {topic.name: topic for topic in self._ask().topics(signals)}
-        self._tell_of(topics, frozenset(signals) - topics.keys())
-        found = [
+        topics = {topic.name: topic for topic in self._admin().topics(signals)}
+        self._warn_about(topics, frozenset(signals) - topics.keys())
+        sources = [
             SourcePartition(
                 table=signals[name].table, signal=signals[name], topic=name, partition=partition
             )
@@ -63,9 +66,9 @@ class KafkaSource:
             if name in topics
             for partition in topics[name].partitions
         ]
-        self._extents = self._ask().extents(source.place for source in found)
+        self._extents = self._admin().extents(source.place for source in sources)
         self._topics = topics
-        return found
+        return sources
 
     def identities(self) -> dict[str, str]:
         return {topic.name: topic.identity for topic in self._topics.values() if topic.identity}
@@ -80,61 +83,66 @@ class KafkaSource:
         last = extent.end if end is None else end
         if begin > extent.end or last > extent.end:
             raise OutOfRange(
-                f"{source.topic}/{source.partition} ends at offset {extent.end}, and the table "
-                f"{source.table} goes on at {begin}: the topic was made anew, or its broker has "
-                "lost what it had acknowledged. Fill tables of another namespace from it "
-                "(lake.namespace), or send to a topic of another name"
+                f"{source.topic}/{source.partition} ends at offset {extent.end}, but the next "
+                f"offset of table {source.table} is {begin}: the topic was deleted and created "
+                "again, or its broker lost acknowledged records. Fill tables in another namespace "
+                "(lake.namespace), or send to a topic with another name"
             )
         if begin == last:
             return []
         first = self._first(source, begin, min(last, extent.begin))
-        weight = self._weigh(source, first, last)
-        step = max(1, int(bytes_max / weight))
-        # Where offsets were lost, the first slice takes care of them, too.
+        offset_bytes = self._estimate(source, first, last)
+        step = max(1, int(bytes_max / offset_bytes))
+        # The first slice also covers lost offsets.
         edges = [begin, *range(first + step, last, step), last]
         return [
             Slice(
                 source=source,
                 begin=slice_begin,
                 end=slice_end,
-                size_bytes=int((slice_end - max(first, slice_begin)) * weight),
+                size_bytes=int((slice_end - max(first, slice_begin)) * offset_bytes),
                 origin=self._range(source, max(first, slice_begin), slice_end),
             )
             for slice_begin, slice_end in pairwise(edges)
         ]
 
-    def pending_bytes(self, source: SourcePartition, begin: int) -> int:
+    def pending_bytes(self, source: SourcePartition) -> int:
         extent = self._extents[source.place]
-        count = max(0, extent.end - max(begin, extent.begin))
-        return int(count * self._weights.get(source.place, WEIGHT_BYTES))
+        count = max(0, extent.end - max(self.watermark(source), extent.begin))
+        return int(count * self._offset_bytes.get(source.place, OFFSET_BYTES))
 
-    def publish(self, source: SourcePartition, end: int) -> None:
-        """Kafka's own retention decides when records go; so this is for people to look at."""
-        if end > 0:
-            self._ask().show_progress({source.place: end})
+    def publish(self, source: SourcePartition, lake_watermark: int) -> None:
+        """Also commit it as a consumer group's offset, for monitoring only: Kafka's retention
+        does not depend on it."""
+        self._watermarks[source.place] = lake_watermark
+        if lake_watermark > 0:
+            self._admin().commit_progress({source.place: lake_watermark})
 
-    def _ask(self) -> KafkaAdmin:
-        if self._brokers is None:
-            self._brokers = KafkaAdmin(self._config)
-        return self._brokers
+    def watermark(self, source: SourcePartition) -> int:
+        return self._watermarks.get(source.place, 0)
+
+    def _admin(self) -> KafkaAdmin:
+        if self._admin_client is None:
+            self._admin_client = KafkaAdmin(self._config)
+        return self._admin_client
 
     def _first(self, source: SourcePartition, begin: int, kept: int) -> int:
-        """The first offset that can still be read."""
+        """Return the first readable offset."""
         if begin >= kept:
             return begin
         lost = f"offsets {begin} up to {kept} of {source.topic}/{source.partition}"
         if not self._config.skip_lost:
             raise OutOfRange(
-                f"Kafka has removed {lost}, which the table {source.table} does not hold: its "
-                "retention was shorter than the time nobody filled the table. They are lost. To go "
-                "on without them, run once with --skip-lost (lake.kafka.skip_lost)"
+                f"Kafka has removed {lost}, which are not in table {source.table}: retention was "
+                "shorter than the time since the table was last filled. They are lost. To continue "
+                "without them, run once with --skip-lost (lake.kafka.skip_lost)"
             )
         LOST.add(kept - begin, topic=source.topic)
-        logger.error("offsets were lost before they came into the table", extra={"lost": lost})
+        logger.error("kafka removed offsets before the lake read them", extra={"lost": lost})
         return kept
 
-    def _weigh(self, source: SourcePartition, begin: int, end: int) -> float:
-        """About how many bytes an offset stands for."""
+    def _estimate(self, source: SourcePartition, begin: int, end: int) -> float:
+        """Estimate the bytes per offset."""
         count = self._plan_counts.get(source.place, 0)
         self._plan_counts[source.place] = count + 1
         if count % SAMPLE_PLANS == 0:
@@ -143,8 +151,8 @@ class KafkaSource:
                 len(record.value or b"") for records in sample.read() for record in records
             )
             mean = read_bytes / max(1, sample.end - sample.begin)
-            self._weights[source.place] = max(WEIGHT_BYTES_MIN, mean)
-        return self._weights[source.place]
+            self._offset_bytes[source.place] = max(OFFSET_BYTES_MIN, mean)
+        return self._offset_bytes[source.place]
 
     def _range(self, source: SourcePartition, begin: int, end: int) -> KafkaRange:
         return KafkaRange(
@@ -157,20 +165,20 @@ class KafkaSource:
             end=end,
         )
 
-    def _tell_of(self, topics: dict[str, KafkaTopic], missing: frozenset[str]) -> None:
-        """Say once what an operator may not expect."""
+    def _warn_about(self, topics: dict[str, KafkaTopic], missing: frozenset[str]) -> None:
+        """Log once which topics are missing or poorly replicated."""
         for name in sorted(missing - self._missing):
-            logger.warning("a topic does not exist", extra={"topic": name})
+            logger.warning("kafka topic does not exist", extra={"topic": name})
         self._missing = missing
         for name in sorted(topics.keys() - self._topics.keys()):
-            in_sync_min = self._ask().in_sync_min(name)
+            in_sync_min = self._admin().in_sync_min(name)
             replica_count = topics[name].replica_count
             if replica_count < REPLICAS_MIN or (in_sync_min or IN_SYNC_MIN) < IN_SYNC_MIN:
                 logger.warning(
-                    "a broker that dies may take acknowledged records with it",
+                    "kafka topic can lose acknowledged records with one broker",
                     extra={
                         "topic": name,
-                        "replicas": f"{replica_count}, and {REPLICAS_MIN} are safe",
-                        "min_insync": f"{in_sync_min}, and {IN_SYNC_MIN} is safe",
+                        "replicas": f"{replica_count}; at least {REPLICAS_MIN} are safe",
+                        "min_insync": f"{in_sync_min}; at least {IN_SYNC_MIN} is safe",
                     },
                 )

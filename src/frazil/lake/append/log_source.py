@@ -1,4 +1,4 @@
-"""RecordSource: where the rows of the tables come from: partitions of topics, cut into slices."""
+"""RecordSource: the topic partitions that the tables are filled from; LogSource: our own log."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from frazil.model import Signal
 
 ALL_TOPICS = ("*",)
 INTERNAL_PREFIX = "__"
-"""Begins the names of topics that a broker keeps for itself."""
+"""Prefix of a broker's internal topics."""
 
 
 def source_of(topic: str, partition: int, topics: Sequence[str]) -> SourcePartition | None:
-    """What becomes of a partition: rows of a table, or nothing. `topics` are patterns of those
-    that are wanted besides telemetry."""
+    """Return the table that a partition goes to, or None if it is not stored in the lake.
+
+    `topics` are name patterns of the topics to store besides telemetry."""
     for signal in Signal:
         if topic == signal.topic:
             return SourcePartition(
@@ -43,57 +44,65 @@ def source_of(topic: str, partition: int, topics: Sequence[str]) -> SourcePartit
 
 
 class RecordSource(Protocol):
-    """What an appender has to know of a log, be it ours or Kafka. Belongs to its thread."""
+    """A log that the appender reads, ours or Kafka's. Owned by the lake's thread.
+
+    Also owns the lake watermark of each partition: the appender reports it with `publish` after
+    each commit and reads it back with `watermark`. The source of truth is the table itself.
+    """
 
     def sources(self) -> list[SourcePartition]:
-        """Every partition there is now."""
+        """Return all current partitions."""
         ...
 
     def identities(self) -> dict[str, str]:
-        """Topic -> what tells it from another one of the same name, made later; as `sources` has
-        found them. Topics that nothing tells apart are not in it."""
+        """Return topic -> id, as of the last `sources`. The id differs when a topic is deleted and
+        created again. Topics without an id are left out."""
         ...
 
     def end(self, source: SourcePartition) -> int:
-        """The first offset that is not durable yet, as `sources` has found it, or a later one."""
+        """Return the first offset that is not durable, as of the last `sources` or later."""
         ...
 
     def plan(
         self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
     ) -> list[Slice]:
-        """The offsets from `begin` up to `end`, or to all that is durable, each in one slice of
-        about `bytes_max` bytes. `OutOfRange` when some of them are not there any more, though
-        they should have been kept; where nobody promised that, slices begin with what is there."""
+        """Cut the offsets from `begin` up to `end`, or up to what is durable, into slices of about
+        `bytes_max` bytes. Raises `OutOfRange` when some are gone although the topic awaits the
+        lake; for other topics the first slice begins at the first offset that exists."""
         ...
 
-    def pending_bytes(self, source: SourcePartition, begin: int) -> int:
-        """About how much there is from `begin` on."""
+    def pending_bytes(self, source: SourcePartition) -> int:
+        """Estimate the bytes that are durable and not in the table."""
         ...
 
-    def publish(self, source: SourcePartition, end: int) -> None:
-        """The table holds everything below `end`, and was read back."""
+    def publish(self, source: SourcePartition, lake_watermark: int) -> None:
+        """Record that the table holds everything below, as read back from the catalog."""
+        ...
+
+    def watermark(self, source: SourcePartition) -> int:
+        """Return the lake watermark: the first offset not in the table, 0 until published."""
         ...
 
 
 class LogSource:
-    """Our own log, by its files."""
+    """Our own log. Tasks read its files."""
 
     def __init__(self, log: Log, folder: Path, topics: Sequence[str] = ALL_TOPICS) -> None:
-        """`folder` is the root of the disk that the log is on."""
+        """`folder` is the data folder."""
         self._log = log
         self._folder = str(folder.absolute())
         self._topics = topics
 
     def sources(self) -> list[SourcePartition]:
-        found = [
+        sources = [
             source_of(topic.name, partition.index, self._topics)
             for topic in self._log.topics()
             for partition in topic.partitions
         ]
-        return [source for source in found if source is not None]
+        return [source for source in sources if source is not None]
 
     def identities(self) -> dict[str, str]:
-        return {}  # nobody can make a topic of our log anew below the tables
+        return {}  # a topic of our log cannot be deleted and created again
 
     def end(self, source: SourcePartition) -> int:
         return self._log.partition(source.topic, source.partition).view.durable_watermark
@@ -109,16 +118,20 @@ class LogSource:
             return []
         return slices_of(view, source, self._folder, begin, end, bytes_max)
 
-    def pending_bytes(self, source: SourcePartition, begin: int) -> int:
-        return bytes_behind(self._log.partition(source.topic, source.partition).view, begin)
+    def pending_bytes(self, source: SourcePartition) -> int:
+        view = self._log.partition(source.topic, source.partition).view
+        return bytes_behind(view, self.watermark(source))
 
-    def publish(self, source: SourcePartition, end: int) -> None:
-        self._log.publish(source.topic, source.partition, end)
+    def publish(self, source: SourcePartition, lake_watermark: int) -> None:
+        self._log.publish(source.topic, source.partition, lake_watermark)
+
+    def watermark(self, source: SourcePartition) -> int:
+        return self._log.lake_watermark(source.topic, source.partition) or 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFiles:
-    """Records in the files of our log, which a task reads without the log and without its lock."""
+    """Records in the files of our log. A task reads them without opening the log or its lock."""
 
     folder: str
     stretch: SegmentRange
@@ -130,7 +143,7 @@ class LogFiles:
 def slices_of(
     view: PartitionView, source: SourcePartition, folder: str, begin: int, end: int, bytes_max: int
 ) -> list[Slice]:
-    """The offsets from `begin` up to `end` as slices of the log's files, which are in `folder`."""
+    """Cut the offsets [begin, end) into slices that read the log's files in `folder`."""
     return [
         Slice(
             source=source,
@@ -144,19 +157,19 @@ def slices_of(
 
 
 def bytes_behind(view: PartitionView, begin: int) -> int:
-    """About how much a partition has from an offset on."""
+    """Estimate the bytes of a partition from offset `begin` on."""
     total = 0
     for segment in view.segments:
         facts = segment.info
         count = facts.end_offset - facts.base_offset
-        wanted = facts.end_offset - max(begin, facts.base_offset)
-        if wanted > 0:
-            total += facts.size_bytes * wanted // count
+        behind = facts.end_offset - max(begin, facts.base_offset)
+        if behind > 0:
+            total += facts.size_bytes * behind // count
     return total
 
 
 def read_files(disk: Disk, stretch: SegmentRange) -> Iterator[list[Record]]:
-    """The records of each batch; markers are none."""
+    """Yield the records of each batch, without control batches."""
     for batch in read_range(disk, stretch):
         if not batch.header.is_control:
             yield list(batch.records())

@@ -1,25 +1,31 @@
-"""LakeActivity: what the lake's thread does to the tables now, for whoever looks from outside."""
+"""LakeActivity: what the lake's thread is doing to the tables."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeActivity:
-    """One moment of a round, or of maintenance. Put in place as a whole, so any thread may look."""
+    """Current step of an appender round or of maintenance. Owned by `Lake`, which replaces it as a
+    whole, so any thread may read it."""
 
     work: Literal["round", "maintenance"]
     step: str
-    """In words, as people would say it: writes files, commits, joins files."""
+    """For display, such as "writes files", "commits" or "joins files"."""
     begun_ms: int
     table: str | None = None
-    """Which one, where it is about one."""
+    """The table of this step, if it concerns only one."""
     task_count: int = 0
-    """Of the job on Spark."""
+    """Tasks of the Spark job."""
     log_bytes: int = 0
-    """What the round takes from the log."""
+    """Bytes of the log that the round covers."""
     done_bytes: int = 0
-    """Of these, what is committed."""
+    """Of `log_bytes`, what is committed."""
     done_rows: int = 0
+
+
+ReportActivity = Callable[[LakeActivity | None], None]
+"""Told of every new step, and None at the end of the work."""

@@ -1,7 +1,7 @@
-"""Slices: which offsets of a partition one task takes, and where their records are.
+"""Slice: the offsets of a partition that one task reads, and where their records are stored.
 
-The driver plans them. A task, which is another process, reads them without asking anybody, and
-sees nothing that was not durable when they were planned.
+The driver plans slices. A task runs in another process, reads its slice without contacting the
+driver, and sees only what was durable when the slice was planned.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from frazil.model import MiB
 from frazil.model.arrow import ExportRequest
 
 REQUESTS_BYTES = 4 * MiB
-"""How much is decoded at once: enough for the decoder to be at its best, and little memory."""
+"""Bytes decoded per call: enough for full decoder speed at little memory."""
 RECORDS = "records"
-"""In place of a signal: rows are the records."""
+"""Used in place of a signal when records are stored as rows without decoding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePartition:
-    """One partition of a topic, and the table that its records are rows of."""
+    """A topic partition and the table that its records go to."""
 
     table: str
     signal: str
-    """What the decoder calls it; `RECORDS` when there is nothing to decode."""
+    """Signal name for the decoder, or `RECORDS`."""
     topic: str
     partition: int
 
@@ -36,39 +36,39 @@ class SourcePartition:
 
 
 class SliceLocation(Protocol):
-    """Where the records of a slice are. Small, and may be sent to another process."""
+    """Where the records of a slice are stored. Small and picklable."""
 
     def read(self) -> Iterator[list[Record]]:
-        """Every record of the slice in order, some at a time; others beside them do no harm.
+        """Yield all records of the slice in order, in batches; may include records around it.
 
-        `Conflict` when they are not there as planned any more, `Corrupt` when they are damaged;
-        what came before is right in either case.
+        Raises `Conflict` when the files have changed since planning and `Corrupt` when they are
+        damaged. Batches yielded before the error are valid.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The work of one task: all records of a partition from offset `begin` up to `end`."""
+    """The input of one task: all records of a partition in the offsets [begin, end)."""
 
     source: SourcePartition
     begin: int
     end: int
     size_bytes: int
-    """About, as the source counts them."""
+    """Estimated by the source."""
     origin: SliceLocation
 
 
 def requests_of(
     slice: Slice, batches: Iterable[list[Record]], *, bytes_max: int = REQUESTS_BYTES
 ) -> Iterator[list[ExportRequest]]:
-    """The records of a slice as requests, some at a time."""
+    """Yield the records of a slice as requests for the decoder, in batches."""
     for records in records_of(slice, batches, bytes_max=bytes_max):
         yield [request_of(record, slice.source.partition) for record in records]
 
 
 def request_of(record: Record, partition: int) -> ExportRequest:
-    """A record as the decoder wants it."""
+    """Return a record as a request for the decoder."""
     return ExportRequest(
         partition=partition,
         offset=record.offset,
@@ -80,16 +80,16 @@ def request_of(record: Record, partition: int) -> ExportRequest:
 def records_of(
     slice: Slice, batches: Iterable[list[Record]], *, bytes_max: int = REQUESTS_BYTES
 ) -> Iterator[list[Record]]:
-    """The records of a slice, some at a time: up to `bytes_max` bytes, or a batch."""
-    waiting: list[Record] = []
-    taken = 0
+    """Yield the records of a slice in lists of up to `bytes_max` bytes, or of one larger batch."""
+    pending: list[Record] = []
+    pending_bytes = 0
     for batch in batches:
-        found = [record for record in batch if slice.begin <= record.offset < slice.end]
-        size = sum(len(record.value or b"") + len(record.key or b"") for record in found)
-        if waiting and taken + size > bytes_max:
-            yield waiting
-            waiting, taken = [], 0
-        taken += size
-        waiting += found
-    if waiting:
-        yield waiting
+        records = [record for record in batch if slice.begin <= record.offset < slice.end]
+        size = sum(len(record.value or b"") + len(record.key or b"") for record in records)
+        if pending and pending_bytes + size > bytes_max:
+            yield pending
+            pending, pending_bytes = [], 0
+        pending_bytes += size
+        pending += records
+    if pending:
+        yield pending

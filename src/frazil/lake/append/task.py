@@ -1,12 +1,12 @@
-"""What one task of the appender does: a slice of the log becomes Parquet files.
+"""One appender task: turns a slice of the log into Parquet files.
 
-1. read     the slice's requests, some at a time
-2. decode   to rows, and dead letters; records of other topics are rows as they are
-3. write    whenever enough rows are in memory, and at the end
-4. sync     files and folders; only then does anybody hear of them
+1. read     the records of the slice, in batches
+2. decode   to rows and dead letters; records of topics without a signal are stored as rows
+3. write    when enough rows are in memory, and at the end
+4. sync     files and folders, before the result is returned
 
-When any of that fails, no file counts, and those written are taken away. A task that is killed
-leaves files behind that no table names.
+If a step fails, the files written so far are deleted. A killed task leaves orphan files, which no
+table references.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from frazil.disk import is_full
 from frazil.errors import Overloaded
-from frazil.lake.append.slice import RECORDS, Slice, SourcePartition, records_of, requests_of
+from frazil.lake.append.slice import RECORDS, Slice, SourcePartition, records_of, request_of
 from frazil.lake.files.object_store import FileStore, open_store
 from frazil.lake.files.parquet_schema import file_layout_of
 from frazil.lake.files.writer import TableWriter, WrittenFile
@@ -28,37 +28,40 @@ from frazil.lake.tables.record_rows import rows_of
 from frazil.log import Record
 from frazil.model import MiB, Signal, arrow
 from frazil.model.arrow import Decode, Decoded, ExportRequest, dead_letter_rows, decode_prefix
+from frazil.tracing import OWN_HEADER
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
 ROWS_BYTES_MAX = 256 * MiB
-"""Rows in memory until they are written. A task takes about twice as much, besides what one call of
-the decoder needs, which is 1 GiB at most."""
+"""Rows buffered before a write. A task uses about twice as much memory, plus up to 1 GiB for one
+call of the decoder."""
 DEAD_LETTERS = "dead_letters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskTarget:
-    """Where a task writes to: the locations of both tables, as URIs."""
+    """Where a task writes: the URIs of both tables."""
 
     rows_location: str
     dead_location: str
     name: str
-    """Begins the names of its files. No two tasks share it, nor two tries of one task."""
+    """Prefix of the file names, unique per task and attempt."""
     io: FileIO | None = field(default=None, repr=False)
-    """What reaches them. May hold passwords. Folders of this machine need none."""
+    """Reads and writes the URIs; None for local folders. May hold passwords."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenSlice:
-    """All rows of the offsets from `begin` up to `end` of a partition, durable in these files."""
+    """The result of a task: durable files with all rows of the offsets [begin, end)."""
 
     source: SourcePartition
     begin: int
     end: int
     files: tuple[WrittenFile, ...]
     dead_files: tuple[WrittenFile, ...]
+    own_count: int = 0
+    """Records that carry a node's own spans."""
 
     @property
     def row_count(self) -> int:
@@ -68,7 +71,7 @@ class WrittenSlice:
 def run_slice(
     slice: Slice, target: TaskTarget, *, rows_bytes_max: int = ROWS_BYTES_MAX
 ) -> WrittenSlice:
-    """Do a task in the folders or buckets of the tables."""
+    """Run a task against the tables' storage."""
     return write_slice(
         slice,
         slice.origin.read(),
@@ -90,31 +93,34 @@ def write_slice(
     decode: Decode,
     rows_bytes_max: int,
 ) -> WrittenSlice:
-    """Do a task. `Conflict` and `Corrupt` as reading has them; `Overloaded` when a disk is full."""
+    """Run a task over the records in `batches`.
+
+    Raises `Conflict` or `Corrupt` from reading, and `Overloaded` when a disk is full.
+    """
     source = slice.source
+    own_count = 0
     with ExitStack() as undo:
-        rows = _Gathered(rows_disk, source.table, name, rows_bytes_max, undo)
-        dead = _Gathered(dead_disk, DEAD_LETTERS, name, rows_bytes_max, undo)
+        rows = _RowBuffer(rows_disk, source.table, name, rows_bytes_max, undo)
+        dead = _RowBuffer(dead_disk, DEAD_LETTERS, name, rows_bytes_max, undo)
         try:
-            if source.signal == RECORDS:
-                for records in records_of(slice, batches):
+            for records in records_of(slice, batches):
+                own_count += sum(_is_own(record) for record in records)
+                if source.signal == RECORDS:
                     rows.add(rows_of(records, source.partition))
-            else:
-                for requests in requests_of(slice, batches):
-                    for decoded in decode_all(decode, source.signal, requests):
-                        rows.add(decoded.batch, decoded.saved_bytes)
-                        dead.add(
-                            dead_letter_rows(
-                                source.topic, decoded.dead, requests, arrow.DEAD_LETTERS
-                            )
-                        )
+                    continue
+                requests = [request_of(record, source.partition) for record in records]
+                for decoded in decode_all(decode, source.signal, requests):
+                    rows.add(decoded.batch, decoded.saved_bytes)
+                    dead.add(
+                        dead_letter_rows(source.topic, decoded.dead, requests, arrow.DEAD_LETTERS)
+                    )
             files, dead_files = rows.finish(), dead.finish()
         except OSError as error:
             if not is_full(error):
                 raise
             raise Overloaded(
                 f"the disk is full: offsets {slice.begin} up to {slice.end} of {source.topic}/"
-                f"{source.partition} were not written to {source.table}; free room on it"
+                f"{source.partition} were not written to {source.table}; free disk space"
             ) from error
         undo.pop_all()
     return WrittenSlice(
@@ -123,22 +129,27 @@ def write_slice(
         end=slice.end,
         files=tuple(files),
         dead_files=tuple(dead_files),
+        own_count=own_count,
     )
 
 
+def _is_own(record: Record) -> bool:
+    return any(name == OWN_HEADER for name, _ in record.headers)
+
+
 def decode_all(decode: Decode, signal: str, requests: list[ExportRequest]) -> Iterator[Decoded]:
-    """Rows and dead letters of all these requests, in order, in as many parts as it takes."""
+    """Yield the rows and dead letters of all requests, in order."""
     begin, count = 0, len(requests)
     while begin < len(requests):
-        # Not more at once than the last time: what failed before will fail again.
-        some = requests[begin : begin + count]
-        decoded, count = decode_prefix(decode, signal, some, arrow.TABLES[Signal(signal).table])
+        # Never more than the last call decoded: a larger batch would fail again.
+        batch = requests[begin : begin + count]
+        decoded, count = decode_prefix(decode, signal, batch, arrow.TABLES[Signal(signal).table])
         yield decoded
         begin += count
 
 
-class _Gathered:
-    """Rows of one table that wait in memory until there are enough of them for a file."""
+class _RowBuffer:
+    """Rows of one table, buffered until there are enough for a file."""
 
     def __init__(
         self, disk: FileStore, table: str, name: str, bytes_max: int, undo: ExitStack
@@ -150,10 +161,10 @@ class _Gathered:
         undo.callback(self._files.discard)
 
     def add(self, batch: pa.RecordBatch, saved_bytes: int = 0) -> None:
-        """Numbers count as the texts they stand for: Parquet may have to write those."""
-        whole = batch.nbytes + saved_bytes
-        for part in split(batch, whole, self._bytes_max):
-            size = whole * part.num_rows // batch.num_rows
+        """Add rows. `saved_bytes` is what dictionary encoding saves; Parquet may not save it."""
+        total_bytes = batch.nbytes + saved_bytes
+        for part in split(batch, total_bytes, self._bytes_max):
+            size = total_bytes * part.num_rows // batch.num_rows
             if self._batches and self._bytes + size > self._bytes_max:
                 self._write()
             self._batches.append(part)
@@ -170,7 +181,7 @@ class _Gathered:
 
 
 def split(batch: pa.RecordBatch, size_bytes: int, bytes_max: int) -> Iterator[pa.RecordBatch]:
-    """A batch of such a size in parts of about `bytes_max` or less; nothing when it has no rows."""
+    """Split a batch of `size_bytes` into parts of about `bytes_max`; none if it has no rows."""
     count = -(-size_bytes // bytes_max)
     step = max(1, -(-batch.num_rows // max(1, count)))
     for begin in range(0, batch.num_rows, step):

@@ -1,12 +1,12 @@
 """lake/maintain: compaction, snapshot expiry, orphan files.
 
-compaction.py        which files are to be joined
-delete_files.py      taking files away
-expire_snapshots.py  which snapshots stay
-maintenance.py       Maintenance: what tables need besides new rows
-merge_task.py        what one task of that does
-orphan_files.py      files that nobody names
-reachable_files.py   which files somebody does name
-replace_files.py     files for files in one step, or not at all
-schedule.py          when that is due
+maintenance.py       Maintenance: all maintenance of the tables
+schedule.py          Schedule: when each kind is due
+compaction.py        which small files to merge
+merge_task.py        one task: merges sorted files into one
+replace_files.py     commits new files for old ones, atomically
+expire_snapshots.py  which snapshots to keep, and files to delete with the others
+orphan_files.py      deletes files that no snapshot references
+reachable_files.py   reads which files snapshots reference
+delete_files.py      deletes files
 """

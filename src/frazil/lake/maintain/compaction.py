@@ -1,8 +1,8 @@
-"""Which files of a table are to be joined: many small ones of a day become few large ones.
+"""Chooses the small files of a day to merge into few large ones.
 
-A file is joined with others only if these together are as large as it is. So whatever is written
-again is in a file of twice the size, at least, and no row is written more often than it takes to
-double a small file up to a large one.
+A file is merged only with others that together are at least as large. So every rewrite at least
+doubles the file that a row is in, which bounds the write amplification by the logarithm of the
+target size.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 GROUP_FILES_MAX = 64
-"""Files that one task reads side by side. Each of them takes some memory."""
+"""Files that one task reads at the same time. Each takes some memory."""
 TODAY_FILES_MIN = 8
-"""Of a day that still grows: not worth it for less."""
+"""Fewer files of the current day are not worth a merge."""
 FILES_MIN = 2
-"""Of a day that is over."""
+"""The same, for past days."""
 LARGE_PERCENT = 75
-"""Of the size wanted: from here on a file is large enough."""
+"""Files above this share of the target size are not merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFile:
-    """A data file of a table, as far as the one who joins files has to know it."""
+    """A data file, as compaction sees it."""
 
     path: str
-    """With its scheme."""
+    """A URI."""
     spec_id: int
     day: int
     size_bytes: int
     row_count: int
     first_us: int
-    """The least time in it, in microseconds."""
+    """Lower bound of its times, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionGroup:
-    """Files of one day that become one."""
+    """Files of one day to merge into one."""
 
     day: int
     parts: tuple[CompactionFile, ...]
@@ -47,36 +47,36 @@ class CompactionGroup:
 
 
 def is_small(size_bytes: int, target_bytes: int) -> bool:
-    """Would a file be joined with others, if there were enough of them?"""
+    """Return whether a file is small enough to be merged."""
     return size_bytes * 100 < target_bytes * LARGE_PERCENT
 
 
 def groups_of(
     parts: Iterable[CompactionFile], *, today: int, target_bytes: int, is_all: bool
 ) -> list[CompactionGroup]:
-    """What is worth to be joined, the day with the most files first.
+    """Return the groups worth merging, the day with the most files first.
 
-    With `is_all` that is every small file that has another one beside it.
+    With `is_all`, all small files of days with at least two.
     """
     days: dict[int, list[CompactionFile]] = {}
     for part in parts:
         if is_small(part.size_bytes, target_bytes):
             days.setdefault(part.day, []).append(part)
-    found: list[CompactionGroup] = []
+    groups: list[CompactionGroup] = []
     for day, small in sorted(days.items(), key=lambda item: (-len(item[1]), item[0])):
-        chosen = small if is_all else _worth(small)
-        least = TODAY_FILES_MIN if day >= today and not is_all else FILES_MIN
-        if len(chosen) >= least:
-            found += [
+        chosen = small if is_all else _worth_merging(small)
+        files_min = TODAY_FILES_MIN if day >= today and not is_all else FILES_MIN
+        if len(chosen) >= files_min:
+            groups += [
                 CompactionGroup(day=day, parts=pack)
                 for pack in _packed(chosen, target_bytes)
-                if len(pack) >= FILES_MIN and (is_all or len(_worth(pack)) == len(pack))
+                if len(pack) >= FILES_MIN and (is_all or len(_worth_merging(pack)) == len(pack))
             ]
-    return found
+    return groups
 
 
-def _worth(small: Sequence[CompactionFile]) -> list[CompactionFile]:
-    """As many of the smallest as there are, so long as no one is larger than the rest of them."""
+def _worth_merging(small: Sequence[CompactionFile]) -> list[CompactionFile]:
+    """Return the most of the smallest files of which none is larger than the rest together."""
     ordered = sorted(small, key=lambda part: (part.size_bytes, part.path))
     total = count = 0
     for at, part in enumerate(ordered):
@@ -87,7 +87,7 @@ def _worth(small: Sequence[CompactionFile]) -> list[CompactionFile]:
 
 
 def _packed(parts: list[CompactionFile], target_bytes: int) -> Iterator[tuple[CompactionFile, ...]]:
-    """Neighbours in time together, so that the files which come of it lie side by side."""
+    """Pack files by time, so that the merged files overlap little in time."""
     pack: list[CompactionFile] = []
     size = 0
     for part in sorted(parts, key=lambda part: (part.first_us, part.path)):

@@ -1,4 +1,4 @@
-"""Taking files of a table away, by tasks. What is not there any more is as good as removed."""
+"""Deletes files of a table, in tasks. Files that are already gone are ignored."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from frazil.lake.spark.jobs import TaskRunner
 
 TASK_FILES = 1_000
-"""Files that one task takes away."""
+"""Files deleted per task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTask:
-    """The work of one task."""
+    """The input of one task."""
 
     paths: Sequence[str]
     io: FileIO = field(repr=False)
 
 
-def remove(paths: Sequence[str], io: FileIO, do: TaskRunner) -> int:
-    """Take files away that nobody names any more. Returns how many there were."""
+def delete_files(paths: Sequence[str], io: FileIO, do: TaskRunner) -> int:
+    """Delete files that no snapshot references. Returns how many existed."""
     parts = [paths[at : at + TASK_FILES] for at in range(0, len(paths), TASK_FILES)]
-    return sum(do(_remove, [DeleteTask(paths=part, io=io) for part in parts]))
+    return sum(do(_delete, [DeleteTask(paths=part, io=io) for part in parts]))
 
 
-def _remove(work: DeleteTask) -> int:
+def _delete(work: DeleteTask) -> int:
     count = 0
     for path in work.paths:
         with suppress(FileNotFoundError):

@@ -1,12 +1,12 @@
-"""Which snapshots of a table stay, and taking away what only the others need.
+"""Expires old snapshots of a table, and deletes the files that only they reference.
 
-1. tag      the last snapshot of each day that is over: `daily-2026-11-16`
-2. choose   young snapshots stay, the last few, those with a tag or at the head of a branch, and
-            those without which nobody could tell the offsets of another one
-3. commit   tags and choice in one step
-4. remove   the files that no snapshot names any more, after that is durable
+1. tag      the last snapshot of each past day: `daily-2026-11-16`
+2. choose   keep young snapshots, the last few, those with a tag or at the head of a branch, and
+            those that hold the offsets of another one
+3. commit   tags and expiry in one step
+4. delete   files that no snapshot references, once the commit is durable
 
-Killed between 3 and 4 leaves files that nobody names. They are removed as orphans.
+A crash between 3 and 4 leaves orphan files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyiceberg.table.update import (
 )
 
 from frazil.lake.append.commit import OFFSETS, repeat
-from frazil.lake.maintain.delete_files import remove
+from frazil.lake.maintain.delete_files import delete_files
 from frazil.lake.maintain.reachable_files import manifests_of, paths_in
 
 if TYPE_CHECKING:
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 SNAPSHOTS_MIN = 10
-"""The last ones stay, however old."""
+"""Snapshots kept, however old."""
 TAG = re.compile(r"daily-(\d{4,}-\d\d-\d\d)")
-"""Tags of this name are ours."""
+"""Names of our tags."""
 MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRetention:
-    """What stays."""
+    """Which snapshots to keep."""
 
     now_ms: int
     age_ms: int
@@ -61,10 +61,10 @@ class SnapshotRetention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryPlan:
-    """What is to be done to the snapshots of a table."""
+    """Changes to the snapshots of a table."""
 
     tags: dict[str, int]
-    """New ones, by name."""
+    """New tags, by name."""
     old_tags: tuple[str, ...]
     expired: tuple[int, ...]
 
@@ -75,7 +75,7 @@ class ExpiryPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryResult:
-    """What was done."""
+    """What was tagged, expired and deleted."""
 
     tags: tuple[str, ...] = ()
     old_tags: tuple[str, ...] = ()
@@ -86,34 +86,34 @@ class ExpiryResult:
 def expire(
     catalog: Catalog, name: str, keep: SnapshotRetention, do: TaskRunner, *, clock: Clock
 ) -> ExpiryResult:
-    """Let old snapshots of a table go, with all that only they name."""
+    """Expire old snapshots of a table, and delete the files that only they reference."""
 
     def attempt(table: Table) -> tuple[Table, ExpiryPlan]:
-        choice = choose(table.metadata, keep)
-        if not choice.is_empty:
-            catalog.commit_table(table, _requirements(table), _updates(choice, keep))
-        return table, choice
+        plan = plan_expiry(table.metadata, keep)
+        if not plan.is_empty:
+            catalog.commit_table(table, _requirements(table), _updates(plan, keep))
+        return table, plan
 
-    before, choice = repeat(catalog, name, attempt, clock)
-    if choice.is_empty:
+    before, plan = repeat(catalog, name, attempt, clock)
+    if plan.is_empty:
         return ExpiryResult()
-    removed = _remove(before, catalog.load_table(name), choice, do) if choice.expired else 0
+    deleted = _delete(before, catalog.load_table(name), plan, do) if plan.expired else 0
     return ExpiryResult(
-        tags=tuple(choice.tags),
-        old_tags=choice.old_tags,
-        snapshot_count=len(choice.expired),
-        file_count=removed,
+        tags=tuple(plan.tags),
+        old_tags=plan.old_tags,
+        snapshot_count=len(plan.expired),
+        file_count=deleted,
     )
 
 
-def choose(metadata: TableMetadata, keep: SnapshotRetention) -> ExpiryPlan:
-    """What to tag, and what may go."""
+def plan_expiry(metadata: TableMetadata, keep: SnapshotRetention) -> ExpiryPlan:
+    """Decide which snapshots to tag and which to expire."""
     tags = _missing_tags(metadata, keep)
     old_tags = tuple(sorted(ref for ref in metadata.refs if _is_over(ref, keep)))
     kept = {ref.snapshot_id for name, ref in metadata.refs.items() if name not in old_tags}
     kept |= set(tags.values())
-    line = list(_line(metadata, metadata.current_snapshot_id))
-    kept |= {snapshot.snapshot_id for snapshot in line[:SNAPSHOTS_MIN]}
+    ancestors = list(_ancestors(metadata, metadata.current_snapshot_id))
+    kept |= {snapshot.snapshot_id for snapshot in ancestors[:SNAPSHOTS_MIN]}
     kept |= {
         snapshot.snapshot_id
         for snapshot in metadata.snapshots
@@ -130,9 +130,9 @@ def choose(metadata: TableMetadata, keep: SnapshotRetention) -> ExpiryPlan:
 
 
 def _missing_tags(metadata: TableMetadata, keep: SnapshotRetention) -> dict[str, int]:
-    """The last snapshot of each day that is over and has no tag."""
+    """Return the last snapshot of each past day that has no tag."""
     days: dict[str, int] = {}
-    for snapshot in _line(metadata, metadata.current_snapshot_id):
+    for snapshot in _ancestors(metadata, metadata.current_snapshot_id):
         day = snapshot.timestamp_ms // DAY_MS
         if keep.now_ms // DAY_MS - keep.tag_days <= day < keep.now_ms // DAY_MS:
             days.setdefault(f"daily-{_date(day)}", snapshot.snapshot_id)
@@ -140,17 +140,17 @@ def _missing_tags(metadata: TableMetadata, keep: SnapshotRetention) -> dict[str,
 
 
 def _is_over(ref: str, keep: SnapshotRetention) -> bool:
-    """Is this a tag of ours, and too old?"""
-    found = TAG.fullmatch(ref)
-    return found is not None and found[1] < _date(keep.now_ms // DAY_MS - keep.tag_days)
+    """Return whether this is a tag of ours and too old."""
+    match = TAG.fullmatch(ref)
+    return match is not None and match[1] < _date(keep.now_ms // DAY_MS - keep.tag_days)
 
 
 def _date(day: int) -> str:
     return (datetime.date(1970, 1, 1) + datetime.timedelta(days=day)).isoformat()
 
 
-def _line(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
-    """A snapshot and those before it, as far as they are there."""
+def _ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
+    """Yield a snapshot and its ancestors, as far as they exist."""
     known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     while snapshot_id is not None and (snapshot := known.get(snapshot_id)) is not None:
         yield snapshot
@@ -158,35 +158,35 @@ def _line(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot
 
 
 def _needed(metadata: TableMetadata, snapshot_id: int) -> set[int]:
-    """The snapshots up to the first that tells the offsets: ours do, those of others do not."""
-    found: set[int] = set()
-    for snapshot in _line(metadata, snapshot_id):
-        found.add(snapshot.snapshot_id)
+    """Return the ancestors up to the first with offsets. Snapshots by other writers have none."""
+    needed: set[int] = set()
+    for snapshot in _ancestors(metadata, snapshot_id):
+        needed.add(snapshot.snapshot_id)
         if snapshot.summary is not None and snapshot.summary.get(OFFSETS) is not None:
             break
-    return found
+    return needed
 
 
-def _updates(choice: ExpiryPlan, keep: SnapshotRetention) -> tuple[TableUpdate, ...]:
-    made = [
+def _updates(plan: ExpiryPlan, keep: SnapshotRetention) -> tuple[TableUpdate, ...]:
+    added = [
         SetSnapshotRefUpdate.model_validate(
             {
                 "ref-name": tag,
                 "type": SnapshotRefType.TAG,
                 "snapshot-id": snapshot_id,
-                # For those who expire snapshots by other means.
+                # For other tools that expire snapshots.
                 "max-ref-age-ms": keep.tag_days * DAY_MS,
             }
         )
-        for tag, snapshot_id in choice.tags.items()
+        for tag, snapshot_id in plan.tags.items()
     ]
-    dropped = [RemoveSnapshotRefUpdate.model_validate({"ref-name": tag}) for tag in choice.old_tags]
-    expired = [RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(choice.expired)})]
-    return (*made, *dropped, *(expired if choice.expired else []))
+    dropped = [RemoveSnapshotRefUpdate.model_validate({"ref-name": tag}) for tag in plan.old_tags]
+    expired = [RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(plan.expired)})]
+    return (*added, *dropped, *(expired if plan.expired else []))
 
 
 def _requirements(table: Table) -> tuple[TableRequirement, ...]:
-    """Every branch and tag is where we saw it."""
+    """Require that no branch or tag has moved."""
     refs = [
         AssertRefSnapshotId.model_validate({"ref": name, "snapshot-id": ref.snapshot_id})
         for name, ref in table.metadata.refs.items()
@@ -194,18 +194,18 @@ def _requirements(table: Table) -> tuple[TableRequirement, ...]:
     return (AssertTableUUID(uuid=table.metadata.table_uuid), *refs)
 
 
-def _remove(before: Table, after: Table, choice: ExpiryPlan, do: TaskRunner) -> int:
-    """Take away the files that only the expired snapshots name."""
+def _delete(before: Table, after: Table, plan: ExpiryPlan, do: TaskRunner) -> int:
+    """Delete the files that only the expired snapshots reference."""
     io = before.io
-    expired = [each for each in before.metadata.snapshots if each.snapshot_id in choice.expired]
+    expired = [each for each in before.metadata.snapshots if each.snapshot_id in plan.expired]
     kept = manifests_of(after.metadata.snapshots, io, do)
-    gone = {
+    unreferenced = {
         path: manifest
         for path, manifest in manifests_of(expired, io, do).items()
         if path not in kept
     }
-    files = paths_in(gone.values(), io, do, is_alive=False)
+    files = paths_in(unreferenced.values(), io, do, is_alive=False)
     if files:
         files -= paths_in(kept.values(), io, do, is_alive=True)
     lists = {snapshot.manifest_list for snapshot in expired}
-    return remove([*sorted(files), *sorted(gone), *sorted(lists)], io, do)
+    return delete_files([*sorted(files), *sorted(unreferenced), *sorted(lists)], io, do)

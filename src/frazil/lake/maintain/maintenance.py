@@ -1,10 +1,9 @@
-"""Maintenance: what tables need besides new rows. Small files are joined, old snapshots go, and
-what nobody names is taken away.
+"""Maintenance: merges small files, expires old snapshots and deletes orphan files.
 
-Belongs to the lake's thread, so it never runs beside a round of the appender. What is heavy is done
-by tasks on Spark: the process that takes telemetry in has something else to do. What is committed
-is committed by PyIceberg, and synced: Spark's own procedures would leave the catalog with names of
-files that a power cut can empty (docs/decisions/0011).
+Runs on the lake's thread, so never during an appender round. Heavy work runs as tasks on Spark, to
+keep the process that receives telemetry free. Commits are made with PyIceberg and synced: Spark's
+own procedures do not sync, and a power cut could leave the catalog with empty files
+(docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from frazil.errors import Conflict, Corrupt, FrazilError
 from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import APPENDER
-from frazil.lake.append.progress import LakeActivity
+from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.compaction import CompactionGroup, groups_of
@@ -37,16 +36,16 @@ logger = logging.getLogger(__name__)
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 STEP_BYTES_MAX = 128 * MiB
-"""Of data files that are joined at once: some seconds on a small machine. One group may be more."""
+"""Bytes merged per step: some seconds on a small machine. A single group may be larger."""
 TARGET_BYTES = 128 * MiB
 TARGET = "write.target-file-size-bytes"
-TRIES = 5
-"""When others change a table again and again while its files are joined."""
-LEFT_MAX = 10_000
-"""Files that are remembered as not to be joined."""
+ATTEMPTS_MAX = 5
+"""Attempts to merge files of a table that others keep changing."""
+SKIPPED_MAX = 10_000
+"""Files remembered as not mergeable."""
 
-JOINED = Counter("frazil.lake.files.joined", "Data files that compaction replaced, by table.")
-REMOVED = Counter("frazil.lake.files.removed", "Files that were taken away, by table and reason.")
+JOINED = Counter("frazil.lake.files.joined", "Data files replaced by compaction, by table.")
+REMOVED = Counter("frazil.lake.files.removed", "Files deleted, by table and reason.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +67,8 @@ class Maintained:
     trouble: Annotated[tuple[str, ...], doc("Steps that failed, and why.")] = ()
 
     def __add__(self, other: Maintained) -> Maintained:
-        """Both, one after the other."""
-        assert self.table == other.table, "of one table"
+        """Return the sum of both."""
+        assert self.table == other.table, "both must be of one table"
         names = [field.name for field in fields(self) if field.name != "table"]
         both = {name: getattr(self, name) + getattr(other, name) for name in names}
         return Maintained(table=self.table, **both)
@@ -79,12 +78,12 @@ class Maintained:
         return self == Maintained(table=self.table)
 
     def to_dict(self) -> dict[str, Any]:
-        """For people and programs that ask what was done."""
+        """Return the fields as the API has them."""
         return asdict(self)
 
 
 class Maintenance:
-    """Belongs to the lake's thread. Each of its works may be done at any time, in any order."""
+    """Owned by the lake's thread. Its steps may run at any time, in any order."""
 
     def __init__(
         self,
@@ -94,6 +93,7 @@ class Maintenance:
         *,
         clock: Clock,
         rand: Rand,
+        report: ReportActivity = lambda _: None,
     ) -> None:
         self._catalog = catalog
         self._config = config
@@ -101,14 +101,13 @@ class Maintenance:
         self._clock = clock
         self._rand = rand
         self._time = SteadyTime(clock)
-        self.doing: LakeActivity | None = None
-        """What is done now, and to which table; None when nothing is."""
-        self._left: set[str] = set()
-        self._settled: dict[str, int] = {}
-        """Of which snapshot of a table it is known that no files of it are to be joined."""
+        self._report = report
+        self._skipped: set[str] = set()
+        self._compacted: dict[str, int] = {}
+        """Table -> the snapshot in which nothing was left to merge."""
 
     def tables(self) -> list[str]:
-        """Ours: those that an appender has taken over."""
+        """Return our tables: those that an appender has taken over."""
         catalog, namespace = self._catalog(), self._config.namespace
         with catalog_calls(self._config):
             if not catalog.namespace_exists(namespace):
@@ -117,47 +116,47 @@ class Maintenance:
         return [name for name in names if APPENDER in self._load(name).properties]
 
     def all(self) -> list[Maintained]:
-        """Do everything to every table until there is nothing left to do. What fails is told."""
+        """Run all steps on all tables until nothing is left to do. Errors go into `trouble`."""
         return [self._all(name) for name in self.tables()]
 
     def _all(self, name: str) -> Maintained:
         done = Maintained(table=name)
-        for work in (self._compact_whole, self.join_manifests, self.expire, self.remove_orphans):
+        for step in (self._compact_all, self.join_manifests, self.expire, self.remove_orphans):
             try:
-                done += work(name)
+                done += step(name)
             except FrazilError as error:
                 done += Maintained(table=name, trouble=(str(error),))
         return done
 
-    def _compact_whole(self, name: str) -> Maintained:
+    def _compact_all(self, name: str) -> Maintained:
         done = Maintained(table=name)
-        while not (some := self.compact(name, is_all=True)).is_nothing:
-            done += some
+        while not (step := self.compact(name, is_all=True)).is_nothing:
+            done += step
         return done
 
     def compact(self, name: str, *, is_all: bool = False) -> Maintained:
-        """Join some small files, as far as that pays. Nothing is done when there are none."""
-        for _ in range(TRIES):
+        """Merge some small files, if it pays; with `is_all`, also if it does not."""
+        for _ in range(ATTEMPTS_MAX):
             try:
-                with self._told(name, "joins files"):
+                with self._reporting(name, "joins files"):
                     return self._compact(name, is_all)
             except Conflict as error:
-                logger.info("files are joined anew", extra={"table": name, "reason": str(error)})
-        raise Conflict(f"{name} was changed by others {TRIES} times while its files were joined")
+                logger.info("compaction retried", extra={"table": name, "reason": str(error)})
+        raise Conflict(f"{name} was changed {ATTEMPTS_MAX} times while its files were being merged")
 
     def join_manifests(self, name: str) -> Maintained:
-        """Write manifests anew when there are many small ones."""
+        """Rewrite manifests if there are many small ones."""
         from frazil.lake.maintain.replace_files import Replacement, count_scattered, replace_files
 
         count = count_scattered(self._load(name))
         if count:
-            nothing = Replacement(old=(), new=(), commit_id=self._unique())
-            with self._told(name, "joins manifests"):
-                replace_files(self._catalog(), self._full_name(name), nothing, clock=self._clock)
+            no_files = Replacement(old=(), new=(), commit_id=self._unique())
+            with self._reporting(name, "joins manifests"):
+                replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
         return Maintained(table=name, manifests_joined=count)
 
     def expire(self, name: str) -> Maintained:
-        """Tag the days that are over, and let old snapshots go."""
+        """Tag the last snapshot of past days, and expire old snapshots."""
         from frazil.lake.maintain.expire_snapshots import SnapshotRetention, expire
 
         keep = SnapshotRetention(
@@ -165,7 +164,7 @@ class Maintenance:
             age_ms=self._config.maintain_keep_hours * HOUR_MS,
             tag_days=self._config.maintain_tag_days,
         )
-        with self._told(name, "lets old snapshots go"):
+        with self._reporting(name, "lets old snapshots go"):
             done = expire(self._catalog(), self._full_name(name), keep, self._do, clock=self._clock)
         REMOVED.add(done.file_count, table=name, reason="expired")
         return Maintained(
@@ -177,10 +176,10 @@ class Maintenance:
         )
 
     def remove_orphans(self, name: str) -> Maintained:
-        """Take away old files that no snapshot names."""
+        """Delete old files that no snapshot references."""
         from frazil.lake.maintain.orphan_files import remove_orphans
 
-        with self._told(name, "removes files that nobody names"):
+        with self._reporting(name, "removes files that nobody names"):
             done = remove_orphans(
                 self._catalog(),
                 self._full_name(name),
@@ -192,23 +191,23 @@ class Maintenance:
         return Maintained(table=name, orphans_removed=done.file_count, orphan_bytes=done.size_bytes)
 
     @contextmanager
-    def _told(self, name: str, step: str) -> Iterator[None]:
-        """While this goes on, whoever looks is told so."""
+    def _reporting(self, name: str, step: str) -> Iterator[None]:
+        """Report this step as the current activity."""
         begun_ms = self._clock.wall_ms()
-        self.doing = LakeActivity(work="maintenance", step=step, table=name, begun_ms=begun_ms)
+        self._report(LakeActivity(work="maintenance", step=step, table=name, begun_ms=begun_ms))
         try:
             yield
         finally:
-            self.doing = None
+            self._report(None)
 
     def _compact(self, name: str, is_all: bool) -> Maintained:
         from frazil.lake.maintain.replace_files import Replacement, replace_files
 
         done: list[MergeResult] = []
         table = self._load(name)
-        # Files that cannot be joined are known after the first attempt.
+        # Files that turn out not to be mergeable are skipped in the next pass.
         while not done and (groups := self._groups(name, table, is_all)):
-            done = [each for each in self._merge(name, table, _some(groups)) if each.file]
+            done = [each for each in self._merge(name, table, _first_step(groups)) if each.file]
         if not done:
             return Maintained(table=name)
         old = [part for each in done for part in each.group.parts]
@@ -225,29 +224,29 @@ class Maintenance:
         )
 
     def _groups(self, name: str, table: Table, is_all: bool) -> list[CompactionGroup]:
-        """What is to be joined now."""
+        """Return the groups of files to merge."""
         from frazil.lake.maintain.reachable_files import parts_in
         from frazil.lake.tables.properties import PARTITION_COLUMN
 
         snapshot = table.current_snapshot()
-        if snapshot is None or (self._settled.get(name) == snapshot.snapshot_id and not is_all):
+        if snapshot is None or (self._compacted.get(name) == snapshot.snapshot_id and not is_all):
             return []
         time_id = table.schema().find_field(PARTITION_COLUMN).field_id
         parts = parts_in(snapshot.manifests(table.io), table.io, self._do, time_id=time_id)
         groups = groups_of(
-            [part for part in parts if part.path not in self._left],
+            [part for part in parts if part.path not in self._skipped],
             today=self._time.now_ms() // DAY_MS,
             target_bytes=int(table.properties.get(TARGET, TARGET_BYTES)),
             is_all=is_all,
         )
         if not groups:
-            self._settled[name] = snapshot.snapshot_id
+            self._compacted[name] = snapshot.snapshot_id
         return groups
 
     def _merge(
         self, name: str, table: Table, groups: Sequence[CompactionGroup]
     ) -> list[MergeResult]:
-        """Have tasks write the new files. What cannot be joined is left alone from now on."""
+        """Run merge tasks. Files that cannot be merged are skipped from now on."""
         from frazil.lake.maintain.merge_task import MergeTask, try_merge
 
         work = [
@@ -261,20 +260,20 @@ class Maintenance:
             for at, group in enumerate(groups)
         ]
         merged = []
-        for each, answer in zip(work, self._do(try_merge, work), strict=True):
-            if isinstance(answer, Corrupt):
-                logger.error("a file is damaged", extra={"table": name, "reason": str(answer)})
-                self._leave([answer.path])
+        for task, result in zip(work, self._do(try_merge, work), strict=True):
+            if isinstance(result, Corrupt):
+                logger.error("data file damaged", extra={"table": name, "reason": str(result)})
+                self._skip([result.path])
             else:
-                merged.append(answer)
-                joined = {part.path for part in answer.group.parts}
-                self._leave([part.path for part in each.group.parts if part.path not in joined])
+                merged.append(result)
+                paths = {part.path for part in result.group.parts}
+                self._skip([part.path for part in task.group.parts if part.path not in paths])
         return merged
 
-    def _leave(self, paths: Sequence[str]) -> None:
-        if len(self._left) + len(paths) > LEFT_MAX:
-            self._left.clear()
-        self._left.update(paths)
+    def _skip(self, paths: Sequence[str]) -> None:
+        if len(self._skipped) + len(paths) > SKIPPED_MAX:
+            self._skipped.clear()
+        self._skipped.update(paths)
 
     def _load(self, name: str) -> Table:
         with catalog_calls(self._config):
@@ -284,12 +283,12 @@ class Maintenance:
         return f"{self._config.namespace}.{name}"
 
     def _unique(self) -> str:
-        """A name that nobody else has."""
+        """Return a random 128-bit name."""
         return f"{self._rand.getrandbits(128):032x}"
 
 
-def _some(groups: Sequence[CompactionGroup]) -> list[CompactionGroup]:
-    """As many as are joined at once."""
+def _first_step(groups: Sequence[CompactionGroup]) -> list[CompactionGroup]:
+    """Return as many groups as are merged in one step."""
     chosen: list[CompactionGroup] = []
     size = 0
     for group in groups:

@@ -1,11 +1,11 @@
-"""What one task of compaction does: sorted files of one day become one sorted file.
+"""One compaction task: merges sorted files of one day into one sorted file.
 
-1. look    at the footers: files with columns that we do not know, or in another order, are left
-2. keys    of all files are read and sorted once: that says which row comes where
-3. rows    of each file come in the order they lie in, so each is read once, from begin to end
-4. write   row group by row group; sync, before anybody hears of it
+1. footers  skip files with unknown columns or another sort order
+2. keys     read and sort the keys of all files once; that gives the position of every row
+3. rows     read each file once, from begin to end: its rows are already in order
+4. write    row group by row group; sync before the result is returned
 
-Memory is that of the keys, of one row group, and of a batch per file.
+Memory: the keys, one row group, and a batch per file.
 """
 
 from __future__ import annotations
@@ -26,61 +26,60 @@ from frazil.lake.files.parquet_schema import FIELD_ID, ParquetLayout, file_layou
 from frazil.lake.files.sort import combine, day_of, take_rows
 from frazil.lake.files.writer import GROUP_BYTES_MAX, GROUP_ROWS_MAX, TableWriter, WrittenFile
 from frazil.lake.maintain.compaction import CompactionGroup
-from frazil.lake.spark.jobs import name_of_try
+from frazil.lake.spark.jobs import attempt_name
 from frazil.lake.tables.properties import PARTITION_COLUMN
-from frazil.model import MiB
+from frazil.model import KiB, MiB
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
 BATCHES_BYTES = 128 * MiB
-"""Rows of all files that wait to be written, about."""
+"""Estimated bytes of rows read from all files and not written yet."""
 STEP_ROWS = 16 * 1024
-"""Rows that are looked for at once."""
-BUFFER_BYTES = 64 * 1024
-"""Of a column of a file, read at once."""
+"""Rows placed at a time."""
+BUFFER_BYTES = 64 * KiB
+"""Read buffer per column and file."""
 COMPRESSION_LEVEL = 3
-"""Of zstd. These files are read for long, and nobody waits for them."""
+"""Zstd level. These files live long, and writing them is not urgent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeTask:
-    """The work of one task."""
+    """The input of one task."""
 
     table: str
     group: CompactionGroup
     location: str
-    """Of the table."""
+    """URI of the table."""
     name: str
-    """Begins the name of the file. No two tasks share it, nor two tries of one."""
+    """Prefix of the file name, unique per task and attempt."""
     io: FileIO = field(repr=False)
-    """May hold passwords."""
+    """May contain passwords."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeResult:
-    """These files hold the same rows as that one; nothing when there was no use in joining."""
+    """The merged file, or None if fewer than two files could be merged."""
 
     group: CompactionGroup
-    """What was joined. May be less than was to be."""
+    """The files that were merged: those planned, without those that could not be."""
     file: WrittenFile | None
 
 
 def try_merge(work: MergeTask) -> MergeResult | Corrupt:
-    """Do a task, wherever it runs. That a file is damaged is an answer: the others are joined."""
+    """Run a task. Returns `Corrupt` for a damaged file, so that other tasks of the job succeed."""
     try:
-        return run_merge(replace(work, name=name_of_try(work.name)))
+        return run_merge(replace(work, name=attempt_name(work.name)))
     except Corrupt as error:
         return error
 
 
 def run_merge(work: MergeTask) -> MergeResult:
-    """Do a task. `Corrupt` when a file is damaged: then it stays as it is, with those beside it."""
+    """Run a task. Raises `Corrupt` if a file is damaged; no file of the group is changed then."""
     layout = file_layout_of(work.table)
     with ExitStack() as opened:
         inputs = [_Input(part.path, work.io, layout, opened) for part in work.group.parts]
-        usable = [each for each in inputs if each.is_known]
-        plan = _plan(usable, layout)
+        plan = _plan([each for each in inputs if each.is_known], layout)
         if len(plan.inputs) < 2:
             return MergeResult(group=CompactionGroup(day=work.group.day, parts=()), file=None)
         _check(plan, work.group)
@@ -90,17 +89,17 @@ def run_merge(work: MergeTask) -> MergeResult:
         with ExitStack() as undo:
             undo.callback(files.discard)
             rows = _row_groups(plan, layout)
-            files.write_sorted(work.group.day, rows, min(len(plan.places), GROUP_ROWS_MAX))
+            files.write_sorted(work.group.day, rows, min(len(plan.order), GROUP_ROWS_MAX))
             (file,) = files.sync()
             undo.pop_all()
-    joined = {each.path for each in plan.inputs}
-    parts = tuple(part for part in work.group.parts if part.path in joined)
+    merged = {each.path for each in plan.inputs}
+    parts = tuple(part for part in work.group.parts if part.path in merged)
     assert file.row_count == sum(part.row_count for part in parts), f"rows of {file.path}"
     return MergeResult(group=CompactionGroup(day=work.group.day, parts=parts), file=file)
 
 
 class _Input:
-    """One file that is read from begin to end."""
+    """A file, read from begin to end."""
 
     def __init__(self, path: str, io: FileIO, layout: ParquetLayout, opened: ExitStack) -> None:
         self.path = path
@@ -120,18 +119,18 @@ class _Input:
         self._batches: Iterator[pa.RecordBatch] = iter(())
 
     def keys(self) -> pa.Table:
-        """The columns that the rows are sorted by, and the time."""
-        wanted = list(dict.fromkeys([*self._layout.order, PARTITION_COLUMN]))
-        names = [self._names[_id(self._layout.schema.field(name))] for name in wanted]
+        """Read the sort columns and the time."""
+        columns = list(dict.fromkeys([*self._layout.order, PARTITION_COLUMN]))
+        names = [self._names[_id(self._layout.schema.field(name))] for name in columns]
         with _damage_in(self.path):
-            return self._file.read(names).select(names).rename_columns(wanted)
+            return self._file.read(names).select(names).rename_columns(columns)
 
     def begin(self, bytes_max: int) -> None:
-        """Rows come from the first one on. Not more than about `bytes_max` wait in memory."""
+        """Start reading rows, with about `bytes_max` in memory at most."""
         self._batches = self._read(bytes_max)
 
     def take(self, count: int) -> list[pa.RecordBatch]:
-        """The next rows."""
+        """Return the next `count` rows."""
         taken = []
         while count:
             if not self._waiting:
@@ -147,86 +146,86 @@ class _Input:
 
     def _read(self, bytes_max: int) -> Iterator[pa.RecordBatch]:
         for at in range(self._file.num_row_groups):
-            # No row group is larger than this in memory, so that a row is at most so wide.
+            # A row group has at most GROUP_BYTES_MAX in memory, which bounds the size of a row.
             rows = self._file.metadata.row_group(at).num_rows
             size = max(1, rows * bytes_max // GROUP_BYTES_MAX)
             for batch in self._file.iter_batches(size, row_groups=[at]):
-                yield self._as_in(batch)
+                yield self._conformed(batch)
 
-    def _as_in(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """With all columns of the layout, in its order."""
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the columns of the layout."""
         columns = []
-        for wanted in self._layout.schema:
-            name = self._names.get(_id(wanted))
+        for column in self._layout.schema:
+            name = self._names.get(_id(column))
             columns.append(
-                pa.nulls(batch.num_rows, wanted.type)
+                pa.nulls(batch.num_rows, column.type)
                 if name is None
-                else batch.column(name).cast(wanted.type)
+                else batch.column(name).cast(column.type)
             )
         return pa.RecordBatch.from_arrays(columns, schema=self._layout.schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """Which row comes where: the numbers of rows, counted over all files one after the other."""
+    """The sort order, as row numbers counted over all files in sequence."""
 
     inputs: list[_Input]
-    places: np.ndarray
+    order: np.ndarray
     days: np.ndarray
 
 
 def _plan(inputs: list[_Input], layout: ParquetLayout) -> _Plan:
-    """The order of all rows, and those files that are in this order themselves."""
-    order = [(name, "ascending") for name in layout.order]
+    """Sort all rows, and leave out files that are not in this order themselves."""
+    sort_keys = [(name, "ascending") for name in layout.order]
     while True:
         if not inputs:
-            return _Plan(inputs=[], places=np.empty(0, np.int64), days=np.empty(0, np.int64))
+            return _Plan(inputs=[], order=np.empty(0, np.int64), days=np.empty(0, np.int64))
         keys = pa.concat_tables([each.keys() for each in inputs])
-        places = pc.sort_indices(keys, order).to_numpy().astype(np.int64)
+        order = pc.sort_indices(keys, sort_keys).to_numpy().astype(np.int64)
         starts = _starts(inputs)
-        files = np.searchsorted(starts, places, side="right") - 1
-        # A file in order gives its rows one after the other, from the first one on.
+        files = np.searchsorted(starts, order, side="right") - 1
+        # The rows of a sorted file appear in their own order.
         by_file = np.argsort(files, kind="stable")
-        is_wrong = places[by_file] != np.arange(len(places))
-        wrong = set(np.unique(files[by_file][is_wrong]).tolist())
-        if not wrong:
+        is_unsorted = order[by_file] != np.arange(len(order))
+        unsorted = set(np.unique(files[by_file][is_unsorted]).tolist())
+        if not unsorted:
             days = np.unique(day_of(keys[PARTITION_COLUMN]).to_numpy())
-            return _Plan(inputs=inputs, places=places, days=days)
-        inputs = [each for at, each in enumerate(inputs) if at not in wrong]
+            return _Plan(inputs=inputs, order=order, days=days)
+        inputs = [each for at, each in enumerate(inputs) if at not in unsorted]
 
 
 def _starts(inputs: Sequence[_Input]) -> np.ndarray:
-    """The number of the first row of each file."""
+    """Return the number of the first row of each file."""
     counts = [each.row_count for each in inputs]
     return np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
 
 
 def _row_groups(plan: _Plan, layout: ParquetLayout) -> Iterator[pa.Table]:
-    """All rows in order, as many at once as a row group holds."""
+    """Yield all rows in order, one row group at a time."""
     starts = _starts(plan.inputs)
     taken = np.zeros(len(starts), np.int64)
     for each in plan.inputs:
         each.begin(BATCHES_BYTES // len(plan.inputs))
     begin = 0
-    while begin < len(plan.places):
+    while begin < len(plan.order):
         gathered: list[list[pa.RecordBatch]] = [[] for _ in plan.inputs]
         end, size = begin, 0
         counts = np.zeros(len(starts), np.int64)
-        while end < len(plan.places) and end - begin < GROUP_ROWS_MAX and size < GROUP_BYTES_MAX:
-            some = plan.places[end : end + STEP_ROWS]
-            files = np.searchsorted(starts, some, side="right") - 1
+        while end < len(plan.order) and end - begin < GROUP_ROWS_MAX and size < GROUP_BYTES_MAX:
+            step = plan.order[end : end + STEP_ROWS]
+            files = np.searchsorted(starts, step, side="right") - 1
             new = np.bincount(files, minlength=len(starts))
             for at in np.flatnonzero(new):
                 rows = plan.inputs[at].take(int(new[at]))
                 size += sum(batch.nbytes for batch in rows)
                 gathered[at] += rows
             counts += new
-            end += len(some)
-        wanted = plan.places[begin:end]
-        files = np.searchsorted(starts, wanted, side="right") - 1
-        # Where these rows are among those gathered, which lie file by file.
+            end += len(step)
+        rows_in_group = plan.order[begin:end]
+        files = np.searchsorted(starts, rows_in_group, side="right") - 1
+        # Positions of these rows among the gathered ones, which are ordered by file.
         firsts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        local = wanted - starts[files] - taken[files] + firsts[files]
+        local = rows_in_group - starts[files] - taken[files] + firsts[files]
         batches = [batch for file in gathered for batch in file]
         yield take_rows(combine(batches, layout), pa.array(local))
         taken += counts
@@ -234,19 +233,19 @@ def _row_groups(plan: _Plan, layout: ParquetLayout) -> Iterator[pa.Table]:
 
 
 def _check(plan: _Plan, group: CompactionGroup) -> None:
-    """All rows are of the day that the table says."""
+    """Raise `Corrupt` unless all rows are of the day of the table partition."""
     if plan.days.tolist() != [group.day]:
         raise Corrupt(
             path=group.parts[0].path,
             position=0,
-            expected=f"rows of day {group.day} in it and the files beside it",
+            expected=f"rows of day {group.day} in it and the files merged with it",
             found=f"days {plan.days.tolist()[:5]}",
-            hint="The files stay as they are; look who wrote them",
+            hint="The files are not changed; check which program wrote them",
         )
 
 
 def _names_by_id(schema: pa.Schema) -> dict[int, str]:
-    """What a file calls the fields of the table; names change, ids do not."""
+    """Return field id -> the file's column name; names can change, ids do not."""
     return {_id(field): field.name for field in schema if FIELD_ID in (field.metadata or {})}
 
 
@@ -255,7 +254,7 @@ def _id(field: pa.Field) -> int:
 
 
 def _is_known(schema: pa.Schema, layout: ParquetLayout) -> bool:
-    """Would nothing be lost by writing these columns as ours?"""
+    """Return whether the columns can be written in our layout without loss."""
     ours = {_id(field): field for field in layout.schema}
     names = _names_by_id(schema)
     if len(names) != len(schema.names) or not names.keys() <= ours.keys():
@@ -266,7 +265,7 @@ def _is_known(schema: pa.Schema, layout: ParquetLayout) -> bool:
 
 
 def _ids_in(field: pa.Field) -> tuple[object, ...]:
-    """The type of a field with the ids of all that is in it."""
+    """Return the type of a field with the ids of all nested fields."""
     kind = field.type
     if pa.types.is_nested(kind):
         if pa.types.is_map(kind):
@@ -279,16 +278,16 @@ def _ids_in(field: pa.Field) -> tuple[object, ...]:
 
 @contextmanager
 def _damage_in(path: str) -> Iterator[None]:
-    """What Parquet says of a damaged file becomes `Corrupt`, with the name of the file."""
+    """Turn Parquet's errors about a damaged file into `Corrupt`."""
     try:
         yield
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and "checksum" not in str(error):
-            raise  # the disk, or the network
+            raise  # of the disk or the network
         raise Corrupt(
             path=path,
             position=0,
             expected="a Parquet file",
             found=str(error),
-            hint="The file stays as it is. Look whether the disk is sound",
+            hint="The file is not changed. Check the health of the disk",
         ) from error

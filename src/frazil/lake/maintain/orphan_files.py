@@ -1,13 +1,14 @@
-"""Files below a table's location that no snapshot names, left behind by tasks that were killed.
+"""Deletes orphan files: files below a table's location that no snapshot references, left behind by
+killed tasks.
 
-1. list     what is there, with its age
-2. load     the table, after that: whatever has been committed meanwhile is named by now
-3. compare  their paths, written alike; if one is not below the location, nothing is removed
-4. remove   what nobody names and what is old
+1. list     all files below the location, with their age
+2. load     the table afterwards, so that files committed meanwhile are referenced
+3. compare  normalized paths; if a referenced one is not below the location, nothing is deleted
+4. delete   files that are not referenced and old
 
-A file is written before it is named. So young files are never orphans, and how old is old has a
-lower limit: no round, and no job of anybody else, takes a day. Ages are counted from the youngest
-file there is, as a clock that is wrong would make everything old.
+A file is written before it is referenced, so young files are never orphans. The minimum age is a
+day: no round, and no job of another writer, takes that long. Ages are relative to the youngest
+file, because a wrong clock would make all files old.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from frazil.errors import Conflict
-from frazil.lake.maintain.delete_files import remove
+from frazil.lake.maintain.delete_files import delete_files
 from frazil.lake.maintain.reachable_files import manifests_of, paths_in
+from frazil.model import NS_PER_MS
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -31,7 +33,7 @@ SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """A file that is there."""
+    """An existing file."""
 
     path: str
     size_bytes: int
@@ -40,7 +42,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListTask:
-    """The work of a task."""
+    """The input of a task."""
 
     location: str
     io: FileIO = field(repr=False)
@@ -48,7 +50,7 @@ class ListTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansRemoved:
-    """Orphans that were taken away."""
+    """Orphan files that were deleted."""
 
     file_count: int
     size_bytes: int
@@ -57,25 +59,27 @@ class OrphansRemoved:
 def remove_orphans(
     catalog: Catalog, name: str, do: TaskRunner, *, now_ms: int, age_ms: int
 ) -> OrphansRemoved:
-    """Take away what nobody names and what is older than `age_ms`.
+    """Delete files that are not referenced and older than `age_ms`.
 
-    `Conflict` when the table names files by other paths than those that are found.
+    Raises `Conflict` if the table references files outside its location.
     """
-    seen = catalog.load_table(name)
-    (found,) = do(_list, [ListTask(location=seen.location(), io=seen.io)])
+    before = catalog.load_table(name)
+    (files,) = do(_list, [ListTask(location=before.location(), io=before.io)])
     table = catalog.load_table(name)
-    named = {alike(path) for path in _named(table, do)}
-    _check_below(table, named)
-    young_ms = min([now_ms, max((file.time_ms for file in found), default=now_ms)]) - age_ms
-    orphans = [file for file in found if alike(file.path) not in named and file.time_ms < young_ms]
-    remove([file.path for file in orphans], table.io, do)
+    referenced = {normalized(path) for path in _referenced(table, do)}
+    _check_below(table, referenced)
+    old_ms = min([now_ms, max((file.time_ms for file in files), default=now_ms)]) - age_ms
+    orphans = [
+        file for file in files if normalized(file.path) not in referenced and file.time_ms < old_ms
+    ]
+    delete_files([file.path for file in orphans], table.io, do)
     return OrphansRemoved(
         file_count=len(orphans), size_bytes=sum(file.size_bytes for file in orphans)
     )
 
 
-def _named(table: Table, do: TaskRunner) -> set[str]:
-    """Every file that belongs to the table."""
+def _referenced(table: Table, do: TaskRunner) -> set[str]:
+    """Return every file that belongs to the table."""
     metadata = table.metadata
     manifests = manifests_of(metadata.snapshots, table.io, do)
     return {
@@ -89,41 +93,41 @@ def _named(table: Table, do: TaskRunner) -> set[str]:
     }
 
 
-def alike(path: str) -> str:
-    """A path as all would write it: Spark names local files `file:/…`, and we `file:///…`."""
+def normalized(path: str) -> str:
+    """Return a path in one form: Spark writes local files as `file:/…`, we as `file:///…`."""
     scheme, separator, rest = path.partition(":")
     if not separator or "/" in scheme:
         scheme, rest = "file", path
     return f"{SAME_SCHEMES.get(scheme, scheme)}://{rest.removeprefix('//')}"
 
 
-def _check_below(table: Table, named: set[str]) -> None:
-    begin = f"{alike(table.location()).rstrip('/')}/"
-    strange = sorted(path for path in named if not path.startswith(begin))
-    if strange:
+def _check_below(table: Table, referenced: set[str]) -> None:
+    location = f"{normalized(table.location()).rstrip('/')}/"
+    outside = sorted(path for path in referenced if not path.startswith(location))
+    if outside:
         raise Conflict(
-            f"{'.'.join(table.name())} names {strange[0]}, which is not below {begin}: what is an "
-            "orphan cannot be told by comparing paths, so nothing was removed"
+            f"{'.'.join(table.name())} references {outside[0]}, which is not below {location}: "
+            "orphan files cannot be told by comparing paths, so nothing was deleted"
         )
 
 
 def _list(work: ListTask) -> list[FoundFile]:
-    """Everything below a location."""
+    """List all files below a location."""
     from pyarrow.fs import FileSelector, FileType
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
-    assert isinstance(work.io, PyArrowFileIO), "tables are read by Arrow"
+    assert isinstance(work.io, PyArrowFileIO), "tables are read with pyarrow"
     location = work.location.rstrip("/")
     scheme, netloc, path = work.io.parse_location(location, work.io.properties)
-    files = work.io.fs_by_scheme(scheme, netloc)
     path = path.rstrip("/")
-    found = files.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+    filesystem = work.io.fs_by_scheme(scheme, netloc)
+    infos = filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
     return [
         FoundFile(
-            path=f"{location}{each.path.removeprefix(path)}",
-            size_bytes=each.size,
-            time_ms=each.mtime_ns // 1_000_000,
+            path=f"{location}{info.path.removeprefix(path)}",
+            size_bytes=info.size,
+            time_ms=info.mtime_ns // NS_PER_MS,
         )
-        for each in found
-        if each.type == FileType.File
+        for info in infos
+        if info.type == FileType.File
     ]

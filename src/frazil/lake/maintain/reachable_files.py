@@ -1,4 +1,4 @@
-"""What snapshots name: manifests, and data files in them. Read by tasks, as there may be many."""
+"""Reads which manifests and data files snapshots reference, in tasks, as there may be many."""
 
 from __future__ import annotations
 
@@ -22,57 +22,58 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 TASK_FILES = 50
-"""Manifests, or lists of them, that one task reads."""
+"""Manifests, or manifest lists, read per task."""
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestTask:
-    """The work of one task."""
+    """The input of one task."""
 
     lists: Sequence[str] = ()
     manifests: Sequence[ManifestFile] = ()
     time_id: int = 0
-    """The field whose least value is wanted."""
+    """Field id of the column whose lower bound is read."""
     io: FileIO = field(repr=False)
-    """May hold passwords."""
+    """Contains passwords."""
 
 
 def manifests_of(
     snapshots: Iterable[Snapshot], io: FileIO, do: TaskRunner
 ) -> dict[str, ManifestFile]:
-    """All manifests that these snapshots name, each once."""
+    """Return all manifests that the snapshots reference, by path."""
     lists = [snapshot.manifest_list for snapshot in snapshots]
-    found: dict[str, ManifestFile] = {}
-    for some in do(_read_lists, [ManifestTask(lists=part, io=io) for part in _parts(lists)]):
-        for manifest in some:
-            found.setdefault(manifest.manifest_path, manifest)
-    return found
+    manifests: dict[str, ManifestFile] = {}
+    for result in do(_read_lists, [ManifestTask(lists=part, io=io) for part in _parts(lists)]):
+        for manifest in result:
+            manifests.setdefault(manifest.manifest_path, manifest)
+    return manifests
 
 
 def paths_in(
     manifests: Iterable[ManifestFile], io: FileIO, do: TaskRunner, *, is_alive: bool
 ) -> set[str]:
-    """All files that manifests name: those that are in the table, or also those taken away."""
+    """Return the data files that manifests reference; with `is_alive`, without deleted ones."""
+    read = _read_alive if is_alive else _read_all
     work = [ManifestTask(manifests=part, io=io) for part in _parts(list(manifests))]
-    return set().union(*do(_read_alive if is_alive else _read_all, work))
+    return set().union(*do(read, work))
 
 
 def parts_in(
     manifests: Iterable[ManifestFile], io: FileIO, do: TaskRunner, *, time_id: int
 ) -> list[CompactionFile]:
-    """The data files of a table, without those of days of which somebody has deleted rows."""
-    known = list(manifests)
-    data = [each for each in known if each.content == ManifestContent.DATA]
-    without = days_with_deletes(known, io)
-    work = [ManifestTask(manifests=some, time_id=time_id, io=io) for some in _parts(data)]
-    found = [part for some in do(_read_parts, work) for part in some]
-    return [part for part in found if part.day not in without]
+    """Return the data files of a table, without days that have delete files."""
+    manifests = list(manifests)
+    data = [manifest for manifest in manifests if manifest.content == ManifestContent.DATA]
+    excluded = days_with_deletes(manifests, io)
+    work = [ManifestTask(manifests=part, time_id=time_id, io=io) for part in _parts(data)]
+    files = [file for result in do(_read_parts, work) for file in result]
+    return [file for file in files if file.day not in excluded]
 
 
 def days_with_deletes(manifests: Iterable[ManifestFile], io: FileIO) -> set[int]:
-    """The days of which somebody has deleted rows, and kept the files."""
+    """Return the days that have delete files."""
     return {
         entry.data_file.partition[0]
         for manifest in manifests
@@ -88,18 +89,18 @@ def _read_lists(work: ManifestTask) -> list[ManifestFile]:
 
 
 def _read_alive(work: ManifestTask) -> set[str]:
-    return {
-        entry.data_file.file_path
-        for manifest in work.manifests
-        for entry in manifest.fetch_manifest_entry(work.io, discard_deleted=True)
-    }
+    return _read_paths(work, discard_deleted=True)
 
 
 def _read_all(work: ManifestTask) -> set[str]:
+    return _read_paths(work, discard_deleted=False)
+
+
+def _read_paths(work: ManifestTask, *, discard_deleted: bool) -> set[str]:
     return {
         entry.data_file.file_path
         for manifest in work.manifests
-        for entry in manifest.fetch_manifest_entry(work.io, discard_deleted=False)
+        for entry in manifest.fetch_manifest_entry(work.io, discard_deleted=discard_deleted)
     }
 
 

@@ -1,13 +1,13 @@
-"""Committing what compaction wrote: files for files, in one step, or not at all.
+"""Commits the result of compaction: replaces files by files, atomically.
 
-1. load     the table as the catalog has it now
-2. check    is this change there already? are all files still there that it takes away?
+1. load     the table from the catalog
+2. check    is this commit id there already? are all replaced files still in the table?
 3. swap     one `replace` snapshot: new files for old ones, and few manifests for many. It carries
-            the offsets of the one before it, because it holds the same rows
-4. again    from 1, when somebody was quicker, or when nobody knows whether 3 was done
+            the offsets of its parent, because it has the same rows
+4. retry    from 1, after a conflict or an unknown outcome
 
-An appender that commits meanwhile keeps what it has committed. Whoever removes one of the files
-meanwhile, or rows of it, wins: the change is given up, and its new files become orphans.
+Concurrent appends are kept. If another writer removes one of the replaced files, or rows of it,
+that writer wins: the change is abandoned, and its new files become orphans.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from frazil.model import Clock
 
 MANIFESTS_MAX = 32
-"""Small ones. More are written anew as few: whoever reads a table opens each of them."""
+"""More small manifests are rewritten as few, because every reader of the table opens each."""
 MANIFEST_FILES = 2_000
-"""Data files in a manifest: some megabytes."""
+"""Data files per manifest: some megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """The files `new` hold the same rows as the files `old`."""
+    """New files with the same rows as the old ones."""
 
     old: Sequence[CompactionFile]
     new: Sequence[DataFile]
@@ -57,10 +57,10 @@ class Replacement:
 
 
 def replace_files(catalog: Catalog, name: str, change: Replacement, *, clock: Clock) -> int:
-    """Commit a replacement once, and return the id of its snapshot.
+    """Commit a replacement exactly once. Returns its snapshot id.
 
-    `Conflict` when a file is not there any more as it was; `Unresolved` when the catalog could not
-    be asked for too long: no file is removed then.
+    Raises `Conflict` if an old file was changed, and `Unresolved` if the outcome is unknown; no
+    file is deleted then.
     """
 
     def attempt(table: Table) -> int:
@@ -70,11 +70,11 @@ def replace_files(catalog: Catalog, name: str, change: Replacement, *, clock: Cl
     try:
         return repeat(catalog, name, attempt, clock)
     except ValidationException as error:
-        raise Conflict(f"{name} was changed while its files were joined: {error}") from error
+        raise Conflict(f"{name} was changed while its files were being merged: {error}") from error
 
 
 def count_scattered(table: Table) -> int:
-    """How many small manifests there are, if these should be written anew; else none."""
+    """Return the number of small manifests if they should be rewritten, else 0."""
     snapshot = table.current_snapshot()
     if snapshot is None:
         return 0
@@ -100,25 +100,25 @@ def _swap(table: Table, change: Replacement) -> int:
 
 
 class _Replace(_OverwriteFiles):
-    """PyIceberg's overwrite, which checks that what is taken away is there. It has no `replace`,
-    which tells readers that no row has changed."""
+    """PyIceberg's overwrite, which checks that the old files exist, as the operation `replace`,
+    which PyIceberg lacks and which tells readers that no row has changed."""
 
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
-        # The totals are those of an overwrite.
+        # Same totals as an overwrite.
         totals = super()._summary(snapshot_properties).additional_properties
         return Summary(Operation.REPLACE, **totals)
 
     def _deleted_entries(self) -> list[ManifestEntry]:
-        found = super()._deleted_entries()
+        entries = super()._deleted_entries()
         snapshot = self._transaction.table_metadata.snapshot_by_name(self._target_branch)
         manifests = [] if snapshot is None else snapshot.manifests(self._io)
         days = {part.partition[0] for part in self._deleted_data_files}
         if not days.isdisjoint(days_with_deletes(manifests, self._io)):
-            raise ValidationException("rows of the same day were deleted meanwhile")
-        return found
+            raise ValidationException("rows of the same day were deleted")
+        return entries
 
     def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        """Few large manifests for many small ones, neighbours in time together."""
+        """Rewrite many small manifests as few, sorted by day."""
         alive = [
             each
             for each in manifests
@@ -131,10 +131,10 @@ class _Replace(_OverwriteFiles):
             small = [each for each in alive if _is_small(each, spec_id)]
             if len(small) > MANIFESTS_MAX:
                 alive = [each for each in alive if each not in small]
-                alive += self._joined(small, spec_id)
+                alive += self._merged(small, spec_id)
         return alive
 
-    def _joined(self, manifests: list[ManifestFile], spec_id: int) -> list[ManifestFile]:
+    def _merged(self, manifests: list[ManifestFile], spec_id: int) -> list[ManifestFile]:
         entries = [
             entry
             for manifest in manifests
@@ -142,7 +142,7 @@ class _Replace(_OverwriteFiles):
             if entry.status != ManifestEntryStatus.DELETED or entry.snapshot_id == self._snapshot_id
         ]
         entries.sort(key=lambda entry: (repr(entry.data_file.partition), entry.data_file.file_path))
-        joined = []
+        merged = []
         for begin in range(0, len(entries), MANIFEST_FILES):
             with self.new_manifest_writer(self.spec(spec_id)) as writer:
                 for entry in entries[begin : begin + MANIFEST_FILES]:
@@ -152,12 +152,12 @@ class _Replace(_OverwriteFiles):
                         writer.delete(entry)
                     else:
                         writer.add(entry)
-            joined.append(writer.to_manifest_file())
-        return joined
+            merged.append(writer.to_manifest_file())
+        return merged
 
 
 def _is_small(manifest: ManifestFile, spec_id: int | None = None) -> bool:
-    """Is it worth to be written anew? Manifests of deleted rows are left to whoever made them."""
+    """Return whether a manifest is worth rewriting. Delete manifests are left alone."""
     count = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     return (
         manifest.content == ManifestContent.DATA
@@ -167,8 +167,8 @@ def _is_small(manifest: ManifestFile, spec_id: int | None = None) -> bool:
 
 
 def _data_file_of(part: CompactionFile) -> DataFile:
-    """As much of a data file as it takes to take it away."""
-    made = DataFile.from_args(
+    """Return the fields of a data file that removing it requires."""
+    entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=part.path,
         file_format=FileFormat.PARQUET,
@@ -176,5 +176,5 @@ def _data_file_of(part: CompactionFile) -> DataFile:
         record_count=part.row_count,
         file_size_in_bytes=part.size_bytes,
     )
-    made.spec_id = part.spec_id
-    return made
+    entry.spec_id = part.spec_id
+    return entry

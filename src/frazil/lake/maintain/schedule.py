@@ -1,5 +1,5 @@
-"""Schedule: when which work of maintenance is due. One bit at a time, so that a round of the
-appender that becomes due meanwhile need not wait for long."""
+"""Schedule: when each kind of maintenance is due. It runs in small steps, so that an appender round
+that becomes due does not wait for long."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HOUR_MS = 3_600_000
 EXPIRE_INTERVAL_MS = HOUR_MS
 ORPHANS_INTERVAL_MS = 24 * HOUR_MS
 ORPHANS_FIRST_MS = HOUR_MS
-"""After the start: not every node runs for a day."""
+"""Delay of the first orphan removal after the start; not every node runs for a day."""
 
 
 class MaintenanceSteps(Protocol):
-    """What is done to tables, each by its name. `Maintenance`, as a rule."""
+    """The kinds of maintenance, each for one table. Implemented by `Maintenance`."""
 
     def tables(self) -> list[str]: ...
 
@@ -34,17 +34,17 @@ class MaintenanceSteps(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """Something that is done to every table, again and again."""
+    """One kind of maintenance, repeated for every table."""
 
     do: Callable[[str], Maintained]
     due_ms: int
     interval_ms: int
     is_repeated: bool
-    """Done in bits, until there is nothing to do."""
+    """Run again at once until nothing is left to do."""
 
 
 class Schedule:
-    """Belongs to the lake's thread."""
+    """Owned by the lake's thread."""
 
     def __init__(self, maintenance: MaintenanceSteps, interval_ms: int, clock: Clock) -> None:
         self._maintenance = maintenance
@@ -62,7 +62,8 @@ class Schedule:
         self._waiting: deque[tuple[_Work, str]] = deque()
 
     def step(self) -> Maintained | None:
-        """Do the next bit of what is due. None when nothing is. What fails is due again later."""
+        """Run the next step that is due. Returns None if nothing is. A failed step is not retried
+        before its next interval."""
         if not self._waiting:
             self._gather()
         if not self._waiting:

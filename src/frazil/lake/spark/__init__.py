@@ -1,8 +1,8 @@
 """lake/spark: the Spark process and its jobs.
 
-fork_server.py  what its Python processes are forked from
-jars.py         its jars
-jobs.py         tasks on Spark
-process.py      its process
-session.py      Session: the one place where a SparkSession is made
+session.py      Session: the only place that creates a SparkSession
+process.py      SparkProcess: the child process
+jobs.py         runs tasks on Spark
+fork_server.py  the process that Spark's Python workers are forked from
+jars.py         the jars that Spark needs
 """

@@ -1,7 +1,7 @@
-"""The jars Spark needs for the tables: fetched once, at set-up; afterwards files, and no network.
+"""The jars that Spark needs for Iceberg tables, downloaded once, at set-up.
 
-Spark's own resolution fetches them into a folder of ours. Like the lock of the Python packages, the
-digests below say which files those are; nothing else is accepted.
+Spark's own resolution downloads them into a folder of ours. The digests below pin their contents,
+like the lock file of the Python packages.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pathlib import Path
 
 from frazil.errors import Unavailable
 
-MEND = "run `frazil warm` once while there is a network"
+FIX = "run `frazil warm` once with network access"
 RESOLVE_TIMEOUT_S = 600
-"""60 MB, also over a slow line."""
+"""60 MB over a slow connection."""
 HARMLESS_PROGRAM = "org.apache.hadoop.util.VersionInfo"
-"""Spark resolves before it runs a program. This one comes with it, and prints a version."""
-OUTPUT_LINES_SHOWN = 20
+"""Spark resolves jars before it runs a program. This one comes with Spark and prints a version."""
+OUTPUT_LINES_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jar:
-    """One file, by its coordinates and by what must be in it."""
+    """A jar: Maven coordinates, size and digest."""
 
     group: str
     artifact: str
@@ -39,7 +39,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """What Spark's resolution calls it."""
+        """The name that Spark's resolution gives it."""
         return f"{self.group}_{self.artifact}-{self.version}.jar"
 
 
@@ -62,70 +62,70 @@ JARS = (
 
 
 NEEDED = ("pyiceberg", "pyspark")
-"""Modules, of an extra of their own."""
+"""Modules of the extra `lake`."""
 
 
 def default_folder() -> Path:
-    """Where the jars of this user are, for every data folder and every environment."""
+    """Return the user's folder of jars, shared by all data folders and environments."""
     return Path.home() / ".cache" / "frazil" / "spark"
 
 
 def paths(folder: Path) -> list[Path]:
-    """The jars as files. `Unavailable` if one is not there, or was not written to its end."""
-    found = [_place(folder, jar) for jar in JARS]
-    for jar, path in zip(JARS, found, strict=True):
+    """Return the paths of the jars. Raises `Unavailable` if one is missing or incomplete."""
+    jars = [_path(folder, jar) for jar in JARS]
+    for jar, path in zip(JARS, jars, strict=True):
         if not path.is_file() or path.stat().st_size != jar.length_bytes:
-            raise Unavailable(f"the lake needs {path}, which is not there or incomplete; {MEND}")
-    return found
+            raise Unavailable(f"the lake needs {path}, which is missing or incomplete; {FIX}")
+    return jars
 
 
 def wrong_jars(folder: Path) -> list[tuple[Path, str]]:
-    """The jars that could not be used, and what is wrong with each. Reads them from end to end."""
-    found = []
+    """Return the jars that are not usable, and what is wrong with each. Reads them completely."""
+    problems = []
     for jar in JARS:
-        path = _place(folder, jar)
+        path = _path(folder, jar)
         if not path.is_file():
-            found.append((path, "is not there"))
+            problems.append((path, "is missing"))
         elif path.stat().st_size != jar.length_bytes:
-            found.append((path, f"has {path.stat().st_size} of {jar.length_bytes} bytes"))
-        elif not _is_whole(path, jar):
-            found.append((path, f"has other bytes: its SHA-256 is not {jar.sha256}"))
-    return found
+            problems.append((path, f"has {path.stat().st_size} of {jar.length_bytes} bytes"))
+        elif not _is_intact(path, jar):
+            problems.append((path, f"has other content: its SHA-256 is not {jar.sha256}"))
+    return problems
 
 
 def resolve(folder: Path, *, options: Sequence[str] = ()) -> list[Path]:
-    """Fetch what is missing, and check all of it. `options` are handed to Spark's resolution."""
+    """Download missing jars, and check all of them. `options` are passed to spark-submit."""
     for jar in JARS:
-        if not _is_whole(_place(folder, jar), jar):
-            # Resolution keeps a file that has the right name.
-            _place(folder, jar).unlink(missing_ok=True)
-    if not all(_place(folder, jar).is_file() for jar in JARS):
+        if not _is_intact(_path(folder, jar), jar):
+            # Resolution keeps any file that has the right name.
+            _path(folder, jar).unlink(missing_ok=True)
+    if not all(_path(folder, jar).is_file() for jar in JARS):
         fetch(folder, [jar.coordinates for jar in JARS], options=options)
     for jar in JARS:
-        if not _is_whole(_place(folder, jar), jar):
+        if not _is_intact(_path(folder, jar), jar):
             raise Unavailable(
-                f"{_place(folder, jar)} is not the file Frazil was made with (its SHA-256 is not "
-                f"{jar.sha256}); remove {folder} and {MEND}"
+                f"{_path(folder, jar)} is not the expected file (its SHA-256 is not "
+                f"{jar.sha256}); remove {folder} and {FIX}"
             )
     return paths(folder)
 
 
 def is_installed() -> bool:
-    """Is there all in Python that a lake needs?"""
+    """Return whether the Python packages of the lake are installed."""
     return all(importlib.util.find_spec(module) is not None for module in NEEDED)
 
 
 def warm(folder: Path | None = None) -> None:
-    """Set-up: have the jars, if Spark is installed. Without it there is no lake, and no need."""
+    """Download the jars, if the lake's packages are installed."""
     if is_installed():
         resolve(folder or default_folder())
 
 
-def _place(folder: Path, jar: Jar) -> Path:
+def _path(folder: Path, jar: Jar) -> Path:
     return folder / "jars" / jar.file_name
 
 
-def _is_whole(path: Path, jar: Jar) -> bool:
+def _is_intact(path: Path, jar: Jar) -> bool:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == jar.sha256
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def _is_whole(path: Path, jar: Jar) -> bool:
 
 
 def fetch(folder: Path, coordinates: Sequence[str], *, options: Sequence[str] = ()) -> None:
-    """Have Spark fetch jars, and whatever they need that does not come with it."""
+    """Download jars and their dependencies with spark-submit."""
     command = [str(_spark_submit()), "--master", "local[1]", "--packages", ",".join(coordinates)]
     command += ["--conf", f"spark.jars.ivy={folder}", *options]
     command += ["--class", HARMLESS_PROGRAM, "spark-internal"]
@@ -150,13 +150,13 @@ def fetch(folder: Path, coordinates: Sequence[str], *, options: Sequence[str] = 
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(
-            f"{', '.join(coordinates)} did not come within {RESOLVE_TIMEOUT_S} s; {MEND}"
+            f"{', '.join(coordinates)} took longer than {RESOLVE_TIMEOUT_S} s to download; {FIX}"
         ) from None
     if done.returncode != 0:
-        shown = "\n".join(done.stdout.splitlines()[-OUTPUT_LINES_SHOWN:])
+        output = "\n".join(done.stdout.splitlines()[-OUTPUT_LINES_MAX:])
         raise Unavailable(
-            f"Spark could not fetch {', '.join(coordinates)}. It needs Java 17 or newer, and a "
-            f"network this once. It said:\n{shown}"
+            f"Spark could not download {', '.join(coordinates)}. It needs Java 17 or newer, and "
+            f"network access this once. Its output:\n{output}"
         )
 
 

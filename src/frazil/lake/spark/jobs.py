@@ -1,4 +1,4 @@
-"""Tasks on Spark: one job for many items. What goes over is small: slices, and descriptors."""
+"""Runs functions as tasks of a Spark job. Arguments and results are small: slices, descriptors."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ if TYPE_CHECKING:
     from frazil.lake.spark.session import Session
 
 TASKS_PER_CORE = 3
-"""Of one job. Spark takes 30 ms from one task to the next, so each does several of many items; all
-cores end at about the same time nevertheless."""
+"""Tasks of one job. Starting a task takes Spark 30 ms, so each runs several items; with three per
+core, all cores still finish at about the same time."""
 REASON_MAX = 2000
-"""Characters of Spark's words. A trace through its inside can be much longer."""
+"""Characters of Spark's error message, which may have a long stack trace."""
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class TaskRunner(Protocol):
-    """Does something with each of many, on Spark or in this process, and keeps their order.
+    """Calls a function for each item, on Spark or in this process, and keeps the order.
 
-    An error of ours is raised when all are done.
+    A `FrazilError` of a task is raised after all tasks have finished.
     """
 
     def __call__(
-        self, function: Callable[[Item], Answer], items: Sequence[Item]
-    ) -> list[Answer]: ...
+        self, function: Callable[[Item], Result], items: Sequence[Item]
+    ) -> list[Result]: ...
 
 
 def do_on(session: Session) -> TaskRunner:
-    """Does it on a session's Spark, which is started if need be. The function is found by name.
+    """Return a runner on a session's Spark, which is started if needed. Functions are pickled by
+    name.
 
-    `Unavailable` when Spark dies, or gives up: what a task did not expect, or one that was killed.
-    Both may be better next time.
+    It raises `Unavailable` if Spark dies or the job fails, by an unexpected error or a killed task;
+    both may succeed on retry.
     """
 
-    def do(function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
+    def do(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         from py4j.protocol import Py4JJavaError
 
         if not items:
@@ -52,39 +53,39 @@ def do_on(session: Session) -> TaskRunner:
                 context = spark.sparkContext
                 count = min(len(items), TASKS_PER_CORE * context.defaultParallelism)
                 tasks = context.parallelize(list(items), count)
-                done = tasks.map(_answering(function)).collect()
+                done = tasks.map(_catching(function)).collect()
         except Py4JJavaError as error:
-            raise Unavailable(f"Spark gave up: {_reason(error)}") from error
-        answers: list[Answer] = []
-        for each in done:
-            if isinstance(each, FrazilError):
-                raise each
-            answers.append(each)
-        return answers
+            raise Unavailable(f"the Spark job failed: {_reason(error)}") from error
+        results: list[Result] = []
+        for result in done:
+            if isinstance(result, FrazilError):
+                raise result
+            results.append(result)
+        return results
 
     return do
 
 
 def _reason(error: Py4JJavaError) -> str:
-    """What Spark says of a failed job, which ends with what Python says of the failed task."""
+    """Return Spark's message, which ends with the Python error of the failed task."""
     text = str(error.java_exception.getMessage())
     return text if len(text) <= REASON_MAX else f"{text[:REASON_MAX]} ..."
 
 
-def _answering(function: Callable[[Item], Answer]) -> Callable[[Item], Answer | FrazilError]:
-    """In a task. What we know to be wrong is an answer, as trying again would not mend it."""
+def _catching(function: Callable[[Item], Result]) -> Callable[[Item], Result | FrazilError]:
+    """Return errors of ours as results: Spark would retry the task, which cannot help."""
 
-    def answer(item: Item) -> Answer | FrazilError:
+    def call(item: Item) -> Result | FrazilError:
         try:
             return function(item)
         except FrazilError as error:
             return error
 
-    return answer
+    return call
 
 
-def name_of_try(name: str) -> str:
-    """A task that Spark tries again writes other files."""
+def attempt_name(name: str) -> str:
+    """Return a file name prefix of this attempt: a task that Spark retries writes other files."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -92,7 +93,7 @@ def name_of_try(name: str) -> str:
 
 
 def run_on(session: Session) -> Run:
-    """Does tasks of the appender on a session's Spark."""
+    """Return a runner of the appender's tasks on a session's Spark."""
     do = do_on(session)
 
     def run(work: Sequence[Work]) -> list[WrittenSlice]:
@@ -102,6 +103,6 @@ def run_on(session: Session) -> Run:
 
 
 def run_one(work: Work) -> WrittenSlice:
-    """In a Python process of Spark's."""
+    """Run one task, in a Python worker of Spark."""
     slice, target = work
-    return run_slice(slice, replace(target, name=name_of_try(target.name)))
+    return run_slice(slice, replace(target, name=attempt_name(target.name)))

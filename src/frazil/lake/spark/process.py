@@ -1,7 +1,7 @@
-"""SparkProcess: Spark's own process, a child of this one, with its one session.
+"""SparkProcess: the Spark child process and its session.
 
-PySpark keeps its process in variables of its classes and never looks whether it is alive; here they
-are set and cleared. The child ends when this process does, also when that is killed.
+PySpark keeps its process in class variables and never checks whether it is alive; here they are set
+and cleared. The child ends when this process does, even if this one is killed.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SPARK_VERSION = "4.1."
-"""What the jars are made for. Another Spark fails at the first statement, or later."""
+"""The version that the jars are built for. Another one fails at the first statement, or later."""
 CLOSE_TIMEOUT_S = 10
-"""Spark ends within a second. One that does not is killed."""
+"""Spark normally ends within a second; after this it is killed."""
 LINES_KEPT = 20
-"""What is shown of Spark's output when it fails."""
-WITH_SECRETS = ("spark.sql.catalog.", "spark.hadoop.")
-"""Settings that may hold passwords. A command line can be read by every user of the machine, so
-these are told to Spark once it runs."""
+"""Lines of Spark's output that an error shows."""
+SECRET_PREFIXES = ("spark.sql.catalog.", "spark.hadoop.")
+"""Settings that may contain passwords. Every user of the machine can read a command line, so these
+are set after the start."""
 FAILURE = re.compile(r"\S+ \S+ (ERROR|FATAL) ")
 
 
 class SparkProcess:
-    """Spark, started."""
+    """A running Spark."""
 
     def __init__(self, gateway: Any, output: ProcessOutput) -> None:
         self._gateway = gateway
@@ -50,19 +50,19 @@ class SparkProcess:
 
     @classmethod
     def open(cls, settings: Mapping[str, str]) -> SparkProcess:
-        """Start it. `Unavailable` says what is missing."""
+        """Start Spark. Raises `Unavailable`, with what is missing."""
         try:
             from pyspark import SparkContext
         except ImportError:
             raise Unavailable("the lake needs PySpark: pip install 'frazil[lake]'") from None
         if SparkContext._gateway is not None:  # noqa: SLF001
             raise Unavailable(
-                "this process has started Spark already, with other settings, and there can be "
-                "only one; use the lake from another process"
+                "this process already runs Spark with other settings, and can run only one; use "
+                "the lake from another process"
             )
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             raise Unavailable(
-                "this program was started by spark-submit, whose Spark has other settings; start "
+                "this program was started by spark-submit, which has other Spark settings; start "
                 "it with python, and set lake.master"
             )
         process = _launched(settings)
@@ -73,7 +73,7 @@ class SparkProcess:
         return process
 
     def begin(self, settings: Mapping[str, str]) -> None:
-        """Make the one session."""
+        """Create the session."""
         from py4j.protocol import Py4JError
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
@@ -86,12 +86,12 @@ class SparkProcess:
                     f"Spark is {context.version}, but the lake needs {SPARK_VERSION}x; unset "
                     "SPARK_HOME, or install that version"
                 )
-            # PySpark asks the environment only.
+            # PySpark reads this setting only from the environment.
             context.pythonExec = settings.get("spark.pyspark.python", context.pythonExec)
             self.session = SparkSession(context)
         except (Py4JError, OSError) as error:
             raise Unavailable(
-                f"Spark did not start: {error}. It said last:\n{self.last_lines()}"
+                f"Spark did not start: {error}. Its last output:\n{self.last_lines()}"
             ) from error
 
     @property
@@ -100,15 +100,15 @@ class SparkProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Is the process gone? Asks nobody but the system."""
+        """Whether the process is gone. Does not call Spark."""
         return self._child.poll() is not None
 
     def last_lines(self) -> str:
-        """The end of what it said."""
+        """Return the last lines of its output."""
         return self._output.last_lines()
 
     def is_alive(self) -> bool:
-        """Is the process there, and its context not stopped, by whomever?"""
+        """Return whether the process runs and its context is not stopped."""
         from py4j.protocol import Py4JError
 
         context = None if self._context is None else self._context._jsc  # noqa: SLF001
@@ -120,11 +120,11 @@ class SparkProcess:
             return False
 
     def kill(self) -> None:
-        """End the process where it stands. It must still be closed."""
+        """Kill the process. `close` must still be called."""
         self._child.kill()
 
     def close(self) -> None:
-        """Stop the context, end the process, and clear PySpark's variables for the next one."""
+        """Stop the context, end the process and clear PySpark's class variables."""
         from py4j.protocol import Py4JError
         from pyspark import SparkContext
         from pyspark.sql import SparkSession, SQLContext
@@ -142,7 +142,7 @@ class SparkProcess:
 
 
 class ProcessOutput:
-    """What Spark and its tasks print, read by a thread: failures are logged, the end is kept."""
+    """Output of Spark and its tasks, read by a thread: errors are logged, last lines are kept."""
 
     def __init__(self) -> None:
         self._ours, self.theirs = socket.socketpair()
@@ -156,56 +156,56 @@ class ProcessOutput:
                 if line.strip():
                     self._lines.append(line.rstrip())
                     level = logging.WARNING if FAILURE.match(line) else logging.DEBUG
-                    logger.log(level, "spark says", extra={"line": line.rstrip()})
+                    logger.log(level, "spark output", extra={"line": line.rstrip()})
 
     def last_lines(self) -> str:
         return "\n".join(self._lines.copy())
 
     def close(self) -> None:
-        """Wait for what is still to be read. All who print must have ended."""
+        """Wait for the rest of the output. All processes that write to it must have ended."""
         self.theirs.close()
         self._thread.join(CLOSE_TIMEOUT_S)
         self._ours.close()
 
 
 def _launched(settings: Mapping[str, str]) -> SparkProcess:
-    """The process, without a session yet."""
+    """Start the process, without a session."""
     from pyspark import SparkConf
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
     output = ProcessOutput()
-    shown = [pair for pair in settings.items() if not pair[0].startswith(WITH_SECRETS)]
-    conf = SparkConf(loadDefaults=False).setAll(shown)
-    printed = {"stdout": output.theirs.fileno(), "stderr": output.theirs.fileno()}
+    public = [pair for pair in settings.items() if not pair[0].startswith(SECRET_PREFIXES)]
+    conf = SparkConf(loadDefaults=False).setAll(public)
+    streams = {"stdout": output.theirs.fileno(), "stderr": output.theirs.fileno()}
     try:
-        gateway = launch_gateway(conf, printed)  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
     except (PySparkRuntimeError, OSError):
         output.close()
         raise Unavailable(
-            "Spark did not start. The lake needs Java 17 or newer, by JAVA_HOME or as `java`. "
-            f"Everything else works without. It said:\n{output.last_lines()}"
+            "Spark did not start. The lake needs Java 17 or newer, in JAVA_HOME or as `java` in "
+            f"PATH; everything else works without it. Spark's output:\n{output.last_lines()}"
         ) from None
     output.theirs.close()
     return SparkProcess(gateway, output)
 
 
 def _stop(context: SparkContext) -> None:
-    """Stop a context, whether its process is there or not."""
+    """Stop a context, whether its process runs or not."""
     with warnings.catch_warnings():
-        # PySpark warns that the process is dead, which may be why we are here.
+        # PySpark warns about a dead process, which is expected here.
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
             context.stop()
         except OSError:
-            # Only the process is forgotten now. The second call ends what is in this one.
+            # The first call only drops the dead process; the second cleans up in this one.
             context.stop()
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     assert child.stdin is not None
     with suppress(OSError):
-        child.stdin.close()  # Spark reads it, and ends when there is nobody at the other end.
+        child.stdin.close()  # Spark ends when its stdin is closed
     try:
         child.wait(CLOSE_TIMEOUT_S)
     except subprocess.TimeoutExpired:

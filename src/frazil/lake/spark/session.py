@@ -1,7 +1,6 @@
-"""Session: the one place where a SparkSession is made.
+"""Session: the only place that creates a SparkSession.
 
-Spark is started when it is first needed, and again when it was found dead. No start of a node
-waits for it.
+Spark is started on first use, and again after it died. A node does not wait for it to start.
 """
 
 from __future__ import annotations
@@ -30,25 +29,25 @@ ICEBERG_SQL = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 JAVA_OPTIONS = " ".join(
     [
-        "-XX:+UseSerialGC",  # no threads of its own: the machine is small, and rows stay in Python
-        "-Xss4m",  # plans are trees that are walked by recursion
-        # What Java takes beside the heap: 1 GiB at most, together with threads.
+        "-XX:+UseSerialGC",  # no GC threads: the machine is small, and rows stay in Python
+        "-Xss4m",  # plans are traversed by recursion
+        # Memory besides the heap: 1 GiB at most, including threads.
         "-XX:MaxMetaspaceSize=384m",
         "-XX:ReservedCodeCacheSize=128m",
         "-XX:MaxDirectMemorySize=256m",
-        "-XX:+ExitOnOutOfMemoryError",  # one that is half dead would not be replaced
+        "-XX:+ExitOnOutOfMemoryError",  # so that it is replaced
     ]
 )
 
 SparkState = Literal["not_started", "starting", "running", "failed"]
 OnSpark = Callable[[int, float], None]
-"""Spark is up: its process, and the seconds that the start took."""
+"""Called after a start of Spark with its process id and the seconds it took."""
 
-STARTED = Counter("frazil.lake.spark.started", "Starts of Spark's process, by reason.")
+STARTED = Counter("frazil.lake.spark.started", "Starts of the Spark process, by reason.")
 
 
 class Session:
-    """Spark, once it is needed. Belongs to one thread; the SparkSession may be used by any."""
+    """Spark, started on first use. Owned by one thread; any may use the SparkSession."""
 
     def __init__(
         self,
@@ -56,24 +55,25 @@ class Session:
         catalog: Mapping[str, str],
         scratch: Path | None = None,
         clock: Clock | None = None,
+        on_start: OnSpark = lambda _, __: None,
     ) -> None:
-        """`catalog` holds the settings by which Spark sees the catalog. `scratch` is a folder for
-        its temporary files, of this session alone: it is emptied before each start, as a Spark
-        that died leaves them behind. Without, they are with those of the machine."""
+        """`catalog` has the Spark settings of the catalog. `scratch` is a folder for temporary
+        files, used by this session alone; it is emptied before each start, because a Spark that
+        died leaves files behind. Without it the system's temporary folder is used."""
         self._config = config
         self._catalog = dict(catalog)
         self._scratch = None if scratch is None else scratch.absolute()
         self._process: SparkProcess | None = None
         self._clock = clock or SystemClock()
-        self.on_start: OnSpark = lambda _, __: None
+        self._on_start = on_start
         self.trouble: str | None = None
-        """Why the last start failed; None when it did not."""
+        """Why the last start failed, or None."""
         self._is_starting = False
         self._is_ended = False
 
     @property
     def state(self) -> SparkState:
-        """How Spark does, as far as this process knows; any thread may look, and none waits."""
+        """State of Spark as far as this process knows. Does not block; for any thread."""
         if self._is_starting:
             return "starting"
         process = self._process
@@ -83,17 +83,17 @@ class Session:
 
     @property
     def pid(self) -> int | None:
-        """Spark's process, if there is one."""
+        """Process id of Spark, or None."""
         return None if self._process is None else self._process.pid
 
     def spark(self) -> SparkSession:
-        """A living session: the one at hand, or a new one. Starting takes seconds."""
+        """Return a live session, and start Spark if needed, which takes seconds."""
         self._check_open()
         reason = "first"
         if self._process is not None:
             if self._process.is_alive():
                 return self._process.session
-            logger.warning("spark ended and is started again", extra={"pid": self._process.pid})
+            logger.warning("spark ended, restarting it", extra={"pid": self._process.pid})
             reason = "death"
             self.close()
         begin_ns = self._clock.monotonic_ns()
@@ -109,14 +109,14 @@ class Session:
         self.trouble = None
         STARTED.add(reason=reason)
         took_s = (self._clock.monotonic_ns() - begin_ns) / (1000 * NS_PER_MS)
-        self.on_start(self._process.pid, took_s)
+        self._on_start(self._process.pid, took_s)
         return self._process.session
 
     def _check_open(self) -> None:
-        """Nobody shall start another behind the back of whoever has ended it."""
+        """Raise `Unavailable` after `end`."""
         if self._is_ended:
             self.close()
-            raise Unavailable("Spark is being stopped, and is not started again")
+            raise Unavailable("Spark is being stopped")
 
     def _started(self) -> SparkProcess:
         settings = settings_of(self._config, self._catalog, self._scratch)
@@ -126,7 +126,7 @@ class Session:
 
     @contextmanager
     def use(self) -> Iterator[SparkSession]:
-        """A living session for some work. Should Spark die meanwhile, that is `Unavailable`."""
+        """Yield a live session. Raises `Unavailable` if Spark dies while it is used."""
         spark = self.spark()
         process = self._process
         assert process is not None
@@ -138,18 +138,18 @@ class Session:
             if process.is_alive():
                 raise
             raise Unavailable(
-                f"Spark's process {process.pid} ended while it was working; the next attempt "
-                f"starts another. It said last:\n{process.last_lines()}"
+                f"the Spark process {process.pid} ended during a job; the next attempt starts "
+                f"another. Its last output:\n{process.last_lines()}"
             ) from error
 
     def close(self) -> None:
-        """End Spark's process, and wait until it is gone. The next use starts another."""
+        """End the Spark process and wait for it. The next use starts another."""
         process, self._process = self._process, None
         if process is not None:
             process.close()
 
     def end(self, *, is_hurried: bool) -> None:
-        """As `close`, and for good. In a hurry its process is killed, with what it was doing."""
+        """Like `close`, for good. With `is_hurried` the process is killed."""
         self._is_ended = True
         process = self._process
         if is_hurried and process is not None:
@@ -159,7 +159,7 @@ class Session:
 
 def _empty(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    # What is in a folder comes after it by name.
+    # Reverse order of names: files before their folder.
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
@@ -170,7 +170,7 @@ def _empty(folder: Path) -> None:
 def settings_of(
     config: LakeConfig, catalog: Mapping[str, str], scratch: Path | None
 ) -> dict[str, str]:
-    """All settings that Spark is started with. None of them makes it fetch anything."""
+    """Return all settings of Spark. None of them makes it download anything."""
     jars = [str(path) for path in paths(Path(config.jars) if config.jars else default_folder())]
     settings = {
         "spark.app.name": "frazil",
@@ -182,12 +182,12 @@ def settings_of(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.ui.retainedExecutions": "10",
-        # Work in a pool of its own cannot be held up by what was begun before it.
+        # Jobs in a pool of their own do not wait for earlier jobs.
         "spark.scheduler.mode": "FAIR",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.extensions": ICEBERG_SQL,
         "spark.sql.session.timeZone": "UTC",
-        # Rows on their way to a Python process are outside the heap, in buffers that double.
+        # Rows sent to Python are outside the heap, in buffers that double.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * MiB),
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -197,7 +197,7 @@ def settings_of(
         settings |= {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            # Tasks need what is installed here, whatever `python3` is.
+            # Tasks need the packages of this Python, whatever `python3` is.
             "spark.pyspark.python": sys.executable,
             "spark.sql.shuffle.partitions": "2",
         }
@@ -206,10 +206,10 @@ def settings_of(
         if config.is_local:
             settings["spark.local.dir"] = str(scratch)
     settings |= {**catalog, **config.spark, "spark.master": config.master}
-    # On the class path they are opened in place. Elsewhere they must be sent to the executors.
+    # Local: on the class path, not copied. On a cluster they are sent to the executors.
     name, separator = (
         ("spark.driver.extraClassPath", ":") if config.is_local else ("spark.jars", ",")
     )
-    given = [config.spark[name]] if name in config.spark else []
-    settings[name] = separator.join([*jars, *given])
+    others = [config.spark[name]] if name in config.spark else []
+    settings[name] = separator.join([*jars, *others])
     return settings

@@ -47,12 +47,12 @@ class Snapshots(msgspec.Struct, frozen=True, kw_only=True):
 
 async def flush(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
     """Append all acknowledged data to the tables; responds after the commit."""
-    return answer_of(Flushed(commits=await asyncio.wrap_future(lake_of(handler).ask_flush())))
+    return answer_of(Flushed(commits=await asyncio.wrap_future(lake_of(handler).submit_flush())))
 
 
 async def maintain(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
     """Compact files, expire snapshots, delete orphan files; responds when done."""
-    return answer_of(Tidied(tables=await asyncio.wrap_future(lake_of(handler).ask_maintain())))
+    return answer_of(Tidied(tables=await asyncio.wrap_future(lake_of(handler).submit_maintain())))
 
 
 async def snapshots(handler: Handler, params: SnapshotsRequest, request: ApiRequest) -> Response:
