@@ -251,7 +251,7 @@ def write_parquet(tier: HotTier, folder: Path) -> None:
                 written.append(pool.submit(write, path, pieces))
         for one in written:
             one.result()
-    tier.relax()
+    tier.release_memory()
 
 
 def _by_file(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
@@ -329,7 +329,7 @@ def ask(engine: Engine, text: str) -> tuple[Took, pa.Table]:
 
 
 def open_engine(tier: HotTier) -> Engine:
-    return Engine.open(tier.snapshot, TABLES, QueryConfig(), SystemClock())
+    return Engine.open(tier.visible_pieces, TABLES, QueryConfig(), SystemClock())
 
 
 def ask_fresh(tier: HotTier, text: str) -> tuple[Took, pa.Table]:
@@ -340,7 +340,7 @@ def ask_fresh(tier: HotTier, text: str) -> tuple[Took, pa.Table]:
 def measure(question: Question, engine: Engine, tier: HotTier, peer: Peer) -> Case:
     """Run both in turns: once to load caches, then measured rounds."""
     chance = Random(question.name)
-    tier.relax()
+    tier.release_memory()
     forget_peak()
     ours, peers = [], []
     rounds = ROUNDS if question.bar_ms is question.bar_ratio is None else ROUNDS_BARRED

@@ -108,13 +108,15 @@ class Embedded:
                 decode=arrow.decode,
                 schemas=arrow.TABLES,
                 clock=clock,
-                held=None if view is None else view.held,
+                lake_watermark=None if view is None else view.held,
             )
             stack.callback(tier.close)
             topics = TopicTables(
                 log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
             )
-            engine = Engine.open(tier.snapshot, arrow.TABLES, config.query, clock, view, topics)
+            engine = Engine.open(
+                tier.visible_pieces, arrow.TABLES, config.query, clock, view, topics
+            )
             stack.callback(engine.close)
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
@@ -137,7 +139,7 @@ class Embedded:
     def catch_up(self) -> None:
         """Wait until all that the log holds is visible. `Unavailable` when that gets stuck."""
         seen, seen_ns = -1, 0
-        while not self.tier.is_whole:
+        while not self.tier.is_complete:
             missing, now_ns = self.tier.lag, self._clock.monotonic_ns()
             if missing != seen:
                 seen, seen_ns = missing, now_ns
@@ -261,7 +263,7 @@ def open_folder(
     log = Log.open(disk, settings.log, clock=clock, rand=SystemRand(), holder="frazil.open")
     with ExitStack() as stack:
         stack.callback(log.close)
-        lake = open_lake(log, settings, clock=clock, rand=SystemRand(), is_steady=False)
+        lake = open_lake(log, settings, clock=clock, rand=SystemRand(), auto_flush=False)
         owns: list[Closable] = [log] if lake is None else [log, lake]
         stack.pop_all()
         opened = Embedded.over(log, disk, settings, clock=clock, lake=lake, owns=owns)
@@ -291,7 +293,7 @@ def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
     with (
         Log.open(disk, config.log, clock=clock, rand=rand, holder=holder) as log,
         Lake.open(
-            log, Path(config.data), config.lake, clock=clock, rand=rand, is_steady=False
+            log, Path(config.data), config.lake, clock=clock, rand=rand, auto_flush=False
         ) as lake,
     ):
         yield lake
@@ -303,7 +305,7 @@ def open_lake(
     *,
     clock: Clock,
     rand: Rand,
-    is_steady: bool,
+    auto_flush: bool,
     on_spark: OnSpark = lambda _, __: None,
 ) -> Lake | None:
     """The tables beside a log, unless they are not wanted, or something for them is missing."""
@@ -316,7 +318,7 @@ def open_lake(
             config.lake,
             clock=clock,
             rand=rand,
-            is_steady=is_steady,
+            auto_flush=auto_flush,
             on_spark=on_spark,
         )
     except Unavailable as error:

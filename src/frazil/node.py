@@ -188,7 +188,7 @@ class NodeStartup:
             self._on_room("spark", {"pid": pid, "took_ms": int(seconds * 1000)})
 
         lake = open_lake(
-            log, self._config, clock=self._clock, rand=self._rand, is_steady=True, on_spark=say
+            log, self._config, clock=self._clock, rand=self._rand, auto_flush=True, on_spark=say
         )
         if lake is not None:
             self._opened.callback(_close_lake, lake, self._stop)
@@ -219,14 +219,14 @@ def _lake_facts(lake: Lake | None) -> Facts:
 
 
 def _hot_facts(embedded: Embedded) -> Facts:
-    rows = sum(p.row_count for pieces in embedded.tier.snapshot().values() for p in pieces)
+    rows = sum(p.row_count for pieces in embedded.tier.visible_pieces().values() for p in pieces)
     return {"rows": rows, "bytes": embedded.tier.disk_bytes, "lag_offsets": embedded.tier.lag}
 
 
 def _hot_rows(rooms: NodeContext) -> Facts:
     if rooms.tier is None:
         return {}
-    shown = rooms.tier.snapshot().values()
+    shown = rooms.tier.visible_pieces().values()
     rows = sum(piece.row_count for pieces in shown for piece in pieces)
     return {"hot_rows": rows, "hot_lag_offsets": rooms.tier.lag}
 

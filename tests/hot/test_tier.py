@@ -100,11 +100,11 @@ def test_a_snapshot_is_of_one_moment() -> None:
     machine = start(SimDisk())
     machine.add(*lines(0, 5))
     machine.tier.step()
-    held = machine.tier.snapshot()
+    held = machine.tier.visible_pieces()
     machine.seal()
     machine.add(*lines(5, 9))
     machine.tier.step()
-    later = machine.tier.snapshot()
+    later = machine.tier.visible_pieces()
     machine.seal()
     machine.tier.evict_below(TOPIC, 9)
     assert machine.tier.pieces("logs") == ()
@@ -230,7 +230,7 @@ def test_memory_is_bounded_when_nothing_can_be_sealed() -> None:
         machine.tier.seal()
     assert machine.tier.is_full and machine.tier.lag > 0 and not machine.tier.is_behind
     one_step_bytes = 4 * SMALL.read_bytes  # what the rows of one read take, and more
-    unsealed_bytes = machine.tier._shown.unsealed_bytes
+    unsealed_bytes = machine.tier._visible.unsealed_bytes
     assert SMALL.memory_bytes_max <= unsealed_bytes < SMALL.memory_bytes_max + one_step_bytes
     assert_whole(machine, machine.tier.watermark(TOPIC))
     assert watermark(disk) == 0

@@ -125,7 +125,7 @@ def test_evicted_files_are_readable_while_held(tmp_path: Path) -> None:
         held = node.tier.pieces("logs")
         node.tier.evict_below(TOPIC, 300)
         assert not list((tmp_path / FOLDER).glob("*.arrow"))
-        node.tier.relax()
+        node.tier.release_memory()
         assert sorted(places(held)) == expected_places(300)
 
 
@@ -149,7 +149,7 @@ def test_mapped_files_may_be_relaxed_at_any_time(tmp_path: Path) -> None:
         wait_until(lambda: "open" not in [p.name for p in node.tier.pieces("logs")], "sealed")
         for _ in range(3):
             assert sorted(places(node.tier.pieces("logs"))) == expected_places(300)
-            node.tier.relax()
+            node.tier.release_memory()
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -103,10 +103,10 @@ def both_tiers(folder: Path, hot: HotConfig | None = None) -> Iterator[World]:
             decode=decode,
             schemas=TABLES,
             clock=CLOCK,
-            held=view.held,
+            lake_watermark=view.held,
         )
         stack.callback(tier.close)
-        engine = Engine.open(tier.snapshot, TABLES, QueryConfig(), CLOCK, view)
+        engine = Engine.open(tier.visible_pieces, TABLES, QueryConfig(), CLOCK, view)
         stack.enter_context(engine)
         catalog = open_catalog(CONFIG, folder)
         stack.callback(catalog.close)

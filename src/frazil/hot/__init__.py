@@ -1,13 +1,16 @@
-"""hot: recent telemetry as Arrow rows, visible a moment after it is durable in the log.
+"""hot: the hot tier: recent telemetry as Arrow rows, visible soon after it is durable in the log.
 
+    log ──read, decode──> open ──freeze──> frozen ──seal──> sealed
+                          grows            waits for disk   a mapped file
+
+    tier.py            HotTier: follows the log, publishes rows, seals and evicts segments
     config.py          HotConfig
-    partition.py       one partition of the log as rows: open, frozen, sealed
-    recovery.py        which of the files count after a crash
-    request_reader.py  from batches of the log to requests
-    sealer.py          frozen rows become files, the log is told, old files go
-    tier.py            HotTier: follows the log, shows rows, seals files, evicts
-    visible.py         which pieces there are, of all tables at one moment
-    worker.py          HotWorker: the two threads that keep it going
+    partition.py       HotPartition: one partition of the log as rows
+    request_reader.py  batches of the log as requests for the decoder
+    visible.py         VisibleSegments: the rows that queries see, replaced as a whole
+    sealer.py          Sealer: writes frozen segments, saves progress, merges and evicts
+    recovery.py        which segment files are valid after a start
+    worker.py          HotWorker: the two threads of the tier
 
     segment/           segments: open in memory, sealed in files
 
@@ -15,10 +18,10 @@ On disk, below the data folder, all of it derived from the log:
 
     hot/<table>/<partition>/00000000000000000000.arrow    a segment, named by its first offset
                            /00000000000000000000.arrow.damaged   one that was set aside
-                           /start.ckpt                    what lies below was evicted
+                           /start.ckpt                    first offset that is not evicted
 
-The reading thread owns what is open, the sealing thread what is on disk. Queries hold pieces,
-which are immutable and outlive their files.
+The reading thread owns open segments, the sealing thread files. Queries hold pieces, which are
+immutable and outlive their files.
 """
 
 from frazil.hot.config import HotConfig
@@ -27,7 +30,7 @@ from frazil.hot.segment.bloom import Bloom
 from frazil.hot.segment.column_stats import ColumnStats
 from frazil.hot.segment.piece import Filter, Piece
 from frazil.hot.tier import HotTier
-from frazil.hot.visible import Snapshot
+from frazil.hot.visible import VisiblePieces
 from frazil.hot.worker import HotWorker
 
 __all__ = [
@@ -40,6 +43,6 @@ __all__ = [
     "HotTier",
     "HotWorker",
     "Piece",
-    "Snapshot",
+    "VisiblePieces",
     "open_segment",
 ]

@@ -1,10 +1,7 @@
-"""HotPartition: one partition of the log as rows: sealed, frozen, open.
+"""HotPartition: one partition of the log as rows: open, frozen, sealed.
 
-    log ──read, decode──> open ──freeze──> frozen ──seal──> sealed
-                          grows            waits for disk   a file, mapped
-
-The rows of a request are in exactly one of the three. Reading goes in stretches: one follows the
-end of the log; the others fill gaps where files are missing.
+The rows of a request are in exactly one of the three states. One range reads the end of the log;
+others fill gaps where segment files are missing.
 """
 
 from __future__ import annotations
@@ -30,34 +27,34 @@ logger = logging.getLogger(__name__)
 DEAD_LETTERS = "dead_letters"
 
 ROWS = Counter("frazil.hot.shown.rows", "Rows made visible, by table.")
-LOST = Counter("frazil.hot.lost.offsets", "Offsets that neither a file nor the log holds.")
+LOST = Counter("frazil.hot.lost.offsets", "Offsets that are neither in a segment nor in the log.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicTable:
-    """A topic of the log and the table that its records become rows of."""
+    """A topic of the log and the table of its rows."""
 
     topic: str
     table: str
     signal: str
-    """What the decoder calls it."""
+    """Signal name for the decoder."""
 
 
 @dataclass(slots=True, eq=False)
 class ReadRange:
-    """Offsets on their way to rows, read up to `end`, or for ever."""
+    """Offsets being read: up to `end`, or without an end."""
 
     offset: int
     end: int | None = None
     reader: Reader | None = None
     segment: OpenSegment | None = None
-    """Its rows that are open, if there are any."""
+    """The open rows, if any."""
     pending: list[ExportRequest] = field(default_factory=list)
-    """Read from the log and not decoded yet: at most what one reading brought."""
+    """Requests read and not decoded yet; at most those of one read."""
     fetched_to: int = 0
-    """The offset behind what is pending."""
+    """The offset after the pending requests."""
     has_more: bool = False
-    """Did the last reading stop before the end of the log?"""
+    """Whether the last read stopped before the end of the log."""
 
     @property
     def is_read(self) -> bool:
@@ -70,117 +67,120 @@ class ReadRange:
 
 
 class HotPartition:
-    """`read` and `freeze` belong to the reading thread, `shelf` and `subscriber` to whoever holds
-    the tier's turn. What both see (`frozen`, `open_pieces`) is changed under the tier's lock."""
+    """`read` and `freeze` belong to the reading thread, `segments` and `subscriber` to the holder
+    of the sealer's lock. `frozen` and `open_pieces`, used by both, are changed under the lock
+    `VisibleSegments.swap`."""
 
     def __init__(
         self,
         source: TopicTable,
         log: Partition,
         subscriber: Subscriber,
-        shelf: SealedSegments,
+        segments: SealedSegments,
         decode: Decode,
     ) -> None:
         self.source = source
         self.log = log
         self.subscriber = subscriber
-        self.shelf = shelf
+        self.segments = segments
         self.frozen: tuple[OpenSegment, ...] = ()
         """Oldest first."""
         self.open_pieces: list[dict[str, Piece]] = []
         self.is_behind = False
-        """Is there more to read than the last step could take?"""
+        """Whether the last read left something unread."""
         self._decode = decode
-        self._tail = ReadRange(shelf.end_offset)
-        self._gaps = [ReadRange(begin, end) for begin, end in shelf.gaps()]
+        self._tail = ReadRange(segments.end_offset)
+        self._gaps = [ReadRange(begin, end) for begin, end in segments.gaps()]
         self.watermark = self._tail.offset
         """The first offset whose rows are not visible yet."""
         self._is_gapless = not self._gaps
         self._reopen()
 
     def _reopen(self) -> None:
-        """Make the log keep what has to be read again, and tell what it has not kept."""
-        index, reach = self.log.index, self.log.view.durable_watermark
-        for stretch in (*self._gaps, self._tail):
-            self._skip_removed(stretch, "no file holds them")
-            end = reach if stretch.end is None else stretch.end
-            self.subscriber.reopen(index, stretch.offset, end)
-        self.subscriber.finish(index, 0, self.shelf.start_offset)
-        for sealed in self.shelf.sealed:
-            self.subscriber.finish(index, sealed.begin_offset, sealed.end_offset)
+        """Make the log keep what must be read again, and report what it no longer has."""
+        index, log_end = self.log.index, self.log.view.durable_watermark
+        for read_range in (*self._gaps, self._tail):
+            self._skip_removed(read_range, "no segment has them")
+            end = log_end if read_range.end is None else read_range.end
+            self.subscriber.reopen(index, read_range.offset, end)
+        self.subscriber.finish(index, 0, self.segments.start_offset)
+        for segment in self.segments.sealed:
+            self.subscriber.finish(index, segment.begin_offset, segment.end_offset)
 
     @property
-    def is_whole(self) -> bool:
-        """Is every row visible that the log has?"""
-        return self.has_shown(self.log.view.durable_watermark)
+    def is_complete(self) -> bool:
+        """Whether every row of the log is visible."""
+        return self.is_visible(self.log.view.durable_watermark)
 
-    def has_shown(self, end: int) -> bool:
-        """Is every row below this offset visible?"""
+    def is_visible(self, end: int) -> bool:
+        """Return whether every row below offset `end` is visible."""
         return self.watermark >= end and self._is_gapless
 
     @property
-    def stretches(self) -> list[ReadRange]:
-        """What is being worked on: the end of the log and, beside it, one gap."""
+    def ranges(self) -> list[ReadRange]:
+        """The ranges being read: the end of the log, and one gap."""
         return [self._tail, *self._gaps[:1]]
 
     @property
     def unsealed_bytes(self) -> int:
-        opened = [stretch.segment for stretch in self.stretches if stretch.segment is not None]
+        opened = [each.segment for each in self.ranges if each.segment is not None]
         return sum(segment.size_bytes for segment in (*opened, *self.frozen))
 
     def read(self, bytes_max: int, now_ns: int) -> int:
-        """Take in what is new, about `bytes_max` of each stretch. Returns how many requests.
+        """Read and decode about `bytes_max` of each range. Returns the number of requests.
 
-        `Corrupt` or `OSError` when the log cannot be read.
+        Raises `Corrupt` or `OSError` if the log cannot be read.
         """
         self.is_behind = False
-        self._gaps = [gap for gap in self._gaps if not self._is_needless(gap)]
-        return sum(self._read(stretch, bytes_max, now_ns) for stretch in self.stretches)
+        self._gaps = [gap for gap in self._gaps if not self._is_closed(gap)]
+        return sum(self._read(read_range, bytes_max, now_ns) for read_range in self.ranges)
 
-    def _is_needless(self, gap: ReadRange) -> bool:
-        """Read to its end and frozen, or evicted before it was filled."""
+    def _is_closed(self, gap: ReadRange) -> bool:
+        """Close a gap that is read and frozen, or was evicted before it was filled."""
         assert gap.end is not None
-        is_needless = gap.segment is None and max(gap.offset, self.shelf.start_offset) >= gap.end
-        if is_needless:
+        is_closed = gap.segment is None and max(gap.offset, self.segments.start_offset) >= gap.end
+        if is_closed:
             gap.close()
-        return is_needless
+        return is_closed
 
-    def _read(self, stretch: ReadRange, bytes_max: int, now_ns: int) -> int:
-        if stretch.is_read or not (stretch.pending or self._fetch(stretch, bytes_max)):
+    def _read(self, read_range: ReadRange, bytes_max: int, now_ns: int) -> int:
+        if read_range.is_read or not (read_range.pending or self._fetch(read_range, bytes_max)):
             return 0
-        if stretch.segment is None:
-            stretch.segment = OpenSegment(stretch.offset, now_ns)
-        count, rows = self._decode_some(stretch.pending)
-        del stretch.pending[:count]
-        end = stretch.pending[0].offset if stretch.pending else stretch.fetched_to
-        stretch.segment.add(rows, end)
-        stretch.offset = end
-        self.is_behind |= bool(stretch.pending) or stretch.end is not None or stretch.has_more
+        if read_range.segment is None:
+            read_range.segment = OpenSegment(read_range.offset, now_ns)
+        count, rows = self._decode_some(read_range.pending)
+        pending = read_range.pending
+        del pending[:count]
+        end = pending[0].offset if pending else read_range.fetched_to
+        read_range.segment.add(rows, end)
+        read_range.offset = end
+        self.is_behind |= bool(pending) or read_range.end is not None or read_range.has_more
         return count
 
-    def _fetch(self, stretch: ReadRange, bytes_max: int) -> bool:
-        """Read the next requests of a stretch. False when there are none."""
-        if stretch.reader is None:
-            stretch.reader = Reader(self.log, stretch.offset)
+    def _fetch(self, read_range: ReadRange, bytes_max: int) -> bool:
+        """Read the next requests of a range. Returns False if there are none."""
+        if read_range.reader is None:
+            read_range.reader = Reader(self.log, read_range.offset)
         try:
-            batches = stretch.reader.read(bytes_max)
-        except OutOfRange:  # the log dropped its oldest before we came to it
-            self._skip_removed(stretch, "the log dropped them")
+            batches = read_range.reader.read(bytes_max)
+        except OutOfRange:  # the log dropped its oldest records first
+            self._skip_removed(read_range, "the log dropped them")
             return False
         except (Corrupt, OSError):
-            stretch.close()
+            read_range.close()
             raise
-        end = stretch.reader.offset
-        stretch.fetched_to = end if stretch.end is None else min(end, stretch.end)
-        stretch.has_more = sum(len(batch.payload) for batch in batches) >= bytes_max
-        stretch.pending = requests_of(batches, self.log.index, stretch.offset, stretch.fetched_to)
+        end = read_range.reader.offset
+        begin = read_range.offset
+        read_range.fetched_to = end if read_range.end is None else min(end, read_range.end)
+        read_range.has_more = sum(len(batch.payload) for batch in batches) >= bytes_max
+        read_range.pending = requests_of(batches, self.log.index, begin, read_range.fetched_to)
         return bool(batches)
 
     def _decode_some(self, requests: list[ExportRequest]) -> tuple[int, dict[str, pa.RecordBatch]]:
-        """How many of the requests were decoded, and the rows of these, by table."""
+        """Return how many of the requests were decoded, and their rows by table."""
         if not requests:
             return 0, {}
-        source, schemas = self.source, self.shelf.place.schemas
+        source, schemas = self.source, self.segments.folder.schemas
         schema = schemas[source.table]
         decoded, count = decode_prefix(self._decode, source.signal, requests, schema)
         rows = {source.table: conformed(decoded.batch, schema)}
@@ -192,57 +192,57 @@ class HotPartition:
             ROWS.add(batch.num_rows, table=table)
         return count, rows
 
-    def _skip_removed(self, stretch: ReadRange, reason: str) -> None:
-        """The log begins behind where we want to read: what lies between is lost."""
+    def _skip_removed(self, read_range: ReadRange, reason: str) -> None:
+        """Skip and report offsets that the log no longer has."""
         begin = self.log.view.start_offset
-        end = begin if stretch.end is None else min(begin, stretch.end)
-        if end <= stretch.offset:
+        end = begin if read_range.end is None else min(begin, read_range.end)
+        if end <= read_range.offset:
             return
-        LOST.add(end - stretch.offset, topic=self.source.topic)
+        LOST.add(end - read_range.offset, topic=self.source.topic)
         logger.error(
             "offsets are lost to the hot tier",
             extra={
                 "topic": self.source.topic,
                 "partition": self.log.index,
-                "begin": stretch.offset,
+                "begin": read_range.offset,
                 "end": end,
                 "reason": reason,
             },
         )
-        stretch.close()
-        stretch.offset = end
+        read_range.close()
+        read_range.offset = end
 
     def freeze(self, is_due: Callable[[OpenSegment], bool]) -> int:
-        """Give open segments that are due, and gaps read to their end, to the sealer."""
+        """Pass open segments that are due, and gaps that are read, to the sealer."""
         count = 0
-        for stretch in self.stretches:
-            if stretch.segment is not None and (stretch.is_read or is_due(stretch.segment)):
-                self.frozen += (stretch.segment,)
-                stretch.segment = None
+        for read_range in self.ranges:
+            segment = read_range.segment
+            if segment is not None and (read_range.is_read or is_due(segment)):
+                self.frozen += (segment,)
+                read_range.segment = None
                 count += 1
         return count
 
-    def look(self) -> None:
-        """Let others see what is open now."""
+    def update_open_pieces(self) -> None:
         self.open_pieces = [
-            self._pieces(s.segment) for s in self.stretches if s.segment is not None
+            self._pieces(each.segment) for each in self.ranges if each.segment is not None
         ]
 
-    def tell(self) -> None:
-        """Tell others how far they can see, once they can."""
+    def advance_watermark(self) -> None:
+        """Call after the pieces were published."""
         self.watermark = self._tail.offset
         self._is_gapless = all(gap.is_read for gap in self._gaps)
 
     def pieces(self, table: str) -> Iterator[Piece]:
-        """The rows of a table: of files, then of memory."""
-        yield from self.shelf.pieces.get(table, ())
-        for shown in (*map(self._pieces, self.frozen), *self.open_pieces):
-            if table in shown:
-                yield shown[table]
+        """Yield the rows of a table: from files, then from memory."""
+        yield from self.segments.pieces.get(table, ())
+        for pieces in (*map(self._pieces, self.frozen), *self.open_pieces):
+            if table in pieces:
+                yield pieces[table]
 
     def _pieces(self, segment: OpenSegment) -> dict[str, Piece]:
         return segment.pieces(self.source.topic, self.log.index)
 
     def close(self) -> None:
-        for stretch in (self._tail, *self._gaps):
-            stretch.close()
+        for read_range in (self._tail, *self._gaps):
+            read_range.close()

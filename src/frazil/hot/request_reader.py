@@ -1,4 +1,4 @@
-"""From batches of the log to requests."""
+"""Reads batches of the log as requests for the decoder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from frazil.model.arrow import ExportRequest
 def requests_of(
     batches: Iterable[StoredBatch], partition: int, begin: int, end: int
 ) -> list[ExportRequest]:
-    """The requests in these batches from offset `begin` up to `end`; markers are none."""
+    """Return the requests of the offsets [begin, end), without control batches."""
     return [
         ExportRequest(
             partition=partition,

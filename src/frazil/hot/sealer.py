@@ -1,7 +1,7 @@
-"""Sealer: what is frozen becomes files, the log is told, old files go. In this order.
+"""Sealer: writes frozen segments to files, then saves the log progress, then removes old files.
 
-A failed seal keeps its rows in memory and is tried again with another file, never with the one
-whose sync failed. Until it succeeds the log keeps these offsets.
+A failed seal keeps its rows in memory and is retried with a new file, never with the one whose
+sync failed. Until it succeeds the log keeps these offsets.
 """
 
 from __future__ import annotations
@@ -24,39 +24,43 @@ logger = logging.getLogger(__name__)
 
 ON_DISK = Gauge("frazil.hot.sealed.bytes", "Sealed segments on disk.")
 SEALED = Counter("frazil.hot.sealed.segments", "Segments sealed.")
-SEAL_FAILED = Counter("frazil.hot.seal.failures", "Seals that failed and will be tried again.")
-KEPT = Gauge("frazil.hot.kept.bytes", "Above the cap on disk, and not in the lake yet.")
+SEAL_FAILED = Counter("frazil.hot.seal.failures", "Seals that failed and will be retried.")
+KEPT = Gauge("frazil.hot.kept.bytes", "Bytes above the disk limit that are not in the lake yet.")
 SEAL_MS = Histogram("frazil.hot.seal.ms", "Time to make one segment durable.")
 
-Held = Callable[[str, str, int], int]
+LakeWatermark = Callable[[str, str, int], int]
 """Table, topic, partition -> the first offset that queries do not get from the lake."""
 
 
 class Sealer:
-    """The files of all partitions belong to whoever holds the turn, which `seal` and `evict`
-    take. Any thread may call them."""
+    """Owns the files of all partitions, under one lock that `seal` and `evict` take. Any thread
+    may call them."""
 
     def __init__(
-        self, shown: VisibleSegments, config: HotConfig, clock: Clock, held: Held | None
+        self,
+        visible: VisibleSegments,
+        config: HotConfig,
+        clock: Clock,
+        lake_watermark: LakeWatermark | None,
     ) -> None:
         self.trouble: str | None = None
-        """Why there is more on disk than there should be; None when there is not."""
-        self._held = held
-        self._shown = shown
+        """Why the disk limit is exceeded, or None."""
+        self._lake_watermark = lake_watermark
+        self._visible = visible
         self._config = config
         self._clock = clock
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._retry_ns: dict[HotPartition, int] = {}
 
     def seal(self) -> int:
-        """Write what is frozen. Returns how many files were made."""
-        with self._turn:
-            count = sum(map(self._seal_all, self._shown.partitions))
-            for partition in self._shown.partitions:
-                self._tell_log(partition)
-            if count or self._is_above_cap:
-                self._tidy()
-            ON_DISK.set(self._shown.sealed_bytes)
+        """Write all frozen segments. Returns the number of files written."""
+        with self._lock:
+            count = sum(map(self._seal_all, self._visible.partitions))
+            for partition in self._visible.partitions:
+                self._save_progress(partition)
+            if count or self._is_above_limit:
+                self._merge_and_evict()
+            ON_DISK.set(self._visible.sealed_bytes)
             return count
 
     def _seal_all(self, partition: HotPartition) -> int:
@@ -69,95 +73,96 @@ class Sealer:
         return count
 
     def _seal_one(self, partition: HotPartition, segment: OpenSegment) -> bool:
-        """False when it failed: then everything is as before."""
+        """Write one segment. Returns False if that failed; nothing is changed then."""
         begin_ns = self._clock.monotonic_ns()
         begin, end = segment.begin_offset, segment.end_offset
         try:
             created_ms = self._clock.wall_ms()
-            sealed = partition.shelf.write(begin, end, created_ms, segment.slots())
+            sealed = partition.segments.write(begin, end, created_ms, segment.slots())
         except (OSError, Corrupt, pa.ArrowException) as error:
             SEAL_FAILED.add(topic=partition.source.topic)
             logger.error("seal failed, rows stay in memory", extra={"reason": str(error)})
             self._retry_ns[partition] = begin_ns + self._config.retry_ms * NS_PER_MS
             return False
-        with self._shown.swap:
+        with self._visible.swap:
             partition.frozen = partition.frozen[1:]
-            partition.shelf.put(sealed)
-            self._shown.publish()
+            partition.segments.put(sealed)
+            self._visible.publish()
         partition.subscriber.finish(partition.log.index, begin, end)
         SEALED.add(topic=partition.source.topic)
         SEAL_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
         return True
 
-    def _tell_log(self, partition: HotPartition) -> None:
-        """Save progress. While that fails the log keeps more than it must."""
+    def _save_progress(self, partition: HotPartition) -> None:
+        """While this fails the log keeps more than it needs to."""
         try:
             partition.subscriber.step()
         except OSError as error:
             logger.error("progress of the hot tier not saved", extra={"reason": str(error)})
 
-    def _tidy(self) -> None:
-        """Join small files; remove the oldest above the cap. What fails waits for the next seal."""
-        shown = self._shown
+    def _merge_and_evict(self) -> None:
+        """Merge small files, and evict the oldest above the limit. Failures wait for the next
+        seal."""
+        visible = self._visible
         try:
-            for partition in shown.partitions:
-                if partition.shelf.merge(self._config.seal_bytes):
+            for partition in visible.partitions:
+                if partition.segments.merge(self._config.seal_bytes):
                     self._publish()
-            while self._is_above_cap:
-                filled = [p for p in shown.partitions if p.shelf.sealed and self._may_go(p)]
-                if not filled:
+            while self._is_above_limit:
+                partitions = [p for p in visible.partitions if self._is_evictable(p)]
+                if not partitions:
                     break
-                oldest = min(filled, key=lambda p: p.shelf.sealed[0].segment.header.created_ms)
-                self._evict(oldest, oldest.shelf.sealed[0].end_offset, "size")
-            self._tell_if_above_cap()
+                oldest = min(partitions, key=lambda p: p.segments.sealed[0].file.header.created_ms)
+                self._evict(oldest, oldest.segments.sealed[0].end_offset, "size")
+            self._report_excess()
         except (OSError, Corrupt, pa.ArrowException) as error:
-            logger.error("hot segments not tidied", extra={"reason": str(error)})
+            logger.error("hot segments not merged or evicted", extra={"reason": str(error)})
 
     @property
-    def _is_above_cap(self) -> bool:
-        return self._shown.sealed_bytes > self._config.disk_bytes_max
+    def _is_above_limit(self) -> bool:
+        return self._visible.sealed_bytes > self._config.disk_bytes_max
 
-    def _may_go(self, partition: HotPartition) -> bool:
-        """Beside a lake, its oldest file only when queries get those rows from there. Then they
-        are in every answer: see `frazil.lake.scan.view`."""
-        if self._held is None:
-            return True
-        source = partition.source
-        held = self._held(source.table, source.topic, partition.log.index)
-        return partition.shelf.sealed[0].end_offset <= held
+    def _is_evictable(self, partition: HotPartition) -> bool:
+        """Return whether the oldest file may be evicted. With a lake, only if queries get its rows
+        from there; then every result has them: see `frazil.lake.scan.view`."""
+        sealed, source = partition.segments.sealed, partition.source
+        if not sealed or self._lake_watermark is None:
+            return bool(sealed)
+        watermark = self._lake_watermark(source.table, source.topic, partition.log.index)
+        return sealed[0].end_offset <= watermark
 
-    def _tell_if_above_cap(self) -> None:
-        """Rows that nobody else shows are kept, whatever they take."""
-        above = max(0, self._shown.sealed_bytes - self._config.disk_bytes_max)
-        KEPT.set(above)
-        if not above:
+    def _report_excess(self) -> None:
+        """Report files above the limit, which are kept while only the hot tier has their rows."""
+        excess = max(0, self._visible.sealed_bytes - self._config.disk_bytes_max)
+        KEPT.set(excess)
+        if not excess:
             self.trouble = None
             return
         if self.trouble is None:
-            logger.error("hot files kept above the cap, the lake lags", extra={"bytes": above})
+            logger.error("hot files kept above the disk limit", extra={"bytes": excess})
         self.trouble = (
-            f"the hot tier has {above} bytes more on disk than hot.disk_bytes_max "
-            f"({self._config.disk_bytes_max}): the lake does not hold these rows yet; look why it "
-            "is not filled, or raise the limit"
+            f"the hot tier is {excess} bytes above hot.disk_bytes_max "
+            f"({self._config.disk_bytes_max}), because the lake does not have these rows yet; "
+            "check why the lake lags, or raise the limit"
         )
 
     def evict(self, partition: HotPartition, offset: int, reason: str) -> int:
-        """Remove the files that hold nothing at or above `offset`. Returns how many."""
-        with self._turn:
+        """Remove files that end at or below `offset`. Returns how many."""
+        with self._lock:
             return self._evict(partition, offset, reason)
 
     def _evict(self, partition: HotPartition, offset: int, reason: str) -> int:
-        gone = partition.shelf.evict(offset, reason)
+        evicted = partition.segments.evict(offset, reason)
         self._publish()
-        partition.shelf.remove(gone)
-        return len(gone)
+        partition.segments.remove(evicted)
+        return len(evicted)
 
     def _publish(self) -> None:
-        with self._shown.swap:
-            self._shown.publish()
+        with self._visible.swap:
+            self._visible.publish()
 
-    def relax(self) -> None:
-        """Give memory back that reading the files has taken; reading takes it again."""
-        for partition in self._shown.partitions:
-            for sealed in partition.shelf.sealed:
-                sealed.segment.mapped.release()
+    def release_memory(self) -> None:
+        """Give back memory of mapped files; later reads take it again."""
+        for partition in self._visible.partitions:
+            for segment in partition.segments.sealed:
+                segment.file.mapped.release()

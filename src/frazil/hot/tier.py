@@ -1,10 +1,10 @@
-"""HotTier: what was acknowledged a moment ago, as rows.
+"""HotTier: recently acknowledged records as rows.
 
-    step    read what the log has, decode it, show it; freeze what is large or old enough
-    seal    write what is frozen into files, tell the log, remove what is too much
+    step    read and decode new records, publish their rows, freeze large or old segments
+    seal    write frozen segments to files, save log progress, evict above the disk limit
 
-Shown after it is durable in the log; the log is told after a file holds it. All of it can be made
-again from the log, and is, when files are missing.
+Rows are published after they are durable in the log; log progress is saved after a file has them.
+Missing files are rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from frazil.disk import Disk, is_full
 from frazil.errors import Corrupt, Overloaded, Unknown
 from frazil.hot.config import HotConfig
 from frazil.hot.partition import HotPartition, TopicTable
-from frazil.hot.recovery import open_shelf
-from frazil.hot.sealer import Held, Sealer
+from frazil.hot.recovery import open_segments
+from frazil.hot.sealer import LakeWatermark, Sealer
 from frazil.hot.segment.open_segment import OpenSegment
 from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.sealed import SegmentFolder
 from frazil.hot.segment.segments import SealedSegments
-from frazil.hot.visible import Snapshot, VisibleSegments
+from frazil.hot.visible import VisiblePieces, VisibleSegments
 from frazil.log import Log, Partition, Topic
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock, Signal
@@ -37,15 +37,14 @@ SOURCES = tuple(
     TopicTable(topic=signal.topic, table=signal.table, signal=signal) for signal in Signal
 )
 PRESSURE = 0.5
-"""Above this share of the memory allowed, the largest open segment is sealed early."""
+"""Above this share of hot.memory_bytes_max the largest open segment is sealed early."""
 
-UNSEALED = Gauge("frazil.hot.unsealed.bytes", "Rows in memory that no file holds yet.")
+UNSEALED = Gauge("frazil.hot.unsealed.bytes", "Bytes of rows that are in no file yet.")
 STALLED = Counter("frazil.hot.read.failures", "Times the log could not be read.")
 
 
 class HotTier:
-    """`step` and `freeze` belong to one thread, the reading one; everything else may be called
-    from any."""
+    """`step` and `freeze` belong to the reading thread; any thread may call the rest."""
 
     def __init__(
         self,
@@ -56,7 +55,7 @@ class HotTier:
         decode: Decode,
         schemas: Mapping[str, pa.Schema],
         clock: Clock,
-        held: Held | None,
+        lake_watermark: LakeWatermark | None,
     ) -> None:
         self.config = config
         self._disk = disk
@@ -64,18 +63,21 @@ class HotTier:
         self._decode = decode
         self._schemas = schemas
         self._clock = clock
-        self._shown = VisibleSegments(schemas)
-        self._sealer = Sealer(self._shown, config, clock, held)
+        self._visible = VisibleSegments(schemas)
+        self._sealer = Sealer(self._visible, config, clock, lake_watermark)
         self._followed: set[str] = set()
         self._stalled_ns: dict[HotPartition, int] = {}
-        self._old: dict[HotPartition, int] = {}
-        """How far the log went when the tier was opened, until all of that is visible."""
         self.trouble: str | None = None
-        """Why the log could not be read, the last time it could not."""
+        """Why the log last could not be read."""
         self.died: BaseException | None = None
-        """What the thread died of that showed rows; nothing new is shown since."""
+        """What ended a thread of the tier. Nothing new becomes visible after that."""
         self.memory_bytes = 0
-        """Rows that no file holds yet, as of the last step."""
+        """Bytes of rows that are in no file, as of the last step."""
+        self._follow_new()
+        with self._visible.swap:
+            self._visible.publish()
+        self._ends_at_open = {p: p.log.view.durable_watermark for p in self._visible.partitions}
+        """Where the log ended when the tier was opened; emptied once all of that is visible."""
 
     @classmethod
     def open(
@@ -87,65 +89,60 @@ class HotTier:
         decode: Decode,
         schemas: Mapping[str, pa.Schema],
         clock: Clock,
-        held: Held | None = None,
+        lake_watermark: LakeWatermark | None = None,
     ) -> HotTier:
-        """Check and map the files there are. What they do not hold comes with the first steps.
+        """Check and map the segment files. The first steps read the rest from the log.
 
-        Beside a lake, `held` says what queries get from there: nothing else is ever evicted.
+        With a lake, `lake_watermark` tells what queries get from there; nothing else is evicted.
 
-        To be called before the log is first maintained: until then it does not know what is
-        needed again.
+        Call it before the log's first maintenance: the log must know which offsets are read again.
         """
-        tier = cls(
+        return cls(
             disk,
             log,
             config or HotConfig(),
             decode=decode,
             schemas=schemas,
             clock=clock,
-            held=held,
+            lake_watermark=lake_watermark,
         )
-        tier._follow_new()
-        with tier._shown.swap:
-            tier._shown.publish()
-        tier._old = {p: p.log.view.durable_watermark for p in tier._shown.partitions}
-        return tier
 
     def pieces(self, table: str) -> tuple[Piece, ...]:
-        """The rows of a table at this moment."""
-        return self._shown.snapshot[table]
+        """Return the rows of a table that are visible now."""
+        return self._visible.pieces[table]
 
-    def snapshot(self) -> Snapshot:
-        """The rows of all tables at one moment."""
-        return self._shown.snapshot
+    def visible_pieces(self) -> VisiblePieces:
+        """Return the rows of all tables that are visible now."""
+        return self._visible.pieces
 
     def watermark(self, topic: str, partition: int = 0) -> int:
-        """The first offset of a partition whose rows are not visible yet."""
+        """Return the first offset whose rows are not visible yet."""
         return self._find(topic, partition).watermark
 
     def watermarks(self, topic: str) -> dict[int, int]:
-        """The same for each partition of a topic; none while it is not followed yet."""
-        found = (p for p in self._shown.partitions if p.source.topic == topic)
-        return {partition.log.index: partition.watermark for partition in found}
+        """Return the watermark of each partition of a topic; empty if it is not followed yet."""
+        partitions = (p for p in self._visible.partitions if p.source.topic == topic)
+        return {partition.log.index: partition.watermark for partition in partitions}
 
     def step(self) -> int:
-        """Show what is new. Returns how many requests that were.
+        """Make new records visible. Returns the number of requests.
 
-        Bounded in time and memory: while rows wait for the disk, the log keeps what comes.
+        Bounded in time and memory: while rows wait for the disk, new records wait in the log.
         """
         self._follow_new()
         now_ns = self._clock.monotonic_ns()
-        taken = sum(self._read(partition, now_ns) for partition in self._shown.partitions)
-        with self._shown.swap:
-            frozen = sum(p.freeze(self._is_due) for p in self._shown.partitions) + self._relieve()
-            if taken or frozen:
-                self._show()
-        self.memory_bytes = self._shown.unsealed_bytes
+        count = sum(self._read(partition, now_ns) for partition in self._visible.partitions)
+        with self._visible.swap:
+            frozen = sum(p.freeze(self._is_due) for p in self._visible.partitions)
+            frozen += self._relieve()
+            if count or frozen:
+                self._publish()
+        self.memory_bytes = self._visible.unsealed_bytes
         UNSEALED.set(self.memory_bytes)
-        return taken
+        return count
 
     def _read(self, partition: HotPartition, now_ns: int) -> int:
-        """A log that cannot be read is looked at again later; other partitions go on."""
+        """Read a partition. After an error it is retried later; other partitions continue."""
         if self.is_full or self._stalled_ns.get(partition, now_ns) > now_ns:
             return 0
         try:
@@ -153,7 +150,7 @@ class HotTier:
         except (Corrupt, OSError) as error:
             self.trouble = str(error)
             STALLED.add(topic=partition.source.topic)
-            logger.error("the hot tier cannot read the log", extra={"reason": str(error)})
+            logger.error("hot tier cannot read the log", extra={"reason": str(error)})
             self._stalled_ns[partition] = now_ns + self.config.retry_ms * NS_PER_MS
             partition.is_behind = False
             return 0
@@ -164,114 +161,109 @@ class HotTier:
         return is_old or segment.size_bytes >= self.config.seal_bytes
 
     def _relieve(self) -> int:
-        """Freeze the largest open segment early when memory runs short and the sealer is idle."""
-        partitions = self._shown.partitions
+        """Freeze the largest open segment early if memory is short and the sealer is idle."""
+        partitions = self._visible.partitions
         limit = PRESSURE * self.config.memory_bytes_max
-        if self._shown.unsealed_bytes < limit or any(p.frozen for p in partitions):
+        if self._visible.unsealed_bytes < limit or any(p.frozen for p in partitions):
             return 0
-        opened = [s.segment for p in partitions for s in p.stretches if s.segment is not None]
+        opened = [s.segment for p in partitions for s in p.ranges if s.segment is not None]
         largest = max(opened, key=lambda segment: segment.size_bytes)
         return sum(p.freeze(lambda segment: segment is largest) for p in partitions)
 
     def freeze(self) -> None:
-        """Have everything that is open sealed next, whatever its size."""
-        with self._shown.swap:
-            for partition in self._shown.partitions:
+        """Freeze all open segments, whatever their size, for the next `seal`."""
+        with self._visible.swap:
+            for partition in self._visible.partitions:
                 partition.freeze(lambda _: True)
-            self._show()
+            self._publish()
 
-    def _show(self) -> None:
-        for partition in self._shown.partitions:
-            partition.look()
-        self._shown.publish()
-        for partition in self._shown.partitions:
-            partition.tell()
+    def _publish(self) -> None:
+        """The watermark advances after the rows are visible."""
+        for partition in self._visible.partitions:
+            partition.update_open_pieces()
+        self._visible.publish()
+        for partition in self._visible.partitions:
+            partition.advance_watermark()
 
     def seal(self) -> int:
-        """Make what is frozen durable, tell the log, tidy up. Returns how many files were made.
+        """Write frozen segments, save log progress, merge and evict. Returns the files written.
 
-        What fails is logged, counted and tried again after a while; the rows stay visible.
+        Failures are logged, counted and retried later; the rows stay visible.
         """
         return self._sealer.seal()
 
     def evict_below(self, topic: str, offset: int, partition: int = 0) -> int:
-        """The lake has every row below: remove the files that hold nothing else. How many went.
+        """Remove files that end at or below `offset`. Returns how many.
 
-        Whoever holds their pieces reads on.
+        Queries that hold their pieces can still read them.
         """
         return self._sealer.evict(self._find(topic, partition), offset, "lake")
 
     @property
     def disk_trouble(self) -> str | None:
-        """Why there is more on disk than `hot.disk_bytes_max`; None when there is not."""
+        """Why `hot.disk_bytes_max` is exceeded, or None."""
         return self._sealer.trouble
 
-    def relax(self) -> None:
-        """Give memory back that reading the files has taken; reading takes it again."""
-        self._sealer.relax()
+    def release_memory(self) -> None:
+        """Give back memory of mapped files; later reads take it again."""
+        self._sealer.release_memory()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until there is something new. False on time-out."""
-        places = [(p.log, p.watermark) for p in self._shown.partitions]
-        return self._log.wait_for_any(places, timeout_s)
-
-    def reach(self, topic: str, partition: int) -> int | None:
-        """As `watermark`; None for one that is not followed, or not yet."""
-        for each in self._shown.partitions:
-            if (each.source.topic, each.log.index) == (topic, partition):
-                return each.watermark
-        return None
+        """Wait for new records. Returns False on timeout."""
+        return self._log.wait_for_any(
+            [(p.log, p.watermark) for p in self._visible.partitions], timeout_s
+        )
 
     @property
     def disk_bytes(self) -> int:
-        """What its files take."""
-        return self._shown.sealed_bytes
+        """Size of all segment files."""
+        return self._visible.sealed_bytes
 
     @property
     def lag(self) -> int:
         """Offsets that are durable and not visible yet."""
-        return sum(p.log.view.durable_watermark - p.watermark for p in self._shown.partitions)
+        return sum(p.log.view.durable_watermark - p.watermark for p in self._visible.partitions)
 
     @property
-    def is_whole(self) -> bool:
-        """Is every row visible that the log has, also those of files that are made anew?"""
-        return all(p.is_whole for p in self._shown.partitions)
+    def is_complete(self) -> bool:
+        """Whether every row of the log is visible, including those of files being rebuilt."""
+        return all(p.is_complete for p in self._visible.partitions)
 
     @property
     def has_caught_up(self) -> bool:
-        """Is every row visible that the log had when this was opened? Once it is, it stays so."""
-        if self._old and all(p.has_shown(end) for p, end in self._old.items()):
-            self._old = {}
-        return not self._old
+        """Whether every row that the log had at open is visible. Never becomes False again."""
+        if all(p.is_visible(end) for p, end in self._ends_at_open.items()):
+            self._ends_at_open = {}
+        return not self._ends_at_open
 
     @property
     def is_behind(self) -> bool:
-        """Is there more than one step could take, and room for it?"""
-        return not self.is_full and any(p.is_behind for p in self._shown.partitions)
+        """Whether there is more to read, and memory for it."""
+        return not self.is_full and any(p.is_behind for p in self._visible.partitions)
 
     @property
     def is_full(self) -> bool:
-        """Is there as much in memory as may be?"""
-        return self._shown.unsealed_bytes >= self.config.memory_bytes_max
+        """Whether `hot.memory_bytes_max` is reached."""
+        return self._visible.unsealed_bytes >= self.config.memory_bytes_max
 
     @property
     def has_frozen(self) -> bool:
-        """Is there something to seal?"""
-        return any(partition.frozen for partition in self._shown.partitions)
+        """Whether there is something to seal."""
+        return any(partition.frozen for partition in self._visible.partitions)
 
     def close(self) -> None:
-        """Give the log's files back. What is open comes again from the log."""
-        for partition in self._shown.partitions:
+        """Close the log readers. Open rows are read again from the log at the next start."""
+        for partition in self._visible.partitions:
             partition.close()
 
     def _find(self, topic: str, index: int) -> HotPartition:
-        for partition in self._shown.partitions:
+        for partition in self._visible.partitions:
             if (partition.source.topic, partition.log.index) == (topic, index):
                 return partition
-        raise Unknown(f"the hot tier follows no partition {index} of a topic {topic}")
+        raise Unknown(f"the hot tier does not follow {topic}/{index}")
 
     def _follow_new(self) -> None:
-        """Follow the topics that there are. Without room for what that takes, later."""
+        """Follow topics that exist now. If the disk is full, this is retried in the next step."""
         for source in SOURCES:
             if source.topic in self._followed:
                 continue
@@ -285,26 +277,29 @@ class HotTier:
                 logger.warning("disk full: topic not followed", extra={"topic": source.topic})
 
     def _follow(self, source: TopicTable, topic: Topic) -> None:
-        """Foreign files are out of the way before the log knows us, so they are never believed."""
+        """Foreign files are set aside before we subscribe, so a later start cannot mistake them for
+        ours."""
         name = f"{FOLDER}_{source.table}"
         is_known = any(subscriber.name == name for subscriber in self._log.subscribers())
-        shelves = [self._shelf(source, p, is_foreign=not is_known) for p in topic.partitions]
+        opened = [self._open(source, p, is_foreign=not is_known) for p in topic.partitions]
         subscriber = self._log.subscribe(name, topic.name, "earliest")
-        self._shown.partitions += tuple(
-            HotPartition(source, partition, subscriber, shelf, self._decode)
-            for partition, shelf in zip(topic.partitions, shelves, strict=True)
+        self._visible.partitions += tuple(
+            HotPartition(source, partition, subscriber, segments, self._decode)
+            for partition, segments in zip(topic.partitions, opened, strict=True)
         )
         self._followed.add(source.topic)
 
-    def _shelf(
+    def _open(
         self, source: TopicTable, partition: Partition, *, is_foreign: bool
     ) -> SealedSegments:
-        place = SegmentFolder(
+        folder = SegmentFolder(
             disk=self._disk,
-            folder=f"{FOLDER}/{source.table}/{partition.index}",
+            name=f"{FOLDER}/{source.table}/{partition.index}",
             topic=source.topic,
             partition=partition.index,
             schemas=self._schemas,
         )
         view = partition.view
-        return open_shelf(place, view.start_offset, view.durable_watermark, is_foreign=is_foreign)
+        return open_segments(
+            folder, view.start_offset, view.durable_watermark, is_foreign=is_foreign
+        )

@@ -1,6 +1,6 @@
-"""HotWorker: two threads that keep the hot tier going: one reads and shows, one seals.
+"""HotWorker: the threads of the hot tier. One reads and publishes rows, the other seals.
 
-They are two because a seal waits for the disk, and what comes meanwhile shall be visible.
+They are separate because a seal waits for the disk, and new rows must become visible meanwhile.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from frazil.metrics import Histogram
 from frazil.model import NS_PER_MS, Clock
 
 IDLE_S = 0.1
-"""How long to wait for news before looking whether something has become old, or we shall stop."""
-RELAX_MS = 60_000
-"""How often the memory is given back that queries have taken by reading files."""
+"""How often to check, without new records, for segments that are old and for the stop."""
+RELEASE_MS = 60_000
+"""How often memory of mapped files that queries have read is given back."""
 
 STEP_MS = Histogram("frazil.hot.step.ms", "Time one step of the hot tier takes.")
 
 
 class HotWorker:
-    """Started once, closed once. A thread that dies says so in the tier and calls `fatal`: nobody
-    may take what is shown for recent any more."""
+    """Started once, closed once. A thread that dies sets `tier.died` and calls `fatal`: from then
+    on queries would see old rows as if they were recent."""
 
     def __init__(
         self, tier: HotTier, *, clock: Clock, fatal: Callable[[BaseException], None]
@@ -32,7 +32,7 @@ class HotWorker:
         self._fatal = fatal
         self._stop = threading.Event()
         self._work = threading.Event()
-        """Set when there is something to seal."""
+        """Set if there is something to seal."""
         self._threads = [
             threading.Thread(target=self._guard, args=(loop,), name=name, daemon=True)
             for name, loop in (("frazil-hot-read", self._read), ("frazil-hot-seal", self._seal))
@@ -43,7 +43,7 @@ class HotWorker:
             thread.start()
 
     def close(self) -> None:
-        """Stop after what is being done. The tier stays open."""
+        """Finish the current steps and stop. The tier stays open."""
         self._stop.set()
         self._work.set()
         for thread in self._threads:
@@ -52,32 +52,32 @@ class HotWorker:
     def _guard(self, loop: Callable[[], None]) -> None:
         try:
             loop()
-        except BaseException as error:  # noqa: BLE001 # top of loop: nobody shall miss it
+        except BaseException as error:  # noqa: BLE001 # top of loop: reported as fatal
             self._tier.died = error
             self._fatal(error)
 
     def _read(self) -> None:
         while not self._stop.is_set():
             begin_ns = self._clock.monotonic_ns()
-            taken = self._tier.step()
+            count = self._tier.step()
             STEP_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
             if self._tier.has_frozen:
                 self._work.set()
             if self._tier.is_behind:
                 continue
-            if taken or self._tier.lag:
-                # Let some gather: many requests are decoded together as fast as one.
+            if count or self._tier.lag:
+                # Let requests accumulate: many are decoded together as fast as one.
                 self._stop.wait(self._tier.config.refresh_ms / 1000)
             else:
                 self._tier.wait(IDLE_S)
 
     def _seal(self) -> None:
-        relaxed_ns = self._clock.monotonic_ns()
+        released_ns = self._clock.monotonic_ns()
         while not self._stop.is_set():
             self._work.wait(IDLE_S)
             self._work.clear()
             self._tier.seal()
             now_ns = self._clock.monotonic_ns()
-            if now_ns - relaxed_ns >= RELAX_MS * NS_PER_MS:
-                self._tier.relax()
-                relaxed_ns = now_ns
+            if now_ns - released_ns >= RELEASE_MS * NS_PER_MS:
+                self._tier.release_memory()
+                released_ns = now_ns

@@ -42,7 +42,7 @@ from frazil.query.sql.table_names import tables_of
 from frazil.results import CancelToken, Limits, Result, RunningQuery, tokens
 
 if TYPE_CHECKING:
-    from frazil.hot import Snapshot
+    from frazil.hot import VisiblePieces
     from frazil.lake import LakeView, TopicTables
 
 PLANNING_MS_MAX = 200
@@ -88,7 +88,7 @@ class Engine:
 
     def __init__(
         self,
-        snapshot: Callable[[], Snapshot],
+        snapshot: Callable[[], VisiblePieces],
         schemas: Mapping[str, pa.Schema],
         config: QueryConfig,
         clock: Clock,
@@ -114,7 +114,7 @@ class Engine:
     @classmethod
     def open(
         cls,
-        snapshot: Callable[[], Snapshot],
+        snapshot: Callable[[], VisiblePieces],
         schemas: Mapping[str, pa.Schema],
         config: QueryConfig,
         clock: Clock,

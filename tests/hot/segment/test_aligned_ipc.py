@@ -92,7 +92,7 @@ def test_each_batch_can_be_read_by_its_place() -> None:
     batches = [batch_of(*lines(0, 40)), batch_of(*lines(40, 41))]
     encoded = encode_stream(batches)
     data = aligned_copy(b"".join(encoded.buffers))
-    for wanted, (begin, length) in zip(batches, encoded.places, strict=True):
+    for wanted, (begin, length) in zip(batches, encoded.messages, strict=True):
         assert begin % ALIGNMENT == 0
         found = pa.ipc.read_record_batch(data.slice(begin, length), wanted.schema)
         assert found.equals(wanted)

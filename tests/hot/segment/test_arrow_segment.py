@@ -21,7 +21,7 @@ from frazil.hot.segment.arrow_segment import (
     open_segment,
     write_segment,
 )
-from frazil.hot.segment.column_stats import SERVICES_MAX, ColumnStats, column_facts
+from frazil.hot.segment.column_stats import SERVICES_MAX, ColumnStats, stats_of
 from frazil.hot.segment.layout import (
     HEADER_BYTES,
     TRAILER_BYTES,
@@ -152,14 +152,14 @@ def test_bounds_are_true_or_left_out(
     values: list[object], kind: pa.DataType, expected: tuple[int, object, object]
 ) -> None:
     """A filter on a column may rely on them."""
-    facts = column_facts("c", pa.chunked_array([pa.array(values, kind)]))
+    facts = stats_of("c", pa.chunked_array([pa.array(values, kind)]))
     assert (facts.null_count, facts.lower, facts.upper) == expected
 
 
 def test_zeros_are_bounded_on_both_sides() -> None:
     """-0.0 and 0.0 are equal, and some engines still order them: neither is ruled out."""
     for value in (0.0, -0.0):
-        facts = column_facts("c", pa.chunked_array([pa.array([value])]))
+        facts = stats_of("c", pa.chunked_array([pa.array([value])]))
         assert (str(facts.lower), str(facts.upper)) == ("-0.0", "0.0")
 
 

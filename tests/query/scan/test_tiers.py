@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import Rejected, Unavailable
-from frazil.hot import HotConfig, Snapshot
+from frazil.hot import HotConfig, VisiblePieces
 from frazil.lake import LakeConfig, LakeView
 from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
@@ -112,10 +112,10 @@ def test_a_commit_lands_while_a_query_begins(world: World, is_before: bool) -> N
         world.seal()
         assert world.tier.evict_below("otlp_logs", world.view.held("logs", "otlp_logs", 0)) == 1
 
-    def snapshot() -> Snapshot:
+    def snapshot() -> VisiblePieces:
         if is_before:
             all_at_once()
-        shown = world.tier.snapshot()
+        shown = world.tier.visible_pieces()
         if not is_before:
             all_at_once()
         return shown
@@ -203,7 +203,7 @@ def test_only_what_the_lake_holds_is_evicted(tmp_path: Path) -> None:
         world.show()
         world.seal()
         assert world.tier.disk_trouble is not None
-        assert "the lake does not hold these rows yet" in world.tier.disk_trouble
+        assert "the lake does not have these rows yet" in world.tier.disk_trouble
         assert world.ask(COUNT) == whole(5)
         while world.appender.append():
             pass

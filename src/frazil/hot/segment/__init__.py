@@ -1,14 +1,14 @@
-"""hot/segment: segments: open in memory, sealed in files.
+"""hot/segment: segments of the hot tier, open in memory and sealed in files.
 
-aligned_ipc.py     Arrow IPC with every buffer at a multiple of 64
-arrow_segment.py   ArrowSegment: one immutable file, checked and mapped
-bloom.py           filters over trace and span ids
-column_stats.py    bounds of columns, names of services
-dictionaries.py    one vocabulary per stream
-layout.py          its header, footer and trailer
-open_segment.py    rows in memory, small batches joined as they come
 piece.py           Piece, Filter: what queries get
-schema_upgrade.py  rows of earlier releases in the schema of today
-sealed.py          a file and its pieces
-segments.py        the files of one partition, side by side
+open_segment.py    OpenSegment: rows in memory, small batches merged as they come
+segments.py        SealedSegments: the files of one partition
+sealed.py          SealedSegment: a file and its pieces
+arrow_segment.py   ArrowSegment: one immutable file, checked and mapped
+layout.py          header, footer and trailer of the file
+aligned_ipc.py     Arrow IPC with all buffers 64-byte aligned
+dictionaries.py    one dictionary per column and stream
+column_stats.py    bounds of columns, service names
+bloom.py           Bloom: filters over trace and span ids
+schema_upgrade.py  rows of earlier releases in the current schema
 """

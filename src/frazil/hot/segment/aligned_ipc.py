@@ -1,8 +1,8 @@
-"""Arrow IPC streams laid out for mapping: every buffer begins at a multiple of 64 bytes.
+"""Arrow IPC streams with 64-byte aligned buffers, for mapping.
 
-Arrow's own writer aligns to 8, and the library offers no other choice. The format allows more: a
-message says where in its body each buffer lies, and its metadata may be padded. So the messages
-it writes are moved apart here, and any reader of Arrow IPC streams still reads them.
+pyarrow's writer aligns to 8 bytes, and that cannot be configured. The format allows more: a message
+has the position of each buffer in its body, and its metadata may be padded. So the written messages
+are padded here; any reader of Arrow IPC streams can read the result.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from google_crc32c import extend as extend_crc32c
 from frazil.disk import Buffer
 
 ALIGNMENT = 64
-"""What Arrow recommends, and what a vector register or a cache line wants."""
+"""Recommended by Arrow; size of a cache line and of a wide vector register."""
 PREFIX = struct.Struct("<II")
-"""In front of each message: 0xFFFFFFFF, length of the metadata with its padding."""
+"""Precedes each message: 0xFFFFFFFF, length of the metadata with padding."""
 CONTINUATION = 0xFFFFFFFF
 LENGTH = struct.Struct("<q")
-PLACE = struct.Struct("<qq")
-"""Of a buffer in a body: where it begins, how long it is."""
+BUFFER = struct.Struct("<qq")
+"""Position of a buffer in the body, and its length."""
 END_OF_STREAM = PREFIX.pack(CONTINUATION, 0).ljust(ALIGNMENT, b"\0")
 
-# Numbers of fields in Message.fbs, where they are those of the flatbuffer tables.
+# Field numbers of the flatbuffer tables in Message.fbs.
 MESSAGE_KIND, MESSAGE_HEADER, MESSAGE_BODY_LENGTH = 1, 2, 3
 KIND_DICTIONARY, KIND_BATCH = 2, 3
 DICTIONARY_DATA = 1
@@ -36,27 +36,27 @@ BATCH_BUFFERS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedStream:
-    """A stream ready to be written at a multiple of 64."""
+    """A stream to be written at a multiple of 64 bytes."""
 
     buffers: list[Buffer]
     length: int
     """In bytes, a multiple of 64."""
     check: int
-    """CRC32C of all of it."""
-    places: list[tuple[int, int]]
-    """Of each batch: where its message begins in the stream, and how long it is."""
+    """CRC32C of the stream."""
+    messages: list[tuple[int, int]]
+    """Position and length of each batch's message in the stream."""
 
 
 def encode_stream(batches: Sequence[pa.RecordBatch]) -> EncodedStream:
-    """Batches of one schema as one stream. Dictionaries must be the same in all of them."""
+    """Encode batches of one schema. They must share their dictionaries."""
     parts: list[bytes | pa.Buffer] = []
-    places: list[tuple[int, int]] = []
+    messages: list[tuple[int, int]] = []
     position = 0
     for kind, metadata, body in _messages(_written(batches)):
         message = _aligned(kind, metadata, body)
         length = sum(map(len, message))
         if kind == KIND_BATCH:
-            places.append((position, length))
+            messages.append((position, length))
         parts += message
         position += length
     parts.append(END_OF_STREAM)
@@ -65,11 +65,11 @@ def encode_stream(batches: Sequence[pa.RecordBatch]) -> EncodedStream:
         check = extend_crc32c(check, part)
     buffers: list[Buffer] = [memoryview(part) for part in parts]
     length = position + len(END_OF_STREAM)
-    return EncodedStream(buffers=buffers, length=length, check=check, places=places)
+    return EncodedStream(buffers=buffers, length=length, check=check, messages=messages)
 
 
 def decode_stream(data: pa.Buffer) -> list[pa.RecordBatch]:
-    """The batches of a stream, without a copy. `ArrowInvalid` or `OSError` when it is none."""
+    """Decode a stream without copying. Raises `ArrowInvalid` or `OSError` if it is invalid."""
     with pa.ipc.open_stream(data) as reader:
         batches = list(reader)
     for batch in batches:
@@ -83,7 +83,7 @@ def stream_schema(data: pa.Buffer) -> pa.Schema:
 
 
 def _written(batches: Sequence[pa.RecordBatch]) -> pa.Buffer:
-    """What Arrow's own writer makes of them. Run twice: letting the buffer grow costs more."""
+    """Write with pyarrow. Runs twice, first to measure: growing the buffer costs more."""
     size = pa.MockOutputStream()
     _write(size, batches)
     data = pa.allocate_buffer(size.size())
@@ -98,7 +98,7 @@ def _write(sink: Any, batches: Sequence[pa.RecordBatch]) -> None:
 
 
 def _messages(stream: pa.Buffer) -> Iterator[tuple[int, bytearray, pa.Buffer]]:
-    """Kind, metadata and body of each message."""
+    """Yield kind, metadata and body of each message."""
     position = 0
     while True:
         marker, length = PREFIX.unpack_from(stream, position)
@@ -115,12 +115,12 @@ def _messages(stream: pa.Buffer) -> Iterator[tuple[int, bytearray, pa.Buffer]]:
 
 
 def _aligned(kind: int, metadata: bytearray, body: pa.Buffer) -> list[bytes | pa.Buffer]:
-    """A message with its buffers moved apart."""
+    """Return a message with padded buffers."""
     parts: list[bytes | pa.Buffer] = []
     moved = 0
-    for at in _buffer_places(kind, metadata):
-        begin, length = PLACE.unpack_from(metadata, at)
-        PLACE.pack_into(metadata, at, moved, length)
+    for at in _buffer_entries(kind, metadata):
+        begin, length = BUFFER.unpack_from(metadata, at)
+        BUFFER.pack_into(metadata, at, moved, length)
         if length:
             padding = bytes(-length % ALIGNMENT)
             parts += [body.slice(begin, length), padding]
@@ -132,8 +132,8 @@ def _aligned(kind: int, metadata: bytearray, body: pa.Buffer) -> list[bytes | pa
     return [PREFIX.pack(CONTINUATION, len(metadata)) + metadata, *parts]
 
 
-def _buffer_places(kind: int, metadata: bytearray) -> range:
-    """Where in the metadata (begin, length) of each buffer stand."""
+def _buffer_entries(kind: int, metadata: bytearray) -> range:
+    """Return where in the metadata the (position, length) of each buffer is."""
     if kind not in (KIND_DICTIONARY, KIND_BATCH):
         return range(0)
     batch = _table(metadata, _u32(metadata, 0), MESSAGE_HEADER)
@@ -142,7 +142,7 @@ def _buffer_places(kind: int, metadata: bytearray) -> range:
     vector = _table(metadata, batch, BATCH_BUFFERS)
     count = _u32(metadata, vector)
     first = vector + 4
-    return range(first, first + PLACE.size * count, PLACE.size)
+    return range(first, first + BUFFER.size * count, BUFFER.size)
 
 
 def _body_length(metadata: bytearray) -> int:
@@ -152,14 +152,14 @@ def _body_length(metadata: bytearray) -> int:
 
 
 def _table(data: bytearray, table: int, field: int) -> int:
-    """The table or vector that a field points to."""
+    """Return the position of the table or vector that a field refers to."""
     at = _field(data, table, field)
     assert at, "Arrow always writes this field"
     return at + _u32(data, at)
 
 
 def _field(data: bytearray, table: int, field: int) -> int:
-    """Where a field of a flatbuffer table stands; 0 when it is left out."""
+    """Return the position of a field of a flatbuffer table; 0 if it is absent."""
     (back,) = struct.unpack_from("<i", data, table)
     vtable = table - back
     (vtable_length,) = struct.unpack_from("<H", data, vtable)

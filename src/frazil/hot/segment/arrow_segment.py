@@ -1,11 +1,10 @@
-"""ArrowSegment: one immutable file of rows, checked when it is opened and then mapped.
+"""ArrowSegment: an immutable file of rows, checked at open and then mapped.
 
     header | stream, its filters | stream, its filters | ... | footer | trailer
 
-A stream holds the rows of one table in one schema, as Arrow IPC with every buffer at a multiple
-of 64, so that reading copies nothing. The footer is the directory of the streams, the manifest of
-their batches, and what is known of the columns. The byte layout is
-`docs/formats/arrow-segment.md`.
+A stream has the rows of one table in one schema, as Arrow IPC with 64-byte aligned buffers, so
+that reading copies nothing. The footer has the stream directory, the batch manifest and column
+statistics. Byte layout: `docs/formats/arrow-segment.md`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from frazil.disk import Buffer, Disk, File, Mapped
 from frazil.errors import Corrupt
 from frazil.hot.segment.aligned_ipc import decode_stream, encode_stream
 from frazil.hot.segment.bloom import Bloom, build_bloom
-from frazil.hot.segment.column_stats import OFFSET, SERVICE, ColumnStats, column_facts, services_of
+from frazil.hot.segment.column_stats import OFFSET, SERVICE, ColumnStats, services_of, stats_of
 from frazil.hot.segment.dictionaries import unified
 from frazil.hot.segment.layout import (
     HEADER_BYTES,
@@ -40,16 +39,17 @@ from frazil.hot.segment.layout import (
     decode_trailer,
     encode_end,
 )
+from frazil.model import MiB
 
 FILTERED = ("trace_id", "span_id")
-"""Columns of texts that people look for one at a time, and that fit no order."""
-READ_BYTES = 1024 * 1024
-"""Checksums are made over reads of this size, not over the mapping: mapped pages that were
-touched count as the process's memory."""
+"""Columns with a bloom filter: ids are looked up one at a time, and bounds do not prune them."""
+READ_BYTES = MiB
+"""Checksums read the file in blocks of this size instead of the mapping, because touched pages of
+a mapping count as memory of the process."""
 FINGERPRINT_BYTES = 16
 
 Slots = Mapping[str, Sequence[pa.RecordBatch]]
-"""Rows by table, in the order of the log. Batches of one table may differ in their schema."""
+"""Rows by table, in log order. Batches of one table may differ in schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ class ArrowStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrowSegment:
-    """An open segment. Its rows stay readable while anybody holds them, file or no file."""
+    """An opened file. Its rows stay readable while they are referenced, even if it is deleted."""
 
     path: str
     header: ArrowSegmentHeader
@@ -86,11 +86,10 @@ class ArrowSegment:
 
 
 def write_segment(disk: Disk, path: str, header: ArrowSegmentHeader, slots: Slots) -> ArrowSegment:
-    """Make a segment, and return it opened, once it survives a power cut.
+    """Write a segment, and return it opened once it is durable.
 
-    Written beside its place, synced, read back, and only then given its name. After an error
-    nothing of it counts, and it may be tried again: that writes another file, so that no sync is
-    ever repeated.
+    It is written to a temporary file, synced, read back and renamed. After an error it may be
+    retried, which writes a new file: a failed sync is never repeated.
     """
     folder, _, name = path.rpartition("/")
     scratch = f"{path}.tmp"
@@ -103,7 +102,7 @@ def write_segment(disk: Disk, path: str, header: ArrowSegmentHeader, slots: Slot
         segment = open_segment(disk, scratch)
         disk.rename(scratch, path)
     except (OSError, Corrupt):
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # raise the first error
             disk.unlink(scratch)
         raise
     finally:
@@ -113,7 +112,7 @@ def write_segment(disk: Disk, path: str, header: ArrowSegmentHeader, slots: Slot
 
 
 def open_segment(disk: Disk, path: str) -> ArrowSegment:
-    """Check every byte of a segment and map it, or raise `Corrupt`."""
+    """Check all checksums of a segment and map it. Raises `Corrupt`."""
     file = disk.open(path)
     try:
         size = file.size()
@@ -129,7 +128,7 @@ def open_segment(disk: Disk, path: str) -> ArrowSegment:
     if len(mapped.view) != size:
         raise damaged(path, 0, f"{size} bytes", f"{len(mapped.view)}")
     streams = tuple(_open_streams(mapped.view, footer, path))
-    mapped.release()  # finding the batches has touched a page here and there, each with neighbours
+    mapped.release()  # pages touched while locating the batches
     return ArrowSegment(
         path=path,
         header=header,
@@ -141,7 +140,7 @@ def open_segment(disk: Disk, path: str) -> ArrowSegment:
 
 
 def fingerprint_of(schema: pa.Schema) -> bytes:
-    """Tells schemas apart: names, types, what may be null, and comments."""
+    """Return a hash of a schema: names, types, nullability and metadata."""
     return hashlib.blake2b(schema.serialize(), digest_size=FINGERPRINT_BYTES).digest()
 
 
@@ -159,7 +158,7 @@ def _write(file: File, header: ArrowSegmentHeader, slots: Slots) -> None:
 
 
 def _streams_of(slots: Slots) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
-    """Batches by slot and schema, in the order in which the schemas first came."""
+    """Yield batches by table and schema, in the order in which the schemas first appear."""
     for slot, batches in slots.items():
         streams: dict[pa.Schema, list[pa.RecordBatch]] = {}
         for batch in batches:
@@ -176,13 +175,12 @@ def _encode(
     number: int,
     manifest: list[BatchEntry],
 ) -> tuple[StreamEntry, list[Buffer]]:
-    """A stream with its filters, to be written at `position`; adds its batches to the manifest."""
+    """Encode a stream and its filters for `position`, and add its batches to the manifest."""
     encoded = encode_stream(batches)
-    for batch, (begin, length) in zip(batches, encoded.places, strict=True):
+    for batch, (begin, length) in zip(batches, encoded.messages, strict=True):
         offsets = pc.min_max(batch[OFFSET])
         low, high = offsets["min"].as_py(), offsets["max"].as_py()
-        place = BatchEntry(number, position + begin, length, batch.num_rows, low, high + 1)
-        manifest.append(place)
+        manifest.append(BatchEntry(number, position + begin, length, batch.num_rows, low, high + 1))
     table = pa.Table.from_batches(batches)
     names = table.schema.names
     buffers, end = encoded.buffers, position + encoded.length
@@ -201,7 +199,7 @@ def _encode(
         length=encoded.length,
         check=encoded.check,
         row_count=table.num_rows,
-        columns=[column_facts(name, table[name]) for name in names],
+        columns=[stats_of(name, table[name]) for name in names],
         services=None if services is None else sorted(services),
         filters=filters,
     )
@@ -210,11 +208,11 @@ def _encode(
 
 def _check_sections(file: File, footer: Footer, path: str) -> None:
     for position, length, check in footer.sections():
-        found = 0
+        actual = 0
         for at in range(position, position + length, READ_BYTES):
-            found = extend_crc32c(found, file.read(at, min(READ_BYTES, position + length - at)))
-        if found != check:
-            raise damaged(path, position, f"CRC32C {check:08x}", f"{found:08x}")
+            actual = extend_crc32c(actual, file.read(at, min(READ_BYTES, position + length - at)))
+        if actual != check:
+            raise damaged(path, position, f"CRC32C {check:08x}", f"{actual:08x}")
 
 
 def _open_streams(view: memoryview, footer: Footer, path: str) -> Iterator[ArrowStream]:
@@ -224,9 +222,9 @@ def _open_streams(view: memoryview, footer: Footer, path: str) -> Iterator[Arrow
             batches = decode_stream(data)
         except (pa.ArrowException, OSError) as error:
             raise damaged(path, entry.position, "an Arrow stream", str(error)) from None
-        counted = [place.row_count for place in footer.batches if place.stream == number]
-        if counted != [batch.num_rows for batch in batches] or sum(counted) != entry.row_count:
-            raise damaged(path, entry.position, f"batches of {counted} rows", "others")
+        counts = [batch.row_count for batch in footer.batches if batch.stream == number]
+        if counts != [batch.num_rows for batch in batches] or sum(counts) != entry.row_count:
+            raise damaged(path, entry.position, f"batches of {counts} rows", "others")
         yield ArrowStream(
             slot=entry.slot,
             fingerprint=entry.fingerprint,
@@ -235,7 +233,7 @@ def _open_streams(view: memoryview, footer: Footer, path: str) -> Iterator[Arrow
             columns={column.name: column for column in entry.columns},
             services=None if entry.services is None else frozenset(entry.services),
             filters={
-                place.column: Bloom(view[place.position : place.position + place.length])
-                for place in entry.filters
+                bloom.column: Bloom(view[bloom.position : bloom.position + bloom.length])
+                for bloom in entry.filters
             },
         )

@@ -1,8 +1,8 @@
-"""Bloom: says of a text that it is certainly not in a column, or that it may be.
+"""Bloom: a split-block bloom filter over the strings of a column.
 
-Blocks of 256 bits. The upper half of a text's hash chooses a block, the lower half one bit in
-each of its eight words, so that a look-up touches one cache line. The hash is part of the file
-format (`docs/formats/arrow-segment.md`): the same text has the same bits in every release.
+Blocks have 256 bits. The upper half of a string's hash selects a block, the lower half one bit in
+each of its eight words, so that a lookup touches one cache line. The hash is part of the file
+format (`docs/formats/arrow-segment.md`) and must never change.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from frazil.model import MiB
+
 BLOCK_BYTES = 32
 BITS_PER_VALUE = 12
-"""Less than one in a hundred texts that are not there passes for one that may be."""
+"""False positive rate below 1 %."""
 SALTS = (
     0x47B6137B,
     0x44974D91,
@@ -28,16 +30,16 @@ SALTS = (
     0x9EFC4947,
     0x5C6BFB31,
 )
-"""Odd numbers, one for each word of a block; those of Parquet's filters."""
+"""One odd number per word of a block; those of Parquet's filters."""
 SEED = 0x9E3779B97F4A7C15
 MULTIPLIER = 0xD6E8FEB86659FD93
 FINAL_MULTIPLIERS = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 MASK_64 = (1 << 64) - 1
 MASK_32 = (1 << 32) - 1
-GATHER_BYTES_MAX = 4 * 1024 * 1024
-"""Texts are hashed this much at a time: their bytes need eight times as much meanwhile."""
-HASHES_REMEMBERED = 1024
-"""A question asks every segment about the same few texts."""
+GATHER_BYTES_MAX = 4 * MiB
+"""Bytes hashed at a time; hashing needs eight times as much memory."""
+HASHES_CACHED = 1024
+"""A query looks up the same few strings in every segment."""
 
 Hashes = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
@@ -46,12 +48,12 @@ NOTHING: Hashes = np.empty(0, np.uint64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bloom:
-    """A filter over the texts of one column. Its bytes may lie in a mapped file."""
+    """A filter over the strings of one column. Its bytes may be in a mapped file."""
 
     data: memoryview
 
     def may_hold(self, value: str) -> bool:
-        """False only when no such text was put in."""
+        """Return False only if the string is certainly absent."""
         hashed = hash_of(value)
         key = hashed & MASK_32
         begin = ((hashed >> 32) * (len(self.data) // BLOCK_BYTES) >> 32) * BLOCK_BYTES
@@ -63,9 +65,9 @@ class Bloom:
 
 
 def build_bloom(column: pa.ChunkedArray) -> Bloom:
-    """A filter over all texts of a column; null is not a text."""
-    texts = pc.drop_null(column).cast(pa.string())
-    hashes = np.sort(np.concatenate([NOTHING, *map(_hashes, texts.chunks)]))
+    """Build a filter over all strings of a column, without nulls."""
+    strings = pc.drop_null(column).cast(pa.string())
+    hashes = np.sort(np.concatenate([NOTHING, *map(_hashes, strings.chunks)]))
     hashes = hashes[np.diff(hashes, prepend=~hashes[:1]) != 0]
     blocks = 2 * (len(hashes) * BITS_PER_VALUE // (16 * BLOCK_BYTES) + 1)  # 64 bytes, aligned
     begins = ((hashes >> 32) * np.uint64(blocks) >> 32) * np.uint64(8 * BLOCK_BYTES)
@@ -77,9 +79,9 @@ def build_bloom(column: pa.ChunkedArray) -> Bloom:
     return Bloom(memoryview(np.packbits(bits, bitorder="little").tobytes()))
 
 
-@lru_cache(HASHES_REMEMBERED)
+@lru_cache(HASHES_CACHED)
 def hash_of(value: str) -> int:
-    """The hash of one text."""
+    """Return the hash of a string."""
     data = value.encode(errors="surrogatepass")
     hashed = SEED ^ len(data)
     for begin in range(0, len(data), 8):
@@ -92,12 +94,12 @@ def hash_of(value: str) -> int:
     return hashed ^ hashed >> 33
 
 
-def _hashes(texts: pa.StringArray) -> Hashes:
-    """The hashes of all texts, in any order."""
-    if not len(texts):
+def _hashes(strings: pa.StringArray) -> Hashes:
+    """Return the hashes of all strings, in any order."""
+    if not len(strings):
         return NOTHING
-    _, offsets_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int32)[texts.offset :][: len(texts) + 1]
+    _, offsets_buffer, data_buffer = strings.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32)[strings.offset :][: len(strings) + 1]
     data = np.frombuffer(data_buffer or b"", np.uint8)
     lengths = np.diff(offsets)
     hashes = []
@@ -111,16 +113,16 @@ def _hashes(texts: pa.StringArray) -> Hashes:
 
 
 def _gather(data: Bytes, begins: NDArray[np.int64], length: int) -> Bytes:
-    """Texts of one length as the rows of a matrix."""
+    """Return strings of one length as the rows of a matrix."""
     first, last = int(begins[0]), int(begins[-1])
-    if last - first == (len(begins) - 1) * length:  # side by side, as ids are
+    if last - first == (len(begins) - 1) * length:  # contiguous, as ids are
         return data[first : last + length].reshape(len(begins), length)
     rows: Bytes = data[begins[:, None] + np.arange(length)]
     return rows
 
 
 def _hash_rows(rows: Bytes) -> Hashes:
-    """The same as `hash_of`, for many texts of one length."""
+    """Return what `hash_of` does, for many strings of one length."""
     count, length = rows.shape
     padded = np.zeros((count, -(-length // 8) * 8), np.uint8)
     padded[:, :length] = rows

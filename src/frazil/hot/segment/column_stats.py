@@ -1,4 +1,4 @@
-"""What is known of some rows without looking at them: bounds of columns, names of services."""
+"""ColumnStats: null count and bounds of a column; and the service names of some rows."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.model import KiB
+
 TIME = "time"
 OFFSET = "_offset"
 SERVICE = "service_name"
 TEXT_BYTES_MAX = 64
-"""Longer bounds are left out: they would be copies of the rows."""
+"""Longer text bounds are left out."""
 SERVICES_MAX = 1024
-SERVICES_BYTES_MAX = 64 * 1024
-"""With more services than this in one place, leaving places out by service is of no use."""
+SERVICES_BYTES_MAX = 64 * KiB
+"""With more services, pruning by service is of no use."""
 
 Bound = bool | int | float | str
 
 
 class ColumnStats(msgspec.Struct, frozen=True, array_like=True):
-    """One column. No bounds when there are no values, or none that a comparison may rely on."""
+    """Statistics of one column. Bounds are None without values, and if they are not reliable."""
 
     name: str
     null_count: int
@@ -27,8 +29,8 @@ class ColumnStats(msgspec.Struct, frozen=True, array_like=True):
     upper: Bound | None = None
 
 
-def column_facts(name: str, column: pa.ChunkedArray) -> ColumnStats:
-    """Count and compare the values of a column."""
+def stats_of(name: str, column: pa.ChunkedArray) -> ColumnStats:
+    """Compute the statistics of a column."""
     lower, upper = _bounds(column)
     return ColumnStats(name, column.null_count, lower, upper)
 
@@ -39,20 +41,20 @@ def _bounds(column: pa.ChunkedArray) -> tuple[Bound | None, Bound | None]:
         column = column.cast(pa.int64())
     elif pa.types.is_floating(kind):
         if pc.any(pc.is_nan(column)).as_py():
-            return None, None  # is NaN above everything or nowhere? Engines disagree.
+            return None, None  # engines disagree on the order of NaN
     elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)):
         return None, None
-    found = pc.min_max(column)
-    lower, upper = found["min"].as_py(), found["max"].as_py()
+    bounds = pc.min_max(column)
+    lower, upper = bounds["min"].as_py(), bounds["max"].as_py()
     if isinstance(lower, str) and max(len(lower.encode()), len(upper.encode())) > TEXT_BYTES_MAX:
         return None, None
-    if isinstance(lower, float):  # -0.0 and 0.0 are equal, and yet some order them
+    if isinstance(lower, float):  # some engines order -0.0 before 0.0
         return lower or -0.0, upper or 0.0
     return lower, upper
 
 
 def services_of(column: pa.Array | pa.ChunkedArray) -> frozenset[str] | None:
-    """The distinct names; None when they are too many to keep."""
+    """Return the distinct names, or None if there are too many."""
     names = pc.drop_null(pc.unique(column))
     return bounded_services(names.to_pylist()) if len(names) <= SERVICES_MAX else None
 

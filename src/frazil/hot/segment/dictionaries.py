@@ -1,8 +1,8 @@
-"""Dictionary columns: one vocabulary for a whole stream, however many the batches came with.
+"""Unifies dictionaries, so that all batches of a stream share one per column.
 
-Arrow streams may replace a dictionary half-way, but then no batch can be read without those
-before it. So the vocabularies are unified when a segment is sealed. When that overflows the index
-type, the index is widened; the stream then has the wider schema.
+Arrow streams may replace a dictionary half-way, but then no batch can be read without those before
+it. If the unified dictionary overflows the index type, the index is widened, and the stream has the
+wider schema.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import pyarrow as pa
 from pyarrow import types
 
 WIDE = pa.int32()
-"""Two thousand million distinct values: more than a segment has rows."""
+"""2^31 distinct values: more than a segment has rows."""
 
 
 def unified(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The same rows in batches that share their dictionaries. All have one schema."""
+    """Return the rows in batches that share their dictionaries. All have one schema."""
     schema = batches[0].schema
     if not any(map(_has_dictionary, schema.types)):
         return list(batches)
     table = pa.Table.from_batches(batches)
     try:
         table = table.unify_dictionaries()
-    except pa.ArrowInvalid:  # more values than the index can count
+    except pa.ArrowInvalid:  # more values than the index type can hold
         wide = [field.with_type(_widened(field.type)) for field in schema]
         table = table.cast(pa.schema(wide, schema.metadata)).unify_dictionaries()
     shared: list[pa.RecordBatch] = table.to_batches()

@@ -1,7 +1,7 @@
-"""The frame of an ArrowSegment: header, footer and trailer, as bytes and as values.
+"""Header, footer and trailer of an ArrowSegment file.
 
-The byte layout is `docs/formats/arrow-segment.md`. Every byte of the file belongs to something
-with a checksum, and the parts follow each other without a gap, so no change goes unnoticed.
+Byte layout: `docs/formats/arrow-segment.md`. Every byte of the file is covered by a checksum, and
+sections follow each other without gaps, so every change is detected.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from google_crc32c import value as crc32c
 
 from frazil.errors import Corrupt
 from frazil.hot.segment.column_stats import ColumnStats
+from frazil.model import MiB
 
 MAGIC = b"FRZARR\r\n"
 END_MAGIC = b"FRZARR\r\0"
@@ -24,13 +25,13 @@ HEADER = struct.Struct("<8sHHIQQq20x")
 CHECK = struct.Struct("<I")
 HEADER_BYTES = 64
 TRAILER = struct.Struct("<QIII")
-"""footer position, footer length, CRC32C of the footer, check of the header; then the CRC32C of
+"""footer position, footer length, CRC32C of the footer, CRC32C of the header; then the CRC32C of
 these, then the end magic."""
 TRAILER_BYTES = TRAILER.size + CHECK.size + len(END_MAGIC)
-FOOTER_BYTES_MAX = 64 * 1024 * 1024
-"""A length above this is damage, not data: no footer of ours comes near it."""
+FOOTER_BYTES_MAX = 64 * MiB
+"""A longer footer means damage; real ones are far smaller."""
 HINT = (
-    "The hot tier makes the file anew from the log while the log has these offsets; look at the "
+    "The hot tier rebuilds the file from the log if the log still has these offsets; check the "
     "health of the disk."
 )
 
@@ -43,9 +44,9 @@ class ArrowSegmentHeader:
     """Ties the file to its folder."""
     begin_offset: int
     end_offset: int
-    """All rows of these offsets are here; the end is exclusive."""
+    """The file has all rows of these offsets; the end is exclusive."""
     created_ms: int
-    """Wall time of the seal; of the newest one when segments were merged."""
+    """Wall time of the seal; of the newest one after a merge."""
 
     def encode(self) -> bytes:
         body = HEADER.pack(
@@ -55,7 +56,7 @@ class ArrowSegmentHeader:
 
 
 class FilterEntry(msgspec.Struct, frozen=True, array_like=True):
-    """Where the bloom filter of a column lies."""
+    """Position of the bloom filter of a column."""
 
     column: str
     position: int
@@ -64,7 +65,7 @@ class FilterEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
-    """One row of the batch manifest: a batch, where its message lies, which offsets it holds."""
+    """One row of the batch manifest: position, rows and offsets of a batch."""
 
     stream: int
     position: int
@@ -95,7 +96,7 @@ class Footer(msgspec.Struct, frozen=True, kw_only=True):
     batches: list[BatchEntry]
 
     def sections(self) -> Iterator[tuple[int, int, int]]:
-        """(position, length, check) of everything between header and footer, in file order."""
+        """Yield (position, length, check) of all sections between header and footer, in order."""
         for stream in self.streams:
             yield stream.position, stream.length, stream.check
             for entry in stream.filters:
@@ -103,7 +104,7 @@ class Footer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_end(footer: Footer, position: int, header: bytes) -> bytes:
-    """Footer and trailer of a file whose sections end at `position`."""
+    """Return the footer and trailer of a file whose sections end at `position`."""
     body = msgspec.msgpack.encode(footer)
     (header_check,) = CHECK.unpack_from(header, HEADER.size)
     trailer = TRAILER.pack(position, len(body), crc32c(body), header_check)
@@ -111,7 +112,7 @@ def encode_end(footer: Footer, position: int, header: bytes) -> bytes:
 
 
 def decode_header(data: bytes, path: str) -> ArrowSegmentHeader:
-    """The header, or `Corrupt`."""
+    """Parse the header. Raises `Corrupt`."""
     if len(data) != HEADER_BYTES:
         raise damaged(path, 0, f"a header of {HEADER_BYTES} bytes", f"{len(data)} bytes")
     body = data[: HEADER.size]
@@ -122,14 +123,14 @@ def decode_header(data: bytes, path: str) -> ArrowSegmentHeader:
     if magic != MAGIC or version != VERSION:
         raise damaged(path, 0, f"{MAGIC!r} version {VERSION}", f"{magic!r} version {version}")
     if begin >= end:
-        raise damaged(path, 16, "offsets that rise", f"{begin} up to {end}")
+        raise damaged(path, 16, "begin below end", f"{begin} up to {end}")
     return ArrowSegmentHeader(
         identity=identity, begin_offset=begin, end_offset=end, created_ms=created_ms
     )
 
 
 def decode_trailer(data: bytes, size: int, header: bytes, path: str) -> tuple[int, int, int]:
-    """Position, length and check of the footer of a file of `size` bytes, or `Corrupt`."""
+    """Return position, length and checksum of the footer. Raises `Corrupt`."""
     at = size - TRAILER_BYTES
     if len(data) != TRAILER_BYTES or data[-len(END_MAGIC) :] != END_MAGIC:
         raise damaged(path, max(at, 0), f"a trailer that ends in {END_MAGIC!r}", "other bytes")
@@ -138,14 +139,14 @@ def decode_trailer(data: bytes, size: int, header: bytes, path: str) -> tuple[in
         raise damaged(path, at, f"CRC32C {crc32c(data[: TRAILER.size]):08x}", f"{check:08x}")
     position, length, footer_check, header_check = TRAILER.unpack_from(data)
     if (header_check,) != CHECK.unpack_from(header, HEADER.size):
-        raise damaged(path, at, "the trailer of this header", "that of another")
+        raise damaged(path, at, "the checksum of this header", "another one")
     if position + length != at or length > FOOTER_BYTES_MAX:
         raise damaged(path, at, f"a footer up to byte {at}", f"{length} bytes from {position}")
     return position, length, footer_check
 
 
 def decode_footer(data: bytes, position: int, check: int, path: str) -> Footer:
-    """The footer that lies at `position`, or `Corrupt`."""
+    """Parse the footer at `position`. Raises `Corrupt`."""
     if crc32c(data) != check:
         raise damaged(path, position, f"footer CRC32C {check:08x}", f"{crc32c(data):08x}")
     try:

@@ -1,8 +1,7 @@
 """OpenSegment: rows that are visible and not in a file yet.
 
-Requests come in small portions, thousands of them. Small batches are joined as they come, each
-with a neighbour of its size, so that a query sees a handful of them and a row is copied only a
-few times.
+Thousands of small requests arrive. Their batches are merged as they come, each with a neighbour of
+similar size, so that a query sees few batches and a row is copied only a few times.
 """
 
 from __future__ import annotations
@@ -14,17 +13,18 @@ import pyarrow.compute as pc
 
 from frazil.hot.segment.column_stats import SERVICE, TIME, bounded_services, services_of
 from frazil.hot.segment.piece import Piece
+from frazil.model import MiB
 
 OPEN = "open"
-"""What a piece is called that is in no file."""
+"""Name of a piece that is in no file."""
 BATCH_ROWS = 2048
-BATCH_BYTES = 4 * 1024 * 1024
-"""A batch of this many rows or bytes is large enough for a query; joining it would only cost."""
+BATCH_BYTES = 4 * MiB
+"""Batches of this many rows or bytes are not merged: queries are no faster with larger ones."""
 
 SEALED_ROWS = 8192
-"""Of a batch in a file: what the query engine works on at a time. It cuts larger ones, and then
-looks a key up in the maps of the whole batch for every part. With smaller ones, handing them over
-takes longer than looking at them."""
+"""Rows of a batch in a file: what the query engine processes at a time. It slices larger batches,
+and then searches the maps of the whole batch for every slice; with smaller ones the overhead per
+batch dominates."""
 
 
 class OpenTable:
@@ -35,7 +35,7 @@ class OpenTable:
         self.size_bytes = 0
         self._large: list[pa.RecordBatch] = []
         self._small: list[tuple[pa.RecordBatch, int]] = []
-        """With its bytes. Each has at least twice the rows of the next, so there are few."""
+        """Batches and their bytes. Each has at least twice the rows of the next: there are few."""
         self._time_min_us: int | None = None
         self._time_max_us: int | None = None
         self._services: frozenset[str] | None = frozenset()
@@ -44,7 +44,7 @@ class OpenTable:
         size = batch.nbytes
         self.row_count += batch.num_rows
         self.size_bytes += size
-        self._note_facts(batch)
+        self._update_stats(batch)
         while not _is_large(batch, size) and self._has_small_before(batch):
             before, before_size = self._small.pop()
             batch, size = pa.concat_batches([before, batch]), before_size + size
@@ -58,11 +58,11 @@ class OpenTable:
         return bool(self._small) and self._small[-1][0].num_rows < 2 * batch.num_rows
 
     def batches(self) -> tuple[pa.RecordBatch, ...]:
-        """All rows as they are now, in few batches."""
+        """Return all rows, in few batches."""
         return (*self._large, *(batch for batch, _ in self._small))
 
     def joined(self) -> list[pa.RecordBatch]:
-        """The same, with all that is small in one batch."""
+        """Return all rows, with the small batches merged into one."""
         small = [batch for batch, _ in self._small]
         return [*self._large, pa.concat_batches(small)] if small else self._large
 
@@ -80,14 +80,14 @@ class OpenTable:
             offset_end=end_offset,
         )
 
-    def _note_facts(self, batch: pa.RecordBatch) -> None:
+    def _update_stats(self, batch: pa.RecordBatch) -> None:
         times = pc.min_max(batch[TIME].cast(pa.int64()))
         low, high = times["min"].as_py(), times["max"].as_py()
         self._time_min_us = low if self._time_min_us is None else min(low, self._time_min_us)
         self._time_max_us = high if self._time_max_us is None else max(high, self._time_max_us)
         if self._services is not None:
-            found = services_of(batch[SERVICE]) if SERVICE in batch.schema.names else None
-            self._services = None if found is None else bounded_services(self._services | found)
+            names = services_of(batch[SERVICE]) if SERVICE in batch.schema.names else None
+            self._services = None if names is None else bounded_services(self._services | names)
 
 
 def _is_large(batch: pa.RecordBatch, size: int) -> bool:
@@ -95,8 +95,7 @@ def _is_large(batch: pa.RecordBatch, size: int) -> bool:
 
 
 class OpenSegment:
-    """The rows of some neighbouring offsets. Belongs to the reading thread; once frozen, nobody
-    changes it any more."""
+    """The rows of adjacent offsets. Owned by the reading thread; immutable once frozen."""
 
     def __init__(self, begin_offset: int, opened_ns: int) -> None:
         self.begin_offset = begin_offset
@@ -109,7 +108,7 @@ class OpenSegment:
         return sum(table.size_bytes for table in self._tables.values())
 
     def add(self, rows: Mapping[str, pa.RecordBatch], end_offset: int) -> None:
-        """Take in the rows of everything up to `end_offset`, by table."""
+        """Add the rows of all offsets up to `end_offset`, by table."""
         assert end_offset > self.end_offset
         for name, batch in rows.items():
             if batch.num_rows:
@@ -117,11 +116,11 @@ class OpenSegment:
         self.end_offset = end_offset
 
     def slots(self) -> dict[str, list[pa.RecordBatch]]:
-        """All rows, by table."""
+        """Return all rows by table, in batches for a file."""
         return {name: for_sealing(table.batches()) for name, table in self._tables.items()}
 
     def pieces(self, topic: str, partition: int) -> dict[str, Piece]:
-        """The rows as they are now."""
+        """Return the current rows by table."""
         return {
             name: table.piece(topic, partition, self.begin_offset, self.end_offset)
             for name, table in self._tables.items()
@@ -129,7 +128,7 @@ class OpenSegment:
 
 
 def for_sealing(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The same rows in batches as files have them."""
-    whole = pa.Table.from_batches(batches).combine_chunks()
-    sealed: list[pa.RecordBatch] = whole.to_batches(max_chunksize=SEALED_ROWS)
+    """Return the rows in batches of `SEALED_ROWS`."""
+    table = pa.Table.from_batches(batches).combine_chunks()
+    sealed: list[pa.RecordBatch] = table.to_batches(max_chunksize=SEALED_ROWS)
     return sealed

@@ -1,4 +1,4 @@
-"""Schema drift: rows that an earlier release wrote, shown in the schema of today."""
+"""Converts rows written by an earlier release to the current schema."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pyarrow as pa
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same rows in `schema`: columns it does not have are left out, new ones are null.
+    """Return the rows in `schema`: columns that it lacks are dropped, new ones are null.
 
-    `ArrowInvalid` when that cannot be done without inventing or losing values.
+    Raises `ArrowInvalid` if a value would be lost or a required one is missing.
     """
     if batch.schema.equals(schema, check_metadata=True):
         return batch
@@ -20,5 +20,5 @@ def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
     at = batch.schema.get_field_index(field.name)
     column = pa.nulls(batch.num_rows, field.type) if at < 0 else batch.column(at)
     if column.null_count and not field.nullable:
-        raise pa.ArrowInvalid(f"column {field.name} may not be null and has no values")
+        raise pa.ArrowInvalid(f"column {field.name} is required and has nulls")
     return column if column.type == field.type else column.cast(field.type)

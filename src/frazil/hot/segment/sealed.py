@@ -1,4 +1,4 @@
-"""Sealed: a segment on disk together with the pieces that queries see of it."""
+"""SealedSegment: a segment file and the pieces that queries see of it."""
 
 from __future__ import annotations
 
@@ -18,67 +18,67 @@ from frazil.hot.segment.schema_upgrade import conformed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFolder:
-    """The folder of one partition, and the tables that may lie in it."""
+    """The folder of one partition, and the schemas of its tables."""
 
     disk: Disk
-    folder: str
+    name: str
     topic: str
     partition: int
     schemas: Mapping[str, pa.Schema]
 
     @property
     def identity(self) -> int:
-        """Ties a file to this partition, so that one in the wrong folder is noticed."""
+        """Ties a file to this partition, so that one in the wrong folder is detected."""
         identity: int = crc32c(f"{self.topic}/{self.partition}".encode())
         return identity
 
     def path(self, begin_offset: int) -> str:
-        return f"{self.folder}/{begin_offset:020d}.arrow"
+        return f"{self.name}/{begin_offset:020d}.arrow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sealed:
-    """A segment and its pieces, by table."""
+class SealedSegment:
+    """A segment file and its pieces, by table."""
 
-    segment: ArrowSegment
+    file: ArrowSegment
     pieces: Mapping[str, tuple[Piece, ...]]
 
     @property
     def begin_offset(self) -> int:
-        return self.segment.begin_offset
+        return self.file.begin_offset
 
     @property
     def end_offset(self) -> int:
-        return self.segment.end_offset
+        return self.file.end_offset
 
 
-def sealed_of(place: SegmentFolder, segment: ArrowSegment) -> Sealed:
-    """Show a segment in the schemas of today. `Corrupt` when its rows do not fit into them."""
+def sealed_of(folder: SegmentFolder, file: ArrowSegment) -> SealedSegment:
+    """Return a file with its pieces in the current schemas. Raises `Corrupt` if they do not fit."""
     pieces: dict[str, tuple[Piece, ...]] = {}
-    for stream in segment.streams:
-        if stream.slot in place.schemas:
+    for stream in file.streams:
+        if stream.slot in folder.schemas:
             try:
-                piece = _piece(place, segment, stream)
+                piece = _piece(folder, file, stream)
             except pa.ArrowException as error:
-                wanted = f"rows for table {stream.slot}"
-                raise damaged(segment.path, 0, wanted, str(error)) from None
+                expected = f"rows for table {stream.slot}"
+                raise damaged(file.path, 0, expected, str(error)) from None
             pieces[stream.slot] = (*pieces.get(stream.slot, ()), piece)
-    return Sealed(segment=segment, pieces=pieces)
+    return SealedSegment(file=file, pieces=pieces)
 
 
-def _piece(place: SegmentFolder, segment: ArrowSegment, stream: ArrowStream) -> Piece:
-    schema = place.schemas[stream.slot]
+def _piece(folder: SegmentFolder, file: ArrowSegment, stream: ArrowStream) -> Piece:
+    schema = folder.schemas[stream.slot]
     time = stream.columns.get(TIME, ColumnStats(TIME, 0))
     return Piece(
-        name=segment.path,
+        name=file.path,
         batches=tuple(conformed(batch, schema) for batch in stream.batches),
         row_count=stream.row_count,
         time_min_us=time.lower if isinstance(time.lower, int) else None,
         time_max_us=time.upper if isinstance(time.upper, int) else None,
         services=stream.services,
         filters=stream.filters,
-        topic=place.topic,
-        partition=place.partition,
-        offset_begin=segment.begin_offset,
-        offset_end=segment.end_offset,
+        topic=folder.topic,
+        partition=folder.partition,
+        offset_begin=file.begin_offset,
+        offset_end=file.end_offset,
     )

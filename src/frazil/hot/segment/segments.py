@@ -1,12 +1,11 @@
-"""SealedSegments: the sealed segments of one partition, side by side in one folder.
+"""SealedSegments: the sealed segments of one partition, in one folder.
 
     <folder>/00000000000000000000.arrow          a segment, named by its first offset
-            /00000000000000000000.arrow.tmp      one that is being written, or was when power went
+            /00000000000000000000.arrow.tmp      one being written, or left by a crash
             /00000000000000000000.arrow.damaged  one that was set aside
-            /start.ckpt                          where the shelf begins: what is below was evicted
+            /start.ckpt                          first offset that is not evicted
 
-Segments never overlap. What is missing between the start and the end is a gap, to be filled from
-the log.
+Segments never overlap. Gaps between the start and the end are filled from the log.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from frazil.hot.segment.arrow_segment import Slots, write_segment
 from frazil.hot.segment.layout import ArrowSegmentHeader
 from frazil.hot.segment.open_segment import for_sealing
 from frazil.hot.segment.piece import Piece
-from frazil.hot.segment.sealed import Sealed, SegmentFolder, sealed_of
+from frazil.hot.segment.sealed import SealedSegment, SegmentFolder, sealed_of
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)
@@ -33,30 +32,32 @@ START_VERSION = 1
 START = struct.Struct("<Q")
 """The first offset that is not evicted."""
 MERGE_COUNT = 16
-"""That many small neighbours become one: a quiet day has 1440 minutes, each with its seal."""
+"""Adjacent small segments per merge: a quiet day has 1440, one for each minute's seal."""
 
-MERGED = Counter("frazil.hot.merged.segments", "Small sealed segments joined with neighbours.")
+MERGED = Counter("frazil.hot.merged.segments", "Small sealed segments merged.")
 EVICTED = Counter("frazil.hot.evicted.segments", "Sealed segments removed, by reason.")
 
 Gap = tuple[int, int]
-"""Offsets from the first up to, not including, the second."""
+"""Offsets [first, second)."""
 
 
 class SealedSegments:
-    """Changed by whoever holds the tier's turn. `pieces` is replaced whole: any thread may read
+    """Changed under the sealer's lock. `pieces` is replaced as a whole, so any thread may read
     it."""
 
-    def __init__(self, place: SegmentFolder, start_offset: int, sealed: Sequence[Sealed]) -> None:
-        self.place = place
+    def __init__(
+        self, folder: SegmentFolder, start_offset: int, sealed: Sequence[SealedSegment]
+    ) -> None:
+        self.folder = folder
         self.start_offset = start_offset
         self._is_start_saved = False
-        self._show(sealed)
+        self._replace(sealed)
 
-    def _show(self, sealed: Sequence[Sealed]) -> None:
+    def _replace(self, sealed: Sequence[SealedSegment]) -> None:
         pieces: dict[str, tuple[Piece, ...]] = {}
-        for one in sealed:
-            for table, found in one.pieces.items():
-                pieces[table] = (*pieces.get(table, ()), *found)
+        for segment in sealed:
+            for table, added in segment.pieces.items():
+                pieces[table] = (*pieces.get(table, ()), *added)
         self.sealed = tuple(sealed)
         self.pieces = pieces
 
@@ -66,85 +67,82 @@ class SealedSegments:
 
     @property
     def size_bytes(self) -> int:
-        return sum(one.segment.size_bytes for one in self.sealed)
+        return sum(segment.file.size_bytes for segment in self.sealed)
 
     def gaps(self) -> list[Gap]:
-        """What is missing between the start and the end."""
-        begins = [one.begin_offset for one in self.sealed]
-        ends = [self.start_offset, *(one.end_offset for one in self.sealed)]
+        """Return the offsets that are missing between the start and the end."""
+        begins = [segment.begin_offset for segment in self.sealed]
+        ends = [self.start_offset, *(segment.end_offset for segment in self.sealed)]
         return [(end, begin) for end, begin in zip(ends, begins, strict=False) if end < begin]
 
-    def write(self, begin: int, end: int, created_ms: int, slots: Slots) -> Sealed:
-        """Make a segment of these rows. It is durable then, and not shown yet."""
+    def write(self, begin: int, end: int, created_ms: int, slots: Slots) -> SealedSegment:
+        """Write a durable segment. It is not visible until `put`."""
+        folder = self.folder
         header = ArrowSegmentHeader(
-            identity=self.place.identity, begin_offset=begin, end_offset=end, created_ms=created_ms
+            identity=folder.identity, begin_offset=begin, end_offset=end, created_ms=created_ms
         )
-        path = self.place.path(begin)
-        return sealed_of(self.place, write_segment(self.place.disk, path, header, slots))
+        return sealed_of(folder, write_segment(folder.disk, folder.path(begin), header, slots))
 
-    def put(self, new: Sealed) -> None:
-        """Show a segment, in the place of those that it covers."""
-        kept = [
-            one
-            for one in self.sealed
-            if one.end_offset <= new.begin_offset or new.end_offset <= one.begin_offset
+    def put(self, new: SealedSegment) -> None:
+        """Add a segment, in place of those it covers."""
+        others = [
+            segment
+            for segment in self.sealed
+            if segment.end_offset <= new.begin_offset or new.end_offset <= segment.begin_offset
         ]
-        self._show(sorted([*kept, new], key=lambda one: one.begin_offset))
+        self._replace(sorted([*others, new], key=lambda segment: segment.begin_offset))
 
     def merge(self, bytes_max: int) -> int:
-        """Make one segment of many small neighbours at the end. Returns how many went into it.
+        """Merge many adjacent small segments at the end into one. Returns how many were merged.
 
-        It takes the name of the first. The others go after that is durable; a start in between
-        sees that they are covered.
+        It takes the name of the first. The others are deleted after it is durable; a start in
+        between detects that they are covered.
         """
-        small: list[Sealed] = []
+        small: list[SealedSegment] = []
         size = 0
-        for one in reversed(self.sealed):
-            size += one.segment.size_bytes
-            if size > bytes_max or (small and one.end_offset != small[0].begin_offset):
+        for segment in reversed(self.sealed):
+            size += segment.file.size_bytes
+            if size > bytes_max or (small and segment.end_offset != small[0].begin_offset):
                 break
-            small.insert(0, one)
+            small.insert(0, segment)
         if len(small) < MERGE_COUNT:
             return 0
-        created_ms = max(one.segment.header.created_ms for one in small)
+        created_ms = max(segment.file.header.created_ms for segment in small)
         begin, end = small[0].begin_offset, small[-1].end_offset
-        merged = self.write(begin, end, created_ms, _joined(small))
-        self.put(merged)
+        self.put(self.write(begin, end, created_ms, _rows_of(small)))
         self._remove(small[1:])
         MERGED.add(len(small))
         return len(small)
 
-    def evict(self, offset: int, reason: str) -> list[Sealed]:
-        """Stop showing what lies below, and say durably that nobody need look for it.
-
-        The files stay until `remove`.
-        """
-        gone = [one for one in self.sealed if one.end_offset <= offset]
-        if gone:
-            self.start_offset = max(self.start_offset, gone[-1].end_offset)
+    def evict(self, offset: int, reason: str) -> list[SealedSegment]:
+        """Hide the segments below `offset`, and save the new start. The files stay until
+        `remove`."""
+        evicted = [segment for segment in self.sealed if segment.end_offset <= offset]
+        if evicted:
+            self.start_offset = max(self.start_offset, evicted[-1].end_offset)
             self.save_start()
-            self._show(self.sealed[len(gone) :])
-            EVICTED.add(len(gone), reason=reason, topic=self.place.topic)
-        return gone
+            self._replace(self.sealed[len(evicted) :])
+            EVICTED.add(len(evicted), reason=reason, topic=self.folder.topic)
+        return evicted
 
-    def remove(self, gone: Sequence[Sealed]) -> None:
-        """Take the files of evicted segments away. Whoever reads their rows reads on."""
-        self._remove(gone)
-        if gone and not self._is_start_saved:
-            self.save_start()  # now there is room
+    def remove(self, evicted: Sequence[SealedSegment]) -> None:
+        """Delete the files of evicted segments. Queries that hold their pieces read on."""
+        self._remove(evicted)
+        if evicted and not self._is_start_saved:
+            self.save_start()  # now the disk has space
 
-    def _remove(self, gone: Sequence[Sealed]) -> None:
-        for one in gone:
-            self.place.disk.unlink(one.segment.path)
-        if gone:
-            self.place.disk.sync_directory(self.place.folder)
+    def _remove(self, segments: Sequence[SealedSegment]) -> None:
+        for segment in segments:
+            self.folder.disk.unlink(segment.file.path)
+        if segments:
+            self.folder.disk.sync_directory(self.folder.name)
 
     def save_start(self) -> None:
-        """A full disk puts it off: removing files must not wait for room."""
-        path = f"{self.place.folder}/{START_NAME}"
+        """Save the start offset. A full disk postpones it: deleting files must not need space."""
+        path = f"{self.folder.name}/{START_NAME}"
         body = START.pack(self.start_offset)
         try:
-            write_checkpoint(self.place.disk, path, START_KIND, START_VERSION, body)
+            write_checkpoint(self.folder.disk, path, START_KIND, START_VERSION, body)
             self._is_start_saved = True
         except OSError as error:
             if not is_full(error):
@@ -153,10 +151,10 @@ class SealedSegments:
             logger.warning("disk full: start of the hot tier not saved", extra={"path": path})
 
 
-def _joined(sealed: Sequence[Sealed]) -> dict[str, list[pa.RecordBatch]]:
-    """The rows of neighbouring segments by table, in few batches."""
+def _rows_of(segments: Sequence[SealedSegment]) -> dict[str, list[pa.RecordBatch]]:
+    """Return the rows of adjacent segments by table, in batches for a file."""
     slots: dict[str, list[pa.RecordBatch]] = {}
-    for one in sealed:
-        for table, pieces in one.pieces.items():
+    for segment in segments:
+        for table, pieces in segment.pieces.items():
             slots.setdefault(table, []).extend(b for piece in pieces for b in piece.batches)
     return {table: for_sealing(rows) for table, rows in slots.items()}

@@ -31,7 +31,7 @@ from frazil.query.sql.as_of import SNAPSHOTS, AsOf
 from frazil.query.sql.dialect import EngineText
 
 if TYPE_CHECKING:
-    from frazil.hot import Piece, Snapshot
+    from frazil.hot import Piece, VisiblePieces
     from frazil.lake import LakeView, TableFile, TableView, TopicRows, TopicTables
 
 OFFSET = "_offset"
@@ -73,7 +73,7 @@ class Tiers:
 
     def __init__(
         self,
-        snapshot: Callable[[], Snapshot],
+        snapshot: Callable[[], VisiblePieces],
         lake: LakeView | None,
         topics: TopicTables | None = None,
     ) -> None:

@@ -129,7 +129,7 @@ def _log_status(context: NodeContext) -> LogStatus:
 
 
 def _partition_status(context: NodeContext, topic: Topic, partition: Partition) -> PartitionStatus:
-    hot = None if context.tier is None else context.tier.reach(topic.name, partition.index)
+    hot = None if context.tier is None else context.tier.watermarks(topic.name).get(partition.index)
     lake = context.log.lake_watermark(topic.name, partition.index)
     view = partition.view  # read last, so that no lag is negative
     end = view.durable_watermark
@@ -153,7 +153,7 @@ def _hot_status(context: NodeContext) -> HotStatus | None:
         return None
     died = None if tier.died is None else f"the thread died: {tier.died!r}"
     return HotStatus(
-        is_whole=tier.is_whole,
+        is_whole=tier.is_complete,
         lag_offsets=tier.lag,
         memory_bytes=tier.memory_bytes,
         memory_bytes_max=tier.config.memory_bytes_max,
@@ -161,7 +161,7 @@ def _hot_status(context: NodeContext) -> HotStatus | None:
         disk_bytes_max=tier.config.disk_bytes_max,
         rows={
             table: sum(piece.row_count for piece in pieces)
-            for table, pieces in tier.snapshot().items()
+            for table, pieces in tier.visible_pieces().items()
         },
         trouble=died or tier.trouble or tier.disk_trouble,
     )
@@ -200,10 +200,10 @@ def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
 
 
 def _doing_status(lake: Lake, now_ms: int) -> DoingStatus | None:
-    doing = lake.doing
-    if doing is None:
+    activity = lake.activity
+    if activity is None:
         return None
-    return DoingStatus(**asdict(doing), age_s=max(0, now_ms - doing.begun_ms) / 1000)
+    return DoingStatus(**asdict(activity), age_s=max(0, now_ms - activity.begun_ms) / 1000)
 
 
 def _commits(

@@ -153,7 +153,7 @@ def _hot(context: NodeContext) -> Check:
             "new rows are late",
             next_step="check the disk: it is too slow or full for sealing",
         )
-    return Check(room="hot", state="ok", why=None if tier.is_whole else "catching up")
+    return Check(room="hot", state="ok", why=None if tier.is_complete else "catching up")
 
 
 def _lake(context: NodeContext) -> Check:
