@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -40,16 +41,27 @@ Words = NDArray[np.int64]
 Offsets = NDArray[np.int32]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SOURCES = hashlib.sha256(
-    b"".join(path.read_bytes() for path in sorted(Path(__file__).parents[1].rglob("*.py")))
-).hexdigest()
+MODEL = Path(__file__).parents[1]
+
+
+@lru_cache
+def _sources_hash(folder: Path) -> str:
+    sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
 class _Cache(FunctionCache):
-    """Disk cache whose key includes all sources."""
+    """Disk cache whose key includes the sources a function may be compiled from: all of `model` for
+    a function there, and its folder for any other."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        folder = Path(function.__code__.co_filename).parent
+        self._sources = _sources_hash(MODEL if folder.is_relative_to(MODEL) else folder)
 
     def _index_key(self, signature: object, codegen: object) -> tuple[object, ...]:
-        return (*super()._index_key(signature, codegen), SOURCES)  # type: ignore[no-untyped-call]
+        key = super()._index_key(signature, codegen)  # type: ignore[no-untyped-call]
+        return (*key, self._sources)
 
 
 def compiled(function: Function) -> Function:
@@ -57,7 +69,7 @@ def compiled(function: Function) -> Function:
     dispatcher: Any = numba.njit(nogil=True)(function)
     # Without a writable cache folder every process compiles for itself.
     with suppress(RuntimeError):
-        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        dispatcher._cache = _Cache(function)  # noqa: SLF001
     return cast(Function, dispatcher)
 
 

@@ -15,7 +15,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-from frazil.query.functions.compiling import compiled, part
+from frazil.model.arrow import compiled, part
 from frazil.query.functions.string_buffers import Bytes, Ints, Longs
 
 CODES_MAX = 1024
@@ -48,7 +48,7 @@ def _pointer(kind: Any) -> Callable[[int], Any]:
     return cast(Callable[[int], Any], intrinsic(point))
 
 
-def _word_at(typing: Any, letters: Any, place: Any) -> Any:
+def _word_at(typing: Any, letters: Any, position: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer = builder.gep(array.data, [arguments[1]])

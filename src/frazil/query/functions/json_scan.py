@@ -1,24 +1,24 @@
-"""The walker behind `get_json_object`: finds one value in each JSON text, without the GIL.
+"""The scanner of `get_json_object`: finds one value in each JSON text, without the GIL.
 
-It reads no further than it must: what stands behind the value it looks for may be anything. Text
-that is no JSON on the way there has no such value.
+It reads no further than the end of the value, so anything may follow it. A text that is invalid
+before the value has no such value.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from frazil.query.functions.compiling import compiled, part
+from frazil.model.arrow import compiled, part
 from frazil.query.functions.string_buffers import Bytes, Ints, Longs
 
 KEY = -1
-"""A step by name; other steps are places in an array."""
+"""A step by name; other steps are array indexes."""
 MISSING = -1
 
 QUOTE, BACKSLASH, COMMA, COLON, MINUS = 0x22, 0x5C, 0x2C, 0x3A, 0x2D
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
 REPLACEMENT = 0xFFFD
-"""Stands for half of a pair of surrogates."""
+"""Replaces an unpaired surrogate."""
 
 
 @compiled
@@ -27,15 +27,15 @@ def find_all(
     letters: Bytes,
     steps: Longs,
     names: Bytes,
-    places: Longs,
+    name_offsets: Longs,
     begins: Longs,
     ends: Longs,
 ) -> int:
-    """Fill `begins` and `ends` with where the value lies in each row; `MISSING` where it is not,
-    or null. Returns how many bytes all values have."""
+    """Fill `begins` and `ends` with the position of the value in each row, or `MISSING` if it is
+    missing or null. Returns the total length of the values."""
     total = 0
     for row in range(len(begins)):
-        begin, end = _find(letters, offsets[row], offsets[row + 1], steps, names, places)
+        begin, end = _find(letters, offsets[row], offsets[row + 1], steps, names, name_offsets)
         if begin >= 0 and end - begin == 4 and letters[begin] == 0x6E:
             begin = MISSING  # null
         begins[row] = begin
@@ -47,7 +47,7 @@ def find_all(
 
 @compiled
 def copy_all(letters: Bytes, begins: Longs, ends: Longs, values: Bytes, offsets: Ints) -> int:
-    """Write the values one behind the other: texts without quotes and escapes, others as is."""
+    """Write the values, strings without quotes and escapes. Returns the total length."""
     at = 0
     offsets[0] = 0
     for row in range(len(begins)):
@@ -63,13 +63,13 @@ def copy_all(letters: Bytes, begins: Longs, ends: Longs, values: Bytes, offsets:
 
 @part
 def _find(
-    letters: Bytes, at: int, end: int, steps: Longs, names: Bytes, places: Longs
+    letters: Bytes, at: int, end: int, steps: Longs, names: Bytes, name_offsets: Longs
 ) -> tuple[int, int]:
     name = 0
     at = _space(letters, at, end)
     for step in steps:
         if step == KEY:
-            at = _member(letters, at, end, names[places[name] : places[name + 1]])
+            at = _member(letters, at, end, names[name_offsets[name] : name_offsets[name + 1]])
             name += 1
         else:
             at = _element(letters, at, end, step)
@@ -83,7 +83,7 @@ def _find(
 
 @part
 def _member(letters: Bytes, at: int, end: int, name: Bytes) -> int:
-    """Where the value of this name begins, in the object that begins here."""
+    """Return the position of the value with this name, in the object at this position."""
     if at >= end or letters[at] != OPEN_OBJECT:
         return MISSING
     at += 1
@@ -94,12 +94,12 @@ def _member(letters: Bytes, at: int, end: int, name: Bytes) -> int:
         stop = _skip_text(letters, at, end)
         if stop < 0:
             return MISSING
-        is_it = _same(letters, at + 1, stop - 1, name)
+        is_match = _same(letters, at + 1, stop - 1, name)
         at = _space(letters, stop, end)
         if at >= end or letters[at] != COLON:
             return MISSING
         at = _space(letters, at + 1, end)
-        if is_it:
+        if is_match:
             return at
         at = _next(letters, at, end)
         if at < 0:
@@ -107,14 +107,14 @@ def _member(letters: Bytes, at: int, end: int, name: Bytes) -> int:
 
 
 @part
-def _element(letters: Bytes, at: int, end: int, place: int) -> int:
-    """Where the value at this place begins, in the array that begins here."""
+def _element(letters: Bytes, at: int, end: int, index: int) -> int:
+    """Return the position of the value with this index, in the array at this position."""
     if at >= end or letters[at] != OPEN_ARRAY:
         return MISSING
     at = _space(letters, at + 1, end)
     if at >= end or letters[at] == CLOSE_ARRAY:
         return MISSING
-    for _ in range(place):
+    for _ in range(index):
         at = _next(letters, at, end)
         if at < 0:
             return MISSING
@@ -124,7 +124,7 @@ def _element(letters: Bytes, at: int, end: int, place: int) -> int:
 
 @part
 def _next(letters: Bytes, at: int, end: int) -> int:
-    """Behind the value that begins here and the comma that must follow it."""
+    """Return the position after the value at this position and the comma that must follow it."""
     stop = _skip(letters, at, end)
     if stop <= at:
         return MISSING
@@ -136,8 +136,8 @@ def _next(letters: Bytes, at: int, end: int) -> int:
 
 @part
 def _skip(letters: Bytes, at: int, end: int) -> int:
-    """Behind the value that begins here; `MISSING` when it does not end. Depth is a count and no
-    recursion: a text of brackets only is as cheap as any other."""
+    """Return the position after the value at this position; `MISSING` if it does not end. Depth is
+    a counter without recursion, so a text of only brackets is as cheap as any other."""
     if at >= end:
         return MISSING
     lead = letters[at]
@@ -165,7 +165,7 @@ def _skip(letters: Bytes, at: int, end: int) -> int:
 
 @part
 def _skip_bare(letters: Bytes, at: int, end: int) -> int:
-    """Behind a number, true, false or null."""
+    """Return the position after a number, true, false or null."""
     lead = letters[at]
     is_number = lead == MINUS or 0x30 <= lead <= 0x39
     if not is_number and lead not in (0x74, 0x66, 0x6E):
@@ -184,7 +184,7 @@ def _skip_bare(letters: Bytes, at: int, end: int) -> int:
 
 @part
 def _skip_text(letters: Bytes, at: int, end: int) -> int:
-    """Behind the text whose opening quote is here."""
+    """Return the position after the string whose opening quote is here."""
     at += 1
     while at < end:
         if letters[at] == BACKSLASH:
@@ -205,14 +205,14 @@ def _space(letters: Bytes, at: int, end: int) -> int:
 
 @part
 def _same(letters: Bytes, begin: int, end: int, name: Bytes) -> bool:
-    """Is the text between these quotes this name? Also when it is written with escapes."""
+    """Return whether the string between these quotes, perhaps with escapes, is this name."""
     is_escaped = False
     for at in range(begin, end):
         is_escaped |= letters[at] == BACKSLASH
     if not is_escaped:
         return _equal(letters[begin:end], name)
-    written = np.empty(end - begin, dtype=np.uint8)
-    return _equal(written[: _unescape(letters, begin, end, written, 0)], name)
+    decoded = np.empty(end - begin, dtype=np.uint8)
+    return _equal(decoded[: _unescape(letters, begin, end, decoded, 0)], name)
 
 
 @part
@@ -227,25 +227,25 @@ def _equal(one: Bytes, other: Bytes) -> bool:
 
 @part
 def _unescape(letters: Bytes, begin: int, end: int, values: Bytes, at: int) -> int:
-    """Write the text between two quotes; returns the place behind it. It never grows: an escape
-    has at least as many bytes as what it stands for."""
-    place = begin
-    while place < end:
-        sign = letters[place]
-        place += 1
-        if sign != BACKSLASH or place >= end:
+    """Write the string between two quotes; returns the position after it. It never grows: an escape
+    is at least as long as its character."""
+    position = begin
+    while position < end:
+        sign = letters[position]
+        position += 1
+        if sign != BACKSLASH or position >= end:
             values[at] = sign
             at += 1
             continue
-        sign = letters[place]
-        place += 1
-        if sign == 0x75 and place + 4 <= end:
-            number = _hex(letters, place)
-            place += 4
-            low = _low_half(letters, place, end)
+        sign = letters[position]
+        position += 1
+        if sign == 0x75 and position + 4 <= end:
+            number = _hex(letters, position)
+            position += 4
+            low = _low_half(letters, position, end)
             if 0xD800 <= number <= 0xDBFF and low >= 0:
                 number = 0x10000 + ((number - 0xD800) << 10) + low
-                place += 6
+                position += 6
             if 0xD800 <= number <= 0xDFFF or number < 0:
                 number = REPLACEMENT
             at = _encode(number, values, at)
@@ -257,7 +257,7 @@ def _unescape(letters: Bytes, begin: int, end: int, values: Bytes, at: int) -> i
 
 @part
 def _low_half(letters: Bytes, at: int, end: int) -> int:
-    """The ten bits of the second half of a pair of surrogates, if one is written here."""
+    """Return the ten bits of a low surrogate escape at this position, or `MISSING`."""
     if at + 6 > end or letters[at] != BACKSLASH or letters[at + 1] != 0x75:
         return MISSING
     number = _hex(letters, at + 2)
@@ -265,8 +265,8 @@ def _low_half(letters: Bytes, at: int, end: int) -> int:
 
 
 _ESCAPES = np.arange(256, dtype=np.uint8)
-for _written, _meant in (("b", 8), ("f", 12), ("n", 10), ("r", 13), ("t", 9)):
-    _ESCAPES[ord(_written)] = _meant
+for _letter, _code in (("b", 8), ("f", 12), ("n", 10), ("r", 13), ("t", 9)):
+    _ESCAPES[ord(_letter)] = _code
 
 
 @part
@@ -286,7 +286,7 @@ def _hex(letters: Bytes, at: int) -> int:
 
 @part
 def _encode(number: int, values: Bytes, at: int) -> int:
-    """Write one character as UTF-8."""
+    """Write one character as UTF-8; returns the position after it."""
     if number < 0x80:
         values[at] = number
         return at + 1
