@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
-from frazil.query.functions.text_scan import found_in
-from frazil.query.functions.text_search import AND, NOT, OR, Search, Word, folded, parse, words_of
+from frazil.query.functions.text_scan import match_column
+from frazil.query.functions.text_search import AND, NOT, OR, Search, Word, parse
+from frazil.query.functions.word_split import folded, words_of
 
 BODY = "Payment of user_7 timed-out: connection refused by 10.0.0.1 (ÜBER Größe 支付失败)"
 
 
 def finds(search: str, text: str | None = BODY) -> bool | None:
-    found: bool | None = found_in(pa.array([text], pa.string()), parse(search))[0].as_py()
+    found: bool | None = match_column(pa.array([text], pa.string()), parse(search))[0].as_py()
     return found
 
 
@@ -87,7 +88,7 @@ def test_no_text_is_no_answer() -> None:
         ("a AND", 6, "a word is missing"),
         ("OR a", 1, "a word is missing"),
         ("a OR OR b", 6, "a word is missing"),
-        ("(a", 3, "a ) is missing"),
+        ("(a", 1, "this ( is not closed"),
         ("a)", 2, "no ( for this )"),
         ("a ()", 4, "a word is missing"),
         ('a "b c', 3, 'closing " is missing'),
@@ -96,14 +97,26 @@ def test_no_text_is_no_answer() -> None:
         ("*", 1, "no letter or digit"),
         ("a*b", 1, "may only end a word"),
         ("a.*", 1, "must follow a letter"),
-        ("(" * 40 + "a" + ")" * 40, 34, "inside each other"),
+        ("(" * 40 + "a" + ")" * 40, 34, "at most 32 nested"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(search: str, place: int, what: str) -> None:
     """A search that cannot be understood names the character where that begins."""
     with pytest.raises(Malformed, match=re.escape(what)) as caught:
         parse(search)
-    assert f"at character {place}:" in str(caught.value)
+    assert f"(character {place} of the search)" in str(caught.value)
+    assert (caught.value.begin, caught.value.end) == (0, None), (
+        "positions are those of the SQL text"
+    )
+
+
+def test_signs_of_the_search_box_only_separate_words() -> None:
+    """`matches` has no fields, no `-` for NOT and no escapes: see docs/decisions/0016."""
+    assert parse("-a") == parse("a")
+    assert parse("a:b") == parse("a:>b") == parse('"a b"')
+    assert parse('a"b c"d') == parse('a "b c" d')
+    with pytest.raises(Malformed, match='closing " is missing'):
+        parse(r'"a\"b"')
 
 
 def test_too_many_words_are_refused() -> None:
@@ -163,7 +176,7 @@ def test_the_scanner_equals_the_obvious_way(
     parsed = parse(search)
     column = pa.array(texts, pa.string())[skip:]
     wanted = [None if text is None else reference(text, parsed) for text in texts[skip:]]
-    assert found_in(column, parsed).to_pylist() == wanted
+    assert match_column(column, parsed).to_pylist() == wanted
 
 
 @given(st.text())
@@ -174,4 +187,4 @@ def test_folding_text_and_column_is_one_thing(text: str) -> None:
     for word in words[:3]:
         assert words_of(folded(word))
         phrase = tuple(Word(text=part) for part in words_of(word))
-        assert found_in(column, Search(phrases=(phrase,), program=(0,))).to_pylist() == [True]
+        assert match_column(column, Search(phrases=(phrase,), program=(0,))).to_pylist() == [True]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from frazil.errors import Malformed
 from frazil.query import Engine, query_conditions
-from frazil.query.search import parser
+from frazil.query.functions import search_parser as parser
+from frazil.query.functions.search_parser import parse
 from frazil.query.search.filters import where
-from frazil.query.search.parser import parse
 from tests.pages import ROOT
 from tests.query.build import BEGIN_US, engine_over, log, piece_of
 
@@ -349,10 +349,10 @@ def test_a_quoted_value_is_that_value(engine: Engine, value: str) -> None:
     [
         ("a )", "there is no ( for this )", (2, 3)),
         ("x (a b", "this ( is not closed", (2, 6)),
-        ('say "hello', 'a " is missing at the end', (4, 10)),
-        ("service:", "a value is missing right behind this", (0, 8)),
-        ("a service:> 5", "a value is missing right behind this", (2, 11)),
-        ("a - b", "write what is not wanted right behind the -", (2, 3)),
+        ('say "hello', 'a closing " is missing', (4, 10)),
+        ("service:", "a value is missing directly after this", (0, 8)),
+        ("a service:> 5", "a value is missing directly after this", (2, 11)),
+        ("a - b", "write what to exclude directly after the -", (2, 3)),
         ("a AND", "a word or a field is missing", (5, 5)),
         ("OR a", "a word or a field is missing", (0, 1)),
         ("->", "there is no letter or digit", (1, 2)),

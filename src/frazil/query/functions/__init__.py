@@ -1,10 +1,11 @@
 """query/functions: our SQL functions.
 
-compiling.py       compiled loops
-json_path.py       paths into JSON
-json_scan.py       the walker along them
-register.py        our functions: matches, get_json_object, now
-string_buffers.py  columns of text as arrays of bytes
-text_scan.py       its scanner
-text_search.py     the language of matches
+register.py        QueryContext; registers matches, get_json_object and now
+search_parser.py   the grammar of searches, for `matches` and the search box
+word_split.py      splits text into words
+text_search.py     compiles a search of `matches`
+text_scan.py       runs it over a column, compiled
+json_path.py       get_json_object: paths into JSON
+json_scan.py       finds values in JSON, compiled
+string_buffers.py  buffers of string columns as numpy arrays
 """

@@ -135,10 +135,10 @@ def _is_constant(argument: pa.StringArray) -> bool:
 
 # Imported by the first query that needs them: loading compiled code takes time.
 def _matches(column: pa.Array, search: str) -> pa.Array:
-    from frazil.query.functions.text_scan import found_in
+    from frazil.query.functions.text_scan import match_column
     from frazil.query.functions.text_search import parse
 
-    return found_in(column, parse(search))
+    return match_column(column, parse(search))
 
 
 def _json_values(column: pa.Array, path: str) -> pa.Array:

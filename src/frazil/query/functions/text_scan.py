@@ -1,7 +1,7 @@
-"""The scanner behind `matches`: one compiled pass over the bytes of a column, without the GIL.
+"""The scanner of `matches`: one compiled pass over the bytes of a column, without the GIL.
 
-Every word of a search has one bit. A word of the text turns on the bits of the words it equals;
-shifting them moves a phrase on by one word, so words and phrases are found alike (Shift-And).
+Every word of a search has one bit. A word of the text sets the bits of the words it equals; a shift
+advances phrases by one word, so words and phrases are found in the same way (Shift-And).
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.query.functions.compiling import compiled, part
+from frazil.model.arrow import compiled, part
 from frazil.query.functions.string_buffers import Bytes, Ints, buffers_of, nulls_of
-from frazil.query.functions.text_search import ALONE, AND, APART, INSIDE, NOT, OR, Search, classes
+from frazil.query.functions.text_search import AND, NOT, OR, Search
+from frazil.query.functions.word_split import ALONE, INSIDE, SEPARATOR, classes
 
 Bits = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
 _ASCII = np.array(
-    [INSIDE if chr(code).isalnum() or chr(code) == "_" else APART for code in range(128)],
+    [INSIDE if chr(code).isalnum() or chr(code) == "_" else SEPARATOR for code in range(128)],
     dtype=np.uint8,
 )
 _FOLD = np.array([ord(chr(code).lower()) if code < 128 else code for code in range(256)], np.uint8)
 
 
 class Needles(NamedTuple):
-    """A search as arrays: the words, which bits each turns on, and where phrases begin and end."""
+    """A search as arrays: distinct words, their bits, the first and last bits of phrases."""
 
     letters: Bytes
-    places: Ints
+    starts: Ints
     prefixes: Bytes
     bits: Bits
     first: Bits
@@ -40,7 +41,7 @@ class Needles(NamedTuple):
     ends: Bits
     program: Ints
     is_rising: bool
-    """More words can only make it true: it may stop looking once it is."""
+    """It has no NOT, so once it holds it holds to the end of the row."""
 
 
 @lru_cache(maxsize=256)
@@ -49,19 +50,19 @@ def needles_of(search: Search) -> Needles:
     encoded = [word.text.encode() for word in words]
     bits = np.zeros(len(words), dtype=np.uint64)
     ends = np.zeros(len(search.phrases), dtype=np.uint64)
-    begins, place = 0, 0
+    begins, bit = 0, 0
     for number, phrase in enumerate(search.phrases):
-        begins |= 1 << place
+        begins |= 1 << bit
         for word in phrase:
-            bits[words.index(word)] |= np.uint64(1 << place)
-            place += 1
-        ends[number] = np.uint64(1 << (place - 1))
+            bits[words.index(word)] |= np.uint64(1 << bit)
+            bit += 1
+        ends[number] = np.uint64(1 << (bit - 1))
     first = np.zeros(256, dtype=np.uint64)
     for number, letters in enumerate(encoded):
         first[letters[0]] |= np.uint64(1 << number)
     return Needles(
         letters=np.frombuffer(b"".join(encoded), dtype=np.uint8),
-        places=np.cumsum([0, *map(len, encoded)], dtype=np.int32),
+        starts=np.cumsum([0, *map(len, encoded)], dtype=np.int32),
         prefixes=np.array([word.is_prefix for word in words], dtype=np.uint8),
         bits=bits,
         first=first,
@@ -72,8 +73,8 @@ def needles_of(search: Search) -> Needles:
     )
 
 
-def found_in(column: pa.Array, search: Search) -> pa.Array:
-    """Which of these texts match; null where there is no text."""
+def match_column(column: pa.Array, search: Search) -> pa.Array:
+    """Return which texts match; null for a null text."""
     if column.type != pa.string():
         column = column.cast(pa.string())
     offsets, letters = buffers_of(column)
@@ -82,9 +83,9 @@ def found_in(column: pa.Array, search: Search) -> pa.Array:
         column = pc.utf8_lower(column)
         offsets, letters = buffers_of(column)
         table = classes()
-    found = np.empty(len(column), dtype=np.bool_)
-    scan(offsets, letters, table, _FOLD, *needles_of(search), found)
-    return pa.array(found, mask=nulls_of(column))
+    matched = np.empty(len(column), dtype=np.bool_)
+    scan(offsets, letters, table, _FOLD, *needles_of(search), matched)
+    return pa.array(matched, mask=nulls_of(column))
 
 
 @compiled
@@ -94,7 +95,7 @@ def scan(
     table: Bytes,
     fold: Bytes,
     words: Bytes,
-    places: Ints,
+    starts: Ints,
     prefixes: Bytes,
     bits: Bits,
     first: Bits,
@@ -102,18 +103,18 @@ def scan(
     ends: Bits,
     program: Ints,
     is_rising: bool,
-    found: Flags,
+    matched: Flags,
 ) -> None:
-    """Fill `found`, row by row. Places are unsigned: numba then asks no index whether it counts
-    from the end, which makes this a third faster."""
+    """Fill `matched`, row by row. Positions are unsigned: numba then compiles no check for negative
+    indexes, which makes this a third faster."""
     zero = np.uint64(0)
     one = np.uint64(1)
-    for row in range(len(found)):
+    for row in range(len(matched)):
         at = np.uint64(offsets[row])
         end = np.uint64(offsets[row + 1])
         state = zero
         seen = zero
-        is_found = False
+        is_match = False
         while at < end:
             begin = at
             kind = INSIDE
@@ -127,24 +128,24 @@ def scan(
                     break
                 at += length
             if at > begin:
-                lit = _lit(letters, begin, at, fold, words, places, prefixes, bits, first)
-                state = ((state << one) | begins) & lit
+                hits = _hits(letters, begin, at, fold, words, starts, prefixes, bits, first)
+                state = ((state << one) | begins) & hits
                 seen |= state
             if kind == ALONE:
-                lit = _lit(letters, at, at + length, fold, words, places, prefixes, bits, first)
-                state = ((state << one) | begins) & lit
+                hits = _hits(letters, at, at + length, fold, words, starts, prefixes, bits, first)
+                state = ((state << one) | begins) & hits
                 seen |= state
             if kind != INSIDE:
                 at += length
             if is_rising and state != zero and _holds(program, ends, seen):
-                is_found = True
+                is_match = True
                 break
-        found[row] = is_found or _holds(program, ends, seen)
+        matched[row] = is_match or _holds(program, ends, seen)
 
 
 @part
 def _wide(letters: Bytes, at: Any, end: Any, table: Bytes) -> tuple[Any, Any]:
-    """How many bytes a character beyond ASCII has, and what it does."""
+    """Return the length in bytes and the class of a character beyond ASCII."""
     lead = np.uint64(letters[at])
     length = np.uint64(2)
     number = lead & np.uint64(0x1F)
@@ -155,49 +156,49 @@ def _wide(letters: Bytes, at: Any, end: Any, table: Bytes) -> tuple[Any, Any]:
         length = np.uint64(3)
         number = lead & np.uint64(0x0F)
     if at + length > end:
-        return end - at, np.uint8(APART)
+        return end - at, np.uint8(SEPARATOR)
     for step in range(at + np.uint64(1), at + length):
         number = (number << np.uint64(6)) | (np.uint64(letters[step]) & np.uint64(0x3F))
     if number >= len(table):
-        return length, np.uint8(APART)
+        return length, np.uint8(SEPARATOR)
     return length, table[number]
 
 
 @part
-def _lit(
+def _hits(
     letters: Bytes,
     begin: Any,
     end: Any,
     fold: Bytes,
     words: Bytes,
-    places: Ints,
+    starts: Ints,
     prefixes: Bytes,
     bits: Bits,
     first: Bits,
 ) -> Any:
-    """The bits that one word of the text turns on."""
-    lit = np.uint64(0)
+    """Return the bits of the words that one word of the text equals."""
+    hits = np.uint64(0)
     candidates = first[fold[letters[begin]]]
     number = 0
     while candidates != np.uint64(0):
         if candidates & np.uint64(1):
-            wanted = np.uint64(places[number + 1] - places[number])
-            given = end - begin
-            if wanted == given or (prefixes[number] != 0 and wanted < given):
-                at = np.uint64(places[number])
+            length = np.uint64(starts[number + 1] - starts[number])
+            available = end - begin
+            if length == available or (prefixes[number] != 0 and length < available):
+                at = np.uint64(starts[number])
                 step = np.uint64(1)
-                while step < wanted and fold[letters[begin + step]] == words[at + step]:
+                while step < length and fold[letters[begin + step]] == words[at + step]:
                     step += np.uint64(1)
-                if step == wanted:
-                    lit |= bits[number]
+                if step == length:
+                    hits |= bits[number]
         candidates >>= np.uint64(1)
         number += 1
-    return lit
+    return hits
 
 
 @part
 def _holds(program: Ints, ends: Bits, seen: Any) -> Any:
-    """Run the program; its stack is the bits of one number."""
+    """Run the program. Its stack is the bits of one integer."""
     stack = np.uint64(0)
     one = np.uint64(1)
     for step in program:

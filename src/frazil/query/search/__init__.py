@@ -1,6 +1,5 @@
 """query/search: the search language, filters, facets.
 
-parser.py    parses the search language
 to_sql.py    a parsed query as SQL conditions of a table
 filters.py   filters and time ranges as SQL; the only place that writes literals
 severity.py  names of severity numbers

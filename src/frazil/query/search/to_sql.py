@@ -22,7 +22,7 @@ import pyarrow as pa
 from frazil.errors import Malformed
 from frazil.model import NS_PER_MS
 from frazil.model.arrow import LOGS, SPANS
-from frazil.query.search import parser
+from frazil.query.functions import search_parser as parser
 from frazil.query.search.cursor import LONG_MAX
 from frazil.query.search.filters import column, text, texts, timestamp_sql
 from frazil.query.search.severity import (

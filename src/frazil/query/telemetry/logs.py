@@ -51,7 +51,7 @@ class LogFilter(TypedDict, total=False):
     trace_id: str | None
     span_id: str | None
     query: str | None
-    """Query of the search box; see search/parser.py."""
+    """Query of the search box; see functions/search_parser.py."""
 
 
 def conditions_of(

@@ -114,7 +114,7 @@ class SpanFilter(TypedDict, total=False):
     only_roots: bool
     within: TimeRange
     query: str | None
-    """Query of the search box; see search/parser.py."""
+    """Query of the search box; see functions/search_parser.py."""
 
 
 def conditions_of(
