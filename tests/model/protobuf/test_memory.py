@@ -19,7 +19,7 @@ def test_the_cache_key_covers_the_sources(tmp_path: Path) -> None:
 
 
 def test_a_function_of_model_depends_on_all_of_it_and_another_on_its_folder() -> None:
-    functions: list[Any] = [value_types.lay_present, json_scan.find_all]
+    functions: list[Any] = [value_types.build_present, json_scan.find_all]
     folders = [memory.MODEL, Path(json_scan.__file__).parent]
     keys = [function._cache._sources for function in functions]
     assert keys == [memory._sources_hash(folder) for folder in folders]
