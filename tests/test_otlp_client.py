@@ -1,4 +1,4 @@
-"""OtlpClient: whom it trusts, and what it says of those who are no receivers of OTLP."""
+"""OtlpClient: TLS, servers that are not OTLP receivers, partial success."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.sim.clock import SimClock
 
 
 class Page(BaseHTTPRequestHandler):
-    """Answers everything with a status and a body."""
+    """Responds to everything with a status and a body."""
 
     protocol_version = "HTTP/1.1"
     status, body = 200, b""
@@ -31,7 +31,7 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.write(self.body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a test is quiet."""
+        """Print nothing."""
 
 
 @contextmanager
@@ -49,16 +49,15 @@ def serving(status: int, body: bytes, tls: ssl.SSLContext | None = None) -> Iter
             thread.join()
 
 
-def test_whom_it_trusts(tmp_path: Path) -> None:
-    """A node with a certificate of an authority that was named, and no other."""
+def test_only_certificates_of_the_ca_file_are_trusted(tmp_path: Path) -> None:
     files = make_certificates(tmp_path)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(files.server_certificate, files.server_key)
     with serving(200, b"", tls) as port:
         url = f"https://127.0.0.1:{port}"
-        trusting = OtlpClient(OtlpTarget(url=url, ca_file=files.authority), clock=SimClock())
-        assert trusting.send("logs", b"").refused is None
-        trusting.close()
+        client = OtlpClient(OtlpTarget(url=url, ca_file=files.authority), clock=SimClock())
+        assert client.send("logs", b"").refused is None
+        client.close()
         with pytest.raises(Unavailable, match="--ca-file"):
             OtlpClient(OtlpTarget(url=url), clock=SimClock()).send("logs", b"")
     with pytest.raises(Malformed, match="--ca-file"):
@@ -67,25 +66,24 @@ def test_whom_it_trusts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content_type", ["application/x-protobuf", JSON])
 @pytest.mark.parametrize(("status", "body"), [(404, b"no"), (200, b"<html>"), (405, b"")])
-def test_a_stranger_is_told_from_a_node(status: int, body: bytes, content_type: str) -> None:
-    """Whatever else listens there, it is not taken for an acknowledgement."""
+def test_another_server_is_not_an_acknowledgement(
+    status: int, body: bytes, content_type: str
+) -> None:
     with serving(status, body) as port:
-        sender = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{port}"), clock=SimClock())
+        client = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{port}"), clock=SimClock())
         with pytest.raises(Unknown, match="right port"):
-            sender.send("traces", b"", content_type)
-        sender.close()
+            client.send("traces", b"", content_type)
+        client.close()
 
 
-def test_what_was_rejected_in_json() -> None:
-    """Long integers may be text there."""
+def test_rejected_counts_in_json_may_be_strings() -> None:
     with serving(200, b'{"partialSuccess":{"rejectedDataPoints":"3"}}') as port:
-        sender = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{port}"), clock=SimClock())
-        assert sender.send("metrics", b"{}", JSON).rejected_count == 3
-        sender.close()
+        client = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{port}"), clock=SimClock())
+        assert client.send("metrics", b"{}", JSON).rejected_count == 3
+        client.close()
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:4318", "ftp://a", "http://"])
-def test_addresses(url: str) -> None:
-    """What is none is a wrong use."""
-    with pytest.raises(Malformed, match="is no address"):
+def test_an_invalid_url_is_rejected(url: str) -> None:
+    with pytest.raises(Malformed, match="is not a URL"):
         OtlpClient(OtlpTarget(url=url), clock=SimClock())

@@ -1,4 +1,4 @@
-"""What the shop sent, parsed by protobuf's own parser."""
+"""Telemetry of the shop, parsed with protobuf."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """A span, log record or data point with the resource that told it."""
+class SentRow:
+    """A span, log record or data point, with its resource."""
 
     resource: dict[str, Any]
     record: Any
@@ -36,11 +36,11 @@ class Told:
 
 @dataclass(slots=True, kw_only=True)
 class Sent:
-    """All of it."""
+    """Everything the shop sent."""
 
-    spans: list[Told] = field(default_factory=list)
-    logs: list[Told] = field(default_factory=list)
-    points: list[Told] = field(default_factory=list)
+    spans: list[SentRow] = field(default_factory=list)
+    logs: list[SentRow] = field(default_factory=list)
+    points: list[SentRow] = field(default_factory=list)
     visit_count: int = 0
 
 
@@ -49,16 +49,16 @@ def traffic(seed: int, rate: float) -> Traffic:
 
 
 def sent_in(seconds: int, *, seed: int = 7, rate: float = 4) -> Sent:
-    """What the shop says in so many seconds."""
+    """Run the shop for some seconds."""
     shop = traffic(seed, rate)
     exports = [*shop.advance(START_NS + seconds * NS_PER_S), *shop.end()]
-    sent = parsed(exports)
+    sent = parse(exports)
     sent.visit_count = shop.visit_count
     return sent
 
 
-def parsed(exports: Iterable[Export]) -> Sent:
-    """Requests as records. Each has as many as it says."""
+def parse(exports: Iterable[Export]) -> Sent:
+    """Parse requests, and check their record counts."""
     sent = Sent()
     for export in exports:
         found = list(_records(export))
@@ -69,17 +69,17 @@ def parsed(exports: Iterable[Export]) -> Sent:
     return sent
 
 
-def _records(export: Export) -> Iterator[Told]:
+def _records(export: Export) -> Iterator[SentRow]:
     if export.signal == "traces":
         for spans in ExportTraceServiceRequest.FromString(export.body).resource_spans:
             resource = plain(spans.resource.attributes)
             for span_scope in spans.scope_spans:
-                yield from (_told(resource, span) for span in span_scope.spans)
+                yield from (_row(resource, span) for span in span_scope.spans)
     elif export.signal == "logs":
         for logs in ExportLogsServiceRequest.FromString(export.body).resource_logs:
             resource = plain(logs.resource.attributes)
             for log_scope in logs.scope_logs:
-                yield from (_told(resource, log) for log in log_scope.log_records)
+                yield from (_row(resource, log) for log in log_scope.log_records)
     else:
         for metrics in ExportMetricsServiceRequest.FromString(export.body).resource_metrics:
             resource = plain(metrics.resource.attributes)
@@ -87,12 +87,12 @@ def _records(export: Export) -> Iterator[Told]:
                 for metric in metric_scope.metrics:
                     data = getattr(metric, str(metric.WhichOneof("data")))
                     for point in data.data_points:
-                        yield _told(resource, point, metric)
+                        yield _row(resource, point, metric)
 
 
-def _told(resource: dict[str, Any], record: Any, metric: Any = None) -> Told:
+def _row(resource: dict[str, Any], record: Any, metric: Any = None) -> SentRow:
     attributes = plain(record.attributes)
-    return Told(resource=resource, record=record, metric=metric, attributes=attributes)
+    return SentRow(resource=resource, record=record, metric=metric, attributes=attributes)
 
 
 def plain(attributes: Iterable[KeyValue]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sent to a real node: everything is acknowledged, and there afterwards, once."""
+"""Demo: everything sent to a real node is acknowledged and stored exactly once."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(url: str, plan: DemoPlan, **more: str) -> DemoSummary:
-    """A demo whose time passes as fast as the node answers."""
+    """Run a demo on a simulated clock."""
     clock = SimClock()
-    sender = OtlpClient(OtlpTarget(url=url, **more), clock=clock)
-    demo = Demo(plan, sender, clock=clock, rand=random.Random(1))
+    client = OtlpClient(OtlpTarget(url=url, **more), clock=clock)
+    demo = Demo(plan, client, clock=clock, rand=random.Random(1))
     try:
         demo.run(lambda _: None)
     finally:
-        sender.close()
+        client.close()
     return demo.summary
 
 
@@ -53,8 +53,8 @@ def counts(opened: Embedded) -> dict[str, int]:
     }
 
 
-def test_all_is_there_once(tmp_path: Path, config: Path) -> None:
-    """Past and present, also where a request is cut off or its answer is lost on the way."""
+def test_every_record_is_stored_exactly_once(tmp_path: Path, config: Path) -> None:
+    """Of backfill and live traffic, also if requests or responses are lost."""
     faults = [Fault.FORWARD, Fault.REFUSE, Fault.LOSE, Fault.FORWARD, Fault.LOSE]
     plan = DemoPlan(rate=20, seconds=12, backfill_minutes=1)
     with Node(tmp_path / "data", "--config", str(config)) as node:
@@ -63,10 +63,10 @@ def test_all_is_there_once(tmp_path: Path, config: Path) -> None:
         assert node.stop() == 0
     assert summary.retries == 3
     assert summary.visits > 12 * 20 / 2 + 60 * 20 / 2
-    assert all(tally.sent == tally.acknowledged > 0 for tally in summary.tallies.values())
+    assert all(total.sent == total.acknowledged > 0 for total in summary.totals.values())
     with frazil.open(tmp_path / "data", config=config) as opened:
         assert counts(opened) == {
-            signal: tally.acknowledged for signal, tally in summary.tallies.items()
+            signal: total.acknowledged for signal, total in summary.totals.items()
         }
         sql = """
             SELECT count(*) FROM spans child LEFT JOIN spans parent
@@ -83,7 +83,7 @@ def test_all_is_there_once(tmp_path: Path, config: Path) -> None:
 
 
 class Choosy(BaseHTTPRequestHandler):
-    """A server that is busy first, then takes some records, and refuses all logs."""
+    """A server that is busy first, then rejects some spans and all logs."""
 
     protocol_version = "HTTP/1.1"
     busy_count = 2
@@ -91,18 +91,18 @@ class Choosy(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         if self.headers.get("Authorization") not in (None, "Bearer right"):
-            self._answer(401, b"")
+            self._respond(401, b"")
         elif Choosy.busy_count:
             Choosy.busy_count -= 1
-            self._answer(503, b"", ("Retry-After", "7"))
+            self._respond(503, b"", ("Retry-After", "7"))
         elif self.path == "/v1/logs":
-            self._answer(400, b"\x08\x03\x12\x07no logs")
+            self._respond(400, b"\x08\x03\x12\x07no logs")
         elif self.path == "/v1/traces":
-            self._answer(200, b"\x0a\x02\x08\x03")
+            self._respond(200, b"\x0a\x02\x08\x03")
         else:
-            self._answer(200, b"")
+            self._respond(200, b"")
 
-    def _answer(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+    def _respond(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
         self.send_response(status)
         for name, value in (*headers, ("Content-Length", str(len(body)))):
             self.send_header(name, value)
@@ -110,7 +110,7 @@ class Choosy(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a test is quiet."""
+        """Print nothing."""
 
 
 @pytest.fixture
@@ -124,11 +124,11 @@ def choosy() -> Iterator[str]:
         thread.join()
 
 
-def test_refusals_and_retries_are_counted(choosy: str) -> None:
-    """Acknowledged is what was: not what a node refused, as a whole or in part."""
+def test_rejections_and_retries_are_counted(choosy: str) -> None:
+    """Of whole requests and of single records."""
     summary = run(choosy, DemoPlan(rate=20, count=5))
     assert summary.retries == 2
-    logs, spans, points = (summary.tallies[name] for name in ("logs", "traces", "metrics"))
+    logs, spans, points = (summary.totals[name] for name in ("logs", "traces", "metrics"))
     assert logs.acknowledged == 0 < logs.refused == logs.sent
     assert spans.refused % 3 == 0 < spans.refused
     assert spans.acknowledged == spans.sent - spans.refused
@@ -136,41 +136,38 @@ def test_refusals_and_retries_are_counted(choosy: str) -> None:
     assert summary.refusal == "HTTP 400: no logs"
 
 
-def test_the_wait_is_the_one_that_was_asked_for(choosy: str) -> None:
-    """`Retry-After` is heeded."""
+def test_retry_after_is_respected(choosy: str) -> None:
     clock = SimClock()
-    sender = OtlpClient(OtlpTarget(url=choosy), clock=clock)
-    assert sender.send("metrics", b"").refused is None
-    sender.close()
+    client = OtlpClient(OtlpTarget(url=choosy), clock=clock)
+    assert client.send("metrics", b"").refused is None
+    client.close()
     assert clock.monotonic_ns() == 2 * 7 * 1_000_000_000
 
 
-def test_a_node_that_stays_busy_is_given_up(choosy: str) -> None:
-    """The error says how long it was tried, and why it was not taken."""
+def test_a_node_that_stays_busy_is_unavailable(choosy: str) -> None:
+    """The error has the duration and the last response."""
     Choosy.busy_count = 1000
     with pytest.raises(Unavailable, match=r"for 56 s \(HTTP 503"):
         run(choosy, DemoPlan(rate=20, count=5))
 
 
-def test_stopped_in_the_middle(choosy: str) -> None:
-    """What was said is sent and counted; nobody waits for what was under way."""
+def test_stop_sends_finished_requests_only(choosy: str) -> None:
     clock = SimClock()
-    sender = OtlpClient(OtlpTarget(url=choosy), clock=clock)
-    demo = Demo(DemoPlan(rate=50), sender, clock=clock, rand=random.Random(1))
+    client = OtlpClient(OtlpTarget(url=choosy), clock=clock)
+    demo = Demo(DemoPlan(rate=50), client, clock=clock, rand=random.Random(1))
 
-    def tell(summary: DemoSummary) -> None:
+    def report(summary: DemoSummary) -> None:
         if summary.visits > 100:
             demo.stop()
 
-    demo.run(tell)
-    sender.close()
+    demo.run(report)
+    client.close()
     assert 100 < demo.summary.visits < 200
-    points = demo.summary.tallies["metrics"]
+    points = demo.summary.totals["metrics"]
     assert points.acknowledged == points.sent > 0
 
 
-def test_a_wrong_token_ends_it(choosy: str) -> None:
-    """No other request would fare better."""
+def test_a_wrong_token_ends_the_demo(choosy: str) -> None:
     assert run(choosy, DemoPlan(rate=20, count=1), token="right").visits == 1
     with pytest.raises(Unauthenticated, match="--token"):
         run(choosy, DemoPlan(rate=20, count=1), token="wrong")
@@ -181,8 +178,7 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence with the fix, and nothing else."""
+def test_an_unreachable_node_is_one_line_with_the_fix(capsys: pytest.CaptureFixture[str]) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     assert cli.main(["demo", "--count", "1", "--json", "--endpoint", url]) == 1
     output = capsys.readouterr()
@@ -192,23 +188,22 @@ def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert url in output.err
 
 
-def test_a_line_for_programs(choosy: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was sent, acknowledged and refused; 1 because something was refused."""
+def test_json_has_the_totals(choosy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is 1 because records were rejected."""
     Choosy.busy_count = 0
     arguments = ["--count", "3", "--seed", "1", "--rate", "100", "--json", "--endpoint", choosy]
     assert cli.main(["demo", *arguments]) == 1
     output = capsys.readouterr()
-    said = json.loads(output.out)
+    totals = json.loads(output.out)
     assert output.err == ""
-    assert said["requests"] == 3
-    assert said["logs"]["refused"] == said["logs"]["sent"] > 0
-    assert said["points"]["acknowledged"] == said["points"]["sent"] > 0
+    assert totals["requests"] == 3
+    assert totals["logs"]["refused"] == totals["logs"]["sent"] > 0
+    assert totals["points"]["acknowledged"] == totals["points"]["sent"] > 0
 
 
-def test_the_endpoint_of_applications(
+def test_the_endpoint_defaults_to_the_otel_variable(
     choosy: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a flag, the environment says where to."""
     Choosy.busy_count = 0
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", choosy + "/")
     assert cli.main(["demo", "--count", "2", "--rate", "100"]) == 1
@@ -218,8 +213,7 @@ def test_the_endpoint_of_applications(
 
 
 @pytest.mark.parametrize("wrong", [["--rate", "0"], ["--backfill", "-1"], ["--seconds", "x"]])
-def test_wrong_use(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Numbers that mean nothing are refused before anything is sent."""
+def test_invalid_numbers_are_rejected(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.main(["demo", *wrong])
     assert wrong[0] in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The shop tells one story in three signals: what one says, the others do not deny."""
+"""The three signals of the shop agree with each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from frazil.demo.incidents import CYCLE_S
-from tests.demo.records import NS_PER_S, START_NS, Sent, Told, sent_in, traffic
+from tests.demo.records import NS_PER_S, START_NS, Sent, SentRow, sent_in, traffic
 
 SERVER, CLIENT, PRODUCER, CONSUMER = 2, 3, 4, 5
 ERROR_STATUS = 2
@@ -17,12 +17,11 @@ DELTA = 1
 
 @pytest.fixture(scope="module")
 def sent() -> Sent:
-    """All of the story, once."""
+    """One whole cycle of incidents."""
     return sent_in(CYCLE_S)
 
 
-def test_one_seed_is_one_shop() -> None:
-    """The same seed and times give the same bytes, another seed gives others."""
+def test_the_same_seed_gives_the_same_bytes() -> None:
     until_ns = START_NS + 20 * NS_PER_S
     bodies = []
     for seed in (1, 1, 2):
@@ -33,8 +32,7 @@ def test_one_seed_is_one_shop() -> None:
     assert bodies[0] != bodies[2]
 
 
-def test_how_time_is_cut_does_not_matter() -> None:
-    """A shop that is looked at more often says the same."""
+def test_the_step_of_advance_does_not_matter() -> None:
     at_once, in_steps = traffic(3, 10), traffic(3, 10)
     until_ns = START_NS + 15 * NS_PER_S
     first = [*at_once.advance(until_ns), *at_once.end()]
@@ -43,85 +41,84 @@ def test_how_time_is_cut_does_not_matter() -> None:
     assert [e.body for e in first] == [e.body for e in second]
 
 
-def test_every_parent_is_there(sent: Sent) -> None:
-    """In the same trace; each trace has one root, and ids are never used twice."""
-    places = {(told.record.trace_id, told.record.span_id) for told in sent.spans}
-    assert len(places) == len(sent.spans)
+def test_every_parent_span_exists(sent: Sent) -> None:
+    """In the same trace. Each trace has one root, and ids are unique."""
+    span_ids = {(row.record.trace_id, row.record.span_id) for row in sent.spans}
+    assert len(span_ids) == len(sent.spans)
     roots: Counter[bytes] = Counter()
-    for told in sent.spans:
-        span = told.record
+    for row in sent.spans:
+        span = row.record
         if span.parent_span_id:
-            assert (span.trace_id, span.parent_span_id) in places
+            assert (span.trace_id, span.parent_span_id) in span_ids
         else:
             roots[span.trace_id] += 1
         assert span.start_time_unix_nano <= span.end_time_unix_nano
     assert set(roots.values()) == {1}
-    assert roots.keys() == {trace_id for trace_id, _ in places}
+    assert roots.keys() == {trace_id for trace_id, _ in span_ids}
 
 
-def test_servers_answer_clients_of_other_pods(sent: Sent) -> None:
-    """A server's span is below a client's, of another service; roots are the storefront's and the
-    mailer's."""
-    by_id = {told.record.span_id: told for told in sent.spans}
-    for told in sent.spans:
-        span = told.record
+def test_server_spans_are_children_of_client_spans(sent: Sent) -> None:
+    """Of another service. Roots are of storefront and mailer."""
+    by_id = {row.record.span_id: row for row in sent.spans}
+    for row in sent.spans:
+        span = row.record
         if not span.parent_span_id:
-            assert (told.service, span.kind) in {("storefront", SERVER), ("mailer", CONSUMER)}
+            assert (row.service, span.kind) in {("storefront", SERVER), ("mailer", CONSUMER)}
         elif span.kind == SERVER:
             parent = by_id[span.parent_span_id]
             assert parent.record.kind == CLIENT
-            assert parent.service != told.service
+            assert parent.service != row.service
             assert parent.record.start_time_unix_nano <= span.start_time_unix_nano
         else:
-            assert by_id[span.parent_span_id].resource == told.resource
+            assert by_id[span.parent_span_id].resource == row.resource
 
 
 def test_mails_are_linked_to_orders(sent: Sent) -> None:
-    """A consumer is in a trace of its own, and says which message it took."""
+    """A consumer has its own trace, linked to its message."""
     producers = {
-        (told.record.trace_id, told.record.span_id)
-        for told in sent.spans
-        if told.record.kind == PRODUCER
+        (row.record.trace_id, row.record.span_id)
+        for row in sent.spans
+        if row.record.kind == PRODUCER
     }
-    consumers = [told.record for told in sent.spans if told.record.kind == CONSUMER]
+    consumers = [row.record for row in sent.spans if row.record.kind == CONSUMER]
     links = [(link.trace_id, link.span_id) for span in consumers for link in span.links]
     assert len(links) == len(consumers) == len(set(links)) > 100
     assert set(links) <= producers
 
 
 def test_logs_and_exemplars_point_to_spans(sent: Sent) -> None:
-    """Whatever names a span names one that there is, of the same pod."""
-    places = {
-        (told.record.trace_id, told.record.span_id): told.resource["service.instance.id"]
-        for told in sent.spans
+    """Of the same pod."""
+    span_ids = {
+        (row.record.trace_id, row.record.span_id): row.resource["service.instance.id"]
+        for row in sent.spans
     }
-    placed = [told for told in sent.logs if told.record.trace_id]
-    assert 0 < len(sent.logs) - len(placed) < len(placed)
-    for told in placed:
-        place = told.record.trace_id, told.record.span_id
-        assert places[place] == told.resource["service.instance.id"]
+    in_spans = [row for row in sent.logs if row.record.trace_id]
+    assert 0 < len(sent.logs) - len(in_spans) < len(in_spans)
+    for row in in_spans:
+        span_id = row.record.trace_id, row.record.span_id
+        assert span_ids[span_id] == row.resource["service.instance.id"]
     exemplars = [
         exemplar
-        for told in sent.points
-        if hasattr(told.record, "exemplars")
-        for exemplar in told.record.exemplars
+        for row in sent.points
+        if hasattr(row.record, "exemplars")
+        for exemplar in row.record.exemplars
     ]
     assert len(exemplars) > 1000
-    assert all((each.trace_id, each.span_id) in places for each in exemplars)
+    assert all((each.trace_id, each.span_id) in span_ids for each in exemplars)
 
 
-def newest(points: list[Told], name: str) -> dict[Any, Any]:
-    """The last point of each series of a metric."""
+def newest(points: list[SentRow], name: str) -> dict[Any, Any]:
+    """Return the last point of each series of a metric."""
     found: dict[Any, Any] = {}
-    for told in points:
-        if told.metric.name == name:
-            pod = told.resource["service.instance.id"]
-            found[pod, tuple(sorted(told.attributes.items()))] = told.record
+    for row in points:
+        if row.metric.name == name:
+            pod = row.resource["service.instance.id"]
+            found[pod, tuple(sorted(row.attributes.items()))] = row.record
     return found
 
 
-def by_labels(points: list[Told], name: str) -> Counter[Any]:
-    """How many were counted, by what is said of them, in all pods."""
+def by_labels(points: list[SentRow], name: str) -> Counter[Any]:
+    """Return the counts of all pods, by labels."""
     found: Counter[Any] = Counter()
     for (_, labels), point in newest(points, name).items():
         found[labels] += point.count
@@ -154,13 +151,13 @@ def by_labels(points: list[Told], name: str) -> Counter[Any]:
 def test_histograms_count_spans(
     sent: Sent, name: str, marker: str, kind: int, labels: tuple[str, ...]
 ) -> None:
-    """As many measurements as spans, for each route, method or query and each outcome."""
-    wanted = Counter(
-        tuple((label, told.attributes[label]) for label in labels)
-        for told in sent.spans
-        if told.record.kind == kind and marker in told.attributes
+    """For each route, method or query, and each status."""
+    expected = Counter(
+        tuple((label, row.attributes[label]) for label in labels)
+        for row in sent.spans
+        if row.record.kind == kind and marker in row.attributes
     )
-    assert by_labels(sent.points, name) == wanted
+    assert by_labels(sent.points, name) == expected
     for point in newest(sent.points, name).values():
         if hasattr(point, "bucket_counts"):
             assert sum(point.bucket_counts) == point.count
@@ -168,74 +165,72 @@ def test_histograms_count_spans(
             assert sum(point.positive.bucket_counts) + point.zero_count == point.count
 
 
-def test_sums_count_spans(sent: Sent) -> None:
-    """Orders, their worth, and mails."""
-    orders = [told.attributes for told in sent.spans if "shop.order.id" in told.attributes]
+def test_sums_of_orders_revenue_and_mails_count_spans(sent: Sent) -> None:
+    orders = [row.attributes for row in sent.spans if "shop.order.id" in row.attributes]
     counted = sum(point.as_int for point in newest(sent.points, "shop.orders").values())
     assert counted == len(orders) > 100
     revenue = sum(point.as_double for point in newest(sent.points, "shop.revenue").values())
     assert revenue == pytest.approx(sum(facts["shop.order.total"] for facts in orders))
-    mails = [told for told in sent.points if told.metric.name == "shop.mails.sent"]
-    assert {told.metric.sum.aggregation_temporality for told in mails} == {DELTA}
-    consumers = [told for told in sent.spans if told.record.kind == CONSUMER]
-    assert sum(told.record.as_int for told in mails) == len(consumers)
-    ends = [told.record.time_unix_nano for told in mails]
-    assert [told.record.start_time_unix_nano for told in mails][1:] == ends[:-1]
-    queue = [told.record.as_int for told in sent.points if "queue" in told.metric.name]
+    mails = [row for row in sent.points if row.metric.name == "shop.mails.sent"]
+    assert {row.metric.sum.aggregation_temporality for row in mails} == {DELTA}
+    consumers = [row for row in sent.spans if row.record.kind == CONSUMER]
+    assert sum(row.record.as_int for row in mails) == len(consumers)
+    ends = [row.record.time_unix_nano for row in mails]
+    assert [row.record.start_time_unix_nano for row in mails][1:] == ends[:-1]
+    queue = [row.record.as_int for row in sent.points if "queue" in row.metric.name]
     assert min(queue) >= 0
-    assert max(queue) > 3, "the mail server was away"
+    assert max(queue) > 3, "the mail server was down"
 
 
-def test_there_is_something_of_everything(sent: Sent) -> None:
-    """All kinds of metrics and spans, all severities in their shares, all kinds of bodies."""
-    assert len({told.service for told in sent.spans}) == 9
-    assert {told.metric.WhichOneof("data") for told in sent.points} == {
+def test_all_kinds_of_metrics_spans_severities_and_bodies_occur(sent: Sent) -> None:
+    assert len({row.service for row in sent.spans}) == 9
+    assert {row.metric.WhichOneof("data") for row in sent.points} == {
         "histogram",
         "exponential_histogram",
         "sum",
         "gauge",
         "summary",
     }
-    assert {told.record.kind for told in sent.spans} == {1, 2, 3, 4, 5}
-    shares = Counter(told.record.severity_text for told in sent.logs)
+    assert {row.record.kind for row in sent.spans} == {1, 2, 3, 4, 5}
+    shares = Counter(row.record.severity_text for row in sent.logs)
     assert shares["FATAL"] == 1
     assert shares["ERROR"] < shares["WARN"] < shares["TRACE"] < shares["DEBUG"]
     assert shares["ERROR"] > 10
-    bodies = {told.record.body.WhichOneof("value") for told in sent.logs}
+    bodies = {row.record.body.WhichOneof("value") for row in sent.logs}
     assert bodies == {"string_value", "kvlist_value"}
-    assert any("\n" in told.record.body.string_value for told in sent.logs)
+    assert any("\n" in row.record.body.string_value for row in sent.logs)
     traces = [
         event
-        for told in sent.spans
-        for event in told.record.events
+        for row in sent.spans
+        for event in row.record.events
         if event.name == "exception" and "exception.stacktrace" in {a.key for a in event.attributes}
     ]
     assert traces
 
 
-def test_the_story_can_be_seen(sent: Sent) -> None:
-    """While the payment provider is slow, orders fail; and each deploy is a new version."""
+def test_incidents_are_visible(sent: Sent) -> None:
+    """Orders fail while the payment provider is slow, and each deploy is a new version."""
     failed: dict[bool, list[bool]] = defaultdict(list)
-    for told in sent.spans:
-        if told.service == "storefront" and told.record.name == "POST /checkout":
-            story_s = (told.record.start_time_unix_nano - START_NS) / NS_PER_S
-            is_error = told.record.status.code == ERROR_STATUS
+    for row in sent.spans:
+        if row.service == "storefront" and row.record.name == "POST /checkout":
+            story_s = (row.record.start_time_unix_nano - START_NS) / NS_PER_S
+            is_error = row.record.status.code == ERROR_STATUS
             failed[300 <= story_s < 390].append(is_error)
     share_in, share_out = (sum(failed[when]) / len(failed[when]) for when in (True, False))
     assert share_in > 0.2 > 0.1 > share_out
     versions = defaultdict(set)
-    for told in sent.spans:
-        versions[told.service].add(told.resource["service.version"])
+    for row in sent.spans:
+        versions[row.service].add(row.resource["service.version"])
     assert versions["checkout"] == {"1.7.4", "1.8.0", "1.8.1"}
     assert len(versions["catalogue"]) == 2
 
 
-def test_a_number_of_visits(sent: Sent) -> None:
-    """Nobody comes after the last one, and his spans are still sent."""
+def test_visits_stop_at_the_maximum(sent: Sent) -> None:
+    """The spans of the last visit are still sent."""
     shop = traffic(5, 50)
     exports = list(shop.advance(START_NS + 10 * NS_PER_S, visits_max=40))
     assert shop.visit_count == 40
-    assert not shop.visits_under_way()
+    assert not shop.has_open_visits()
     assert sum(export.record_count for export in [*exports, *shop.end()]) > 40
     roots = [t for t in sent.spans if t.service == "storefront" and not t.record.parent_span_id]
     assert 0 <= sent.visit_count - len(roots) < 10, "at most a few are still under way"

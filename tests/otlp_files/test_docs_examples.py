@@ -1,4 +1,4 @@
-"""The pages on demo, export and import: every command in them does what it should."""
+"""Every command of docs/demo.md and docs/export-import.md works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.clients.node import Node
 
 DOCS = Path(__file__).parents[2] / "docs"
 ENDLESS = "frazil demo"
-"""The one command that does not end."""
+"""The only command that runs until Ctrl-C."""
 
 
 def commands(page: str) -> list[str]:
@@ -21,8 +21,9 @@ def commands(page: str) -> list[str]:
     return [line.partition(" #")[0].strip() for line in block.splitlines()]
 
 
-def test_every_command_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other, as a newcomer would."""
+def test_every_command_of_the_pages_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "frazil.toml").write_text("[lake]\nenabled = false\n")
     lines = [*commands("demo.md"), *commands("export-import.md")]

@@ -1,4 +1,4 @@
-"""Lines of files: read whatever they are packed in, judged one by one, cut where too large."""
+"""Lines of files: compression, invalid lines, halving."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLAIN = b"\n".join([LINES[0], b"", b"  ", LINES[1]])
 
 
 @pytest.mark.parametrize(
-    "packed",
+    "compressed",
     [
         PLAIN,
         gzip.compress(PLAIN),
@@ -28,73 +28,71 @@ PLAIN = b"\n".join([LINES[0], b"", b"  ", LINES[1]])
     ],
     ids=["plain", "gzip", "gzip twice", "zstd", "zstd twice"],
 )
-def test_any_packing(tmp_path: Path, packed: bytes) -> None:
-    """What a file is, it says itself; its name does not matter. Empty lines are none."""
+def test_compression_is_detected_from_the_content(tmp_path: Path, compressed: bytes) -> None:
+    """Empty lines are skipped."""
     path = tmp_path / "file"
-    path.write_bytes(packed)
-    found = list(read_lines(str(path)))
-    assert [read.text for read in found] == LINES
-    assert [str(read.place) for read in found] == [f"{path}:1", f"{path}:4"]
-    assert found[-1].position == len(packed)
+    path.write_bytes(compressed)
+    lines = list(read_lines(str(path)))
+    assert [read.text for read in lines] == LINES
+    assert [str(read.location) for read in lines] == [f"{path}:1", f"{path}:4"]
+    assert lines[-1].position == len(compressed)
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
-def test_a_file_that_ends_too_early(tmp_path: Path, pack: object) -> None:
-    """What could be read is there, and the end is told."""
-    assert callable(pack)
-    whole = pack(b"".join(b'{"resourceLogs":[%d]}\n' % n for n in range(10_000)))
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_a_truncated_file_ends_with_an_error(tmp_path: Path, compress: object) -> None:
+    """After the lines that could be read."""
+    assert callable(compress)
+    whole = compress(b"".join(b'{"resourceLogs":[%d]}\n' % n for n in range(10_000)))
     path = tmp_path / "file"
     path.write_bytes(whole[: len(whole) // 2])
     *lines, last = read_lines(str(path))
-    assert all(read.trouble is None for read in lines)
-    assert last.trouble is not None
-    assert "cannot be read any further" in last.trouble
+    assert all(read.error is None for read in lines)
+    assert last.error is not None
+    assert "cannot read the rest" in last.error
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """Is a wrong use."""
+def test_a_missing_file_is_malformed(tmp_path: Path) -> None:
     with pytest.raises(Malformed, match=r"cannot read .*gone"):
         list(read_lines(str(tmp_path / "gone")))
 
 
-def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is left out, and the next one is read."""
+def test_a_line_that_is_too_long_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(line_reader, "LINE_BYTES_MAX", 100)
     path = tmp_path / "file"
     path.write_bytes(b"x" * 101 + b"y" * 500 + b"\n" + LINES[0] + b"\n")
     first, second = read_lines(str(path))
-    assert first.trouble == "the line is longer than 100 bytes"
+    assert first.error == "the line is longer than 100 bytes"
     assert second.text == LINES[0]
-    assert second.place.number == 2
+    assert second.location.number == 2
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is called by its name."""
+def test_a_dash_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(LINES[0]))))
     (read,) = read_lines("-")
     assert read.text == LINES[0]
-    assert str(read.place) == "standard input:1"
+    assert str(read.location) == "standard input:1"
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         (b"{", "not JSON"),
-        (b"[]", "not an object"),
+        (b"[]", "not a JSON object"),
         (b"{}", "needs one of resourceLogs"),
         (b'{"resourceLogs":[],"resourceSpans":[]}', "needs one of"),
         (b'{"a":' * 100_000, "not JSON|nested"),
-        (b'"\xff"', "not JSON|not an object"),
+        (b'"\xff"', "not JSON|not a JSON object"),
     ],
 )
-def test_lines_that_are_no_request(text: bytes, why: str) -> None:
-    """Each says why."""
+def test_a_line_that_is_not_a_request_is_malformed(text: bytes, why: str) -> None:
     with pytest.raises(Malformed, match=why):
         request_of(text)
 
 
-def test_cut_in_two_until_one_is_left() -> None:
-    """Resources, then scopes, then records; what is said once is said in both halves."""
+def test_requests_are_halved_down_to_one_record() -> None:
+    """Resources, then scopes, then records; both halves keep the outer fields."""
     point = {"asInt": "1"}
     metric = {"name": "m", "sum": {"dataPoints": [point, point]}}
     scope = {"scope": {"name": "s"}, "metrics": [metric, metric]}
@@ -115,8 +113,7 @@ def test_cut_in_two_until_one_is_left() -> None:
     assert all(piece.content == {"resourceMetrics": [smallest]} for piece in done)
 
 
-def test_names_of_the_proto_files() -> None:
-    """Are taken as well, as the node takes them."""
+def test_field_names_of_the_proto_files_are_accepted() -> None:
     text = b'{"resource_logs":[{"scope_logs":[{"log_records":[{},{}]}]}]}'
     request = request_of(text)
     assert (request.signal, request.record_count) == ("logs", 2)

@@ -1,4 +1,4 @@
-"""OTLP/JSON out: what protobuf's own JSON reader, and the node's, make the same request of."""
+"""OTLP/JSON output is read back to the same request, by our own and by protobuf's reader."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ VALUES = st.recursive(SCALARS, nested, max_leaves=8)
 
 @given(VALUES, TIMES, st.integers(0, 24), st.binary(min_size=16, max_size=16))
 @settings(max_examples=200)
-def test_logs_come_back(body: AnyValue, time_ns: int, severity: int, trace_id: bytes) -> None:
-    """Any body, through our own reader."""
+def test_logs_round_trip(body: AnyValue, time_ns: int, severity: int, trace_id: bytes) -> None:
     request = ExportLogsServiceRequest()
     record = request.resource_logs.add().scope_logs.add().log_records.add()
     record.body.CopyFrom(body)
@@ -52,13 +51,13 @@ def test_logs_come_back(body: AnyValue, time_ns: int, severity: int, trace_id: b
     record.trace_id = trace_id
     text = json_of_request("logs", request.SerializeToString())
     assert b"\n" not in text
-    found = ExportLogsServiceRequest.FromString(protobuf_of_json(Signal.LOGS, text))
-    assert found == request
+    parsed = ExportLogsServiceRequest.FromString(protobuf_of_json(Signal.LOGS, text))
+    assert parsed == request
     json_format.Parse(text, ExportLogsServiceRequest())
 
 
-def test_how_it_is_written() -> None:
-    """Keys in camel case, ids in hex, enums as numbers, long integers as text."""
+def test_the_json_mapping_of_otlp_is_used() -> None:
+    """Keys in camelCase, ids in hex, enums as numbers, 64-bit integers as strings."""
     request = ExportTraceServiceRequest()
     span = request.resource_spans.add().scope_spans.add().spans.add()
     span.trace_id, span.span_id, span.parent_span_id = bytes(range(16)), b"\xff" * 8, b"\x01" * 8
@@ -67,8 +66,8 @@ def test_how_it_is_written() -> None:
     span.attributes.add(key="n", value=AnyValue(int_value=0))
     span.attributes.add(key="b", value=AnyValue(bytes_value=b"\x00\xff"))
     span.links.add(trace_id=bytes(16), flags=3)
-    said = json.loads(json_of_request("traces", request.SerializeToString()))
-    assert said["resourceSpans"][0]["scopeSpans"][0]["spans"][0] == {
+    content = json.loads(json_of_request("traces", request.SerializeToString()))
+    assert content["resourceSpans"][0]["scopeSpans"][0]["spans"][0] == {
         "traceId": bytes(range(16)).hex(),
         "spanId": "ff" * 8,
         "parentSpanId": "01" * 8,
@@ -83,14 +82,14 @@ def test_how_it_is_written() -> None:
 
 
 @given(st.floats(), st.lists(st.integers(0, 2**63 - 1), max_size=5))
-def test_metrics_come_back(value: float, counts: list[int]) -> None:
-    """Also doubles that JSON has no number for, and zeros whose presence means something."""
+def test_metrics_round_trip(value: float, counts: list[int]) -> None:
+    """Also NaN and infinity, and zeros whose presence matters."""
     request = ExportMetricsServiceRequest()
     metric = request.resource_metrics.add().scope_metrics.add().metrics.add(name="m")
     point = metric.histogram.data_points.add(sum=value, min=0.0, bucket_counts=counts)
     point.exemplars.add(as_double=value, span_id=b"\x01" * 8)
     metric.histogram.aggregation_temporality = 2  # type: ignore[assignment]
     text = json_of_request("metrics", request.SerializeToString())
-    found = ExportMetricsServiceRequest.FromString(protobuf_of_json(Signal.METRICS, text))
-    # As text, in which a NaN is like another.
-    assert str(found) == str(request)
+    parsed = ExportMetricsServiceRequest.FromString(protobuf_of_json(Signal.METRICS, text))
+    # As text, in which NaN equals NaN.
+    assert str(parsed) == str(request)

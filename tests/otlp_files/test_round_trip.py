@@ -1,4 +1,4 @@
-"""Out of one node, into another: the same records, in all three signals."""
+"""Export from one node and import into another: the same records of all three signals."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.clients.node import Node
 from tests.sim.clock import SimClock
 
 SETTINGS = "[lake]\nenabled = false\n\n[ingest]\njson_bytes_max = {json_bytes_max}\n"
-LOOK_S, LOOKS_MAX = 0.05, 600
+INTERVAL_S, TRIES_MAX = 0.05, 600
 SMALL, USUAL = 100_000, 4_194_304
 
 
 class Made:
-    """A folder with the telemetry of the shop, and its export."""
+    """A data folder with the telemetry of the shop, and its export."""
 
     def __init__(self, folder: Path) -> None:
         self.config = folder / "frazil.toml"
@@ -45,11 +45,11 @@ class Made:
     def _fill(self) -> DemoSummary:
         clock = SimClock()
         with Node(self.data, "--config", str(self.config)) as node:
-            sender = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{node.http_port}"), clock=clock)
+            client = OtlpClient(OtlpTarget(url=f"http://127.0.0.1:{node.http_port}"), clock=clock)
             plan = DemoPlan(rate=5, seconds=1, backfill_minutes=1)
-            demo = Demo(plan, sender, clock=clock, rand=random.Random(1))
+            demo = Demo(plan, client, clock=clock, rand=random.Random(1))
             demo.run(lambda _: None)
-            sender.close()
+            client.close()
             assert node.stop() == 0
         return demo.summary
 
@@ -64,50 +64,51 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def records(path: Path) -> dict[str, Counter[str]]:
-    """Every record of a file, with its resource, scope and metric, as a set that counts."""
-    found: dict[str, Counter[str]] = {signal: Counter() for signal in NAMES}
+    """Count every record of a file, with its resource, scope and metric."""
+    exported_records: dict[str, Counter[str]] = {signal: Counter() for signal in NAMES}
     for text in path.read_bytes().splitlines():
         request = request_of(text)
-        found[request.signal].update(
+        exported_records[request.signal].update(
             json.dumps(record, sort_keys=True) for record in _records(request.content)
         )
-    return found
+    return exported_records
 
 
 def _records(content: dict[str, Any]) -> Iterator[Any]:
-    """Walk down to what there are many of: the lists that a level holds."""
+    """Yield every record with its outer fields."""
     ((name, resources),) = content.items()
     kind = name.removeprefix("resource")
     for resource in resources:
-        about = resource.get("resource"), resource.get("schemaUrl")
+        outer = resource.get("resource"), resource.get("schemaUrl")
         for scope in resource[f"scope{kind}"]:
-            told = *about, scope.get("scope"), scope.get("schemaUrl")
+            errors = *outer, scope.get("scope"), scope.get("schemaUrl")
             if kind != "Metrics":
                 for record in scope["logRecords" if kind == "Logs" else "spans"]:
-                    yield *told, record
+                    yield *errors, record
                 continue
             for metric in scope["metrics"]:
                 (key,) = metric.keys() - {"name", "unit", "description"}
                 for point in metric[key]["dataPoints"]:
                     data = {**metric[key], "dataPoints": [point]}
-                    yield *told, {**metric, key: data}
+                    yield *errors, {**metric, key: data}
 
 
-def test_all_that_was_acknowledged(made: Made) -> None:
-    """Is in the export, in lines that are official messages."""
+def test_the_export_has_every_acknowledged_record(made: Made) -> None:
+    """In lines that protobuf's reader accepts."""
     counts = {signal: sum(each.values()) for signal, each in records(made.file).items()}
-    assert counts == {name: tally.acknowledged for name, tally in made.summary.tallies.items()}
+    assert counts == {name: total.acknowledged for name, total in made.summary.totals.items()}
     for text in made.file.read_bytes().splitlines():
         signal = request_of(text).signal
         json_format.Parse(text, REQUESTS[signal]())
         assert len(text) < USUAL
 
 
-def test_there_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two files, packed differently, one of them twice, into a node that takes only small
-    requests: it has each record once."""
+def test_an_import_stores_each_record_once(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two compressed files, one imported twice, with lines above the node's limit."""
     lines = made.file.read_bytes().splitlines(keepends=True)
-    assert max(map(len, lines)) > SMALL, "some lines have to be cut"
+    assert max(map(len, lines)) > SMALL, "some lines must be split"
     first, second = tmp_path / "first.jsonl.gz", tmp_path / "second.zst"
     first.write_bytes(gzip.compress(b"".join(lines[::2]), 1))
     second.write_bytes(zstandard.compress(b"".join(lines[1::2])))
@@ -115,53 +116,55 @@ def test_there_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixtur
         url = f"http://127.0.0.1:{node.http_port}"
         flags = ["--endpoint", url, "--json"]
         assert cli.main(["import", str(first), str(second), *flags]) == 0
-        said = json.loads(capsys.readouterr().out)
+        totals = json.loads(capsys.readouterr().out)
         assert cli.main(["import", str(first), *flags]) == 0
-        asked = tmp_path / "asked.jsonl"
+        exported = tmp_path / "asked.jsonl"
         _wait_for(node, made.summary)
-        assert cli.main(["export", "--url", node.url, "--output", str(asked)]) == 0
+        assert cli.main(["export", "--url", node.url, "--output", str(exported)]) == 0
         assert node.stop() == 0
-    assert said["lines"] == len(lines)
-    assert said["bad_lines"] == said["refused"] == 0
-    assert said["acknowledged"] == {
-        name: tally.acknowledged for name, tally in made.summary.tallies.items()
+    assert totals["lines"] == len(lines)
+    assert totals["bad_lines"] == totals["refused"] == 0
+    assert totals["acknowledged"] == {
+        name: total.acknowledged for name, total in made.summary.totals.items()
     }
     again = tmp_path / "again.jsonl"
     assert made.export("--output", str(again), data=tmp_path / "data") == 0
-    assert records(again) == records(asked) == records(made.file)
+    assert records(again) == records(exported) == records(made.file)
 
 
 def _wait_for(node: Node, summary: DemoSummary) -> None:
-    """Rows are visible a moment after they are acknowledged."""
-    wanted = sum(tally.acknowledged for tally in summary.tallies.values())
+    """Wait until all rows are visible."""
+    expected = sum(total.acknowledged for total in summary.totals.values())
     tables = " UNION ALL ".join(f"SELECT _row FROM {name}" for name in ("logs", "spans", "metrics"))
-    for _ in range(LOOKS_MAX):
-        with frazil.connect(node.url) as asked:
-            if asked.sql(f"SELECT count(*) FROM ({tables})").fetchall() == [(wanted,)]:
+    for _ in range(TRIES_MAX):
+        with frazil.connect(node.url) as exported:
+            if exported.sql(f"SELECT count(*) FROM ({tables})").fetchall() == [(expected,)]:
                 return
-        time.sleep(LOOK_S)
-    raise AssertionError(f"{wanted} rows were not visible")
+        time.sleep(INTERVAL_S)
+    raise AssertionError(f"{expected} rows were not visible")
 
 
-def test_choices(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A signal, a service, a trace, a time, a condition: together, all of them count."""
+def test_filters_are_combined(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Signal, service, trace, time, condition."""
     everything = records(made.file)["traces"]
     spans = [json.loads(text)[-1] for text in everything]
     trace_id = next(span["traceId"] for span in spans if span["name"] == "POST /checkout")
     path = tmp_path / "some.jsonl"
     output = ["--output", str(path)]
     assert made.export("--trace", trace_id.upper(), *output) == 0
-    found = records(path)
-    wanted = {text for text in everything if json.loads(text)[-1]["traceId"] == trace_id}
-    assert found["traces"].keys() == wanted
-    assert found["logs"]
-    assert not found["metrics"]
+    exported_records = records(path)
+    expected = {text for text in everything if json.loads(text)[-1]["traceId"] == trace_id}
+    assert exported_records["traces"].keys() == expected
+    assert exported_records["logs"]
+    assert not exported_records["metrics"]
     condition = ["--signal", "traces", "--where", "kind = 'SERVER' -- and no other"]
     assert made.export("--service", "cart", *condition, *output) == 0
-    found = records(path)
-    kinds = {json.loads(text)[-1]["kind"] for text in found["traces"]}
+    exported_records = records(path)
+    kinds = {json.loads(text)[-1]["kind"] for text in exported_records["traces"]}
     assert kinds == {2}
-    assert all('"cart"' in text for text in found["traces"])
+    assert all('"cart"' in text for text in exported_records["traces"])
     capsys.readouterr()
     assert made.export("--since", "yesterday", *output) == 2
     assert "15m" in capsys.readouterr().err
@@ -170,8 +173,7 @@ def test_choices(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "no_such_column" in capsys.readouterr().err
 
 
-def test_times_cut_once(made: Made, tmp_path: Path) -> None:
-    """What is before a moment and what is from then on is all there is."""
+def test_since_and_until_split_without_overlap(made: Made, tmp_path: Path) -> None:
     spans = [json.loads(text)[-1] for text in records(made.file)["traces"]]
     times = sorted(int(span["startTimeUnixNano"]) for span in spans)
     moment = f"{_iso(times[len(times) // 2])}Z"
@@ -190,10 +192,10 @@ def _iso(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns // 10**9, UTC).replace(tzinfo=None).isoformat()
 
 
-def test_wrong_lines_are_told_and_others_go_on(
+def test_invalid_lines_are_reported_and_the_rest_is_sent(
     tmp_path: Path, made: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With file, line and reason, by us or by the node; 1 in the end."""
+    """With file, line and reason; the exit code is 1."""
     path = tmp_path / "some.jsonl"
     log = '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"%s"}]}]}]}'
     short = '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"ab"},{}]}]}]}'
@@ -204,16 +206,17 @@ def test_wrong_lines_are_told_and_others_go_on(
         assert node.stop() == 0
     output = capsys.readouterr()
     assert output.out == "5 lines. Acknowledged: 2 logs, 1 traces, 0 metrics.\n"
-    told = output.err.splitlines()
-    assert told[0].startswith(f"{path}:2: not JSON")
-    assert told[1].startswith(f"{path}:3: HTTP 400: ")
-    assert "timeUnixNano" in told[1]
-    assert told[2] == f"{path}:5: the node did not take 1 of its records"
-    assert told[3] == "3 lines were invalid or rejected."
+    errors = output.err.splitlines()
+    assert errors[0].startswith(f"{path}:2: not JSON")
+    assert errors[1].startswith(f"{path}:3: HTTP 400: ")
+    assert "timeUnixNano" in errors[1]
+    assert errors[2] == f"{path}:5: the node rejected 1 of its records"
+    assert errors[3] == "3 lines were invalid or rejected."
 
 
-def test_nobody_there(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same sentence as of any sender."""
+def test_an_unreachable_node_suggests_frazil_up(
+    made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["import", str(made.file), "--endpoint", "http://127.0.0.1:9"]
     assert cli.main(arguments) == 1
     assert "frazil up" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from frazil.model import SystemClock
-from tests.demo.records import NS_PER_S, START_NS, Sent, parsed, traffic
+from tests.demo.records import NS_PER_S, START_NS, Sent, parse, traffic
 
 ANSWER_S = 60
 LOOKS_MAX = 2000
@@ -32,7 +32,7 @@ def send_shop(port: int, rows: Rows, *, seconds: int = 20) -> Sent:
         assert response.status == 200
         response.read()
     connection.close()
-    sent = parsed(exports)
+    sent = parse(exports)
     wanted = (len(sent.logs), len(sent.spans), len(sent.points))
     clock = SystemClock()
     for _ in range(LOOKS_MAX):

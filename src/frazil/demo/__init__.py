@@ -1,16 +1,17 @@
-"""demo: a small shop that sends logs, traces and metrics over OTLP, as real ones do.
+"""demo: a sample shop that sends logs, traces and metrics over OTLP.
 
-    incidents.py  what goes well and what does not, and when
-    protobuf.py   OTLP messages, written by hand
-    run.py        Demo: sends the past, then the present; Plan, Summary
-    services.py   services, and the pods they run in
-    traffic.py    Traffic: the shop as time passes
+    customers -> RequestTrace (spans, logs, measurements) -> BatchBuilder -> OtlpClient -> node
 
-    shop/         the shop: services, customers, incidents
-    telemetry/    the spans, logs and metrics they emit
+    run.py        Demo: sends the past, then live traffic
+    traffic.py    Traffic: simulates the shop over time
+    incidents.py  the timeline of incidents
+    services.py   services and their pods
+    shop/         customers, pages, calls between services
+    telemetry/    spans, logs and metrics they emit
+    protobuf.py   OTLP messages, encoded by hand
 
-It is a client of a node's port, and knows nothing else of it. All three signals come from the same
-trips, so they agree: a histogram counts as many requests as there are spans.
+It is a plain OTLP client of a node. All three signals come from the same request traces, so they
+agree: a histogram counts as many requests as there are spans.
 """
 
 from frazil.demo.run import Demo, DemoPlan, DemoSummary, SignalTotals

@@ -1,12 +1,12 @@
-"""The story: what goes well and what does not, by the time since it began. It repeats.
+"""The timeline of incidents since the start. It repeats.
 
- 3:00  checkout is deployed, with a fault in it    4:30  a repaired one follows
- 5:00  the payment provider is slow                6:30  it is well again
- 7:00  the mail server is away: the queue grows    7:40  it is back
+ 3:00  checkout is deployed with a bug             4:30  the fix is deployed
+ 5:00  the payment provider is slow                6:30  it recovers
+ 7:00  the mail server is down: the queue grows    7:40  it is back
  8:00  catalogue is deployed: its caches are cold  8:30  they are warm
- 9:00  one pod of catalogue is slow                10:00 it is well again
+ 9:00  one pod of catalogue is slow                10:00 it recovers
 11:00  a pod of recommendation runs out of memory
-12:00  from the beginning
+12:00  start over
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ CACHE_COLD_S = (480, 510)
 POD_SLOW_S = (540, 600)
 FAULT_S = (180, 270)
 WAVE_S, RIPPLE_S = 360.0, 47.0
-"""How long customers take to come and go."""
+"""Periods of the load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentEvent:
-    """Something that happens to pods at one moment."""
+    """Something that happens to the pods of a service."""
 
     at_s: int
     service: ShopService
@@ -46,18 +46,18 @@ EVENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShopState:
-    """What is the matter at one moment."""
+    """The incidents at one moment."""
 
     is_checkout_faulty: bool
     is_payment_slow: bool
     mail_away_s: float
-    """How long until the mail server is back."""
+    """Seconds until the mail server is back."""
     is_cache_cold: bool
     is_pod_slow: bool
 
 
-def scene_at(story_s: float) -> ShopState:
-    """What is the matter so many seconds after the beginning."""
+def state_at(story_s: float) -> ShopState:
+    """Return the incidents at a time of the story."""
     at_s = story_s % CYCLE_S
     return ShopState(
         is_checkout_faulty=_is_within(at_s, FAULT_S),
@@ -69,13 +69,13 @@ def scene_at(story_s: float) -> ShopState:
 
 
 def load_at(story_s: float) -> float:
-    """How many customers there are, where 1 is the average."""
+    """Return the load at a time of the story; 1 is the average."""
     wave = 0.4 * math.sin(2 * math.pi * story_s / WAVE_S)
     return 1 + wave + 0.12 * math.sin(2 * math.pi * story_s / RIPPLE_S)
 
 
 def events_between(begin_s: float, end_s: float) -> list[IncidentEvent]:
-    """What happens from one moment on until before another; they are less than a cycle apart."""
+    """Return the events in [begin_s, end_s), which must be shorter than a cycle."""
     base_s = begin_s // CYCLE_S * CYCLE_S
     return [
         event

@@ -1,7 +1,6 @@
-"""OTLP's protobuf messages, written by hand: most of a span is the same as in the one before, and
-is made once.
+"""OTLP protobuf messages, encoded by hand: most parts of a span repeat, and are encoded once.
 
-A field is bytes with its tag. A message is its fields, joined; whoever holds it makes it a field.
+A field is bytes with its tag. A message is its joined fields; its parent makes it a field.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
 Value = str | bool | int | float | Sequence["Value"] | Mapping[str, "Value"]
-"""What an AnyValue can hold, but for bytes."""
+"""Values of an AnyValue, except bytes."""
 
 CACHED_MAX = 1 << 15
-"""Attributes that are kept as bytes. Those of one kind, as product numbers, are fewer."""
+"""Encoded attributes to cache: more than the distinct values of any key."""
 SHORT_MAX = 0x7F
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 """Protobuf's wire types."""
@@ -24,19 +23,19 @@ pack_double = struct.Struct("<d").pack
 
 
 def varint(number: int) -> bytes:
-    """An unsigned number."""
+    """Encode an unsigned integer."""
     if number <= SHORT_MAX:
         return bytes((number,))
-    found = bytearray()
+    encoded = bytearray()
     while number > SHORT_MAX:
-        found.append(number & SHORT_MAX | 0x80)
+        encoded.append(number & SHORT_MAX | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def field(number: int, content: bytes) -> bytes:
-    """Bytes, text or a message."""
+    """Encode bytes, text or a message."""
     length = len(content)
     size = LENGTHS[length] if length < SHORT_COUNT else varint(length)
     return LENGTH_TAGS[number] + size + content
@@ -47,17 +46,17 @@ def text(number: int, content: str) -> bytes:
 
 
 def whole(number: int, value: int) -> bytes:
-    """A number that is not negative, an enum or a bool."""
+    """Encode a non-negative integer, an enum or a bool."""
     return _tag(number, VARINT) + varint(value)
 
 
 def signed(number: int, value: int) -> bytes:
-    """A sint32."""
+    """Encode a sint32."""
     return _tag(number, VARINT) + varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 def fixed64(number: int, value: int) -> bytes:
-    """Also a sfixed64 of a negative number."""
+    """Encode a fixed64, or a sfixed64 of a negative number."""
     return _tag(number, FIXED64) + pack_fixed64(value & 0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -83,7 +82,7 @@ def packed_varints(number: int, values: Iterable[int]) -> bytes:
 
 @lru_cache(maxsize=CACHED_MAX, typed=True)
 def attribute(number: int, key: str, value: str | bool | int | float) -> bytes:
-    """A KeyValue, as a field of whoever has attributes."""
+    """Encode a KeyValue, cached."""
     return pair(number, key, value)
 
 
@@ -92,12 +91,12 @@ def attributes(number: int, pairs: Mapping[str, str | bool | int | float]) -> by
 
 
 def pair(number: int, key: str, value: Value) -> bytes:
-    """The same, of any value, and not kept."""
+    """Encode a KeyValue of any type, not cached."""
     return field(number, text(1, key) + field(2, any_value(value)))
 
 
 def any_value(value: Value) -> bytes:
-    """What an AnyValue holds."""
+    """Encode an AnyValue."""
     match value:
         case str():
             return text(1, value)
@@ -120,6 +119,6 @@ def _tag(number: int, wire_type: int) -> bytes:
 
 SHORT_COUNT = 2048
 LENGTHS = [varint(length) for length in range(SHORT_COUNT)]
-"""Most lengths are below; their varints are made once."""
+"""Varints of common lengths."""
 LENGTH_TAGS = [varint(number << 3 | LENGTH) for number in range(20)]
-"""No message here has more fields."""
+"""Enough for all messages here."""

@@ -1,4 +1,4 @@
-"""The shop: its services, and the pods they run in."""
+"""The services of the shop and their pods."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from frazil.model import Rand
 NAMESPACE, ENVIRONMENT, SDK_VERSION = "shop", "demo", "1.41.0"
 NODES = ("node-a", "node-b", "node-c")
 RESOURCE_ATTRIBUTES = 1
-"""The field of a Resource."""
+"""Field number in a Resource."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShopService:
-    """One program of the shop."""
+    """One service of the shop."""
 
     name: str
     language: str
     version: tuple[int, int, int]
-    """The first one; each deploy makes the next."""
+    """The first version; each deploy increments it."""
     pod_count: int
     scope: str
-    """Who records its spans."""
+    """The instrumentation scope of its spans."""
     port: int = 8080
     memory_mb: int = 256
 
@@ -116,7 +116,7 @@ SERVICES = (
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Pod:
-    """A service that runs: a process with a start, and with a resource that names it."""
+    """A running instance of a service, with its OTLP resource."""
 
     service: ShopService
     index: int
@@ -126,13 +126,13 @@ class Pod:
     resource: bytes = field(repr=False)
     scope: bytes = field(repr=False)
     slowness: float = 1.0
-    """How much longer everything takes in here."""
+    """Factor on all durations in this pod."""
     served_count: int = 0
-    """Since its gauges were read."""
+    """Requests since the gauges were read."""
 
 
 class Fleet:
-    """All pods that run now. Owned by the traffic."""
+    """All running pods. Owned by Traffic."""
 
     def __init__(self, rand: Rand, started_ns: int) -> None:
         self._rand = rand
@@ -152,15 +152,15 @@ class Fleet:
         return self._pods[service.name]
 
     def pick(self, service: ShopService) -> Pod:
-        """Any pod of a service, as its load balancer does."""
+        """Return a random pod of a service, like a load balancer."""
         pods = self._pods[service.name]
         return pods[int(self._rand.random() * len(pods))]
 
     def restart(self, pod: Pod, version: tuple[int, int, int], at_ns: int) -> Pod:
-        """Another pod takes the place of one, which is gone."""
-        made = self._start(pod.service, pod.index, version, at_ns)
-        self._pods[pod.service.name][pod.index] = made
-        return made
+        """Replace a pod with a new one."""
+        replacement = self._start(pod.service, pod.index, version, at_ns)
+        self._pods[pod.service.name][pod.index] = replacement
+        return replacement
 
     def _start(
         self, service: ShopService, index: int, version: tuple[int, int, int], at_ns: int

@@ -1,13 +1,16 @@
-"""exchange: telemetry out to files and in from files, as lines of OTLP/JSON.
+"""otlp_files: export telemetry to files and import it, as OTLP/JSON lines.
 
-    exporter.py     rows become lines: Choice, export_lines, row_count
-    importer.py     Importer: lines are sent to a node
-    line_reader.py  lines of files that may be compressed
-    otlp_json.py    a request of protobuf as OTLP/JSON
-    split.py        what a line holds, and how it is cut in two
+    export: rows -- SQL --> exporter --> otlp_json --> file
+    import: file --> line_reader --> split --> importer -- OTLP --> node
 
-A file has one export request per line, as the file exporter of collectors writes them, and as
-their receivers read them. Rows come by SQL, and go by OTLP: no other way in or out is needed.
+    exporter.py     ExportFilter, export_lines, row_count: rows to lines
+    otlp_json.py    a protobuf request as OTLP/JSON
+    line_reader.py  lines of plain or compressed files
+    split.py        signal and records of a line, and how to halve it
+    importer.py     Importer: sends lines to a node
+
+A file has one export request per line, the format of the OpenTelemetry Collector's file exporter
+and receiver.
 """
 
 from frazil.otlp_files.exporter import (

@@ -1,7 +1,7 @@
-"""export: rows of tables become lines of OTLP/JSON, in the order in which they came in.
+"""Export rows as OTLP/JSON lines, in the order of arrival.
 
-Rows are asked for by offset, some at a time: memory stays small, whatever there is, and rows that
-come in meanwhile are not looked at.
+Rows are queried in ranges of offsets, so memory stays small, and rows that arrive meanwhile are not
+exported.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from frazil.otlp_files.otlp_json import json_of_request
 
 SIGNALS = ("logs", "traces", "metrics")
 LINE_BYTES_MAX = 2 * 1024 * 1024
-"""Of one line, unless it is a single row: half of what a node takes in JSON."""
+"""Size of a line with more than one row: half of what a node accepts as JSON."""
 LINE_ROWS_MAX = 1000
 QUERY_ROWS = 50_000
-"""Rows that one query is about to give."""
+"""About how many rows one query returns."""
 
 
 class SqlRows(Protocol):
-    """Rows of a query: `frazil.query.Result`, and what a remote node gives."""
+    """The result of a query, of an embedded or a remote node."""
 
     is_cut: bool
 
@@ -34,7 +34,7 @@ class SqlRows(Protocol):
 
 
 class SqlSource(Protocol):
-    """What `frazil.open` and `frazil.connect` give."""
+    """What `frazil.open` and `frazil.connect` return."""
 
     def sql(self, text: str) -> SqlRows:
         """Run one query."""
@@ -42,80 +42,84 @@ class SqlSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportFilter:
-    """Which rows."""
+    """Which rows to export."""
 
     since: datetime | None = None
     until: datetime | None = None
     service: str | None = None
     trace_id: str | None = None
     where: str | None = None
-    """A condition in SQL."""
+    """An SQL condition."""
     signals: tuple[str, ...] = field(default=SIGNALS)
 
     def conditions(self) -> list[str]:
-        found = []
+        conditions = []
         if self.since is not None:
-            found.append(f"time >= {_timestamp(self.since)}")
+            conditions.append(f"time >= {_timestamp(self.since)}")
         if self.until is not None:
-            found.append(f"time < {_timestamp(self.until)}")
+            conditions.append(f"time < {_timestamp(self.until)}")
         if self.service is not None:
-            found.append(f"service_name = {_quoted(self.service)}")
+            conditions.append(f"service_name = {_quoted(self.service)}")
         if self.trace_id is not None:
-            found.append(f"trace_id = {_quoted(self.trace_id.lower())}")
+            conditions.append(f"trace_id = {_quoted(self.trace_id.lower())}")
         if self.where is not None:
-            # On a line of its own: it may end with a comment.
-            found.append(f"({self.where}\n)")
-        return found
+            # The newline ends a trailing comment.
+            conditions.append(f"({self.where}\n)")
+        return conditions
 
     def __post_init__(self) -> None:
         if self.trace_id is not None and "metrics" in self.signals:
-            raise Malformed("metrics belong to no trace; leave them out, or leave out the trace")
+            raise Malformed(
+                "metrics do not belong to a trace; remove the signal or the trace from the filter"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedLine:
-    """One request as OTLP/JSON, without the end of the line."""
+    """One request as OTLP/JSON, without newline."""
 
     signal: str
     text: bytes
     row_count: int
 
 
-def export_lines(asked: SqlSource, choice: ExportFilter) -> Iterator[ExportedLine]:
-    """All rows of a choice, as lines. `TooLarge` when the node cuts what it answers."""
-    for signal in choice.signals:
-        for rows in _rows(asked, Signal(signal).table, choice.conditions()):
+def export_lines(source: SqlSource, selection: ExportFilter) -> Iterator[ExportedLine]:
+    """Yield the selected rows as lines. Raises TooLarge if the node cuts a result."""
+    for signal in selection.signals:
+        for rows in _rows(source, Signal(signal).table, selection.conditions()):
             for begin in range(0, rows.num_rows, LINE_ROWS_MAX):
                 yield from _lines(signal, rows.slice(begin, LINE_ROWS_MAX))
 
 
-def row_count(asked: SqlSource, choice: ExportFilter) -> int:
-    """How many rows there are now."""
+def row_count(source: SqlSource, selection: ExportFilter) -> int:
+    """Return the number of selected rows."""
     return sum(
         count
-        for signal in choice.signals
-        for _, _, _, count in _ranges(asked, Signal(signal).table, choice.conditions())
+        for signal in selection.signals
+        for _, _, _, count in _ranges(source, Signal(signal).table, selection.conditions())
     )
 
 
-def _rows(asked: SqlSource, table: str, conditions: list[str]) -> Iterator[pa.RecordBatch]:
-    for partition, begin, end, count in _ranges(asked, table, conditions):
+def _rows(source: SqlSource, table: str, conditions: list[str]) -> Iterator[pa.RecordBatch]:
+    for partition, begin, end, count in _ranges(source, table, conditions):
         step = max(1, (end - begin) * QUERY_ROWS // count)
         for first in range(begin, end, step):
             last = min(first + step, end)
             range_ = f"_log_partition = {partition} AND _offset >= {first} AND _offset < {last}"
             where = _where([range_, *conditions])
-            yield from _ask(asked, f"SELECT * FROM {table} {where} ORDER BY _offset, _row")
+            yield from _query(source, f"SELECT * FROM {table} {where} ORDER BY _offset, _row")
 
 
-def _ranges(asked: SqlSource, table: str, conditions: list[str]) -> list[tuple[int, int, int, int]]:
-    """Partition, first offset, end and number of rows."""
+def _ranges(
+    source: SqlSource, table: str, conditions: list[str]
+) -> list[tuple[int, int, int, int]]:
+    """Return partition, first offset, end offset and number of rows."""
     sql = (
         "SELECT _log_partition, MIN(_offset) AS begin_offset, MAX(_offset) + 1 AS end_offset, "
         f"COUNT(*) AS row_count FROM {table} {_where(conditions)} "
         "GROUP BY _log_partition ORDER BY _log_partition"
     )
-    batches = _ask(asked, sql)
+    batches = _query(source, sql)
     return [
         (int(partition), int(begin), int(end), int(count))
         for batch in batches
@@ -125,13 +129,13 @@ def _ranges(asked: SqlSource, table: str, conditions: list[str]) -> list[tuple[i
     ]
 
 
-def _ask(asked: SqlSource, sql: str) -> Iterator[pa.RecordBatch]:
-    answer = asked.sql(sql)
-    yield from answer
-    if answer.is_cut:
+def _query(source: SqlSource, sql: str) -> Iterator[pa.RecordBatch]:
+    result = source.sql(sql)
+    yield from result
+    if result.is_cut:
         raise TooLarge(
-            "a request in the log has more rows than query.rows_max allows in an answer; "
-            "choose fewer with --since, --until or --where"
+            "a request in the log has more rows than query.rows_max; "
+            "select fewer with --since, --until or --where"
         )
 
 
@@ -150,8 +154,8 @@ def _where(conditions: Iterable[str]) -> str:
     return f"WHERE {text}" if text else ""
 
 
-def _timestamp(when: datetime) -> str:
-    return f"TIMESTAMP '{when.astimezone(UTC).isoformat()}'"
+def _timestamp(moment: datetime) -> str:
+    return f"TIMESTAMP '{moment.astimezone(UTC).isoformat()}'"
 
 
 def _quoted(text: str) -> str:

@@ -1,7 +1,7 @@
-"""import: lines of OTLP/JSON are sent to a node, some at a time.
+"""Importer: sends OTLP/JSON lines to a node, several at a time.
 
-A line that is wrong is told of, with its place, and the others go on. The same line gives the same
-bytes: a node that stored it within its digest window knows it, and does not store it twice.
+An invalid line is reported with its location, and the rest is sent. The same line gives the same
+bytes, so a node stores it once within its digest window.
 """
 
 from __future__ import annotations
@@ -21,96 +21,96 @@ from frazil.otlp_files.line_reader import ReadLine
 from frazil.otlp_files.split import NAMES, JsonRequest, request_of
 
 WORKER_COUNT = 4
-"""Requests that are under way at the same time."""
-WAITING_MAX = 2 * WORKER_COUNT
-"""Lines that are read and not answered yet."""
+"""Requests in flight."""
+PENDING_MAX = 2 * WORKER_COUNT
+"""Lines read and not answered yet."""
 JSON_BYTES_MAX = 4 * 1024 * 1024
-"""What a node takes in JSON, if nobody told it otherwise; larger lines are cut before."""
+"""Default limit of a node for JSON; larger lines are split before sending."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ImportTotals:
-    """What became of lines so far."""
+    """Totals so far."""
 
     lines: int = 0
     bytes_read: int = 0
     records: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 0))
-    """Acknowledged, by signal."""
+    """Acknowledged records, by signal."""
     refused: int = 0
-    """Records that the node did not take."""
+    """Rejected records."""
     bad_lines: int = 0
     retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineOutcome:
-    """What became of one line."""
+    """The result of one line."""
 
     read: ReadLine
     signal: str = ""
     acknowledged: int = 0
     refused: int = 0
-    trouble: str | None = None
+    error: str | None = None
 
 
 class Importer:
-    """Sends lines. One thread gives them and hears of them; workers send."""
+    """Sends lines. One thread reads lines and reports; workers send."""
 
     def __init__(self, target: OtlpTarget, *, clock: Clock) -> None:
-        self.imported = ImportTotals()
+        self.totals = ImportTotals()
         self._target = target
         self._clock = clock
-        self._own = threading.local()
-        self._senders: list[OtlpClient] = []
+        self._local = threading.local()
+        self._clients: list[OtlpClient] = []
 
-    def run(self, lines: Iterable[ReadLine], tell: Callable[[LineOutcome], None]) -> None:
-        """Send all lines; `tell` hears of each in their order. `Unavailable` when the node is not
-        there, and `Unauthenticated` when it lets us not in: then nothing more is sent."""
+    def run(self, lines: Iterable[ReadLine], report: Callable[[LineOutcome], None]) -> None:
+        """Send all lines; `report` is called for each, in order. Stops with Unavailable if the node
+        is unreachable, and with Unauthenticated if it rejects the token."""
         pool = ThreadPoolExecutor(WORKER_COUNT, thread_name_prefix="frazil-import")
         try:
             for outcome in self._outcomes(pool, lines):
                 self._count(outcome)
-                tell(outcome)
+                report(outcome)
         finally:
             pool.shutdown(cancel_futures=True)
-            for sender in self._senders:
-                sender.close()
+            for client in self._clients:
+                client.close()
 
     def _outcomes(
         self, pool: ThreadPoolExecutor, lines: Iterable[ReadLine]
     ) -> Iterator[LineOutcome]:
-        waiting: deque[Future[LineOutcome]] = deque()
+        pending: deque[Future[LineOutcome]] = deque()
         for read in lines:
-            if len(waiting) == WAITING_MAX:
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(self._send, read))
-        while waiting:
-            yield waiting.popleft().result()
+            if len(pending) == PENDING_MAX:
+                yield pending.popleft().result()
+            pending.append(pool.submit(self._send, read))
+        while pending:
+            yield pending.popleft().result()
 
     def _send(self, read: ReadLine) -> LineOutcome:
-        """One line, in a worker."""
-        if read.trouble is not None:
-            return LineOutcome(read=read, trouble=read.trouble)
+        """Send one line, in a worker thread."""
+        if read.error is not None:
+            return LineOutcome(read=read, error=read.error)
         try:
             request = request_of(read.text)
-        except Malformed as error:
-            return LineOutcome(read=read, trouble=str(error))
+        except Malformed as problem:
+            return LineOutcome(read=read, error=str(problem))
         return self._send_request(read, request, read.text)
 
     def _send_request(self, read: ReadLine, request: JsonRequest, text: bytes) -> LineOutcome:
         if len(text) > JSON_BYTES_MAX and (halves := request.halves()) is not None:
             return self._send_halves(read, halves)
-        answer = self._sender().send(request.signal, text, JSON)
-        if answer.is_too_large and (halves := request.halves()) is not None:
+        response = self._client().send(request.signal, text, JSON)
+        if response.is_too_large and (halves := request.halves()) is not None:
             return self._send_halves(read, halves)
         count = request.record_count
-        refused = count if answer.refused else answer.rejected_count
+        refused = count if response.refused else response.rejected_count
         return LineOutcome(
             read=read,
             signal=request.signal,
             acknowledged=count - refused,
             refused=refused,
-            trouble=answer.refused or _partly(refused),
+            error=response.refused or _partial_error(refused),
         )
 
     def _send_halves(self, read: ReadLine, halves: tuple[JsonRequest, JsonRequest]) -> LineOutcome:
@@ -122,29 +122,29 @@ class Importer:
             signal=first.signal,
             acknowledged=first.acknowledged + second.acknowledged,
             refused=first.refused + second.refused,
-            trouble=first.trouble or second.trouble,
+            error=first.error or second.error,
         )
 
-    def _sender(self) -> OtlpClient:
-        """The connection of this worker."""
-        sender: OtlpClient | None = getattr(self._own, "sender", None)
-        if sender is None:
-            sender = self._own.sender = OtlpClient(
-                self._target, clock=self._clock, is_known=any(self.imported.records.values())
+    def _client(self) -> OtlpClient:
+        """Return the connection of this worker thread."""
+        client: OtlpClient | None = getattr(self._local, "client", None)
+        if client is None:
+            client = self._local.client = OtlpClient(
+                self._target, clock=self._clock, is_known=any(self.totals.records.values())
             )
-            self._senders.append(sender)
-        return sender
+            self._clients.append(client)
+        return client
 
     def _count(self, outcome: LineOutcome) -> None:
-        imported = self.imported
-        imported.lines += 1
-        if outcome.trouble is not None:
-            imported.bad_lines += 1
+        totals = self.totals
+        totals.lines += 1
+        if outcome.error is not None:
+            totals.bad_lines += 1
         if outcome.signal:
-            imported.records[outcome.signal] += outcome.acknowledged
-        imported.refused += outcome.refused
-        imported.retries = sum(sender.retry_count for sender in self._senders)
+            totals.records[outcome.signal] += outcome.acknowledged
+        totals.refused += outcome.refused
+        totals.retries = sum(client.retry_count for client in self._clients)
 
 
-def _partly(refused: int) -> str | None:
-    return f"the node did not take {refused} of its records" if refused else None
+def _partial_error(refused: int) -> str | None:
+    return f"the node rejected {refused} of its records" if refused else None

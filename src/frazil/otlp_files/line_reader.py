@@ -1,4 +1,4 @@
-"""Lines of files that may be compressed, with the places they have there."""
+"""Lines of plain or compressed files, with their locations."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from frazil.errors import Malformed
 
 STDIN = "-"
 LINE_BYTES_MAX = 64 * 1024 * 1024
-"""Longer ones are not read: no file of a collector has them, and they are held in memory."""
+"""Longer lines are skipped: lines are held in memory, and no collector writes such."""
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-"""How such files begin."""
+"""First bytes of such files."""
 BUFFER_BYTES = 1024 * 1024
-PACKED_BYTES = 16 * 1024
-"""Unpacked at a time: zstd makes a thousand times as much of some."""
+COMPRESSED_BYTES = 16 * 1024
+"""Compressed bytes per step: zstd may expand them a thousandfold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinePosition:
-    """Where a line is."""
+    """File and line number."""
 
     path: str
     number: int
@@ -40,19 +40,19 @@ class LinePosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLine:
-    """A line, or why there is none."""
+    """A line, or why it could not be read."""
 
-    place: LinePosition
+    location: LinePosition
     text: bytes = b""
-    trouble: str | None = None
+    error: str | None = None
     position: int
-    """How much of the file was read for it."""
+    """Bytes of the file read so far."""
 
 
 def read_lines(path: str) -> Iterator[ReadLine]:
-    """All lines of a file that are not empty, be it plain, gzip or zstd. `-` is standard input.
+    """Yield the non-empty lines of a plain, gzip or zstd file. `-` is standard input.
 
-    `Malformed` when it cannot be opened. What goes wrong later is told in place of a line.
+    Raises Malformed if it cannot be opened. Later errors are yielded in place of a line.
     """
     with ExitStack() as stack:
         try:
@@ -62,27 +62,27 @@ def read_lines(path: str) -> Iterator[ReadLine]:
         yield from _lines(path, CountingStream(cast(BinaryIO, raw)))
 
 
-def _lines(path: str, counted: CountingStream) -> Iterator[ReadLine]:
+def _lines(path: str, counter: CountingStream) -> Iterator[ReadLine]:
     number = 0
     try:
-        stream = _opened(io.BufferedReader(counted, BUFFER_BYTES))
+        stream = _opened(io.BufferedReader(counter, BUFFER_BYTES))
         while line := stream.readline(LINE_BYTES_MAX + 1):
             number += 1
-            place = LinePosition(path=path, number=number)
+            location = LinePosition(path=path, number=number)
             if len(line) > LINE_BYTES_MAX:
                 _skip_line(stream, line)
-                trouble = f"the line is longer than {LINE_BYTES_MAX} bytes"
-                yield ReadLine(place=place, trouble=trouble, position=counted.position)
+                error = f"the line is longer than {LINE_BYTES_MAX} bytes"
+                yield ReadLine(location=location, error=error, position=counter.position)
             elif text := line.strip():
-                yield ReadLine(place=place, text=text, position=counted.position)
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        place = LinePosition(path=path, number=number + 1)
-        trouble = f"the file cannot be read any further: {error}"
-        yield ReadLine(place=place, trouble=trouble, position=counted.position)
+                yield ReadLine(location=location, text=text, position=counter.position)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as problem:
+        location = LinePosition(path=path, number=number + 1)
+        error = f"cannot read the rest of the file: {problem}"
+        yield ReadLine(location=location, error=error, position=counter.position)
 
 
 class CountingStream(io.RawIOBase):
-    """A stream that knows how much of it was read."""
+    """A stream that counts the bytes read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -92,20 +92,20 @@ class CountingStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        found = self._stream.read(len(buffer))
-        buffer[: len(found)] = found
-        self.position += len(found)
-        return len(found)
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self.position += len(data)
+        return len(data)
 
 
 class ZstdStream(io.RawIOBase):
-    """What zstd has packed, frame after frame. The library's own streams end in silence where a
-    file was cut; here that is an `EOFError`."""
+    """Decompresses zstd frames. A truncated file raises EOFError; the library's own streams end
+    silently there."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
         self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._is_inside = False
+        self._is_in_frame = False
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:
@@ -113,22 +113,22 @@ class ZstdStream(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._ready:
-            packed = self._stream.read1(PACKED_BYTES)
-            if not packed:
-                if self._is_inside:
-                    raise EOFError("it was cut off: its last frame has no end")
+            compressed = self._stream.read1(COMPRESSED_BYTES)
+            if not compressed:
+                if self._is_in_frame:
+                    raise EOFError("truncated: the last frame is incomplete")
                 return 0
-            self._ready = memoryview(b"".join(self._unpacked(packed)))
+            self._ready = memoryview(b"".join(self._decompressed(compressed)))
         size = min(len(buffer), len(self._ready))
         buffer[:size] = self._ready[:size]
         self._ready = self._ready[size:]
         return size
 
-    def _unpacked(self, packed: bytes) -> Iterator[bytes]:
-        while packed:
-            yield self._frame.decompress(packed)
-            self._is_inside = not self._frame.eof
-            packed = self._frame.unused_data
+    def _decompressed(self, compressed: bytes) -> Iterator[bytes]:
+        while compressed:
+            yield self._frame.decompress(compressed)
+            self._is_in_frame = not self._frame.eof
+            compressed = self._frame.unused_data
             if self._frame.eof:
                 self._frame = zstandard.ZstdDecompressor().decompressobj()
 

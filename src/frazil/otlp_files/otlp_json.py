@@ -1,6 +1,6 @@
-"""json_of_request: an OTLP request as OTLP/JSON, as collectors write it to files.
+"""json_of_request: a protobuf OTLP request as OTLP/JSON, as the Collector writes it to files.
 
-The rules are proto3's JSON mapping with the changes that OTLP makes to it: keys are lowerCamelCase,
+The proto3 JSON mapping with the changes of OTLP: keys are lowerCamelCase,
 ids are hex, enums are numbers, integers of 64 bits are strings, other bytes are base64.
 """
 
@@ -27,7 +27,7 @@ REQUESTS: dict[str, type[Message]] = {
     "metrics": ExportMetricsServiceRequest,
 }
 ID_NAMES = frozenset({"trace_id", "span_id", "parent_span_id"})
-"""The fields of bytes that OTLP writes in hex."""
+"""Bytes fields that OTLP writes in hex."""
 LONG_KINDS = frozenset(
     {
         FieldDescriptor.TYPE_INT64,
@@ -42,29 +42,29 @@ Convert = Callable[[Any], object]
 
 
 class JsonField(NamedTuple):
-    """How one field of a message is written."""
+    """How to write one field of a message."""
 
     name: str
     convert: Convert | None
-    """None where JSON has the value as it is."""
+    """None if JSON takes the value as it is."""
     is_repeated: bool
 
 
 def json_of_request(signal: str, request: bytes) -> bytes:
-    """The OTLP/JSON of an export request of protobuf, on one line."""
+    """Return a protobuf export request as OTLP/JSON, on one line."""
     return msgspec.json.encode(_object(REQUESTS[signal].FromString(request)))
 
 
 def _object(message: Message) -> dict[str, object]:
     fields = _fields(message.DESCRIPTOR)
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for descriptor, value in message.ListFields():
         name, convert, is_repeated = fields[descriptor.number]
         if convert is None:
-            found[name] = list(value) if is_repeated else value
+            result[name] = list(value) if is_repeated else value
         else:
-            found[name] = [convert(each) for each in value] if is_repeated else convert(value)
-    return found
+            result[name] = [convert(item) for item in value] if is_repeated else convert(value)
+    return result
 
 
 @cache

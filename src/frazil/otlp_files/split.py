@@ -1,4 +1,4 @@
-"""A line of OTLP/JSON: which signal it is, how many records it has, and how it is cut in two."""
+"""A line of OTLP/JSON: its signal, its records, and how to halve it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from frazil.errors import Malformed
 
 
 class LevelNames(NamedTuple):
-    """What the levels of a request are called."""
+    """Field names of the levels of a request."""
 
     resources: tuple[str, str]
     scopes: tuple[str, str]
@@ -33,13 +33,13 @@ NAMES = {
         ("metrics", "metrics"),
     ),
 }
-"""As in JSON, and as in the .proto files, which collectors also take."""
+"""In JSON, and in the .proto files, which collectors accept as well."""
 POINTS = ("dataPoints", "data_points")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonRequest:
-    """One export request, as JSON has it."""
+    """One export request as parsed JSON."""
 
     signal: str
     content: dict[str, Any]
@@ -63,29 +63,29 @@ class JsonRequest:
         )
 
     def halves(self) -> tuple[JsonRequest, JsonRequest] | None:
-        """The same records in two requests; None when there is just one of them."""
+        """Return the records in two requests; None if there is only one."""
         names = NAMES[self.signal]
         levels = (names.resources, names.scopes, names.records)
-        found = _halves(self.content, levels)
-        if found is None:
+        halves = _halves(self.content, levels)
+        if halves is None:
             return None
-        first, second = found
+        first, second = halves
         return JsonRequest(signal=self.signal, content=first), JsonRequest(
             signal=self.signal, content=second
         )
 
 
 def request_of(text: bytes) -> JsonRequest:
-    """What a line says. `Malformed` when it is not JSON, or no export request."""
+    """Parse a line. Raises Malformed if it is not a JSON export request."""
     try:
         content = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        why = str(error).removeprefix("JSON is malformed: ")
-        raise Malformed(f"not JSON: {why}") from None
+        reason = str(error).removeprefix("JSON is malformed: ")
+        raise Malformed(f"not JSON: {reason}") from None
     except RecursionError:
-        raise Malformed("nested more deeply than any request") from None
+        raise Malformed("nested too deeply for an OTLP request") from None
     if not isinstance(content, dict):
-        raise Malformed("not an object of JSON")
+        raise Malformed("not a JSON object")
     signals = [
         signal
         for signal, names in NAMES.items()
@@ -93,34 +93,34 @@ def request_of(text: bytes) -> JsonRequest:
     ]
     if len(signals) != 1:
         raise Malformed(
-            "not one export request of OTLP: it needs one of resourceLogs, resourceSpans and "
+            "not an OTLP export request: it needs one of resourceLogs, resourceSpans and "
             "resourceMetrics"
         )
     return JsonRequest(signal=signals[0], content=content)
 
 
 def _halves(
-    holder: dict[str, Any], levels: tuple[tuple[str, str], ...]
+    parent: dict[str, Any], levels: tuple[tuple[str, str], ...]
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Cut the first list that has more than one element, from the outside to the inside."""
+    """Split the outermost list that has more than one element."""
     if not levels:
         return None
-    name = next((name for name in levels[0] if name in holder), levels[0][0])
-    held = _list(holder, levels[0])
-    if len(held) > 1:
-        middle = len(held) // 2
-        return {**holder, name: held[:middle]}, {**holder, name: held[middle:]}
-    if not held or not isinstance(held[0], dict):
+    name = next((name for name in levels[0] if name in parent), levels[0][0])
+    items = _list(parent, levels[0])
+    if len(items) > 1:
+        middle = len(items) // 2
+        return {**parent, name: items[:middle]}, {**parent, name: items[middle:]}
+    if not items or not isinstance(items[0], dict):
         return None
-    inner = _halves(held[0], levels[1:])
+    inner = _halves(items[0], levels[1:])
     if inner is None:
         return None
-    return {**holder, name: [inner[0]]}, {**holder, name: [inner[1]]}
+    return {**parent, name: [inner[0]]}, {**parent, name: [inner[1]]}
 
 
-def _list(holder: object, names: tuple[str, str]) -> list[Any]:
-    """A list inside of something; none where there is something else, which the node refuses."""
-    if not isinstance(holder, dict):
+def _list(parent: object, names: tuple[str, str]) -> list[Any]:
+    """Return a list inside an object; empty if it is not a list, which the node rejects."""
+    if not isinstance(parent, dict):
         return []
-    found = next((holder[name] for name in names if name in holder), None)
-    return found if isinstance(found, list) else []
+    value = next((parent[name] for name in names if name in parent), None)
+    return value if isinstance(value, list) else []

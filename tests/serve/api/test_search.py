@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.demo.records import Sent, Told
+from tests.demo.records import Sent, SentRow
 from tests.serve.events import Events
 from tests.serve.served import Served, get, served
 from tests.serve.shop import send_shop
@@ -19,21 +19,21 @@ SERVER = 2
 """Of a span's kind."""
 
 
-def millis(told: Told) -> float:
+def millis(told: SentRow) -> float:
     nanos: int = told.record.end_time_unix_nano - told.record.start_time_unix_nano
     return nanos / 1_000_000
 
 
-def is_other(told: Told) -> bool:
+def is_other(told: SentRow) -> bool:
     words = told.record.body.string_value.split()
     return told.service in ("gateway", "cart") and "GET" not in words
 
 
-def is_bad(told: Told) -> bool:
+def is_bad(told: SentRow) -> bool:
     return bool(told.record.severity_number >= 13)
 
 
-def items(told: Told) -> int:
+def items(told: SentRow) -> int:
     return int(told.attributes.get("cart.items", 0))
 
 

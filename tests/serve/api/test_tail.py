@@ -14,7 +14,7 @@ import pytest
 
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
-from tests.demo.records import NS_PER_S, START_NS, parsed, traffic
+from tests.demo.records import NS_PER_S, START_NS, parse, traffic
 from tests.ingest.serving import soon
 from tests.serve.events import Event, Events
 from tests.serve.served import Served, fill, served
@@ -190,7 +190,7 @@ def test_spans_and_metrics_too(there: Served) -> None:
                 {"Content-Type": PROTOBUF},
             )
             assert answer.status == 200
-        sent = parsed(exports)
+        sent = parse(exports)
         for events, told, name in (
             (spans, sent.spans, "span_id"),
             (metrics, sent.points, "metric_name"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.demo.records import Sent, Told
+from tests.demo.records import Sent, SentRow
 from tests.serve.served import Served, get
 
 WORDS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
@@ -18,11 +18,11 @@ ERROR = 2
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def severity(told: Told) -> str:
+def severity(told: SentRow) -> str:
     return WORDS[(told.record.severity_number - 1) // 4]
 
 
-def identity(told: Told) -> tuple[Any, ...]:
+def identity(told: SentRow) -> tuple[Any, ...]:
     record = told.record
     is_text = record.body.WhichOneof("value") == "string_value"
     body = record.body.string_value if is_text else None
@@ -117,8 +117,8 @@ def test_around_a_record(there: Served) -> None:
     assert there.ask("GET", "/api/v1/logs/around?at=1-0-0-0").status == 404
 
 
-def traces(sent: Sent) -> dict[str, list[Told]]:
-    found: dict[str, list[Told]] = {}
+def traces(sent: Sent) -> dict[str, list[SentRow]]:
+    found: dict[str, list[SentRow]] = {}
     for told in sent.spans:
         found.setdefault(told.record.trace_id.hex(), []).append(told)
     return found

@@ -84,11 +84,11 @@ def run(options: argparse.Namespace) -> int:
         finally:
             client.close()
             progress.close()
-            if any(tally.acknowledged for tally in demo.summary.tallies.values()):
+            if any(total.acknowledged for total in demo.summary.totals.values()):
                 _print_summary(
                     demo.summary, (clock.monotonic_ns() - start_ns) / NS_PER_S, options.json
                 )
-    return FAILED if any(tally.refused for tally in demo.summary.tallies.values()) else 0
+    return FAILED if any(total.refused for total in demo.summary.totals.values()) else 0
 
 
 @contextmanager
@@ -116,8 +116,8 @@ class DemoProgress:
         self._seen: deque[tuple[int, dict[str, int]]] = deque()
 
     def __call__(self, summary: DemoSummary) -> None:
-        now = {name: tally.acknowledged for name, tally in summary.tallies.items()}
-        refused = sum(tally.refused for tally in summary.tallies.values())
+        now = {name: total.acknowledged for name, total in summary.totals.items()}
+        refused = sum(total.refused for total in summary.totals.values())
         parts = [f"{summary.visits:,} requests", self._rates(now), f"{refused:,} refused"]
         if summary.past_share is not None:
             parts.insert(0, f"backfill: {summary.past_share:.0%}")
@@ -144,19 +144,19 @@ def _print_summary(summary: DemoSummary, seconds: float, is_json: bool) -> None:
     if is_json:
         facts: dict[str, object] = {"requests": summary.visits}
         for name, word in WORDS.items():
-            tally = summary.tallies[name]
+            total = summary.totals[name]
             facts[word] = {
-                "sent": tally.sent,
-                "acknowledged": tally.acknowledged,
-                "refused": tally.refused,
+                "sent": total.sent,
+                "acknowledged": total.acknowledged,
+                "refused": total.refused,
             }
         print(json.dumps({**facts, "retries": summary.retries, "seconds": round(seconds, 3)}))
         return
     acknowledged = ", ".join(
-        f"{summary.tallies[name].acknowledged:,} {word}" for name, word in WORDS.items()
+        f"{summary.totals[name].acknowledged:,} {word}" for name, word in WORDS.items()
     )
     print(f"Sent {summary.visits:,} requests in {seconds:.1f} s. Acknowledged: {acknowledged}.")
-    missing = sum(tally.sent - tally.acknowledged for tally in summary.tallies.values())
+    missing = sum(total.sent - total.acknowledged for total in summary.totals.values())
     if missing:
         print(f"Not acknowledged: {missing:,} ({summary.refusal})", file=sys.stderr)
 

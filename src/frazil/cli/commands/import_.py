@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
     clock = SystemClock()
     importer = Importer(target_of(options), clock=clock)
-    imported = importer.imported
+    totals = importer.totals
     total = _total_bytes(options.files)
     files = Files(options.files)
     with ProgressLine(
@@ -46,18 +46,18 @@ def run(options: argparse.Namespace) -> int:
     ) as progress:
 
         def report(outcome: LineOutcome) -> None:
-            if outcome.trouble is not None:
+            if outcome.error is not None:
                 progress.wipe()
-                print(f"{outcome.read.place}: {outcome.trouble}", file=sys.stderr)
-            count = sum(imported.records.values())
+                print(f"{outcome.read.location}: {outcome.error}", file=sys.stderr)
+            count = sum(totals.records.values())
             progress.update(files.position, f"{count:,} records")
 
         try:
             importer.run(files.lines(), report)
         finally:
             progress.close()
-            _print_totals(imported, options.json)
-    return FAILED if imported.bad_lines else 0
+            _print_totals(totals, options.json)
+    return FAILED if totals.bad_lines else 0
 
 
 class Files:
@@ -78,21 +78,21 @@ class Files:
             before = self.position
 
 
-def _print_totals(imported: ImportTotals, is_json: bool) -> None:
+def _print_totals(totals: ImportTotals, is_json: bool) -> None:
     if is_json:
         facts = {
-            "lines": imported.lines,
-            "bad_lines": imported.bad_lines,
-            "acknowledged": imported.records,
-            "refused": imported.refused,
-            "retries": imported.retries,
+            "lines": totals.lines,
+            "bad_lines": totals.bad_lines,
+            "acknowledged": totals.records,
+            "refused": totals.refused,
+            "retries": totals.retries,
         }
         print(json.dumps(facts))
         return
-    records = ", ".join(f"{count:,} {signal}" for signal, count in imported.records.items())
-    print(f"{imported.lines:,} lines. Acknowledged: {records}.")
-    if imported.bad_lines:
-        print(f"{imported.bad_lines:,} lines were invalid or rejected.", file=sys.stderr)
+    records = ", ".join(f"{count:,} {signal}" for signal, count in totals.records.items())
+    print(f"{totals.lines:,} lines. Acknowledged: {records}.")
+    if totals.bad_lines:
+        print(f"{totals.bad_lines:,} lines were invalid or rejected.", file=sys.stderr)
 
 
 def _total_bytes(paths: list[str]) -> int | None:

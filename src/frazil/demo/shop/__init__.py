@@ -1,11 +1,11 @@
-"""demo/shop: the shop: services, customers, incidents.
+"""demo/shop: customers, pages, and the calls between services.
 
-background.py  starts, ends, timed work, gauges
-browsing.py    looking around, searching, filling a cart
-calls.py       calls between services: HTTP, gRPC, databases
-catalogue.py   products, their search and their stock
+customers.py   customers and the pages they request
+browsing.py    home, product, search and cart pages
 checkout.py    checkout, payment, shipping
-customers.py   which page somebody asks for
-email.py       the queue, and the mails that come of it
-exceptions.py  exceptions and their stacks
+catalogue.py   products, search, stock
+email.py       the order queue and its mails
+calls.py       calls between services: HTTP, gRPC, databases
+background.py  pod starts and stops, periodic jobs, gauges
+exceptions.py  exceptions and their stack traces
 """

@@ -1,4 +1,4 @@
-"""What pods say and measure when nobody asks them: starts, ends, timed work, gauges."""
+"""Telemetry outside of requests: pod starts and stops, periodic jobs, gauges."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from frazil.model import NS_PER_MS, MiB, Rand
 
 CPU_PER_REQUEST_S = 0.004
 EXPIRED_SHARE = 0.3
-"""Of the open carts, each minute."""
+"""Share of open carts that expire each minute."""
 NO_SPAN = b""
 
 
 def started(pod: Pod) -> list[EmittedRow]:
-    """What a pod says when it starts."""
+    """Return the logs of a pod start."""
     version = ".".join(map(str, pod.version))
     lines: list[tuple[int, int, str | dict[str, str | int]]] = [
         (0, INFO, f"starting {pod.service.name} {version}"),
@@ -44,16 +44,18 @@ def stopped(pod: Pod, at_ns: int) -> list[EmittedRow]:
 
 
 def crashed(pod: Pod, at_ns: int) -> list[EmittedRow]:
-    facts = {"exception.type": "MemoryError", "exception.stacktrace": OUT_OF_MEMORY}
-    return [EmittedRow(pod, log_record(at_ns, FATAL, f"out of memory\n{OUT_OF_MEMORY}", facts))]
+    attributes = {"exception.type": "MemoryError", "exception.stacktrace": OUT_OF_MEMORY}
+    return [
+        EmittedRow(pod, log_record(at_ns, FATAL, f"out of memory\n{OUT_OF_MEMORY}", attributes))
+    ]
 
 
 def each_minute(
     fleet: Fleet, rand: Rand, at_ns: int, carts_open: int
 ) -> tuple[list[EmittedRow], int]:
-    """Timed work. What it says, and how many carts were given up."""
+    """Run periodic jobs. Returns their logs and the number of expired carts."""
     expired = int(carts_open * EXPIRED_SHARE)
-    facts: dict[str, str | int] = {"job": "expire-carts", "expired": expired}
+    attributes: dict[str, str | int] = {"job": "expire-carts", "expired": expired}
     reindexed: dict[str, str | int] = {
         "event": "reindexed",
         "job": "search-index",
@@ -62,7 +64,9 @@ def each_minute(
     }
     free = rand.randrange(8, 30)
     rows = [
-        EmittedRow(fleet.of(CART)[0], log_record(at_ns, INFO, f"{expired} carts expired", facts)),
+        EmittedRow(
+            fleet.of(CART)[0], log_record(at_ns, INFO, f"{expired} carts expired", attributes)
+        ),
         EmittedRow(fleet.of(CATALOGUE)[0], log_record(at_ns + NS_PER_S, INFO, reindexed, {})),
         EmittedRow(
             fleet.of(CATALOGUE)[-1],
@@ -73,7 +77,7 @@ def each_minute(
 
 
 def gauges(fleet: Fleet, rand: Rand, at_ns: int, seconds: float) -> Iterator[Measured]:
-    """What processes use, by what they did in the last seconds."""
+    """Yield CPU and memory of all pods, by the requests of the last seconds."""
     for pod in fleet.pods():
         busy = pod.served_count * CPU_PER_REQUEST_S * pod.slowness / seconds
         cpu = min(0.99, 0.02 + busy + rand.random() * 0.03)
@@ -89,5 +93,5 @@ def carts_given_up(fleet: Fleet, at_ns: int, count: int) -> Measured:
 
 
 def measured(pod: Pod, metric: Instrument, at_ns: int, value: float) -> Measured:
-    """A measurement outside of any span."""
+    """Return a measurement outside of a span."""
     return Measured(pod, metric, (), Measurement(value, at_ns, NO_SPAN, NO_SPAN))

@@ -1,4 +1,4 @@
-"""What customers do before they buy: look around, search, fill a cart."""
+"""Pages before the checkout: home, product, search, cart."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from frazil.demo.shop.calls import (
     Done,
     Method,
     Route,
-    ask_database,
     call_http,
     call_rpc,
+    query_database,
     raise_in,
 )
 from frazil.demo.shop.catalogue import (
@@ -43,21 +43,21 @@ CART_ADD = query(REDIS, "HINCRBY", "cart", "HINCRBY ? ? ?")
 CART_GET = query(REDIS, "HGETALL", "cart", "HGETALL ?")
 
 
-# Recommendation, which talks too much.
+# Recommendation, which logs too much.
 
 
-def _recommend(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    model = trip.begin(span.pod, "rank candidates", INTERNAL, at_ns, span)
-    candidate_count = trip.rand.randrange(2, 5)
+def _recommend(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    model = trace.begin(span.pod, "rank candidates", INTERNAL, at_ns, span)
+    candidate_count = trace.rand.randrange(2, 5)
     for _ in range(candidate_count):
-        at_ns = trip.after(at_ns, span.pod, 1.5)
-        score = round(trip.rand.random(), 3)
-        sku = f"sku-{trip.rand.randrange(PRODUCT_COUNT):04d}"
+        at_ns = trace.after(at_ns, span.pod, 1.5)
+        score = round(trace.rand.random(), 3)
+        sku = f"sku-{trace.rand.randrange(PRODUCT_COUNT):04d}"
         severity = TRACE if score < 0.3 else DEBUG
-        trip.log(model, at_ns, severity, f"scored {sku}: {score}")
+        trace.log(model, at_ns, severity, f"scored {sku}: {score}")
     model.say({"shop.candidates": candidate_count})
-    trip.end(model, at_ns)
-    return trip.after(at_ns, span.pod, 0.5), OK
+    trace.end(model, at_ns)
+    return trace.after(at_ns, span.pod, 0.5), OK
 
 
 RECOMMEND = Method(
@@ -68,16 +68,16 @@ RECOMMEND = Method(
 # Cart.
 
 
-def _add_item(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    at_ns = ask_database(trip, span, CART_ADD, at_ns, 0.7)
-    if trip.chance(0.5):
-        trip.measure(CARTS_OPEN, span, at_ns, 1)
-    trip.log(span, at_ns, INFO, "item added to cart", {"cart.items": trip.rand.randrange(1, 6)})
+def _add_item(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    at_ns = query_database(trace, span, CART_ADD, at_ns, 0.7)
+    if trace.chance(0.5):
+        trace.measure(CARTS_OPEN, span, at_ns, 1)
+    trace.log(span, at_ns, INFO, "item added to cart", {"cart.items": trace.rand.randrange(1, 6)})
     return at_ns, OK
 
 
-def _get_cart(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    return ask_database(trip, span, CART_GET, at_ns, 0.8), OK
+def _get_cart(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    return query_database(trace, span, CART_GET, at_ns, 0.8), OK
 
 
 ADD_ITEM = Method(service=CART, rpc="shop.Cart", name="AddItem", handle=_add_item)
@@ -87,28 +87,28 @@ GET_CART = Method(service=CART, rpc="shop.Cart", name="GetCart", handle=_get_car
 # Gateway.
 
 
-def _api_home(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    at_ns, status = call_http(trip, span, LIST, "/products", at_ns, tries=2)
-    at_ns, _ = call_rpc(trip, span, RECOMMEND, at_ns)
+def _api_home(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    at_ns, status = call_http(trace, span, LIST, "/products", at_ns, tries=2)
+    at_ns, _ = call_rpc(trace, span, RECOMMEND, at_ns)
     return at_ns, status
 
 
-def _api_product(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    at_ns, status = call_http(trip, span, ONE, f"/products/{_product(trip)}", at_ns, tries=2)
+def _api_product(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    at_ns, status = call_http(trace, span, ONE, f"/products/{_product(trace)}", at_ns, tries=2)
     if status < FAILED:
-        at_ns, _ = call_rpc(trip, span, RECOMMEND, at_ns)
+        at_ns, _ = call_rpc(trace, span, RECOMMEND, at_ns)
     return at_ns, status
 
 
-def _api_search(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    return call_http(trip, span, SEARCH, "/search", at_ns)
+def _api_search(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    return call_http(trace, span, SEARCH, "/search", at_ns)
 
 
-def _api_add(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    at_ns, status = call_http(trip, span, CHECK_STOCK, f"/stock/{_product(trip)}", at_ns)
+def _api_add(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    at_ns, status = call_http(trace, span, CHECK_STOCK, f"/stock/{_product(trace)}", at_ns)
     if status != FOUND:
         return at_ns, status
-    at_ns, _ = call_rpc(trip, span, ADD_ITEM, at_ns)
+    at_ns, _ = call_rpc(trace, span, ADD_ITEM, at_ns)
     return at_ns, CREATED
 
 
@@ -121,43 +121,43 @@ API_ADD = Route(service=GATEWAY, method="POST", route="/api/cart/items", handle=
 # Storefront.
 
 
-def _page(trip: RequestTrace, span: OpenSpan, at_ns: int, api: Route, path: str) -> Done:
-    """Ask the gateway, then make a page of the answer."""
-    at_ns, status = call_http(trip, span, api, path, trip.after(at_ns, span.pod, 0.8))
+def _page(trace: RequestTrace, span: OpenSpan, at_ns: int, api: Route, path: str) -> Done:
+    """Call the gateway, then render its response."""
+    at_ns, status = call_http(trace, span, api, path, trace.after(at_ns, span.pod, 0.8))
     if status >= FAILED:
-        trip.log(span, at_ns, ERROR, f"no page: {path} answered {status}")
+        trace.log(span, at_ns, ERROR, f"no page: {path} answered {status}")
         return at_ns, status
-    render = trip.begin(span.pod, "render", INTERNAL, at_ns, span)
-    at_ns = trip.after(at_ns, span.pod, 3.0)
-    if trip.chance(TEMPLATE_ERROR_SHARE):
-        kind, message, trace = TEMPLATE_ERROR
-        raise_in(render, at_ns, kind, message, trace)
+    render = trace.begin(span.pod, "render", INTERNAL, at_ns, span)
+    at_ns = trace.after(at_ns, span.pod, 3.0)
+    if trace.chance(TEMPLATE_ERROR_SHARE):
+        kind, message, stack = TEMPLATE_ERROR
+        raise_in(render, at_ns, kind, message, stack)
         render.fail(message)
-        trip.log(span, at_ns, ERROR, f"{message}\n{trace}", {"exception.type": kind})
+        trace.log(span, at_ns, ERROR, f"{message}\n{stack}", {"exception.type": kind})
         status = FAILED
-    trip.end(render, at_ns)
+    trace.end(render, at_ns)
     return at_ns, status
 
 
-def _home(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    return _page(trip, span, at_ns, API_HOME, "/api/home")
+def _home(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    return _page(trace, span, at_ns, API_HOME, "/api/home")
 
 
-def _product_page(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    return _page(trip, span, at_ns, API_PRODUCT, f"/api/products/{_product(trip)}")
+def _product_page(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    return _page(trace, span, at_ns, API_PRODUCT, f"/api/products/{_product(trace)}")
 
 
-def _search_page(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    return _page(trip, span, at_ns, API_SEARCH, "/api/search")
+def _search_page(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    return _page(trace, span, at_ns, API_SEARCH, "/api/search")
 
 
-def _add_page(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    return _page(trip, span, at_ns, API_ADD, "/api/cart/items")
+def _add_page(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    return _page(trace, span, at_ns, API_ADD, "/api/cart/items")
 
 
-def _nothing(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    trip.log(span, at_ns, WARN, "no such page")
-    return trip.after(at_ns, span.pod, 0.4), NOT_FOUND
+def _nothing(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    trace.log(span, at_ns, WARN, "no such page")
+    return trace.after(at_ns, span.pod, 0.4), NOT_FOUND
 
 
 HOME = Route(service=STOREFRONT, method="GET", route="/", handle=_home)
@@ -167,5 +167,5 @@ ADD_PAGE = Route(service=STOREFRONT, method="POST", route="/cart", handle=_add_p
 NO_PAGE = Route(service=STOREFRONT, method="GET", route="/*", handle=_nothing)
 
 
-def _product(trip: RequestTrace) -> str:
-    return f"sku-{trip.rand.randrange(PRODUCT_COUNT):04d}"
+def _product(trace: RequestTrace) -> str:
+    return f"sku-{trace.rand.randrange(PRODUCT_COUNT):04d}"

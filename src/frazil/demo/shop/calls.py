@@ -1,6 +1,6 @@
-"""Calls from one service to another: HTTP, gRPC, databases, and what lies outside of the shop.
+"""Calls between services, to databases and to external providers.
 
-A call is a client's span, and inside it a server's, which may end later than the client waits.
+A call is a client span with a server span inside, which may end after the client's timeout.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from frazil.demo.telemetry.request_trace import (
     INFO,
     NS_PER_S,
     SERVER,
-    Facts,
+    Attributes,
     OpenSpan,
     RequestTrace,
 )
 from frazil.model import NS_PER_MS
 
 OK, DEADLINE_EXCEEDED, FAILED_PRECONDITION, INTERNAL, UNAVAILABLE = 0, 4, 9, 13, 14
-"""Codes of gRPC."""
+"""gRPC status codes."""
 RPC_SERVER_ERRORS = frozenset({DEADLINE_EXCEEDED, INTERNAL, UNAVAILABLE})
 CLIENT_ERROR, SERVER_ERROR, TIMED_OUT = 400, 500, 504
 NETWORK_MS = 0.4
 
 Done = tuple[int, int]
-"""When it was done, and with which status: of HTTP, or of gRPC."""
+"""End time, and HTTP or gRPC status."""
 Handle = Callable[[RequestTrace, OpenSpan, int], Done]
-"""What a service does: from a server's span and a time on."""
+"""The work of a service, given the server span and its start time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Route:
-    """One thing that a service does over HTTP."""
+    """An HTTP route of a service."""
 
     service: ShopService
     method: str
@@ -49,7 +49,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Method:
-    """One thing that a service does over gRPC."""
+    """A gRPC method of a service."""
 
     service: ShopService
     rpc: str
@@ -60,7 +60,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DatabaseQuery:
-    """One thing that is asked of a database."""
+    """A database query."""
 
     system: str
     server: str
@@ -71,62 +71,62 @@ class DatabaseQuery:
 
 
 def serve_http(
-    trip: RequestTrace,
+    trace: RequestTrace,
     route: Route,
     path: str,
     at_ns: int,
     caller: OpenSpan | None = None,
     **more: str,
 ) -> Done:
-    """Do it, in a pod of the service."""
-    pod = trip.fleet.pick(route.service)
+    """Handle a request in a pod of the service."""
+    pod = trace.fleet.pick(route.service)
     pod.served_count += 1
-    span = trip.begin(pod, f"{route.method} {route.route}", SERVER, at_ns, caller)
+    span = trace.begin(pod, f"{route.method} {route.route}", SERVER, at_ns, caller)
     span.parts.append(_http_server(route))
     span.say({"url.path": path, **more})
-    end_ns, status = route.handle(trip, span, at_ns)
+    end_ns, status = route.handle(trace, span, at_ns)
     span.say({"http.response.status_code": status})
     if status >= SERVER_ERROR:
         span.say({"error.type": str(status)})
         span.fail("")
     if route.service is GATEWAY:
         took_ms = (end_ns - at_ns) // NS_PER_MS
-        trip.log(span, end_ns, INFO, f"{route.method} {path} {status} {took_ms} ms")
-    trip.end(span, end_ns)
+        trace.log(span, end_ns, INFO, f"{route.method} {path} {status} {took_ms} ms")
+    trace.end(span, end_ns)
     labels = (
         ("http.request.method", route.method),
         ("http.route", route.route),
         ("http.response.status_code", status),
         ("url.scheme", "http"),
     )
-    trip.measure(HTTP_DURATION, span, end_ns, (end_ns - at_ns) / NS_PER_S, labels)
+    trace.measure(HTTP_DURATION, span, end_ns, (end_ns - at_ns) / NS_PER_S, labels)
     return end_ns, status
 
 
 def call_http(
-    trip: RequestTrace, caller: OpenSpan, route: Route, path: str, at_ns: int, tries: int = 1
+    trace: RequestTrace, caller: OpenSpan, route: Route, path: str, at_ns: int, tries: int = 1
 ) -> Done:
-    """Ask another service, and wait no longer than the route allows."""
+    """Call another service, with the timeout of the route."""
     service = route.service
     url = f"http://{service.name}:{service.port}{path}"
     for attempt in range(tries):
-        span = trip.begin(caller.pod, route.method, CLIENT, at_ns, caller)
+        span = trace.begin(caller.pod, route.method, CLIENT, at_ns, caller)
         span.parts.append(_http_client(route.method, service.name, service.port))
         span.say({"url.full": url})
         if attempt:
             span.say({"http.request.resend_count": attempt})
-        begun_ns = trip.after(at_ns, caller.pod, NETWORK_MS)
-        end_ns, status = serve_http(trip, route, path, begun_ns, span)
-        end_ns = trip.after(end_ns, caller.pod, NETWORK_MS)
-        end_ns, status = _end_http(trip, span, at_ns, end_ns, status, route.timeout_ms)
+        start_ns = trace.after(at_ns, caller.pod, NETWORK_MS)
+        end_ns, status = serve_http(trace, route, path, start_ns, span)
+        end_ns = trace.after(end_ns, caller.pod, NETWORK_MS)
+        end_ns, status = _end_http(trace, span, at_ns, end_ns, status, route.timeout_ms)
         if status < SERVER_ERROR:
             break
         at_ns = end_ns
     return end_ns, status
 
 
-def call_outside(
-    trip: RequestTrace,
+def call_external(
+    trace: RequestTrace,
     caller: OpenSpan,
     url: str,
     host: str,
@@ -134,15 +134,15 @@ def call_outside(
     done: Done,
     timeout_ms: int,
 ) -> Done:
-    """Ask somebody who sends us no spans."""
-    span = trip.begin(caller.pod, "POST", CLIENT, at_ns, caller)
+    """Call an external service, which sends no spans."""
+    span = trace.begin(caller.pod, "POST", CLIENT, at_ns, caller)
     span.parts.append(_http_client("POST", host, 443))
     span.say({"url.full": url})
-    return _end_http(trip, span, at_ns, *done, timeout_ms)
+    return _end_http(trace, span, at_ns, *done, timeout_ms)
 
 
 def _end_http(
-    trip: RequestTrace, span: OpenSpan, at_ns: int, end_ns: int, status: int, timeout_ms: int
+    trace: RequestTrace, span: OpenSpan, at_ns: int, end_ns: int, status: int, timeout_ms: int
 ) -> Done:
     latest_ns = at_ns + timeout_ms * NS_PER_MS
     if end_ns > latest_ns:
@@ -154,89 +154,93 @@ def _end_http(
         if status >= CLIENT_ERROR:
             span.say({"error.type": str(status)})
             span.fail("")
-    trip.end(span, end_ns)
+    trace.end(span, end_ns)
     return end_ns, status
 
 
 def call_rpc(
-    trip: RequestTrace, caller: OpenSpan, method: Method, at_ns: int, tries: int = 1
+    trace: RequestTrace, caller: OpenSpan, method: Method, at_ns: int, tries: int = 1
 ) -> Done:
-    """Ask another service by gRPC; again, if it is not there or does not answer."""
+    """Call another service over gRPC; retry if unavailable or timed out."""
     for attempt in range(tries):
-        end_ns, code = _call_rpc(trip, caller, method, at_ns)
+        end_ns, code = _call_rpc(trace, caller, method, at_ns)
         if code not in (DEADLINE_EXCEEDED, UNAVAILABLE):
             break
         if attempt + 1 < tries:
-            facts: Facts = {"retry.attempt": attempt + 1, "rpc.grpc.status_code": code}
-            caller.happen("retry", end_ns, facts)
+            attributes: Attributes = {"retry.attempt": attempt + 1, "rpc.grpc.status_code": code}
+            caller.happen("retry", end_ns, attributes)
         at_ns = end_ns
     return end_ns, code
 
 
-def _call_rpc(trip: RequestTrace, caller: OpenSpan, method: Method, at_ns: int) -> Done:
+def _call_rpc(trace: RequestTrace, caller: OpenSpan, method: Method, at_ns: int) -> Done:
     service, name = method.service, f"{method.rpc}/{method.name}"
-    span = trip.begin(caller.pod, name, CLIENT, at_ns, caller)
+    span = trace.begin(caller.pod, name, CLIENT, at_ns, caller)
     span.parts.append(_rpc_client(method))
-    begun_ns = trip.after(at_ns, caller.pod, NETWORK_MS)
-    pod = trip.fleet.pick(service)
+    start_ns = trace.after(at_ns, caller.pod, NETWORK_MS)
+    pod = trace.fleet.pick(service)
     pod.served_count += 1
-    served = trip.begin(pod, name, SERVER, begun_ns, span)
+    served = trace.begin(pod, name, SERVER, start_ns, span)
     served.parts.append(_rpc_server(method))
-    end_ns, code = method.handle(trip, served, begun_ns)
+    end_ns, code = method.handle(trace, served, start_ns)
     served.say({"rpc.grpc.status_code": code})
     if code in RPC_SERVER_ERRORS:
         served.fail("")
-    trip.end(served, end_ns)
+    trace.end(served, end_ns)
     labels = (
         ("rpc.system", "grpc"),
         ("rpc.service", method.rpc),
         ("rpc.method", method.name),
         ("rpc.grpc.status_code", code),
     )
-    trip.measure(RPC_DURATION, served, end_ns, (end_ns - begun_ns) / NS_PER_S, labels)
-    end_ns = trip.after(end_ns, caller.pod, NETWORK_MS)
+    trace.measure(RPC_DURATION, served, end_ns, (end_ns - start_ns) / NS_PER_S, labels)
+    end_ns = trace.after(end_ns, caller.pod, NETWORK_MS)
     if end_ns > (latest_ns := at_ns + method.timeout_ms * NS_PER_MS):
         end_ns, code = latest_ns, DEADLINE_EXCEEDED
     span.say({"rpc.grpc.status_code": code})
     if code != OK:
         span.fail(f"code {code}")
-    trip.end(span, end_ns)
+    trace.end(span, end_ns)
     return end_ns, code
 
 
-def ask_database(
-    trip: RequestTrace,
+def query_database(
+    trace: RequestTrace,
     caller: OpenSpan,
     query: DatabaseQuery,
     at_ns: int,
     median_ms: float,
     **more: int,
 ) -> int:
-    """Ask a database. Returns when it has answered."""
-    span = trip.begin(caller.pod, f"{query.operation} {query.collection}", CLIENT, at_ns, caller)
+    """Query a database. Returns the end time."""
+    span = trace.begin(caller.pod, f"{query.operation} {query.collection}", CLIENT, at_ns, caller)
     span.parts.append(_database(query))
     if more:
         span.say({"db.response.returned_rows": more["returned_rows"]})
-    end_ns = trip.after(at_ns, caller.pod, median_ms)
-    trip.end(span, end_ns)
+    end_ns = trace.after(at_ns, caller.pod, median_ms)
+    trace.end(span, end_ns)
     labels = (
         ("db.system.name", query.system),
         ("db.operation.name", query.operation),
         ("db.collection.name", query.collection),
     )
-    trip.measure(DB_DURATION, span, end_ns, (end_ns - at_ns) / NS_PER_S, labels)
+    trace.measure(DB_DURATION, span, end_ns, (end_ns - at_ns) / NS_PER_S, labels)
     return end_ns
 
 
-def raise_in(span: OpenSpan, at_ns: int, kind: str, message: str, trace: str) -> None:
+def raise_in(span: OpenSpan, at_ns: int, kind: str, message: str, stack: str) -> None:
     """Record an exception."""
-    facts = {"exception.type": kind, "exception.message": message, "exception.stacktrace": trace}
-    span.happen("exception", at_ns, facts)
+    attributes = {
+        "exception.type": kind,
+        "exception.message": message,
+        "exception.stacktrace": stack,
+    }
+    span.happen("exception", at_ns, attributes)
 
 
 @cache
 def _http_server(route: Route) -> bytes:
-    return _said(
+    return _attributes(
         {
             "http.request.method": route.method,
             "http.route": route.route,
@@ -250,27 +254,27 @@ def _http_server(route: Route) -> bytes:
 
 @cache
 def _http_client(method: str, host: str, port: int) -> bytes:
-    return _said({"http.request.method": method, "server.address": host, "server.port": port})
+    return _attributes({"http.request.method": method, "server.address": host, "server.port": port})
 
 
 @cache
 def _rpc_client(method: Method) -> bytes:
     service = method.service
-    return _rpc_server(method) + _said(
+    return _rpc_server(method) + _attributes(
         {"server.address": service.name, "server.port": service.port}
     )
 
 
 @cache
 def _rpc_server(method: Method) -> bytes:
-    return _said({"rpc.system": "grpc", "rpc.service": method.rpc, "rpc.method": method.name})
+    return _attributes({"rpc.system": "grpc", "rpc.service": method.rpc, "rpc.method": method.name})
 
 
 @cache
 def _database(query: DatabaseQuery) -> bytes:
-    return _said(
+    return _attributes(
         {
-            # Both names, as while the semantic conventions change: many dashboards know the first.
+            # Both names, as the conventions are in transition: many dashboards use the first.
             "db.system": query.system,
             "db.system.name": query.system,
             "db.namespace": "shop",
@@ -283,5 +287,5 @@ def _database(query: DatabaseQuery) -> bytes:
     )
 
 
-def _said(facts: Facts) -> bytes:
-    return protobuf.attributes(ATTRIBUTES, facts)
+def _attributes(attributes: Attributes) -> bytes:
+    return protobuf.attributes(ATTRIBUTES, attributes)

@@ -1,15 +1,15 @@
-"""Catalogue: products, their search and their stock, in a database behind a cache."""
+"""Catalogue: products, search and stock, in a database behind a cache."""
 
 from __future__ import annotations
 
 from frazil.demo.services import CATALOGUE
-from frazil.demo.shop.calls import DatabaseQuery, Done, Route, ask_database
+from frazil.demo.shop.calls import DatabaseQuery, Done, Route, query_database
 from frazil.demo.telemetry.request_trace import (
     DEBUG,
     INFO,
     NS_PER_S,
     WARN,
-    Facts,
+    Attributes,
     OpenSpan,
     RequestTrace,
 )
@@ -18,7 +18,7 @@ PRODUCT_COUNT = 400
 WORDS = ("lamp", "chair", "red shoes", "kettle", "rain coat", "desk", "tea", "notebook")
 CACHE_HIT_SHARE, COLD_HIT_SHARE = 0.85, 0.05
 NO_INDEX_SHARE = 0.06
-"""Searches that the database answers by reading all of the table."""
+"""Searches that scan the whole table."""
 SLOW_QUERY_MS = 500
 OUT_OF_STOCK_SHARE = 0.04
 FOUND, CONFLICT = 200, 409
@@ -58,47 +58,47 @@ STOCK = query(POSTGRES, "SELECT", "stock", "SELECT amount FROM stock WHERE produ
 CACHED_PRODUCT = query(REDIS, "GET", "product", "GET ?")
 
 
-def _list_products(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    at_ns = trip.after(at_ns, span.pod, 1.0)
-    at_ns = ask_database(trip, span, LIST_PRODUCTS, at_ns, 4.0, returned_rows=24)
-    return trip.after(at_ns, span.pod, 1.0), FOUND
+def _list_products(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    at_ns = trace.after(at_ns, span.pod, 1.0)
+    at_ns = query_database(trace, span, LIST_PRODUCTS, at_ns, 4.0, returned_rows=24)
+    return trace.after(at_ns, span.pod, 1.0), FOUND
 
 
-def _one_product(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    at_ns = ask_database(trip, span, CACHED_PRODUCT, at_ns, 0.6)
-    share = COLD_HIT_SHARE if trip.scene.is_cache_cold else CACHE_HIT_SHARE
-    is_hit = trip.chance(share)
+def _one_product(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    at_ns = query_database(trace, span, CACHED_PRODUCT, at_ns, 0.6)
+    share = COLD_HIT_SHARE if trace.state.is_cache_cold else CACHE_HIT_SHARE
+    is_hit = trace.chance(share)
     span.say({"cache.hit": is_hit})
     if not is_hit:
-        trip.log(span, at_ns, DEBUG, "cache miss, asking the database")
-        at_ns = ask_database(trip, span, ONE_PRODUCT, at_ns, 9.0, returned_rows=1)
-    return trip.after(at_ns, span.pod, 0.8), FOUND
+        trace.log(span, at_ns, DEBUG, "cache miss, asking the database")
+        at_ns = query_database(trace, span, ONE_PRODUCT, at_ns, 9.0, returned_rows=1)
+    return trace.after(at_ns, span.pod, 0.8), FOUND
 
 
-def _search(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    is_slow = trip.chance(NO_INDEX_SHARE)
-    word = trip.rand.choice(WORDS)
-    begun_ns = at_ns
-    row_count = trip.rand.randrange(0, 40)
+def _search(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    is_slow = trace.chance(NO_INDEX_SHARE)
+    word = trace.rand.choice(WORDS)
+    start_ns = at_ns
+    row_count = trace.rand.randrange(0, 40)
     median_ms = 1300.0 if is_slow else 14.0
-    at_ns = ask_database(trip, span, SEARCH_PRODUCTS, at_ns, median_ms, returned_rows=row_count)
-    took_ms = (at_ns - begun_ns) * 1000 // NS_PER_S
+    at_ns = query_database(trace, span, SEARCH_PRODUCTS, at_ns, median_ms, returned_rows=row_count)
+    took_ms = (at_ns - start_ns) * 1000 // NS_PER_S
     if took_ms > SLOW_QUERY_MS:
-        facts: Facts = {
+        attributes: Attributes = {
             "db.query.text": SEARCH_PRODUCTS.text,
             "duration_ms": took_ms,
             "plan": "Seq Scan",
         }
-        trip.log(span, at_ns, WARN, f"slow query: {took_ms} ms, no index was used", facts)
+        trace.log(span, at_ns, WARN, f"slow query: {took_ms} ms, no index was used", attributes)
     found: dict[str, str | int] = {"event": "search", "word": word, "found": row_count}
-    trip.log(span, at_ns, INFO, found)
-    return trip.after(at_ns, span.pod, 1.2), FOUND
+    trace.log(span, at_ns, INFO, found)
+    return trace.after(at_ns, span.pod, 1.2), FOUND
 
 
-def _stock(trip: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
-    at_ns = ask_database(trip, span, STOCK, at_ns, 2.0, returned_rows=1)
-    if trip.chance(OUT_OF_STOCK_SHARE):
-        trip.log(span, at_ns, WARN, "out of stock", {"product.stock": 0})
+def _stock(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
+    at_ns = query_database(trace, span, STOCK, at_ns, 2.0, returned_rows=1)
+    if trace.chance(OUT_OF_STOCK_SHARE):
+        trace.log(span, at_ns, WARN, "out of stock", {"product.stock": 0})
         return at_ns, CONFLICT
     return at_ns, FOUND
 

@@ -1,4 +1,4 @@
-"""Customers: which page somebody asks for, and with what."""
+"""Customers: which pages they request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGES: tuple[tuple[Route, float], ...] = (
     (ORDER_PAGE, 0.07),
     (NO_PAGE, 0.02),
 )
-"""Page -> its share of all."""
+"""Page -> its share of the requests."""
 ROUTES = [page for page, _ in PAGES]
 SHARES = list(accumulate(share for _, share in PAGES))
 BROWSERS = (
@@ -32,9 +32,9 @@ BROWSERS = (
 BAD_PATHS = ("/wp-login.php", "/.env", "/admin.php", "/favicon-old.ico")
 
 
-def visit(fleet: Fleet, scene: ShopState, rand: Rand, at_ns: int) -> RequestTrace:
-    """One customer asks for one page."""
-    trip = RequestTrace(fleet, scene, rand, at_ns)
+def visit(fleet: Fleet, state: ShopState, rand: Rand, at_ns: int) -> RequestTrace:
+    """Let one customer request one page."""
+    trace = RequestTrace(fleet, state, rand, at_ns)
     page = rand.choices(ROUTES, cum_weights=SHARES)[0]
     path = page.route
     if page is NO_PAGE:
@@ -45,5 +45,5 @@ def visit(fleet: Fleet, scene: ShopState, rand: Rand, at_ns: int) -> RequestTrac
         "client.address": f"203.0.113.{rand.randrange(1, 255)}",
         "user_agent.original": rand.choice(BROWSERS),
     }
-    serve_http(trip, page, path, at_ns, None, **more)
-    return trip
+    serve_http(trace, page, path, at_ns, None, **more)
+    return trace

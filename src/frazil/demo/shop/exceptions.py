@@ -1,4 +1,4 @@
-"""Exceptions of the shop: type, message, and the stack that was printed with them."""
+"""Exceptions of the shop: type, message, stack trace."""
 
 from __future__ import annotations
 

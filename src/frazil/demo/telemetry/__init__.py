@@ -1,7 +1,7 @@
-"""demo/telemetry: the spans, logs and metrics they emit.
+"""demo/telemetry: spans, logs and metrics of the shop.
 
-batches.py        rows until they are a request
-instruments.py    the metrics, and all series of them
-points.py         histograms, sums, gauges, summaries as data points
-request_trace.py  Trip: all that one customer's request leaves behind
+request_trace.py  RequestTrace: spans, logs and measurements of one request
+points.py         series of data points: histograms, sums, gauges, summaries
+instruments.py    the metrics and all their series
+batches.py        BatchBuilder: rows to export requests
 """

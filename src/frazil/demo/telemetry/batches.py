@@ -1,4 +1,4 @@
-"""BatchBuilder: what is to be sent, by signal and pod, until it is made a request."""
+"""BatchBuilder: collects rows of one signal, by pod, into export requests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from frazil.demo.services import Pod
 from frazil.demo.telemetry.request_trace import EmittedRow
 
 BYTES_MAX = 1 << 20
-"""Of one request, about: large enough to be worth its way, small enough for any node."""
+"""About the size of one request: efficient, and within the limits of any node."""
 SCHEMA_URL = protobuf.text(3, "https://opentelemetry.io/schemas/1.37.0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """One request of OTLP."""
+    """One OTLP request."""
 
     signal: str
     body: bytes
@@ -24,7 +24,7 @@ class Export:
 
 
 class BatchBuilder:
-    """Rows of one signal, not sent yet. Owned by the traffic."""
+    """Rows of one signal, not sent yet. Owned by Traffic."""
 
     def __init__(self, signal: str) -> None:
         self._signal = signal
@@ -37,21 +37,21 @@ class BatchBuilder:
             self.put_one(pod, content, 1)
 
     def put_one(self, pod: Pod, content: bytes, count: int) -> None:
-        found = self._rows.get(pod)
-        if found is None:
-            found = self._rows[pod] = []
-        found.append(content)
+        contents = self._rows.get(pod)
+        if contents is None:
+            contents = self._rows[pod] = []
+        contents.append(content)
         self._bytes += len(content)
         self._count += count
 
     def take(self, *, at_least: int = 1) -> Iterator[Export]:
-        """A request of all that is there, if that is worth it."""
+        """Yield a request of all rows if they have at least so many bytes."""
         if self._bytes < at_least:
             return
         body = []
         for pod, rows in self._rows.items():
             scope = protobuf.field(2, pod.scope + b"".join(rows))
             body.append(protobuf.field(1, pod.resource + scope + SCHEMA_URL))
-        made = Export(signal=self._signal, body=b"".join(body), record_count=self._count)
+        export = Export(signal=self._signal, body=b"".join(body), record_count=self._count)
         self._rows, self._bytes, self._count = {}, 0, 0
-        yield made
+        yield export

@@ -1,4 +1,4 @@
-"""The metrics of the shop, and all series there are of them."""
+"""The metrics of the shop and all their series."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Labels = tuple[tuple[str, str | bool | int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Instrument:
-    """One instrument."""
+    """A metric."""
 
     name: str
     unit: str
     description: str
     series: Callable[[], PointSeries]
     number: int
-    """The field of a Metric that holds its points."""
+    """Field number of the points in a Metric."""
     ending: bytes
-    """What is said beside the points: temporality, and whether it only rises."""
+    """Encoded temporality and monotonicity."""
     attributes: int
-    """The field of a point that holds attributes."""
+    """Field number of the attributes in a point."""
     is_delta: bool = False
 
 
@@ -117,7 +117,7 @@ MEMORY = _gauge("process.memory.usage", "By", "Memory in use.")
 
 
 class Measured(NamedTuple):
-    """A measurement, and which series it belongs to."""
+    """A measurement and its series."""
 
     pod: Pod
     metric: Instrument
@@ -126,39 +126,39 @@ class Measured(NamedTuple):
 
 
 class InstrumentSet:
-    """All series of all pods. Owned by the traffic."""
+    """All series of all pods. Owned by Traffic."""
 
     def __init__(self) -> None:
         self._series: dict[Pod, dict[tuple[Instrument, Labels], PointSeries]] = {}
         self._collected_ns: dict[Pod, int] = {}
 
     def add(self, measured: Measured) -> None:
-        of_pod = self._series.setdefault(measured.pod, {})
+        pod_series = self._series.setdefault(measured.pod, {})
         key = measured.metric, measured.labels
-        series = of_pod.get(key)
+        series = pod_series.get(key)
         if series is None:
-            series = of_pod[key] = measured.metric.series()
+            series = pod_series[key] = measured.metric.series()
         series.add(measured.measurement)
 
     def collect(self, at_ns: int) -> Iterator[tuple[Pod, bytes, int]]:
-        """The metrics of each pod as a field of its scope, and how many points they have."""
-        for pod, of_pod in self._series.items():
+        """Yield for each pod its encoded metrics and their number of points."""
+        for pod, pod_series in self._series.items():
             points: dict[Instrument, list[bytes]] = {}
-            begin_ns = self._collected_ns.get(pod, pod.started_ns)
-            for (metric, labels), series in of_pod.items():
-                start_ns = begin_ns if metric.is_delta else pod.started_ns
+            delta_start_ns = self._collected_ns.get(pod, pod.started_ns)
+            for (metric, labels), series in pod_series.items():
+                start_ns = delta_start_ns if metric.is_delta else pod.started_ns
                 content = (
                     protobuf.attributes(metric.attributes, dict(labels))
                     + protobuf.fixed64(2, start_ns)
                     + series.point(at_ns)
                 )
                 points.setdefault(metric, []).append(protobuf.field(1, content))
-            metrics = b"".join(_metric(metric, found) for metric, found in points.items())
-            yield pod, metrics, len(of_pod)
+            metrics = b"".join(_metric(metric, encoded) for metric, encoded in points.items())
+            yield pod, metrics, len(pod_series)
             self._collected_ns[pod] = at_ns
 
     def forget(self, pod: Pod) -> None:
-        """Nothing more is told of a pod that is gone."""
+        """Stop reporting a pod that is gone."""
         self._series.pop(pod, None)
         self._collected_ns.pop(pod, None)
 

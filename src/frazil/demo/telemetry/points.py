@@ -1,4 +1,4 @@
-"""PointSeries: what one instrument of one pod knows, and how it becomes a data point of OTLP."""
+"""PointSeries: aggregates the measurements of one series into OTLP data points."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import NamedTuple, Protocol
 from frazil.demo import protobuf
 
 SECONDS_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-"""What the semantic conventions want for durations."""
+"""Bounds of the semantic conventions for durations."""
 SCALE = 4
-"""Of exponential histograms: sixteen buckets from one power of two to the next."""
+"""Of exponential histograms: 16 buckets per power of two."""
 QUANTILES = (0.0, 0.5, 0.9, 0.99, 1.0)
 WINDOW_COUNT_MAX = 512
-"""Values that a summary remembers for its quantiles."""
+"""Newest values that the quantiles of a summary cover."""
 
 
 class Measurement(NamedTuple):
-    """A value, and the span in which it was measured."""
+    """A value and the span it was measured in."""
 
     value: float
     at_ns: int
@@ -36,17 +36,17 @@ class Measurement(NamedTuple):
 
 
 class PointSeries(Protocol):
-    """Takes measurements, and gives a data point: its fields but for attributes and start."""
+    """Aggregates measurements into a data point, without attributes and start time."""
 
     def add(self, measured: Measurement) -> None:
-        """Take one measurement in."""
+        """Add one measurement."""
 
     def point(self, at_ns: int) -> bytes:
-        """All that was taken in, or since the last point if there only differences are told."""
+        """Return the encoded point; of delta series, since the last point."""
 
 
 class HistogramSeries:
-    """Fixed buckets. The newest measurement of each bucket is its exemplar, until the point."""
+    """Fixed buckets. The newest measurement of each is its exemplar."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(SECONDS_BOUNDS) + 1)
@@ -80,7 +80,7 @@ class HistogramSeries:
 
 
 class ExponentialSeries:
-    """Buckets that grow. The newest measurement is the exemplar."""
+    """Exponential buckets. The newest measurement is the exemplar."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -124,7 +124,7 @@ class ExponentialSeries:
 
 
 class CounterSeries:
-    """Counts things."""
+    """A cumulative integer sum."""
 
     def __init__(self) -> None:
         self._value = 0
@@ -137,16 +137,16 @@ class CounterSeries:
 
 
 class DeltaCounterSeries(CounterSeries):
-    """Counts things since the last point."""
+    """A delta integer sum."""
 
     def point(self, at_ns: int) -> bytes:
-        found = super().point(at_ns)
+        point = super().point(at_ns)
         self._value = 0
-        return found
+        return point
 
 
 class AmountSeries:
-    """Adds amounts. The newest one is the exemplar."""
+    """A sum of amounts. The newest one is the exemplar."""
 
     def __init__(self) -> None:
         self._value = 0.0
@@ -176,7 +176,7 @@ class GaugeSeries:
 
 
 class SummarySeries:
-    """Count, sum, and quantiles of the newest values, as Prometheus' clients have them."""
+    """Count, sum, and quantiles of the newest values, like Prometheus clients."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -194,14 +194,14 @@ class SummarySeries:
     def point(self, at_ns: int) -> bytes:
         values = sorted(self._window)
         quantiles = [
-            protobuf.double(1, each) + protobuf.double(2, values[round(each * (len(values) - 1))])
-            for each in QUANTILES
+            protobuf.double(1, item) + protobuf.double(2, values[round(item * (len(values) - 1))])
+            for item in QUANTILES
         ]
         return b"".join(
             (
                 protobuf.fixed64(3, at_ns),
                 protobuf.fixed64(4, self._count),
                 protobuf.double(5, self._sum),
-                *(protobuf.field(6, each) for each in quantiles),
+                *(protobuf.field(6, item) for item in quantiles),
             )
         )

@@ -1,7 +1,7 @@
-"""RequestTrace: all that one customer's request leaves behind, in all services it passes through.
+"""RequestTrace: spans, logs and measurements of one customer request, across all services.
 
-It is worked out at once, and shown when it has ended: spans, log records and measurements come
-from the same few calls, so they agree.
+It is computed at once and sent when its end time is reached. All signals come from the same calls,
+so they agree.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from frazil.demo.telemetry.points import Measurement
 from frazil.model import NS_PER_MS, Rand
 
 INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER = 1, 2, 3, 4, 5
-"""Kinds of spans."""
+"""Span kinds."""
 TRACE, DEBUG, INFO, WARN, ERROR, FATAL = 1, 5, 9, 13, 17, 21
 """Severities."""
 SEVERITY_TEXTS = {1: "TRACE", 5: "DEBUG", 9: "INFO", 13: "WARN", 17: "ERROR", 21: "FATAL"}
 NS_PER_S = 1000 * NS_PER_MS
 SPREAD = 0.35
-"""How much times of the same work differ: sigma of the logarithm."""
+"""Variation of durations: sigma of the log-normal distribution."""
 
 SAMPLED = 1
 SPAN_FLAGS = protobuf.fixed32(16, 0x100 | SAMPLED)
@@ -34,18 +34,18 @@ REMOTE_SPAN_FLAGS = protobuf.fixed32(16, 0x300 | SAMPLED)
 LINK_FLAGS = protobuf.fixed32(6, 0x300 | SAMPLED)
 LOG_FLAGS = protobuf.fixed32(8, SAMPLED)
 ATTRIBUTES = 9
-"""The field of a span; log records have theirs in the sixth."""
+"""Field number in a span."""
 LOG_ATTRIBUTES = 6
 ERROR_STATUS = protobuf.whole(3, 2)
 
 pack_times = struct.Struct("<BQBQ").pack
-"""Two tags and their times: of a span, or of a log record."""
+"""Two tags with their times, of a span or a log record."""
 
-Facts = Mapping[str, str | bool | int | float]
+Attributes = Mapping[str, str | bool | int | float]
 
 
 class EmittedRow(NamedTuple):
-    """A span or a log record as a field of its scope, and whose it is."""
+    """An encoded span or log record and its pod."""
 
     pod: Pod
     content: bytes
@@ -53,7 +53,7 @@ class EmittedRow(NamedTuple):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class OpenSpan:
-    """A span that has not ended."""
+    """A span that has not ended yet."""
 
     pod: Pod
     trace_id: bytes
@@ -62,41 +62,47 @@ class OpenSpan:
     start_ns: int
     parts: list[bytes] = field(default_factory=list)
 
-    def say(self, facts: Facts) -> None:
+    def say(self, attributes: Attributes) -> None:
         """Add attributes."""
-        self.parts.append(protobuf.attributes(ATTRIBUTES, facts))
+        self.parts.append(protobuf.attributes(ATTRIBUTES, attributes))
 
-    def happen(self, name: str, at_ns: int, facts: Facts) -> None:
+    def happen(self, name: str, at_ns: int, attributes: Attributes) -> None:
         """Add an event."""
         content = [protobuf.fixed64(1, at_ns), protobuf.text(2, name)]
-        content += [protobuf.pair(3, key, value) for key, value in facts.items()]
+        content += [protobuf.pair(3, key, value) for key, value in attributes.items()]
         self.parts.append(protobuf.field(11, b"".join(content)))
 
     def fail(self, message: str) -> None:
         self.parts.append(protobuf.field(15, protobuf.text(2, message) + ERROR_STATUS))
 
-    def link(self, other: OpenSpan, facts: Facts) -> None:
+    def link(self, other: OpenSpan, attributes: Attributes) -> None:
         content = protobuf.field(1, other.trace_id) + protobuf.field(2, other.span_id)
-        content += protobuf.attributes(4, facts) + LINK_FLAGS
+        content += protobuf.attributes(4, attributes) + LINK_FLAGS
         self.parts.append(protobuf.field(13, content))
 
 
 class RequestTrace:
-    """Spans, log records and measurements of one request. Owned by the traffic."""
+    """Spans, logs and measurements of one request. Owned by Traffic."""
 
     def __init__(
-        self, fleet: Fleet, scene: ShopState, rand: Rand, start_ns: int, *, is_later: bool = False
+        self,
+        fleet: Fleet,
+        state: ShopState,
+        rand: Rand,
+        start_ns: int,
+        *,
+        is_follow_up: bool = False,
     ) -> None:
         self.fleet = fleet
-        self.scene = scene
+        self.state = state
         self.rand = rand
         self.end_ns = start_ns
         self.spans: list[EmittedRow] = []
         self.logs: list[EmittedRow] = []
         self.measured: list[Measured] = []
-        self.later: list[RequestTrace] = []
-        """What follows from this, as mails, and ends at its own time."""
-        self.is_later = is_later
+        self.follow_ups: list[RequestTrace] = []
+        """Traces that follow from this one, such as mails, and end later."""
+        self.is_follow_up = is_follow_up
 
     def begin(
         self,
@@ -106,12 +112,12 @@ class RequestTrace:
         at_ns: int,
         parent: OpenSpan | None = None,
     ) -> OpenSpan:
-        """Begin a span; without a parent, also a trace."""
+        """Begin a span; without a parent, a new trace."""
         rand, span_id = self.rand, self.rand.randbytes(8)
         is_remote = parent is not None and parent.pod is not pod
         flags = REMOTE_SPAN_FLAGS if is_remote else SPAN_FLAGS
         if parent is None:
-            # The time is in it: the same shop again is not the same traces again.
+            # Includes the time, so that the same seed later gives other trace ids.
             trace_id = rand.randbytes(8) + (rand.getrandbits(64) ^ at_ns).to_bytes(8, "big")
             begin = b"\x0a\x10%b\x12\x08%b%b%b" % (trace_id, span_id, _head(name, kind), flags)
         else:
@@ -137,12 +143,12 @@ class RequestTrace:
         at_ns: int,
         severity: int,
         body: protobuf.Value,
-        facts: Facts | None = None,
+        attributes: Attributes | None = None,
     ) -> None:
         """Write a log record inside a span."""
-        place = b"%b\x4a\x10%b\x52\x08%b" % (LOG_FLAGS, span.trace_id, span.span_id)
+        context = b"%b\x4a\x10%b\x52\x08%b" % (LOG_FLAGS, span.trace_id, span.span_id)
         self.logs.append(
-            EmittedRow(span.pod, log_record(at_ns, severity, body, facts or {}, place))
+            EmittedRow(span.pod, log_record(at_ns, severity, body, attributes or {}, context))
         )
 
     def measure(
@@ -159,12 +165,12 @@ class RequestTrace:
         value: float,
         labels: Labels = (),
     ) -> None:
-        """Measure something that another pod tells of."""
+        """Add a measurement that another pod reports."""
         measurement = Measurement(value, at_ns, span.trace_id, span.span_id)
         self.measured.append(Measured(pod, metric, labels, measurement))
 
     def after(self, at_ns: int, pod: Pod, median_ms: float) -> int:
-        """When something is done that usually takes so long."""
+        """Return the end time of work with this median duration."""
         spread = self.rand.lognormvariate(0, SPREAD)
         return at_ns + int(median_ms * NS_PER_MS * pod.slowness * spread)
 
@@ -173,15 +179,15 @@ class RequestTrace:
 
 
 def log_record(
-    at_ns: int, severity: int, body: protobuf.Value, facts: Facts, place: bytes = b""
+    at_ns: int, severity: int, body: protobuf.Value, attributes: Attributes, context: bytes = b""
 ) -> bytes:
-    """A log record as a field of its scope. It is observed a moment later."""
+    """Encode a log record, observed 1 ms later."""
     content = [
         pack_times(0x09, at_ns, 0x59, at_ns + NS_PER_MS),
         _severity(severity),
         protobuf.field(5, protobuf.any_value(body)),
-        *[protobuf.pair(LOG_ATTRIBUTES, key, value) for key, value in facts.items()],
-        place,
+        *[protobuf.pair(LOG_ATTRIBUTES, key, value) for key, value in attributes.items()],
+        context,
     ]
     return protobuf.field(2, b"".join(content))
 
