@@ -18,41 +18,10 @@ import numpy as np
 from frazil.errors import Malformed
 from frazil.ingest.otlp.messages import REQUESTS
 from frazil.ingest.otlp.scan_tables import ScanTable, scan_table_of
-from frazil.ingest.otlp.scan_walk import (
-    DEPTH_MAX,
-    FIELD_ZERO,
-    GROUP,
-    ID,
-    KIND_MASK,
-    LENGTH_BEYOND,
-    LENGTH_LONG,
-    NOT_TEXT,
-    PACKED_ODD,
-    PAYLOAD_SHIFT,
-    TAG_LONG,
-    TOO_DEEP,
-    TRUNCATED,
-    VARINT_LONG,
-    WELL,
-    WIRE_TYPE,
-    cut,
-    walk,
-)
+from frazil.ingest.otlp.scan_walk import ID, KIND_MASK, PAYLOAD_SHIFT, cut, walk
 from frazil.model import Signal
+from frazil.model.protobuf import FAULTS, WELL
 
-FAULTS = {
-    TRUNCATED: "the message ends inside a field",
-    TAG_LONG: "a tag is longer than 32 bits",
-    VARINT_LONG: "a number is longer than 10 bytes",
-    LENGTH_LONG: "a length is above 2^31-1 or longer than 5 bytes",
-    LENGTH_BEYOND: "a length reaches beyond the end of the message",
-    PACKED_ODD: "the length of packed numbers is not a multiple of their size",
-    NOT_TEXT: "a string is not UTF-8",
-    TOO_DEEP: f"messages are nested more than {DEPTH_MAX} deep",
-    FIELD_ZERO: "a field has the number 0",
-    GROUP: "groups are not accepted",
-    WIRE_TYPE: "a wire type is unknown",
-}
 TABLES = {signal: scan_table_of(REQUESTS[signal]) for signal in Signal}
 NO_STARTS = np.empty(0, np.int64)
 

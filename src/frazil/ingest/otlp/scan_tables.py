@@ -17,10 +17,8 @@ from frazil.ingest.otlp.scan_walk import (
     BYTES,
     CARRIER,
     COUNT,
-    FIELD_ZERO,
     FIXED32,
     FIXED64,
-    GROUP,
     ID,
     MEMBER,
     MESSAGE,
@@ -42,10 +40,10 @@ from frazil.ingest.otlp.scan_walk import (
     WIRE_GROUP,
     WIRE_GROUP_END,
     WIRE_LENGTH,
-    WIRE_TYPE,
     WIRE_VARINT,
     Table,
 )
+from frazil.model.protobuf import FIELD_ZERO, GROUP, WIRE_TYPE
 
 RECORDS = frozenset(
     {

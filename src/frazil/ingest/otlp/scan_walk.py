@@ -7,22 +7,38 @@ GIL.
 Compiled code checks no bounds, so every read is proven safe: a position is compared with `end`
 before it is read, and no message ends after its parent. A position is an address. All numbers are
 int64, since numba makes a float of an int64 and a uint64.
-
-All compiled code and its constants are in this file: numba renews its cache on disk only when the
-file of the function changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from frazil.model.protobuf import (
+    BLOCK_BYTES,
+    DEPTH_MAX,
+    NOT_TEXT,
+    PACKED_ODD,
+    TAG_LONG,
+    TAG_MAX,
+    TOO_DEEP,
+    TRUNCATED,
+    VARINT_BYTES_MAX,
+    VARINT_LONG,
+    WELL,
+    WIRE_TYPE,
+    address_of,
+    byte_at,
+    compiled,
+    high_bits,
+    inlined,
+    is_text,
+    part,
+    read_length,
+    read_varint32,
+    reader_of,
+    word_at,
+)
 
 # An entry of the table has a kind, flags and a payload. Kinds with a length prefix come first.
 MESSAGE, TEXT, BYTES, ID = 0, 1, 2, 3
@@ -44,76 +60,13 @@ PAYLOAD_SHIFT = 12
 """The payload is the start of the row for MESSAGE, the length for ID, the fault for REFUSED."""
 ENTRY_BYTES = 4
 
-# Faults.
-WELL, TRUNCATED, TAG_LONG, VARINT_LONG, LENGTH_LONG, LENGTH_BEYOND = 0, 1, 2, 3, 4, 5
-PACKED_ODD, NOT_TEXT, TOO_DEEP, FIELD_ZERO, GROUP, WIRE_TYPE = 6, 7, 8, 9, 10, 11
-
 WIRE_VARINT, WIRE_FIXED64, WIRE_LENGTH, WIRE_GROUP, WIRE_GROUP_END, WIRE_FIXED32 = range(6)
-
-# The limits of protobuf's own parser.
-TAG_MAX = 2**32 - 1
-LENGTH_MAX = 2**31 - 1
-VARINT32_BYTES_MAX = 5
-VARINT_BYTES_MAX = 10
-DEPTH_MAX = 100
-"""Nesting depth of messages below the request."""
-
-BLOCK_BYTES = 64
-"""Text is checked in blocks of as many bytes as an int64 has bits."""
 
 Bytes = NDArray[np.uint8]
 Table = NDArray[np.uint32]
 Positions = NDArray[np.int64]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def compiled(function: Function) -> Function:
-    """Compile at the first call, and cache the result on disk for the next process."""
-    try:
-        return cast(Function, numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # no writable folder for the cache: each process compiles
-        return cast(Function, numba.njit(nogil=True)(function))
-
-
-def part(function: Function) -> Function:
-    """Compile together with the caller."""
-    return cast(Function, numba.njit(nogil=True)(function))
-
-
-def inlined(function: Function) -> Function:
-    """Compile into the caller, for code that runs for every field."""
-    return cast(Function, numba.njit(nogil=True, forceinline=True)(function))
-
-
-INT64 = ir.IntType(64)
-
-
-def _reader(bits: int) -> Callable[[int], int]:
-    def read(typing: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-            value = builder.load(pointer, align=1)
-            return value if bits == 64 else builder.zext(value, INT64)
-
-        return types.int64(types.int64), generate
-
-    return cast(Callable[[int], int], intrinsic(read))
-
-
-def _high_bits(typing: Any, address: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(8), BLOCK_BYTES)
-        block = builder.load(builder.inttoptr(arguments[0], vector.as_pointer()), align=1)
-        return builder.bitcast(builder.icmp_signed("<", block, ir.Constant(vector, None)), INT64)
-
-    return types.int64(types.int64), generate
-
-
-byte_at = _reader(8)
-entry_at = _reader(8 * ENTRY_BYTES)
-word_at = _reader(64)
-high_bits = cast(Callable[[int], int], intrinsic(_high_bits))
-"""The top bits of the block at an address, as one number: 0 if the block is ASCII."""
+entry_at = reader_of(8 * ENTRY_BYTES)
 
 
 @compiled
@@ -127,10 +80,10 @@ def walk(
     The field is the one at fault, or else the first one for which a record is rejected. Records in
     a oneof member that a later one replaces are cut but not rejected: protobuf hides them.
     """
-    begin = position = field = _address(body)
+    begin = position = field = address_of(body)
     end = begin + body.size
     last_block = end - BLOCK_BYTES
-    rows = row = _address(table)
+    rows = row = address_of(table)
     unknown_row = rows + (table.size - (1 << tag_bits)) * ENTRY_BYTES
     # The enclosing messages.
     outer_ends = np.empty(DEPTH_MAX, np.int64)
@@ -154,7 +107,7 @@ def walk(
         if kind > PACKED_VARINT_COUNTS:
             position, is_bad = _read_number(entry, position, end)
         else:
-            length, position = _read_length(position, end)
+            length, position = read_length(position, end)
             if position < 0:
                 break
             if kind == MESSAGE:
@@ -193,12 +146,6 @@ def walk(
     return -position, field - begin, (row - rows) // ENTRY_BYTES + tag, stored, rejected, cut_count
 
 
-@inlined
-def _address(array: NDArray[Any]) -> int:
-    """Return the address of an array's first item."""
-    return np.int64(array.ctypes.data)  # type: ignore[return-value]
-
-
 # Each reader returns the position after the value, or the negated fault.
 
 
@@ -210,27 +157,12 @@ def _read_tag(
     tag = byte_at(position)
     if tag < 128:
         return tag, entry_at(row + tag * ENTRY_BYTES), position + 1
-    tag, position = _read_varint32(position, end, TAG_MAX, TAG_LONG)
+    tag, position = read_varint32(position, end, TAG_MAX, TAG_LONG)
     if position < 0:
         return 0, REFUSED, position
     if tag >> tag_bits == 0:
         return tag, entry_at(row + tag * ENTRY_BYTES), position
     return 0, entry_at(unknown_row + (8 + (tag & 7)) * ENTRY_BYTES), position
-
-
-@inlined
-def _read_length(position: int, end: int) -> tuple[int, int]:
-    """Read a length and check that as many bytes follow."""
-    if position == end:
-        return 0, -TRUNCATED
-    length = byte_at(position)
-    if length < 128:
-        position += 1
-    else:
-        length, position = _read_varint32(position, end, LENGTH_MAX, LENGTH_LONG)
-        if position < 0:
-            return 0, position
-    return length, position if length <= end - position else -LENGTH_BEYOND
 
 
 @inlined
@@ -263,7 +195,7 @@ def _read_content(entry: int, position: int, length: int, last_block: int) -> tu
         # The shift drops the bytes after the text.
         if is_near and high_bits(position) << (BLOCK_BYTES - length) == 0:
             return end, False
-        return end if _is_text(position, end) else -NOT_TEXT, False
+        return end if is_text(position, end) else -NOT_TEXT, False
     if kind == ID:
         return end, length != 0 and length != entry >> PAYLOAD_SHIFT
     if kind == BYTES:
@@ -292,18 +224,6 @@ def _read_packed(kind: int, position: int, end: int) -> tuple[int, bool]:
 
 
 @part
-def _read_varint32(position: int, end: int, largest: int, fault: int) -> tuple[int, int]:
-    """Read a tag or a length."""
-    number = 0
-    for index in range(min(VARINT32_BYTES_MAX, end - position)):
-        byte = byte_at(position + index)
-        number |= (byte & 127) << (7 * index)
-        if byte < 128:
-            return number, position + index + 1 if number <= largest else -fault
-    return 0, -fault if end - position >= VARINT32_BYTES_MAX else -TRUNCATED
-
-
-@part
 def _read_varint(position: int, end: int) -> int:
     """Skip a varint."""
     for at in range(position, min(position + VARINT_BYTES_MAX, end)):
@@ -320,46 +240,11 @@ def _is_huge(position: int, after: int) -> bool:
 
 
 @part
-def _is_text(position: int, end: int) -> bool:
-    """Check strict UTF-8: no surrogates, nothing overlong, nothing above U+10FFFF."""
-    while position < end:
-        first = byte_at(position)
-        if first < 0x80:
-            is_plain = end - position >= BLOCK_BYTES and high_bits(position) == 0
-            position += BLOCK_BYTES if is_plain else 1
-            continue
-        position += 1
-        # The number of continuation bytes, and the bounds of the first one.
-        follow, low, high = 1, 0x80, 0xBF
-        if first >= 0xE0:
-            follow = 2
-            if first == 0xE0:
-                low = 0xA0
-            elif first == 0xED:
-                high = 0x9F
-        if first >= 0xF0:
-            follow = 3
-            if first == 0xF0:
-                low = 0x90
-            elif first == 0xF4:
-                high = 0x8F
-        if first < 0xC2 or first > 0xF4 or end - position < follow:
-            return False
-        if byte_at(position) < low or byte_at(position) > high:
-            return False
-        for at in range(position + 1, position + follow):
-            if byte_at(at) & 0xC0 != 0x80:
-                return False
-        position += follow
-    return True
-
-
-@part
 def _comes_again(tag: int, position: int, end: int) -> bool:
     """Return whether a field with this tag follows in the message, which then wins. Each search
     ends where the next one for the same tag begins, so the total is linear in the bytes."""
     while 0 <= position < end:
-        next_tag, position = _read_varint32(position, end, TAG_MAX, TAG_LONG)
+        next_tag, position = read_varint32(position, end, TAG_MAX, TAG_LONG)
         if next_tag == tag and position >= 0:
             return True
         if position >= 0:
@@ -372,7 +257,7 @@ def _skip_value(wire_type: int, position: int, end: int) -> int:
     if wire_type == WIRE_VARINT:
         return _read_varint(position, end)
     if wire_type == WIRE_LENGTH:
-        length, position = _read_length(position, end)
+        length, position = read_length(position, end)
         return position + length if position >= 0 else position
     if wire_type in (WIRE_FIXED64, WIRE_FIXED32):
         length = 8 if wire_type == WIRE_FIXED64 else 4
@@ -384,9 +269,9 @@ def _skip_value(wire_type: int, position: int, end: int) -> int:
 def cut(body: Bytes, table: Table, tag_bits: int, starts: Positions, output: Bytes) -> int:
     """Copy a body that `walk` found valid, without the records that begin at `starts`. Returns the
     length of the copy. A length prefix keeps its width, so a smaller one is padded."""
-    begin = position = _address(body)
+    begin = position = address_of(body)
     end = begin + body.size
-    rows = row = _address(table)
+    rows = row = address_of(table)
     frames = np.empty((DEPTH_MAX, 4), np.int64)
     depth = written = cut_count = 0
     while True:
@@ -397,11 +282,11 @@ def cut(body: Bytes, table: Table, tag_bits: int, starts: Positions, output: Byt
             end, row, content, width = frames[depth]
             _put_length(output, content - width, width, written - content)
         field = position
-        tag, position = _read_varint32(position, end, TAG_MAX, TAG_LONG)
+        tag, position = read_varint32(position, end, TAG_MAX, TAG_LONG)
         entry = entry_at(row + tag * ENTRY_BYTES) if tag >> tag_bits == 0 else REFUSED
         if entry & CARRIER:
             length_begin = position
-            length, position = _read_length(position, end)
+            length, position = read_length(position, end)
             written = _copy(output, written, field, position)
             frames[depth] = end, row, written, position - length_begin
             depth += 1

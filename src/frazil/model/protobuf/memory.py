@@ -87,7 +87,7 @@ INT64 = ir.IntType(64)
 INT128 = ir.IntType(128)
 
 
-def _reader(bits: int) -> Callable[[int], int]:
+def reader_of(bits: int) -> Callable[[int], int]:
     def read(typing: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
@@ -174,8 +174,8 @@ def _high_product_odd(typing: Any, high: Any, low: Any, factor: Any) -> Any:
     return types.int64(types.int64, types.int64, types.int64), generate
 
 
-byte_at = _reader(8)
-word_at = _reader(64)
+byte_at = reader_of(8)
+word_at = reader_of(64)
 put_byte = _writer(8)
 put_half = _writer(16)
 put_word = _writer(64)

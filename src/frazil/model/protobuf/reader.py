@@ -24,6 +24,19 @@ VARINT32_BYTES_MAX = 5
 VARINT_BYTES_MAX = 10
 DEPTH_MAX = 100
 """Nesting depth of messages, not counting the request."""
+FAULTS = {
+    TRUNCATED: "the message ends inside a field",
+    TAG_LONG: "a tag is longer than 32 bits",
+    VARINT_LONG: "a number is longer than 10 bytes",
+    LENGTH_LONG: "a length is above 2^31-1 or longer than 5 bytes",
+    LENGTH_BEYOND: "a length reaches beyond the end of the message",
+    PACKED_ODD: "the length of packed numbers is not a multiple of their size",
+    NOT_TEXT: "a string is not UTF-8",
+    TOO_DEEP: f"messages are nested more than {DEPTH_MAX} deep",
+    FIELD_ZERO: "a field has the number 0",
+    GROUP: "groups are not accepted",
+    WIRE_TYPE: "a wire type is unknown",
+}
 MASK32 = 2**32 - 1
 
 

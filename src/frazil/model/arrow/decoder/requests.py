@@ -31,40 +31,13 @@ from frazil.model.arrow.decoder.walk import FRAME_WORDS, walk
 from frazil.model.arrow.schemas import SERVICE_UNKNOWN
 from frazil.model.arrow.types import DeadLetter, ExportRequest
 from frazil.model.protobuf.memory import SLACK_BYTES, Words
-from frazil.model.protobuf.reader import (
-    DEPTH_MAX,
-    FIELD_ZERO,
-    GROUP,
-    LENGTH_BEYOND,
-    LENGTH_LONG,
-    NOT_TEXT,
-    PACKED_ODD,
-    TAG_LONG,
-    TOO_DEEP,
-    TRUNCATED,
-    VARINT_LONG,
-    WELL,
-    WIRE_TYPE,
-)
+from frazil.model.protobuf.reader import DEPTH_MAX, FAULTS, WELL
 
 BODY_BYTES_MAX = 1 << 28
 """Limit of all requests of a call. As text they are at most six times as long, which fits
 Arrow's 32-bit offsets."""
 ARENA_WORDS_MAX = 1 << 27
 """One gigabyte. A hostile request needs a hundred times its size."""
-FAULTS = {
-    TRUNCATED: "the message ends inside a field",
-    TAG_LONG: "a tag is longer than 32 bits",
-    VARINT_LONG: "a number is longer than 10 bytes",
-    LENGTH_LONG: "a length is above 2^31-1 or longer than 5 bytes",
-    LENGTH_BEYOND: "a length reaches beyond the end of the message",
-    PACKED_ODD: "the length of packed numbers is no multiple of their size",
-    NOT_TEXT: "a text is not UTF-8",
-    TOO_DEEP: f"messages are nested more than {DEPTH_MAX} deep",
-    FIELD_ZERO: "a field has the number 0",
-    GROUP: "groups are not accepted",
-    WIRE_TYPE: "there is no such wire type",
-}
 UNKNOWN_NAME = np.frombuffer(SERVICE_UNKNOWN.encode() + bytes(SLACK_BYTES), np.uint8)
 
 
