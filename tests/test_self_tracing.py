@@ -16,7 +16,7 @@ import pytest
 import frazil
 from frazil import tracing
 from frazil.cli.logging import JsonFormatter
-from frazil.self_tracing import own_traces, why_not
+from frazil.self_tracing import export_own_traces, why_disabled
 from tests.clients.node import Node
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
@@ -36,13 +36,13 @@ QUICK = {"OTEL_BSP_SCHEDULE_DELAY": "100"}
         ({"OTEL_TRACES_EXPORTER": "otlp"}, None),
         ({**ENDPOINT, "OTEL_SDK_DISABLED": "TRUE"}, ""),
         ({**ENDPOINT, "OTEL_TRACES_EXPORTER": "none"}, ""),
-        ({**ENDPOINT, "OTEL_TRACES_EXPORTER": "zipkin"}, "only otlp and none"),
+        ({**ENDPOINT, "OTEL_TRACES_EXPORTER": "zipkin"}, "use otlp or none"),
         ({**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "set it to http/protobuf"),
     ],
 )
 def test_the_environment_decides(environ: dict[str, str], wanted: str | None) -> None:
     """None: they are exported; nothing: nobody asked; a sentence: what to change."""
-    found = why_not(environ)
+    found = why_disabled(environ)
     if wanted:
         assert wanted in (found or "")
     else:
@@ -51,7 +51,7 @@ def test_the_environment_decides(environ: dict[str, str], wanted: str | None) ->
 
 def test_off_costs_nothing_and_says_nothing() -> None:
     """The same span for everybody, and no ids."""
-    with own_traces({}):
+    with export_own_traces({}):
         assert tracing.span("a", x=1) is tracing.OFF
         assert tracing.ids() is None
         with tracing.span("a") as span:
@@ -62,7 +62,7 @@ def test_off_costs_nothing_and_says_nothing() -> None:
 def test_lines_carry_the_span_that_they_are_said_in() -> None:
     """Logs and traces find each other."""
     record = logging.makeLogRecord({"msg": "hello", "levelname": "INFO"})
-    with own_traces({**ENDPOINT, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}):
+    with export_own_traces({**ENDPOINT, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}):
         with tracing.span("outer", parent=f"00-{'ab' * 16}-{'cd' * 8}-01") as span:
             span.drop()
             said = json.loads(JsonFormatter().format(record))
@@ -76,7 +76,7 @@ def test_what_is_missing_is_named(
 ) -> None:
     """Asked for, and not installed: a warning with the line that mends it."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with own_traces(ENDPOINT):
+    with export_own_traces(ENDPOINT):
         assert not tracing.is_on()
     assert "pip install 'frazil[otel]'" in str(caplog.records[-1].__dict__["reason"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from frazil.shutdown import CUT_CODE, REST_S, STOP_S, Shutdown
+from frazil.shutdown import CUT_CODE, RESERVE_S, STOP_S, Shutdown
 from tests.sim.clock import SimClock
 
 HANGING = """
@@ -26,11 +26,11 @@ def test_nobody_gets_more_than_is_left() -> None:
     clock = SimClock()
     stop = Shutdown(clock)
     assert stop.left_s(1.0) == 1.0
-    assert stop.left_s(100.0) == STOP_S - REST_S
+    assert stop.left_s(100.0) == STOP_S - RESERVE_S
     stop.begin()
     clock.advance(5000)
     assert stop.left_s(1.0) == 1.0
-    assert stop.left_s(100.0) == STOP_S - REST_S - 5
+    assert stop.left_s(100.0) == STOP_S - RESERVE_S - 5
     clock.advance(60_000)
     assert stop.left_s(1.0) == 0.0
     stop.note(requests_answered=3)

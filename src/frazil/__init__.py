@@ -1,4 +1,4 @@
-"""Frazil: telemetry and event streams, durable at once, frozen into open tables."""
+"""Frazil: telemetry and event streams in a durable log, a hot tier and an Iceberg lake."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from frazil.client import Client
     from frazil.embedded import Embedded
 
-__all__ = ["__version__", "open"]
+__all__ = ["__version__", "connect", "open"]
 
 
 def open(path: str | os.PathLike[str], *, config: str | os.PathLike[str] | None = None) -> Embedded:
-    """Open a data folder in this process, to ask it: `frazil.open("data").sql("SELECT …")`.
+    """Open a data folder in this process: `frazil.open("data").sql("SELECT …")`.
 
-    Returns when everything in it is visible. One process at a time may have a folder: `Held` names
-    the one that has it. `config` is the TOML file of the node that filled it, if it has one.
+    Returns when all rows are queryable. Only one process can open a folder: `Held` names the
+    owner. `config` is the TOML file of the node that wrote it, if any.
     """
     from frazil.embedded import open_folder
 
@@ -28,10 +28,10 @@ def open(path: str | os.PathLike[str], *, config: str | os.PathLike[str] | None 
 def connect(
     url: str = "http://127.0.0.1:4320", *, token: str | None = None, ca_file: str | None = None
 ) -> Client:
-    """Ask a running node: `frazil.connect("http://127.0.0.1:4320").sql("SELECT …")`.
+    """Connect to a running node: `frazil.connect("http://127.0.0.1:4320").sql("SELECT …")`.
 
-    Gives what `open` gives, with the same results. `token` is one of those the node knows, and
-    `ca_file` the certificates to trust, where it has TLS with one of its own.
+    Has the same methods and results as `open`. `token` is an API token of the node, `ca_file` the
+    certificates to trust if the node uses TLS.
     """
     from frazil.client import Client
 

@@ -1,4 +1,4 @@
-"""`python -m frazil` is the command `frazil`."""
+"""`python -m frazil` runs the command `frazil`."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""Client: a node asked from outside. `frazil.connect(url)` gives one; it is asked as what
-`frazil.open(path)` gives, with the same results. Readers that follow a table need the folder."""
+"""Client of a running node, returned by `frazil.connect(url)`. It has the methods and results of
+`frazil.open(path)`, except readers that follow a table."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from frazil.results import (
 )
 
 CONNECT_TIMEOUT_S = 10.0
-ANSWER_TIMEOUT_S = 600.0
-"""Without a single byte for so long nobody is there any more. A first flush starts a JVM."""
+RESPONSE_TIMEOUT_S = 600.0
+"""Maximum time without a byte. A first flush starts a JVM."""
 ERROR_BYTES_MAX = 1024 * 1024
 LINE_BYTES_MAX = 16 * 1024 * 1024
-NEVER = 2**62
-"""Rows: the node has the limit."""
+NO_ROW_LIMIT = 2**62
+"""The node enforces the limit."""
 
 KINDS: dict[str, type[FrazilError]] = {
     "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_"): kind
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, FrazilError) and kind is not errors.Corrupt
 }
-"""What the API calls an error to what it is here."""
+"""`kind` of an API error -> exception."""
 
 
 class Client:
-    """Any thread may ask: every question has a connection of its own."""
+    """Safe to use from any thread: every request has its own connection."""
 
     def __init__(self, url: str, *, token: str | None, ca_file: str | None) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Malformed(f"{url!r} is no address of a node; write http://127.0.0.1:4320")
+            raise Malformed(f"{url!r} is not the URL of a node; use http://127.0.0.1:4320")
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._host = parts.hostname
         self._port = parts.port
@@ -62,9 +62,9 @@ class Client:
     def sql(
         self, text: str, *, limits: Limits | None = None, engine: Literal["spark"] | None = None
     ) -> Result:
-        """Run one query on the node; its rows come while they are read."""
+        """Run one query on the node; rows are streamed while they are read."""
         limits = limits or Limits()
-        asked = {
+        body = {
             "sql": text,
             "format": "arrow",
             "engine": engine,
@@ -73,41 +73,39 @@ class Client:
             "rows_max": limits.rows_max,
             "memory_bytes_max": limits.memory_bytes_max,
         }
-        connection, response = self._request("POST", "/api/v1/sql", asked, ARROW)
-        run = _Coming(connection, response, self.url)
-        return result_of_run(run, NEVER)
+        connection, response = self._request("POST", "/api/v1/sql", body, ARROW)
+        run = _RemoteQuery(connection, response, self.url)
+        return result_of_run(run, NO_ROW_LIMIT)
 
     def ask(self, text: str) -> pa.Table:
-        """All rows of one query at once. What the questions in `frazil.query` are asked with."""
+        """Run one query and return all rows. Functions of `frazil.query` take this method."""
         return self.sql(text).arrow()
 
     def flush(self) -> list[Appended]:
-        """Bring all that is acknowledged now into the tables. Returns when it is there."""
+        """Append all acknowledged data to the tables; returns after the commit."""
         from frazil.lake import Appended
 
         answer = self.call("POST", "/api/v1/flush")
         return msgspec.convert(answer["commits"], list[Appended])
 
     def maintain(self) -> list[Maintained]:
-        """Join small files, let old snapshots go, remove what nobody names."""
+        """Compact files, expire snapshots and delete orphan files."""
         from frazil.lake import Maintained
 
         answer = self.call("POST", "/api/v1/maintain")
         return msgspec.convert(answer["tables"], list[Maintained])
 
     def get(self, path: str, parameters: Mapping[str, object] | None = None) -> Any:
-        """What the API has at a path, as plain values. Lists are given by repetition."""
-        given = {name: value for name, value in (parameters or {}).items() if value is not None}
-        query = urlencode(given, doseq=True)
-        return self.call("GET", f"{path}?{query}" if query else path)
+        """GET a path and return the decoded JSON. Lists become repeated parameters."""
+        return self.call("GET", _with_query(path, parameters or {}))
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """One answer in JSON, as plain values."""
+        """Send one request and return the decoded JSON."""
         connection, response = self._request(method, path, body, "application/json")
         try:
             return msgspec.json.decode(response.read())
         except (OSError, http.client.HTTPException) as error:
-            raise self._lost(error) from None
+            raise self._unreachable(error) from None
         finally:
             connection.close()
 
@@ -118,17 +116,16 @@ class Client:
         *,
         last_event_id: str | None = None,
     ) -> Iterator[str]:
-        """A stream of text, line by line, as long as somebody reads it and the node sends it. With
-        the id of an event it goes on behind that one."""
-        given = {name: value for name, value in parameters.items() if value is not None}
-        target = f"{path}?{urlencode(given, doseq=True)}"
-        more = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
-        connection, response = self._request("GET", target, None, "text/event-stream", more)
+        """Yield the lines of a text stream until the node ends it. `last_event_id` resumes after
+        that event."""
+        target = _with_query(path, parameters)
+        headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
+        connection, response = self._request("GET", target, None, "text/event-stream", headers)
         try:
             while line := response.readline(LINE_BYTES_MAX):
                 yield line.decode().rstrip("\r\n")
         except (OSError, http.client.HTTPException) as error:
-            raise self._lost(error) from None
+            raise self._unreachable(error) from None
         finally:
             connection.close()
 
@@ -140,7 +137,7 @@ class Client:
         accept: str,
         more_headers: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """Ask, and wait for the head of the answer. What is no success is raised."""
+        """Send a request and wait for the response headers. Raises on any status but 200."""
         connection = self._connection()
         headers = {**self._headers, "Accept": accept, **more_headers}
         encoded = None
@@ -150,16 +147,16 @@ class Client:
         try:
             connection.request(method, self._prefix + path, encoded, headers)
             assert connection.sock is not None
-            connection.sock.settimeout(ANSWER_TIMEOUT_S)
+            connection.sock.settimeout(RESPONSE_TIMEOUT_S)
             response = connection.getresponse()
             if response.status == http.client.OK:
                 return connection, response
-            said = response.read(ERROR_BYTES_MAX)
+            error_body = response.read(ERROR_BYTES_MAX)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise self._lost(error) from None
+            raise self._unreachable(error) from None
         connection.close()
-        raise self._refused(response, said)
+        raise self._error_of(response, error_body)
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._tls is None:
@@ -168,27 +165,27 @@ class Client:
             self._host, self._port, timeout=CONNECT_TIMEOUT_S, context=self._tls
         )
 
-    def _refused(self, response: http.client.HTTPResponse, said: bytes) -> FrazilError:
+    def _error_of(self, response: http.client.HTTPResponse, body: bytes) -> FrazilError:
         try:
-            failure = msgspec.json.decode(said, type=ErrorAnswer).error
+            failure = msgspec.json.decode(body, type=ErrorAnswer).error
         except msgspec.MsgspecError:
             return Unavailable(
-                f"{self.url} answers {response.status} {response.reason}, and not as a node of "
-                "Frazil does; is this the port of its API?"
+                f"{self.url} returned {response.status} {response.reason}, which is not Frazil; "
+                "check that this is the API port"
             )
         return error_of(failure, response.getheader("Retry-After"))
 
-    def _lost(self, error: Exception) -> Unavailable:
+    def _unreachable(self, error: Exception) -> Unavailable:
         if isinstance(error, ConnectionRefusedError):
             return Unavailable(
-                f"no node answers at {self.url}; start one with `frazil up`, name another with "
-                "--url, or ask a folder that no node uses with --data"
+                f"no node is running at {self.url}; start one with `frazil up`, choose another "
+                "with --url, or open a folder that no node uses with --data"
             )
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return Unavailable(f"{self.url} cannot be asked: {reason}")
+        return Unavailable(f"{self.url} cannot be reached: {reason}")
 
     def close(self) -> None:
-        """Nothing is kept open between two questions."""
+        """Does nothing: no connection stays open between requests."""
 
     def __enter__(self) -> Client:
         return self
@@ -202,8 +199,8 @@ class Client:
         self.close()
 
 
-class _Coming:
-    """Rows on their way from a node. Read by one thread, stopped by any."""
+class _RemoteQuery:
+    """Rows streamed from a node. Read by one thread, cancelled by any."""
 
     def __init__(
         self,
@@ -219,7 +216,7 @@ class _Coming:
             self._reader = pa.ipc.open_stream(response)
         except (OSError, pa.ArrowException, http.client.HTTPException) as error:
             connection.close()
-            raise self._named(error) from None
+            raise self._failure(error) from None
         self.schema: pa.Schema = self._reader.schema
 
     def next(self) -> pa.RecordBatch | None:
@@ -230,7 +227,7 @@ class _Coming:
         except StopIteration:
             return None
         except (OSError, pa.ArrowException, http.client.HTTPException) as error:
-            raise self._named(error) from None
+            raise self._failure(error) from None
         if metadata is not None and ERROR_KEY in metadata:
             raise error_of(msgspec.json.decode(metadata[ERROR_KEY], type=ErrorReason), None)
         self.is_cut = metadata is not None and CUT_KEY in metadata
@@ -245,14 +242,17 @@ class _Coming:
     def close(self) -> None:
         self._connection.close()
 
-    def _named(self, error: Exception) -> FrazilError:
-        return self._error or Unavailable(
-            f"{self._url} did not send all rows, so there is no result: {error}"
-        )
+    def _failure(self, error: Exception) -> FrazilError:
+        return self._error or Unavailable(f"{self._url} did not send all rows: {error}")
+
+
+def _with_query(path: str, parameters: Mapping[str, object]) -> str:
+    values = {name: value for name, value in parameters.items() if value is not None}
+    return f"{path}?{urlencode(values, doseq=True)}" if values else path
 
 
 def error_of(failure: ErrorReason, retry_after_s: str | None) -> FrazilError:
-    """The error that a node has told of."""
+    """Convert an error of the API to an exception."""
     kind = KINDS.get(failure.kind, Unavailable)
     if kind is Overloaded and retry_after_s is not None and retry_after_s.isdigit():
         return Overloaded(failure.message, retry_after_ms=int(retry_after_s) * 1000)
@@ -263,4 +263,4 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        raise Malformed(f"{ca_file} holds no certificates in PEM: {error}") from None
+        raise Malformed(f"{ca_file} has no PEM certificates: {error}") from None

@@ -1,8 +1,8 @@
-"""Embedded: the rows of a log, its tables, and SQL over them, in this process.
+"""Embedded: hot tier, lake and SQL over a log, in this process.
 
-tables ─> hot tier ─> its threads ─> SQL ... closed in reverse
+lake ─> hot tier ─> threads ─> SQL ... closed in reverse
 
-A node has one beside its ports. `frazil.open(path)` is one over a log of its own.
+A node has one; `frazil.open(path)` opens one over its own log.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from frazil.results import CancelToken, Limits, Result, result_of
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 0.01
-"""How often to look whether all is visible."""
-STARTING_MS = 10_000
-"""So long a query waits for rows that were there before the start."""
+POLL_INTERVAL_S = 0.01
+"""Interval between checks whether all rows are visible."""
+START_WAIT_MS = 10_000
+"""How long a query waits for rows from before the start."""
 STUCK_MS = 30_000
-"""Without a single new row for so long, something is wrong that waiting does not mend."""
+"""`catch_up` fails after this time without a new row."""
 
 Fatal = Callable[[BaseException], None]
 
 
 class Closable(Protocol):
-    """Something that is given back when it is not needed any more."""
+    """A resource to close."""
 
     def close(self) -> None: ...
 
 
 class Embedded:
-    """Any thread may ask; one opens and closes."""
+    """Any thread may query; one thread opens and closes."""
 
     def __init__(
         self,
@@ -91,15 +91,15 @@ class Embedded:
         fatal: Fatal | None = None,
         owns: Iterable[Closable] = (),
     ) -> Embedded:
-        """Open the rooms above a log that was not maintained yet. Its rows become visible while
-        others go on.
+        """Open the hot tier and SQL over a log that was not maintained yet. Its rows become
+        visible in the background.
 
-        What it `owns` it closes, the last one first. `fatal` is called, in another thread, when
-        nothing new can become visible any more.
+        Closes what it `owns`, the last first. `fatal` is called in another thread when the hot
+        tier stops.
         """
         with ExitStack() as stack:
-            for owned in owns:
-                stack.callback(owned.close)
+            for resource in owns:
+                stack.callback(resource.close)
             view = None if lake is None else lake.view
             tier = HotTier.open(
                 disk,
@@ -137,18 +137,18 @@ class Embedded:
             fatal(error)
 
     def catch_up(self) -> None:
-        """Wait until all that the log holds is visible. `Unavailable` when that gets stuck."""
-        seen, seen_ns = -1, 0
+        """Wait until all rows of the log are visible. `Unavailable` if that does not progress."""
+        last_lag, progress_ns = -1, 0
         while not self.tier.is_complete:
-            missing, now_ns = self.tier.lag, self._clock.monotonic_ns()
-            if missing != seen:
-                seen, seen_ns = missing, now_ns
+            lag, now_ns = self.tier.lag, self._clock.monotonic_ns()
+            if lag != last_lag:
+                last_lag, progress_ns = lag, now_ns
             reason = self._error or self.tier.trouble
-            if reason is None and now_ns - seen_ns > STUCK_MS * NS_PER_MS:
-                reason = f"nothing new for {STUCK_MS} ms; the disk may be full"
+            if reason is None and now_ns - progress_ns > STUCK_MS * NS_PER_MS:
+                reason = f"no progress for {STUCK_MS} ms; the disk may be full"
             if reason is not None:
-                raise Unavailable(f"{missing} requests of the log do not become visible: {reason}")
-            self._clock.sleep(LOOK_S)
+                raise Unavailable(f"{lag} requests of the log do not become visible: {reason}")
+            self._clock.sleep(POLL_INTERVAL_S)
 
     def sql(
         self,
@@ -158,61 +158,58 @@ class Embedded:
         engine: Literal["spark"] | None = None,
         cancel_token: CancelToken | None = None,
     ) -> Result:
-        """Run one query over the rows of this moment; they are worked out while they are read.
+        """Run one query over the current rows; results are computed while they are read.
 
-        With `engine="spark"` it runs on Spark, in its dialect: for questions that are too large
-        for this process. Spark is started if need be, and the answer is there when this returns.
-        A `cancel_token` cancels the query, also before this returns.
+        `engine="spark"` runs it on Spark, in its dialect, for queries too large for this process.
+        Spark is started if needed, and all rows are there on return. A `cancel_token` cancels the
+        query, also before this returns.
         """
         if engine == "spark":
             return self._query_spark(text, limits or Limits())
         if self._error is not None:
-            raise Unavailable(f"recent rows are not read any more: {self._error}")
+            raise Unavailable(f"the hot tier has stopped: {self._error}")
         if not self.tier.has_caught_up:
-            self._see_what_was(cancel_token)
+            self._await_start(cancel_token)
         return self.engine.sql(text, limits=limits, cancel_token=cancel_token)
 
-    def _see_what_was(self, cancel_token: CancelToken | None) -> None:
-        """Wait until all rows are visible that were there before the start: whoever has seen one
-        then finds it again. `Unavailable` when that takes too long. What cannot be read at all is
-        not waited for; the node's health says so."""
+    def _await_start(self, cancel_token: CancelToken | None) -> None:
+        """Wait until all rows from before the start are visible, so that none disappears after a
+        restart. `Unavailable` after `START_WAIT_MS`. Does not wait for rows that cannot be read,
+        which the node's health reports."""
         begin_ns = self._clock.monotonic_ns()
         while not self.tier.has_caught_up and self.tier.trouble is None:
             if cancel_token is not None:
                 cancel_token.check()
             if self._error is not None:
-                raise Unavailable(f"recent rows are not read any more: {self._error}")
-            if self._clock.monotonic_ns() - begin_ns > STARTING_MS * NS_PER_MS:
+                raise Unavailable(f"the hot tier has stopped: {self._error}")
+            if self._clock.monotonic_ns() - begin_ns > START_WAIT_MS * NS_PER_MS:
                 raise Unavailable(
                     f"{self.tier.lag} requests of the log are not visible yet after the start; "
-                    "ask again in a moment"
+                    "retry in a moment"
                 )
-            self._clock.sleep(LOOK_S)
+            self._clock.sleep(POLL_INTERVAL_S)
 
     def ask(self, text: str) -> pa.Table:
-        """All rows of one query at once. What the questions in `frazil.query` are asked with."""
+        """Run one query and return all rows. Functions of `frazil.query` take this method."""
         return self.sql(text).arrow()
 
     def _query_spark(self, text: str, limits: Limits) -> Result:
-        if self.lake is None:
-            raise Unavailable("there is no lake: lake.enabled is false, or it is not installed")
-        timeout_ms, rows_max = self.lake.config.question_timeout_ms, self._rows_max
+        lake = self._required_lake()
+        timeout_ms, rows_max = lake.config.question_timeout_ms, self._rows_max
         rows_max = min(rows_max, limits.rows_max or rows_max)
         timeout_ms = min(timeout_ms, limits.timeout_ms or timeout_ms)
-        rows = query_spark(self.lake, text, timeout_ms=timeout_ms, rows_max=rows_max)
+        rows = query_spark(lake, text, timeout_ms=timeout_ms, rows_max=rows_max)
         return result_of(rows, rows_max)
 
     def flush(self) -> list[Appended]:
-        """Bring all that is durable now into the tables. Returns when it is there, and what was
-        new. Starts Spark, if it is not there yet."""
-        return self._some_lake().flush()
+        """Append all durable data to the tables and return the commits. Starts Spark if needed."""
+        return self._required_lake().flush()
 
     def maintain(self) -> list[Maintained]:
-        """Join small files, let old snapshots go, remove what nobody names. Returns what was done.
-        Starts Spark, if it is not there yet."""
-        return self._some_lake().maintain()
+        """Compact files, expire snapshots and delete orphan files. Starts Spark if needed."""
+        return self._required_lake().maintain()
 
-    def _some_lake(self) -> Lake:
+    def _required_lake(self) -> Lake:
         if self.lake is None:
             raise Unavailable("there is no lake: lake.enabled is false, or it is not installed")
         return self.lake
@@ -220,21 +217,21 @@ class Embedded:
     def follow(
         self, table: str, name: str, *, start: Start | datetime, limits: ReadLimits | None = None
     ) -> Follower:
-        """Every row of a table or topic, once and in order: from the lake what is old, then from
-        the log, and on as rows come. It has a name, under which it goes on where it was; a new one
-        begins at `start`."""
+        """Read every row of a table or topic once and in order: old rows from the lake, then from
+        the log, then new ones. Progress is stored under `name`; a new reader begins at
+        `start`."""
         if isinstance(start, datetime):
             if start.tzinfo is None:
-                raise Malformed(f"{start} has no time zone; say which one is meant")
+                raise Malformed(f"{start} has no time zone; add one, such as datetime.UTC")
             start = AtTime(timestamp_ms=int(start.timestamp() * 1000))
         return self._followers.follow(table, name, start, limits)
 
     def unfollow(self, name: str) -> None:
-        """Forget how far a reader has come."""
+        """Delete the progress of a reader."""
         self._followers.forget(name)
 
     def close(self) -> None:
-        """Stop queries, then threads; give back files. What is not sealed comes from the log."""
+        """Stop queries and threads, close files. Unsealed rows are read from the log again."""
         self._closing.close()
 
     def __enter__(self) -> Embedded:
@@ -254,8 +251,8 @@ def open_folder(
     config: str | os.PathLike[str] | None,
     assignments: Iterable[str] = (),
 ) -> Embedded:
-    """Everything that a data folder holds, visible when this returns. `assignments` are settings
-    that are stronger than the file, as in `query.rows_max=10`."""
+    """Open a data folder; all rows are visible on return. `assignments` override the config file,
+    such as `query.rows_max=10`."""
     file = None if config is None else os.fspath(config)
     settings = load(file, {"data": os.fspath(path)}, assignments=assignments)
     _check_folder(Path(path))
@@ -274,20 +271,20 @@ def open_folder(
 
 
 def flush_folder(config: Config) -> list[Appended]:
-    """Bring all that a data folder holds into its tables. Nobody else may use the folder now."""
+    """Append all data of a folder to its tables. No other process may use the folder."""
     with _lake_of(config, "frazil flush") as lake:
         return lake.flush()
 
 
 def maintain_folder(config: Config) -> list[Maintained]:
-    """Maintain the tables of a data folder. Nobody else may use the folder now."""
+    """Maintain the tables of a folder. No other process may use the folder."""
     with _lake_of(config, "frazil maintain") as lake:
         return lake.maintain()
 
 
 @contextmanager
 def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
-    """The tables of a data folder, for one who does nothing else."""
+    """Open only log and lake of a data folder."""
     _check_folder(Path(config.data))
     disk, clock, rand = RealDisk(config.data), SystemClock(), SystemRand()
     with (
@@ -308,7 +305,7 @@ def open_lake(
     auto_flush: bool,
     on_spark: OnSpark = lambda _, __: None,
 ) -> Lake | None:
-    """The tables beside a log, unless they are not wanted, or something for them is missing."""
+    """Open the lake, or return None if it is disabled or not installed."""
     if not config.lake.enabled:
         return None
     try:
@@ -329,12 +326,12 @@ def open_lake(
 def _check_folder(path: Path) -> None:
     if not (path / "log").is_dir():
         raise Unknown(
-            f"{path} is no data folder of Frazil: it has no log in it. "
-            "`frazil up --data …` makes one"
+            f"{path} is not a data folder of Frazil: it has no log; create one with "
+            "`frazil up --data …`"
         )
 
 
 def _warm() -> None:
-    """Compiled code is there before somebody waits for it. Nobody waits for this."""
+    """Load compiled code in the background, before the first query needs it."""
     arrow.warm()
     query.warm()

@@ -1,9 +1,9 @@
-"""A node: rooms start in the order of the river and stop in exact reverse.
+"""A node: components start in the order of the data flow and stop in reverse.
 
-log ─> tables ─> hot tier and SQL ─> OTLP ─> API ─> ready ... stop asked ─> API ─> ... ─> log
+log ─> lake ─> hot tier and SQL ─> OTLP ─> API ─> ready ... stop signal ─> API ─> ... ─> log
 
-What guards durability ends the node when it dies: the log's writer and its maintenance. The others
-make it unready: acknowledgements go on, and `/readyz` says what is wrong.
+If the log's writer or its maintenance dies, the node ends, because durability depends on them. If
+another component dies, the node becomes unready: ingest continues, and `/readyz` has the cause.
 """
 
 from __future__ import annotations
@@ -36,37 +36,38 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Facts = Mapping[str, object]
 OnRoom = Callable[[str, Facts], None]
-"""A room is ready: its name, and facts about it. Spark's comes later, in another thread."""
+"""Called when a component is ready, with its name and facts. Spark follows later, from another
+thread."""
 
 MAINTAIN_INTERVAL_S = 1.0
-LOOK_INTERVAL_S = 1.0
-"""How often the counters are looked at, for rates."""
+RATES_INTERVAL_S = 1.0
+"""Interval between readings of the counters, for rates."""
 TRACES_S = 0.5
-"""Of a stop. Spans of our own that are not sent yet."""
+"""Share of a stop: sending the node's own spans."""
 API_S = 1.0
-"""Of a stop. Whoever reads can ask again."""
+"""Share of a stop: running API requests. Clients can retry."""
 DRAIN_S = 5.0
-"""Of a stop. Requests in hand may take this long to be answered."""
+"""Share of a stop: running OTLP requests."""
 LAKE_S = 8.0
-"""Of a stop, at most: rounds of the lake."""
+"""Share of a stop: appends to the lake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAddresses:
-    """Where a node that is up can be reached."""
+    """Ports and components of a running node."""
 
     grpc_port: int
     http_port: int
     api_port: int | None
-    """None when `serve.enabled` is false."""
+    """None if `serve.enabled` is false."""
     embedded: Embedded | None
-    """From within this process; None when `hot.enabled` is false."""
+    """For queries in this process; None if `hot.enabled` is false."""
     lake: Lake | None
-    """None when `lake.enabled` is false, or when something for it is not installed."""
+    """None if `lake.enabled` is false or the lake is not installed."""
 
 
 def log_room(name: str, facts: Facts) -> None:
-    """What is said of a room that is ready, unless somebody wants to say it otherwise."""
+    """Log that a component is ready; the default of `on_room`."""
     logger.info("room is ready", extra={"room": name, **facts})
 
 
@@ -80,34 +81,37 @@ async def run(
 ) -> None:
     """Run a node until SIGTERM or SIGINT. Calls `ready` once it accepts requests.
 
-    A stop takes ten seconds at most; what is not done by then is left as by a kill, which loses
-    nothing that was acknowledged.
+    A stop takes at most ten seconds; after that the process exits, which loses no acknowledged
+    data.
     """
-    asked = _stop_asked()
-    access = Auth.load(config.ingest)  # before anything is made: a wrong setting leaves no trace
+    stop_event = _stop_event()
+    auth = Auth.load(config.ingest)  # first, so that a wrong setting leaves no files behind
     stop = Shutdown(clock)
     async with AsyncExitStack() as opened:
         opened.callback(stop.done)
-        starting = NodeStartup(config, clock, rand, on_room, opened, stop)
-        rooms, up = await starting.open_all(access)
-        workers = [asyncio.create_task(_maintain(rooms.log)), asyncio.create_task(_look(rooms))]
-        opened.push_async_callback(_end, workers)
-        gc.freeze()  # what start-up has made stays; looking through it again and again took 8 %
-        rooms.uptime.state = "running"
-        ready(up)
-        asking = asyncio.create_task(asked.wait())
-        await asyncio.wait({asking, *workers}, return_when=asyncio.FIRST_COMPLETED)
-        asking.cancel()
-        rooms.uptime.state = "stopping"
-        logger.info("stopping", extra={"requests_in_hand": rooms.otlp.admission().request_count})
+        startup = NodeStartup(config, clock, rand, on_room, opened, stop)
+        context, addresses = await startup.open_all(auth)
+        workers = [
+            asyncio.create_task(_maintain(context.log)),
+            asyncio.create_task(_read_rates(context)),
+        ]
+        opened.push_async_callback(_cancel, workers)
+        gc.freeze()  # objects of the start-up live on; scanning them took 8 % of the time
+        context.uptime.state = "running"
+        ready(addresses)
+        stopping = asyncio.create_task(stop_event.wait())
+        await asyncio.wait({stopping, *workers}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        context.uptime.state = "stopping"
+        logger.info("stopping", extra={"requests_in_hand": context.otlp.admission().request_count})
         stop.begin()
-        await asyncio.to_thread(tracing.flush, TRACES_S)  # also where they come back to us
-        stop.note(**_hot_rows(rooms))
+        await asyncio.to_thread(tracing.flush, TRACES_S)  # the node may export to itself
+        stop.note(**_hot_rows(context))
     logger.info("stopped", extra=stop.facts())
 
 
 class NodeStartup:
-    """Opens room after room, says so, and sees to it that they are closed in reverse."""
+    """Opens the components in order, reports each, and registers them for closing in reverse."""
 
     def __init__(
         self,
@@ -126,9 +130,8 @@ class NodeStartup:
         self._stop = stop
         self._folder = Path(config.data).absolute()
 
-    async def open_all(self, access: Auth) -> tuple[NodeContext, NodeAddresses]:
-        """In the order of the river. Whatever takes long is done in a thread, so that a second
-        signal is heard."""
+    async def open_all(self, auth: Auth) -> tuple[NodeContext, NodeAddresses]:
+        """Open everything. Long work runs in threads, so that a second signal is handled."""
         config, clock, rand = self._config, self._clock, self._rand
         uptime = Uptime(clock)
         log = await self._open("log", self._open_log, _log_facts)
@@ -137,11 +140,11 @@ class NodeStartup:
         if config.hot.enabled:
             embedded = await self._open("hot", partial(self._open_hot, log, lake), _hot_facts)
         begin_ns = clock.monotonic_ns()
-        otlp = await OtlpPorts.open(log, config.ingest, access, clock=clock, rand=rand)
+        otlp = await OtlpPorts.open(log, config.ingest, auth, clock=clock, rand=rand)
         self._opened.push_async_callback(_close_otlp, otlp, self._stop)
         ports = {"grpc_port": otlp.grpc_port, "http_port": otlp.http_port}
-        self._say("ingest", ports, begin_ns)
-        rooms = NodeContext(
+        self._report("ingest", ports, begin_ns)
+        context = NodeContext(
             data=str(self._folder),
             disk=RealDisk(config.data),
             uptime=uptime,
@@ -155,10 +158,10 @@ class NodeStartup:
         api = None
         if config.serve.enabled:
             begin_ns = clock.monotonic_ns()
-            api = await ApiServer.open(rooms, config.serve, config.ingest, access)
+            api = await ApiServer.open(context, config.serve, config.ingest, auth)
             self._opened.push_async_callback(_close_api, api, self._stop)
-            self._say("serve", {"http_port": api.port}, begin_ns)
-        return rooms, NodeAddresses(
+            self._report("serve", {"http_port": api.port}, begin_ns)
+        return context, NodeAddresses(
             grpc_port=otlp.grpc_port,
             http_port=otlp.http_port,
             api_port=None if api is None else api.port,
@@ -168,11 +171,11 @@ class NodeStartup:
 
     async def _open(self, name: str, work: Callable[[], T], facts: Callable[[T], Facts]) -> T:
         begin_ns = self._clock.monotonic_ns()
-        room = await asyncio.to_thread(work)
-        self._say(name, facts(room), begin_ns)
-        return room
+        component = await asyncio.to_thread(work)
+        self._report(name, facts(component), begin_ns)
+        return component
 
-    def _say(self, name: str, facts: Facts, begin_ns: int) -> None:
+    def _report(self, name: str, facts: Facts, begin_ns: int) -> None:
         took_ms = (self._clock.monotonic_ns() - begin_ns) // NS_PER_MS
         self._on_room(name, {**facts, "took_ms": took_ms})
 
@@ -184,11 +187,11 @@ class NodeStartup:
         return log
 
     def _open_lake(self, log: Log) -> Lake | None:
-        def say(pid: int, seconds: float) -> None:
+        def on_spark(pid: int, seconds: float) -> None:
             self._on_room("spark", {"pid": pid, "took_ms": int(seconds * 1000)})
 
         lake = open_lake(
-            log, self._config, clock=self._clock, rand=self._rand, auto_flush=True, on_spark=say
+            log, self._config, clock=self._clock, rand=self._rand, auto_flush=True, on_spark=on_spark
         )
         if lake is not None:
             self._opened.callback(_close_lake, lake, self._stop)
@@ -215,7 +218,7 @@ def _log_facts(log: Log) -> Facts:
 def _lake_facts(lake: Lake | None) -> Facts:
     if lake is None:
         return {"is_there": False, "state": "off, or not installed"}
-    return {"is_there": True, "state": "Spark starts when there is something to freeze"}
+    return {"is_there": True, "state": "Spark starts with the first append"}
 
 
 def _hot_facts(embedded: Embedded) -> Facts:
@@ -223,12 +226,12 @@ def _hot_facts(embedded: Embedded) -> Facts:
     return {"rows": rows, "bytes": embedded.tier.disk_bytes, "lag_offsets": embedded.tier.lag}
 
 
-def _hot_rows(rooms: NodeContext) -> Facts:
-    if rooms.tier is None:
+def _hot_rows(context: NodeContext) -> Facts:
+    if context.tier is None:
         return {}
-    shown = rooms.tier.visible_pieces().values()
-    rows = sum(piece.row_count for pieces in shown for piece in pieces)
-    return {"hot_rows": rows, "hot_lag_offsets": rooms.tier.lag}
+    tables = context.tier.visible_pieces().values()
+    rows = sum(piece.row_count for pieces in tables for piece in pieces)
+    return {"hot_rows": rows, "hot_lag_offsets": context.tier.lag}
 
 
 async def _close_api(api: ApiServer, stop: Shutdown) -> None:
@@ -242,7 +245,7 @@ async def _close_otlp(otlp: OtlpPorts, stop: Shutdown) -> None:
 
 
 def _close_lake(lake: Lake, stop: Shutdown) -> None:
-    """With the round in hand, and a last one, if there is time for them."""
+    """Finish the running append and run a last one, if there is time."""
     before = lake.round_count
     lake.close(stop.left_s(LAKE_S))
     stop.note(lake_rounds=lake.round_count - before, lake_round_cut=lake.was_cut)
@@ -254,14 +257,14 @@ async def _maintain(log: Log) -> None:
         await asyncio.sleep(MAINTAIN_INTERVAL_S)
 
 
-async def _look(rooms: NodeContext) -> None:
+async def _read_rates(context: NodeContext) -> None:
     while True:
-        rooms.uptime.rates.step()
-        await asyncio.sleep(LOOK_INTERVAL_S)
+        context.uptime.rates.step()
+        await asyncio.sleep(RATES_INTERVAL_S)
 
 
-async def _end(workers: list[asyncio.Task[None]]) -> None:
-    """Stop workers; raises what one died of, if it did."""
+async def _cancel(workers: list[asyncio.Task[None]]) -> None:
+    """Cancel the workers. Raises the error of a worker that died."""
     for task in workers:
         task.cancel()
     for task in workers:
@@ -271,18 +274,18 @@ async def _end(workers: list[asyncio.Task[None]]) -> None:
             continue
 
 
-def _stop_asked() -> asyncio.Event:
-    """Set by the first SIGTERM or SIGINT. The second one ends the process where it stands."""
-    asked = asyncio.Event()
+def _stop_event() -> asyncio.Event:
+    """Return an event set by the first SIGTERM or SIGINT. The second ends the process."""
+    event = asyncio.Event()
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
 
-    def ask() -> None:
-        asked.set()
+    def stop() -> None:
+        event.set()
         for number in numbers:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL)
 
     for number in numbers:
-        loop.add_signal_handler(number, ask)
-    return asked
+        loop.add_signal_handler(number, stop)
+    return event

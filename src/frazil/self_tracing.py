@@ -1,6 +1,6 @@
-"""Own traces: what a node does, as spans for whoever the `OTEL_*` variables name.
+"""Self tracing: spans of the node itself, exported as the `OTEL_*` variables say.
 
-Needs the OpenTelemetry SDK, an extra. Without these variables nothing of it is loaded.
+Needs the OpenTelemetry SDK, an extra, which is loaded only if these variables are set.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 PROTOCOL = "http/protobuf"
 CLOSE_S = 1.0
-"""What spans that have not been sent yet may take of a stop."""
+"""Time to send remaining spans at a stop."""
 
 
 @contextmanager
-def own_traces(environ: Mapping[str, str]) -> Iterator[None]:
-    """While this is open, spans are exported, if the environment asks for that."""
-    tracer = _opened(environ)
+def export_own_traces(environ: Mapping[str, str]) -> Iterator[None]:
+    """Export spans while open, if the environment enables it."""
+    tracer = _open_tracer(environ)
     if tracer is None:
         yield
         return
@@ -44,23 +44,23 @@ def own_traces(environ: Mapping[str, str]) -> Iterator[None]:
         tracer.close()
 
 
-def why_not(environ: Mapping[str, str]) -> str | None:
-    """Why nothing is exported though it is asked for; "" when it is not asked for."""
+def why_disabled(environ: Mapping[str, str]) -> str | None:
+    """Return why export is not possible, "" if it is not enabled, or None if it works."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return ""
     exporter = environ.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     if exporter == "none" or not (exporter or any(environ.get(name) for name in ENDPOINTS)):
         return ""
     if exporter not in ("", "otlp"):
-        return f"OTEL_TRACES_EXPORTER is {exporter}; only otlp and none are known here"
+        return f"OTEL_TRACES_EXPORTER is {exporter}; use otlp or none"
     protocol = next((environ[name] for name in PROTOCOLS if environ.get(name)), PROTOCOL)
     if protocol != PROTOCOL:
         return f"{PROTOCOLS[0]} is {protocol}; set it to {PROTOCOL}"
     return None
 
 
-def _opened(environ: Mapping[str, str]) -> SdkTracer | None:
-    reason = why_not(environ)
+def _open_tracer(environ: Mapping[str, str]) -> SdkTracer | None:
+    reason = why_disabled(environ)
     if reason is None:
         try:
             return SdkTracer(environ)
@@ -72,7 +72,7 @@ def _opened(environ: Mapping[str, str]) -> SdkTracer | None:
 
 
 class SdkTracer:
-    """Spans by the OpenTelemetry SDK, sent in batches by a thread of its own."""
+    """Creates spans with the OpenTelemetry SDK, which sends batches in its own thread."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -81,13 +81,13 @@ class SdkTracer:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
         from opentelemetry.util.re import parse_env_headers
 
-        given = next((environ[name] for name in HEADERS if environ.get(name)), "")
-        headers = {**parse_env_headers(given, liberal=True), OWN_HEADER: "1"}
-        named = "OTEL_SERVICE_NAME" in environ or "service.name=" in environ.get(
+        text = next((environ[name] for name in HEADERS if environ.get(name)), "")
+        headers = {**parse_env_headers(text, liberal=True), OWN_HEADER: "1"}
+        has_name = "OTEL_SERVICE_NAME" in environ or "service.name=" in environ.get(
             "OTEL_RESOURCE_ATTRIBUTES", ""
         )
         facts: dict[str, Any] = {"service.version": __version__}
-        if not named:
+        if not has_name:
             facts["service.name"] = "frazil"
         self._provider: TracerProvider = TracerProvider(
             resource=Resource.create(facts), shutdown_on_exit=False
@@ -112,20 +112,20 @@ class SdkTracer:
         return format_trace_id(context.trace_id), format_span_id(context.span_id)
 
     def flush(self, within_s: float) -> None:
-        """The SDK goes on trying, longer than it is told to; nobody waits for that."""
-        self._in_time(lambda: self._provider.force_flush(int(within_s * 1000)), within_s)
+        """Send pending spans. The SDK may retry for longer than `within_s`; do not wait for it."""
+        self._run_within(lambda: self._provider.force_flush(int(within_s * 1000)), within_s)
 
     def close(self) -> None:
-        self._in_time(self._provider.shutdown, CLOSE_S)
+        self._run_within(self._provider.shutdown, CLOSE_S)
 
-    def _in_time(self, work: Any, within_s: float) -> None:
+    def _run_within(self, work: Any, within_s: float) -> None:
         thread = threading.Thread(target=work, name="frazil-own-traces", daemon=True)
         thread.start()
         thread.join(within_s)
 
 
 class SdkSpan:
-    """One span of the SDK. One that is dropped is never ended, and so never sent."""
+    """A span of the SDK. A dropped span is never ended, and so never sent."""
 
     def __init__(self, span: Any) -> None:
         self._span = span

@@ -1,8 +1,7 @@
-"""Shutdown: a node ends within ten seconds, and tells what it did.
+"""Shutdown: a node stops within ten seconds and reports what it did.
 
-Rooms are closed one after the other; each gets its share of what is left. Whatever hangs all the
-same is cut off with the process. Nothing that was acknowledged depends on any of this: a kill
-loses nothing either.
+Components close one after another, each with a share of the remaining time. If one hangs, the
+process exits. Acknowledged data is safe either way, as after a kill.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from frazil.model import NS_PER_MS, Clock
 logger = logging.getLogger(__name__)
 
 STOP_S = 10.0
-"""From the signal to the end of the process, whatever happens. Kubernetes waits for 30."""
-REST_S = 2.0
-"""Never shared out: for Spark's end, and the log's."""
+"""From the signal to the end of the process, in any case. Kubernetes waits 30 s."""
+RESERVE_S = 2.0
+"""Kept for stopping Spark and closing the log."""
 CUT_CODE = 1
-"""What a process ends with whose stop took too long."""
+"""Exit code of a stop that took too long."""
 
 
 class Shutdown:
-    """One stop of one node. Belongs to the event loop."""
+    """The stop of a node. Owned by the event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,7 +32,7 @@ class Shutdown:
         self._facts: dict[str, object] = {}
 
     def begin(self) -> None:
-        """From now on there are ten seconds."""
+        """Start the timeout."""
         self._begun_ns = self._clock.monotonic_ns()
         threading.Thread(target=self._guard, name="frazil-stop", daemon=True).start()
 
@@ -45,24 +44,24 @@ class Shutdown:
         os._exit(CUT_CODE)
 
     def left_s(self, share_s: float) -> float:
-        """The share of a room, or what is left of it."""
-        return max(0.0, min(share_s, STOP_S - REST_S - self._seconds))
+        """Return `share_s`, or the remaining time if that is less."""
+        return max(0.0, min(share_s, STOP_S - RESERVE_S - self._seconds))
 
     def note(self, **facts: object) -> None:
-        """Something that was done."""
+        """Record facts for the log."""
         self._facts.update(facts)
 
     def done(self) -> None:
-        """Everything is closed."""
+        """Stop the timeout: everything is closed."""
         self._is_done.set()
 
     def facts(self) -> dict[str, object]:
-        """What was done up to now, and in how many seconds."""
+        """Return the recorded facts and the elapsed seconds."""
         return {**self._facts, "seconds": round(self._seconds, 2)}
 
     @property
     def _seconds(self) -> float:
-        """None have passed where nobody has asked for a stop: a start failed, or a worker died."""
+        """0 without a stop request, as when the start failed or a worker died."""
         if self._begun_ns is None:
             return 0.0
         return (self._clock.monotonic_ns() - self._begun_ns) / (1000 * NS_PER_MS)

@@ -124,8 +124,8 @@ def test_a_port_that_is_taken_is_named(name: str, tmp_path: Path) -> None:
         (("--tls-key", "absent"), "need each other"),
         (("--token-file", "absent"), "cannot be read"),
         (("--config", "absent"), "cannot be read"),
-        (("--otlp-grpc-port", "70000"), "a port is"),
-        (("--cors-origin", "shop"), "an origin is"),
+        (("--otlp-grpc-port", "70000"), "a port must be"),
+        (("--cors-origin", "shop"), "an origin must be"),
     ],
 )
 def test_wrong_settings_never_start(options: tuple[str, ...], wanted: str, tmp_path: Path) -> None:

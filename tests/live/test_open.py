@@ -97,7 +97,7 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
 def test_a_folder_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
     """A typing error does not make a new database."""
     for folder in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(Unknown, match="no data folder of Frazil"):
+        with pytest.raises(Unknown, match="not a data folder of Frazil"):
             frazil.open(folder)
     assert list(tmp_path.iterdir()) == []
 
@@ -143,7 +143,7 @@ def test_rows_that_do_not_come_are_not_waited_for(
         fill(node, ["one"])
         assert node.stop() == 0
     shutil.rmtree(tmp_path / "data" / "hot")
-    with pytest.raises(Unavailable, match=r"1 requests .* nothing new for 300 ms"):
+    with pytest.raises(Unavailable, match=r"1 requests .* no progress for 300 ms"):
         frazil.open(tmp_path / "data")
 
 
@@ -217,7 +217,7 @@ def test_a_query_does_not_wait_for_ever_for_what_was(
         fill(node, ["one"])
         assert node.stop() == 0
     shutil.rmtree(tmp_path / "data" / "hot")
-    monkeypatch.setattr(embedded, "STARTING_MS", 200)
+    monkeypatch.setattr(embedded, "START_WAIT_MS", 200)
     monkeypatch.setattr(HotTier, "step", lambda _: 0)
     disk, clock = RealDisk(tmp_path / "data"), SystemClock()
     with (

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     from frazil.model import SystemClock, SystemRand
     from frazil.node import NodeAddresses, log_room
     from frazil.node import run as run_node
-    from frazil.self_tracing import own_traces
+    from frazil.self_tracing import export_own_traces
 
     config = load(options.config, overrides_of(options), assignments=options.assignments)
     log_to_stderr()
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         }
         print(json.dumps(addresses), flush=True)
 
-    with own_traces(os.environ):
+    with export_own_traces(os.environ):
         uvloop.run(run_node(config, clock=clock, rand=rand, ready=on_ready, on_room=on_room))
     return 0
 
