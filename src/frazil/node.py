@@ -191,7 +191,12 @@ class NodeStartup:
             self._on_room("spark", {"pid": pid, "took_ms": int(seconds * 1000)})
 
         lake = open_lake(
-            log, self._config, clock=self._clock, rand=self._rand, auto_flush=True, on_spark=on_spark
+            log,
+            self._config,
+            clock=self._clock,
+            rand=self._rand,
+            auto_flush=True,
+            on_spark=on_spark,
         )
         if lake is not None:
             self._opened.callback(_close_lake, lake, self._stop)
