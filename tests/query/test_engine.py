@@ -174,7 +174,7 @@ def test_functions_take_arguments_from_columns(engine: Engine) -> None:
     """A few different ones; too many are refused, wrong ones say what is wrong."""
     text = "SELECT matches(body, service_name || '*') FROM logs WHERE body IS NOT NULL"
     assert len(engine.sql(text).fetchall()) == 3
-    with pytest.raises(Malformed, match="at character 1: a word is missing"):
+    with pytest.raises(Malformed, match="a word is missing"):
         engine.sql("SELECT matches(body, '') FROM logs").fetchall()
     with pytest.raises(Malformed, match="the JSON path 'x' does not begin"):
         engine.sql("SELECT get_json_object('{}', 'x')").fetchall()
