@@ -1,10 +1,10 @@
-"""What was logged during each span: a join of two streams, by trace and time.
+"""Log records of each span: a join of two streams by trace and time.
 
     python examples/join.py --data data --checkpoint join.ckpt --output joined
 
-A pair is written as soon as both are there, in whichever order they come. Stopped or killed, it
-goes on where it was: every batch has a folder of its own below the output, which is replaced when
-the batch is done again, so a reader of the whole output finds every pair once.
+A pair is written as soon as both rows have arrived, in any order. After a stop or a crash the query
+continues where it was: each batch is written to its own folder, which is replaced if the batch is
+repeated, so the output has every pair once.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 import frazil.lake
 
 LATE = "10 minutes"
-"""How long a row waits for those that come late. With the bound below it says how much is kept."""
+"""How long a row waits for late ones. Together with the bound below it limits the state."""
 BOUND = "log_time BETWEEN span_time - INTERVAL 1 MINUTE AND span_time + INTERVAL 5 MINUTES"
 SPAN_COLUMNS = "time,trace_id,span_id,service_name,name"
 LOG_COLUMNS = "time,trace_id,service_name,severity_number,body,_log_partition,_offset,_row"
 
 
 def logged_during(spans: DataFrame, logs: DataFrame) -> DataFrame:
-    """The same for streams and for tables."""
-    one = spans.select(
+    """Works for streams and for tables."""
+    left = spans.select(
         F.col("time").alias("span_time"), "trace_id", "span_id", "name"
     ).withWatermark("span_time", LATE)
-    other = logs.where("trace_id IS NOT NULL").select(
+    right = logs.where("trace_id IS NOT NULL").select(
         F.col("time").alias("log_time"),
         F.col("trace_id").alias("log_trace_id"),
         *("service_name", "severity_number", "body", "_log_partition", "_offset", "_row"),
     )
-    other = other.withWatermark("log_time", LATE)
-    return one.join(other, F.expr(f"trace_id = log_trace_id AND {BOUND}")).drop("log_trace_id")
+    right = right.withWatermark("log_time", LATE)
+    return left.join(right, F.expr(f"trace_id = log_trace_id AND {BOUND}")).drop("log_trace_id")
 
 
 def start(spark: SparkSession, options: argparse.Namespace) -> StreamingQuery:
@@ -59,12 +59,14 @@ def start(spark: SparkSession, options: argparse.Namespace) -> StreamingQuery:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", default="data", help="the data folder; a node may be using it")
-    parser.add_argument("--checkpoint", required=True, help="where the query keeps its state")
-    parser.add_argument("--output", required=True, help="a folder for Parquet files")
+    parser.add_argument(
+        "--data", default="data", help="data folder; a node may use it at the same time"
+    )
+    parser.add_argument("--checkpoint", required=True, help="folder for the state of the query")
+    parser.add_argument("--output", required=True, help="folder for Parquet files")
     parser.add_argument("--offsets-per-trigger", type=int, default=10_000, metavar="REQUESTS")
     parser.add_argument(
-        "--drain", action="store_true", help="stop when all that is there now has been read"
+        "--drain", action="store_true", help="stop after reading the rows that exist now"
     )
     options = parser.parse_args()
     query = start(frazil.lake.session(options.data), options)

@@ -1,9 +1,9 @@
-"""When each service was busy: stretches of log records with no gap of more than five minutes.
+"""Sessions of each service: log records without a gap of more than five minutes.
 
     python examples/sessions.py --data data --checkpoint sessions.ckpt --output sessions
 
-A stretch is written once it is over for good. Stopped or killed, it goes on where it was: every
-batch has a folder of its own below the output, which is replaced when the batch is done again.
+A session is written once it is complete. After a stop or a crash the query continues where it was:
+each batch is written to its own folder, which is replaced if the batch is repeated.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ GAP = "5 minutes"
 LATE = "10 minutes"
 COLUMNS = "time,service_name,severity_number"
 ERROR = 17
-"""The least severity number of errors."""
+"""Lowest severity number of errors."""
 
 
-def busy(rows: DataFrame) -> DataFrame:
-    """The same for a stream and for a table."""
+def sessions_of(rows: DataFrame) -> DataFrame:
+    """Works for a stream and for a table."""
     errors = F.sum(F.when(F.col("severity_number") >= ERROR, 1).otherwise(0))
-    found = (
+    grouped = (
         rows.withWatermark("time", LATE)
         .groupBy(F.session_window("time", GAP).alias("session"), "service_name")
         .agg(F.count("*").alias("records"), errors.alias("errors"))
     )
-    return found.select("service_name", "session.start", "session.end", "records", "errors")
+    return grouped.select("service_name", "session.start", "session.end", "records", "errors")
 
 
 def start(spark: SparkSession, options: argparse.Namespace) -> StreamingQuery:
@@ -45,7 +45,7 @@ def start(spark: SparkSession, options: argparse.Namespace) -> StreamingQuery:
         batch.coalesce(1).write.mode("overwrite").parquet(f"{options.output}/batch={number}")
 
     return (
-        busy(rows.load())
+        sessions_of(rows.load())
         .writeStream.foreachBatch(write)
         .option("checkpointLocation", options.checkpoint)
         .queryName("sessions")
@@ -55,12 +55,14 @@ def start(spark: SparkSession, options: argparse.Namespace) -> StreamingQuery:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", default="data", help="the data folder; a node may be using it")
-    parser.add_argument("--checkpoint", required=True, help="where the query keeps its state")
-    parser.add_argument("--output", required=True, help="a folder for Parquet files")
+    parser.add_argument(
+        "--data", default="data", help="data folder; a node may use it at the same time"
+    )
+    parser.add_argument("--checkpoint", required=True, help="folder for the state of the query")
+    parser.add_argument("--output", required=True, help="folder for Parquet files")
     parser.add_argument("--offsets-per-trigger", type=int, default=10_000, metavar="REQUESTS")
     parser.add_argument(
-        "--drain", action="store_true", help="stop when all that is there now has been read"
+        "--drain", action="store_true", help="stop after reading the rows that exist now"
     )
     options = parser.parse_args()
     query = start(frazil.lake.session(options.data), options)

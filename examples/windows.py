@@ -1,10 +1,10 @@
-"""How many log records each service sends per minute and severity, as they come.
+"""Count log records per minute, service and severity as they arrive.
 
     python examples/windows.py --data data --checkpoint windows.ckpt --output windows
 
-Each minute is written once it is over, and ten more have passed for what comes late. Stopped or
-killed, it goes on where it was: every batch has a folder of its own below the output, which is
-replaced when the batch is done again, so a reader of the whole output finds every row once.
+A minute is written ten minutes after its end, to allow for late records. After a stop or a crash
+the query continues where it was: each batch is written to its own folder, which is replaced if the
+batch is repeated, so the output has every row once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 import frazil.lake
 
 LATE = "10 minutes"
-"""How much later than the newest record one may come and still be counted."""
+"""Records that are later than this behind the newest one are not counted."""
 COLUMNS = "time,service_name,severity_number"
-"""The source decodes whole requests; what is not wanted need not come over to Spark."""
+"""Only these columns are passed to Spark."""
 
 
 def per_minute(rows: DataFrame) -> DataFrame:
-    """The same for a stream and for a table."""
+    """Works for a stream and for a table."""
     counted = (
         rows.withWatermark("time", LATE)
         .groupBy(F.window("time", "1 minute").alias("minute"), "service_name", "severity_number")
@@ -56,12 +56,14 @@ def start(spark: SparkSession, options: argparse.Namespace) -> StreamingQuery:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", default="data", help="the data folder; a node may be using it")
-    parser.add_argument("--checkpoint", required=True, help="where the query keeps its state")
-    parser.add_argument("--output", required=True, help="a folder for Parquet files")
+    parser.add_argument(
+        "--data", default="data", help="data folder; a node may use it at the same time"
+    )
+    parser.add_argument("--checkpoint", required=True, help="folder for the state of the query")
+    parser.add_argument("--output", required=True, help="folder for Parquet files")
     parser.add_argument("--offsets-per-trigger", type=int, default=10_000, metavar="REQUESTS")
     parser.add_argument(
-        "--drain", action="store_true", help="stop when all that is there now has been read"
+        "--drain", action="store_true", help="stop after reading the rows that exist now"
     )
     options = parser.parse_args()
     query = start(frazil.lake.session(options.data), options)
