@@ -59,9 +59,7 @@ def start(spark: SparkSession, options: argparse.Namespace) -> StreamingQuery:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--data", default="data", help="data folder; a node may use it at the same time"
-    )
+    parser.add_argument("--data", default="data", help="data folder; may be in use by a node")
     parser.add_argument("--checkpoint", required=True, help="folder for the state of the query")
     parser.add_argument("--output", required=True, help="folder for Parquet files")
     parser.add_argument("--offsets-per-trigger", type=int, default=10_000, metavar="REQUESTS")
