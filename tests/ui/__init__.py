@@ -1,1 +1,1 @@
-"""The web page in a real browser, in front of a real node."""
+"""Tests of the web page in a real browser against a real node."""

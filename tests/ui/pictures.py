@@ -1,6 +1,6 @@
-"""The pictures of the docs: every screen, in dark and light, in front of a node with the shop.
+"""Take the screenshots of the docs: every screen, dark and light, of a node with the shop.
 
-python -m tests.ui.pictures            all of them, into docs/pictures
+python -m tests.ui.pictures            all screens, into docs/pictures
 python -m tests.ui.pictures logs sql   only these
 """
 
@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,19 +18,18 @@ from urllib.parse import urlencode
 from playwright.sync_api import Page, expect
 
 import frazil
+from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import COMMAND, Node
 from tests.ui.browser import chromium
 from tests.ui.conftest import send_past
-from tests.ui.watched import CALM, THEMES, watched
+from tests.ui.helpers.page import IS_IDLE, THEMES, eventually, open_page
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 WIDTH, HEIGHT = 1440, 900
-SETTLED_MS = 3000
-"""Charts are drawn, and answers are there."""
-RIVER_MS = 20_000
-"""The lines of the river have some length."""
-LIVE_S = 30
-"""Between the first and the second snapshot."""
+TREND_POINTS = 10
+"""Status samples in a sparkline of the pipeline, one every two seconds."""
+LIVE_SPANS = 5000
+"""New spans between the first and the second snapshot."""
 
 Show = Callable[[Page, str], None]
 
@@ -42,7 +40,7 @@ FROM spans
 WHERE time > now() - INTERVAL '1 hour' AND kind = 'SERVER'
 GROUP BY 1, 2 ORDER BY p99_ms DESC LIMIT 20"""
 WHY = "no answer within 1500 ms"
-"""How the shop's worst trouble begins."""
+"""Message of the failure that opens the shop's story."""
 
 
 def _address(path: str, **query: str) -> Show:
@@ -70,17 +68,21 @@ def _map(page: Page, _: str) -> None:
 
 def _pipeline(page: Page, _: str) -> None:
     _open(page, "/pipeline")
-    page.wait_for_timeout(RIVER_MS)
+    page.wait_for_function(
+        "(points) => [...document.querySelectorAll('#screen svg path')]"
+        ".some((path) => (path.getAttribute('d') ?? '').split('L').length >= points)",
+        arg=TREND_POINTS,
+    )
 
 
 def _volume(page: Page, _: str) -> None:
-    """How many different values there are is counted last."""
+    """Distinct values are counted last."""
     _open(page, "/volume?from=30m")
     expect(page.get_by_role("cell", name="…")).to_have_count(0)
 
 
 def _dashboard(page: Page, _: str) -> None:
-    """Made for the first picture, and there for the second."""
+    """Create the dashboard for the first picture and reuse it for the second."""
     _open(page, "/dashboards")
     make = page.get_by_role("main").get_by_role("button", name="New dashboard").last
     there = page.get_by_role("link", name="Shop").first
@@ -118,7 +120,7 @@ SCREENS: dict[str, Show] = {
 
 @contextmanager
 def _customers(node: Node) -> Iterator[None]:
-    """The shop goes on meanwhile."""
+    """Keep the shop sending."""
     endpoint = f"http://127.0.0.1:{node.http_port}"
     options = ("--backfill", "0", "--rate", "20", "--seconds", "3600", "--seed", "8")
     shop = subprocess.Popen(
@@ -132,27 +134,40 @@ def _customers(node: Node) -> Iterator[None]:
 
 
 def main(names: list[str]) -> int:
-    """Take them."""
+    """Take the pictures."""
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         node = stack.enter_context(Node(Path(scratch) / "data"))
         send_past(node)
-        asked = frazil.connect(node.url)
-        asked.flush()
+        client = frazil.connect(node.url)
+        client.flush()
         stack.enter_context(_customers(node))
-        time.sleep(LIVE_S)
-        asked.flush()
-        failures = asked.get("/api/v1/failures", {"since": "1h"})["failures"]
-        trace_id = next(each["last_trace_id"] for each in failures if each["message"] == WHY)
+        before = client.ask("SELECT count(*) FROM spans").to_pylist()[0]
+        wait_for(node, f"SELECT 1 FROM spans OFFSET {next(iter(before.values()))}", LIVE_SPANS)
+        client.flush()
+        failures = client.get("/api/v1/failures", {"since": "1h"})["failures"]
+        trace_id = next(f["last_trace_id"] for f in failures if f["message"] == WHY)
         browser = stack.enter_context(chromium())
         for theme in THEMES:
             for name in names or SCREENS:
-                with watched(browser, node.url, width=WIDTH, height=HEIGHT, theme=theme) as page:
+                with open_page(browser, node.url, width=WIDTH, height=HEIGHT, theme=theme) as page:
                     SCREENS[name](page, trace_id)
-                    page.wait_for_function(CALM)
-                    page.wait_for_timeout(SETTLED_MS)
-                    page.screenshot(path=PICTURES / f"{name}-{theme}.png")
+                    page.wait_for_function(IS_IDLE)
+                    _take(page, PICTURES / f"{name}-{theme}.png")
     return 0
+
+
+def _take(page: Page, path: Path) -> None:
+    """Save a screenshot once two in a row are equal: all charts are drawn."""
+    previous = b""
+
+    def is_still() -> bool:
+        nonlocal previous
+        before, previous = previous, page.screenshot()
+        return before == previous
+
+    eventually(page, is_still)
+    path.write_bytes(previous)
 
 
 if __name__ == "__main__":

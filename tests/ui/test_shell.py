@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.clients.node import Node
-from tests.ui.watched import THEMES, Theme, violations, watched
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
 
 
-def test_screens_are_reached_by_link_and_the_way_back_works(page: Page) -> None:
+def test_links_and_browser_history_switch_screens(page: Page) -> None:
     page.goto("/logs")
     page.get_by_role("link", name="Traces").click()
     expect(page).to_have_url(re.compile("/traces"))
@@ -25,7 +25,7 @@ def test_screens_are_reached_by_link_and_the_way_back_works(page: Page) -> None:
     expect(page.get_by_role("heading", name="Traces", level=1)).to_be_visible()
 
 
-def test_the_time_is_in_the_address_and_goes_along(page: Page) -> None:
+def test_the_time_range_is_kept_across_screens(page: Page) -> None:
     page.goto("/logs?from=3h")
     expect(page.get_by_role("button", name="Last 3 hours")).to_be_visible()
     page.get_by_role("link", name="Traces").click()
@@ -37,7 +37,7 @@ def test_the_time_is_in_the_address_and_goes_along(page: Page) -> None:
     expect(page.get_by_role("button", name="Last 3 hours")).to_be_visible()
 
 
-def test_a_time_can_be_typed_and_what_makes_no_sense_is_said(page: Page) -> None:
+def test_a_time_range_can_be_typed_and_is_validated(page: Page) -> None:
     page.goto("/logs")
     page.keyboard.press("T")
     page.get_by_label("From").fill("yesterday")
@@ -50,7 +50,7 @@ def test_a_time_can_be_typed_and_what_makes_no_sense_is_said(page: Page) -> None
     expect(page.get_by_role("button", name="2026-01-02 03:04:00 to")).to_be_visible()
 
 
-def test_keys_lead_everywhere_and_are_listed(page: Page) -> None:
+def test_shortcuts_switch_screens_and_are_listed(page: Page) -> None:
     page.goto("/logs")
     expect(page.get_by_role("heading", name="Logs", level=1)).to_be_visible()
     page.keyboard.press("g")
@@ -64,7 +64,7 @@ def test_keys_lead_everywhere_and_are_listed(page: Page) -> None:
     expect(keys).to_be_hidden()
 
 
-def test_the_palette_finds_by_typing(page: Page) -> None:
+def test_the_command_palette_runs_a_command(page: Page) -> None:
     page.goto("/logs")
     expect(page.get_by_role("heading", name="Logs", level=1)).to_be_visible()
     page.keyboard.press("Control+k")
@@ -75,21 +75,21 @@ def test_the_palette_finds_by_typing(page: Page) -> None:
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
 
 
-def test_an_address_that_is_none_is_said(page: Page) -> None:
+def test_an_unknown_address_shows_an_error(page: Page) -> None:
     page.goto("/no/such/page")
     expect(page.get_by_role("alert")).to_contain_text("no such page")
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_dialogs_are_accessible(browser: Browser, node: Node, theme: Theme) -> None:
-    with watched(browser, node.url, theme=theme) as page:
+    with open_page(browser, node.url, theme=theme) as page:
         page.goto("/logs")
         expect(page.get_by_role("heading", name="Logs", level=1)).to_be_visible()
         page.keyboard.press("T")
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.keyboard.press("Escape")
         page.keyboard.press("Control+k")
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.keyboard.press("Escape")
         page.keyboard.press("?")
-        assert violations(page) == []
+        assert accessibility_violations(page) == []

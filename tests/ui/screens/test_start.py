@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from playwright.sync_api import Browser, Page, expect
 
 from tests.clients.node import Node
-from tests.ui.test_pipeline import HOSTILE, change
-from tests.ui.watched import THEMES, Theme, violations, watched
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
+from tests.ui.helpers.responses import HOSTILE, alter_response
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def make_empty(found: dict[str, Any]) -> None:
     found["hot"]["rows"] = {}
 
 
-def test_it_waits_and_flips_with_the_first_span(browser: Browser, empty: Node) -> None:
+def test_the_first_span_switches_the_page_to_the_overview(browser: Browser, empty: Node) -> None:
     """Then the demo is one press away, and can be ended."""
-    with watched(browser, empty.url) as page:
+    with open_page(browser, empty.url) as page:
         page.goto("/")
         expect(page.get_by_role("heading", name="Waiting for the first signal")).to_be_visible()
         expect(page.get_by_text(f"http://127.0.0.1:{empty.grpc_port}")).to_be_visible()
@@ -63,14 +63,14 @@ def test_it_waits_and_flips_with_the_first_span(browser: Browser, empty: Node) -
         expect(page.get_by_role("button", name="Send demo data")).to_be_enabled()
 
 
-def test_settings_are_for_each_language_and_copied(page: Page) -> None:
+def test_setup_steps_follow_the_language_and_are_copied(page: Page) -> None:
     """Which one is in the address; a token is spoken of where one is wanted."""
 
     def guard(found: dict[str, Any]) -> None:
         make_empty(found)
         found["ingest"]["needs_token"] = True
 
-    change(page, "status", guard)
+    alter_response(page, "status", guard)
     page.goto("/")
     page.get_by_role("link", name="Java", exact=True).click()
     page.get_by_role("link", name="OTLP/gRPC").click()
@@ -87,14 +87,14 @@ def test_settings_are_for_each_language_and_copied(page: Page) -> None:
     expect(page.get_by_label("Tell it where to send", exact=True)).to_contain_text("http/protobuf")
 
 
-def test_a_demo_that_cannot_be_says_why(page: Page) -> None:
-    change(page, "demo", lambda found: found.update(refusal="OTLP asks for a token here"))
+def test_a_refused_demo_shows_the_reason(page: Page) -> None:
+    alter_response(page, "demo", lambda found: found.update(refusal="OTLP asks for a token here"))
     page.goto("/")
     expect(page.get_by_text("OTLP asks for a token here")).to_be_visible()
     expect(page.get_by_role("button", name="Send demo data")).to_be_hidden()
 
 
-def test_what_fails_in_the_shop_is_seen_at_once(page: Page) -> None:
+def test_the_overview_shows_current_failures(page: Page) -> None:
     """From there one press leads to a trace of it, and others to its logs."""
     page.goto("/")
     fails = page.get_by_role("region", name=re.compile("services have failed spans"))
@@ -117,28 +117,30 @@ def test_every_screen_is_linked(page: Page) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_both_faces_are_accessible(browser: Browser, node: Node, theme: Theme) -> None:
-    with watched(browser, node.url, theme=theme) as page:
+def test_the_empty_and_the_filled_page_are_accessible(
+    browser: Browser, node: Node, theme: Theme
+) -> None:
+    with open_page(browser, node.url, theme=theme) as page:
         page.goto("/?settings=1")
         expect(page.get_by_role("link", name=re.compile("Open trace")).first).to_be_visible()
-        assert violations(page) == []
-        change(page, "status", make_empty)
+        assert accessibility_violations(page) == []
+        alter_response(page, "status", make_empty)
         page.goto("/")
         expect(page.get_by_role("heading", name="Waiting for the first signal")).to_be_visible()
         expect(page.get_by_role("button", name="Send demo data")).to_be_enabled()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
 
 
-def test_names_that_are_hostile_do_no_harm(browser: Browser, node: Node) -> None:
+def test_hostile_names_are_shown_as_text(browser: Browser, node: Node) -> None:
     """Also on a phone."""
 
     def rename(found: dict[str, Any]) -> None:
         for failure in found["failures"]:
             failure |= {"service": HOSTILE, "message": HOSTILE}
 
-    with watched(browser, node.url, width=360) as page:
-        change(page, "failures*", rename)
-        change(page, "services*", lambda found: found["services"][0].update(name=HOSTILE))
+    with open_page(browser, node.url, width=360) as page:
+        alter_response(page, "failures*", rename)
+        alter_response(page, "services*", lambda found: found["services"][0].update(name=HOSTILE))
         page.goto("/")
         expect(page.get_by_text("<img src=x").first).to_be_visible()
         expect(page.get_by_text("⟨U+202E⟩").first).to_be_visible()

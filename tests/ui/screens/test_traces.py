@@ -5,15 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.clients.node import Node
-from tests.ui.spans import ODD_NAMES, send_odd_traces
-from tests.ui.watched import eventually, is_seamless, violations, watched
+from tests.ui.helpers.page import (
+    THEMES,
+    Theme,
+    accessibility_violations,
+    eventually,
+    is_contiguous,
+    open_page,
+)
+from tests.ui.helpers.spans import ODD_NAMES, send_odd_traces
 
 DURATION = re.compile(r"([\d.]+) (ns|µs|ms|s|min)")
 MS = {"ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1000.0, "min": 60_000.0}
@@ -49,7 +56,7 @@ def change(page: Page, by: Callable[[list[dict[str, Any]]], None]) -> None:
     page.route(re.compile(r"/api/v1/traces\?"), answer)
 
 
-def test_traces_are_there_without_choosing_anything(page: Page) -> None:
+def test_traces_are_listed_without_any_filter(page: Page) -> None:
     page.goto("/traces")
     first = lines(page).first
     expect(first).to_contain_text(re.compile(r"storefront|mailer"))
@@ -61,7 +68,7 @@ def test_traces_are_there_without_choosing_anything(page: Page) -> None:
     expect(first).to_be_visible()
 
 
-def test_facets_include_and_exclude(page: Page) -> None:
+def test_facet_values_are_included_and_excluded(page: Page) -> None:
     page.goto("/traces")
     facets = page.get_by_role("complementary", name="Facets")
     facets.get_by_role("button", name=re.compile(r"^payment")).click()
@@ -85,7 +92,7 @@ def test_facets_include_and_exclude(page: Page) -> None:
     expect(page).not_to_have_url(re.compile("not="))
 
 
-def test_a_value_stays_where_it_is_while_it_is_refused(page: Page) -> None:
+def test_an_excluded_value_keeps_its_position_and_focus(page: Page) -> None:
     """The same key, or a click at the same place, gives it up."""
     page.goto("/traces")
     facets = page.get_by_role("complementary", name="Facets")
@@ -110,7 +117,7 @@ def test_a_facet_can_be_added_and_removed(page: Page) -> None:
     expect(facets.get_by_role("button", name=re.compile("^Charge"))).to_have_count(0)
 
 
-def test_more_values_of_a_facet_are_listed(page: Page) -> None:
+def test_a_facet_lists_more_values_on_demand(page: Page) -> None:
     page.goto("/traces?facets=name")
     facets = page.get_by_role("complementary", name="Facets")
     values = facets.get_by_role("button", name=re.compile("^Without Operation"))
@@ -124,7 +131,7 @@ def test_more_values_of_a_facet_are_listed(page: Page) -> None:
     expect(values).to_have_count(8)
 
 
-def test_what_does_not_have_a_field_is_wanted_and_refused(page: Page) -> None:
+def test_a_missing_field_can_be_included_and_excluded(page: Page) -> None:
     page.goto("/traces?facets=http_route&q=GET+OR+render")
     facets = page.get_by_role("complementary", name="Facets")
     unset = facets.get_by_role("button", name=re.compile(r"^\(not set\)"))
@@ -146,7 +153,7 @@ def test_what_does_not_have_a_field_is_wanted_and_refused(page: Page) -> None:
     expect(box).to_have_value("(GET OR render)")
 
 
-def test_a_facet_is_offered_and_stays_folded(page: Page) -> None:
+def test_facet_names_are_suggested_and_a_facet_stays_collapsed(page: Page) -> None:
     page.goto("/traces")
     facets = page.get_by_role("complementary", name="Facets")
     added = facets.get_by_label("Add a facet")
@@ -167,7 +174,7 @@ def test_a_facet_is_offered_and_stays_folded(page: Page) -> None:
     expect(facets.get_by_role("button", name=re.compile("^UNSET"))).to_be_visible()
 
 
-def test_only_errors_and_root_spans(page: Page) -> None:
+def test_traces_are_filtered_by_errors_and_root_spans(page: Page) -> None:
     page.goto("/traces")
     page.get_by_role("button", name="Only errors").click()
     expect(lines(page).first).to_contain_text("failed")
@@ -180,14 +187,13 @@ def test_only_errors_and_root_spans(page: Page) -> None:
     expect(lines(page).first).to_be_visible()
 
 
-def test_sorted_by_the_node(page: Page) -> None:
+def test_traces_are_sorted_by_duration_and_errors(page: Page) -> None:
     page.goto("/traces")
     expect(lines(page).first).to_be_visible()
     page.get_by_role("button", name="Duration", exact=True).click()
     expect(page).to_have_url(re.compile("order=longest"))
     expect(lines(page).first.locator(".figure")).to_have_text(re.compile(r" s$"))
-    shown = durations_ms(page)
-    assert shown == sorted(shown, reverse=True)
+    eventually(page, lambda: durations_ms(page) == sorted(durations_ms(page), reverse=True))
     page.get_by_role("button", name="Errors", exact=True).click()
     expect(lines(page).first).to_contain_text("failed")
     page.reload()
@@ -197,7 +203,7 @@ def test_sorted_by_the_node(page: Page) -> None:
     expect(lines(page).first).to_contain_text("failed")
 
 
-def test_durations_are_typed(page: Page) -> None:
+def test_a_duration_range_can_be_typed(page: Page) -> None:
     page.goto("/traces")
     page.get_by_label("Shortest duration of a trace").fill("1.2s")
     page.keyboard.press("Enter")
@@ -212,7 +218,7 @@ def test_durations_are_typed(page: Page) -> None:
     expect(page.get_by_role("alert")).to_contain_text("1.5s")
 
 
-def test_a_drag_narrows_time_and_duration_in_one_step(page: Page) -> None:
+def test_a_drag_narrows_time_and_duration_together(page: Page) -> None:
     page.goto("/traces?from=30m")
     expect(lines(page).first).to_be_visible()
     before = page.url
@@ -234,7 +240,7 @@ def test_a_drag_narrows_time_and_duration_in_one_step(page: Page) -> None:
     expect(page).to_have_url(before)
 
 
-def test_a_dot_is_told_and_opened(page: Page) -> None:
+def test_a_dot_shows_its_trace_and_a_click_opens_it(page: Page) -> None:
     """The longest trace of all stands alone: on its dot a click opens it."""
     page.goto("/traces?from=30m&order=longest&errors=1&min=1000")
     first = lines(page).first
@@ -260,7 +266,7 @@ def test_a_dot_is_told_and_opened(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}"))
 
 
-def test_pages_follow_each_other_while_scrolling(page: Page) -> None:
+def test_scrolling_loads_more_pages(page: Page) -> None:
     page.goto("/traces")
     told = page.get_by_role("status").filter(has_text="in the list")
     expect(told).to_contain_text("50 so far")
@@ -269,7 +275,7 @@ def test_pages_follow_each_other_while_scrolling(page: Page) -> None:
     expect(told).to_contain_text("100 so far")
 
 
-def test_a_trace_that_moved_to_a_later_page_stands_there_once(page: Page) -> None:
+def test_a_trace_that_moved_to_a_later_page_is_listed_once(page: Page) -> None:
     """It got another span in between."""
     pages: list[list[dict[str, Any]]] = []
 
@@ -287,7 +293,7 @@ def test_a_trace_that_moved_to_a_later_page_stands_there_once(page: Page) -> Non
     expect(told).to_contain_text("99 so far")
 
 
-def test_keys_walk_through_the_list(page: Page) -> None:
+def test_the_list_is_navigated_by_keyboard(page: Page) -> None:
     page.goto("/traces")
     expect(lines(page).first).to_be_visible()
     page.locator("#screen").focus()
@@ -302,7 +308,7 @@ def test_keys_walk_through_the_list(page: Page) -> None:
     expect(page).to_have_url(re.compile(f"/trace/{trace}"))
 
 
-def test_a_trace_keeps_focus_and_height_when_others_come_before_it(
+def test_a_trace_keeps_focus_and_height_when_newer_ones_arrive(
     browser: Browser, node: Node
 ) -> None:
     """On a phone a trace that failed is higher than others."""
@@ -314,7 +320,7 @@ def test_a_trace_keeps_focus_and_height_when_others_come_before_it(
         fail(traces)
         traces.insert(0, {**traces[0], "trace_id": "ab" * 16, "error_count": 0})
 
-    with watched(browser, node.url, width=360, height=740) as page:
+    with open_page(browser, node.url, width=360, height=740) as page:
         change(page, fail)
         page.goto("/traces")
         expect(lines(page).first).to_contain_text("3 failed")
@@ -326,10 +332,10 @@ def test_a_trace_keeps_focus_and_height_when_others_come_before_it(
         page.keyboard.press("r")
         expect(lines(page).nth(1)).to_have_attribute("data-trace", trace)
         expect(lines(page).nth(1)).to_be_focused()
-        eventually(page, lambda: is_seamless(page.get_by_role("list", name="Traces")))
+        eventually(page, lambda: is_contiguous(page.get_by_role("list", name="Traces")))
 
 
-def test_the_search_goes_along_into_the_trace(page: Page) -> None:
+def test_the_search_is_carried_into_the_trace(page: Page) -> None:
     page.goto("/traces")
     expect(lines(page).first).to_be_visible()
     page.keyboard.press("/")
@@ -342,25 +348,25 @@ def test_the_search_goes_along_into_the_trace(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}\?.*q=service_name%3Apayment"))
 
 
-def test_a_search_that_is_wrong_says_why(browser: Browser, node: Node) -> None:
-    with watched(browser, node.url, allowed=("400",)) as page:
+def test_an_invalid_search_shows_an_error(browser: Browser, node: Node) -> None:
+    with open_page(browser, node.url, allowed=("400",)) as page:
         page.goto("/traces?q=duration_nano%3A%3Ex")
         expect(page.get_by_role("alert").first).to_be_visible()
 
 
-def test_traces_through_two_services(page: Page) -> None:
+def test_traces_are_filtered_by_two_services_on_their_path(page: Page) -> None:
     page.goto("/traces?through=checkout&through=payment")
     expect(lines(page).first).to_contain_text("POST /checkout")
     page.get_by_role("button", name="Give up through payment").click()
     expect(page).to_have_url(re.compile(r"\?through=checkout$"))
 
 
-def test_nothing_in_this_time(page: Page) -> None:
+def test_an_empty_time_range_is_reported(page: Page) -> None:
     page.goto("/traces?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")
     expect(page.get_by_text("No traces in this time.")).to_be_visible()
 
 
-def test_what_is_hidden_is_not_asked_for(page: Page) -> None:
+def test_hidden_parts_send_no_requests(page: Page) -> None:
     page.goto("/traces")
     expect(lines(page).first).to_be_visible()
     page.get_by_role("button", name="Hide the durations").click()
@@ -374,21 +380,19 @@ def test_what_is_hidden_is_not_asked_for(page: Page) -> None:
     assert {path for path in asked if path.startswith("/api/")} == {"/api/v1/traces"}
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_the_screen_is_accessible(
-    browser: Browser, node: Node, theme: Literal["dark", "light"]
-) -> None:
-    with watched(browser, node.url, theme=theme) as page:
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with open_page(browser, node.url, theme=theme) as page:
         page.goto("/traces?errors=1&is=service_name%3Dpayment&not=kind%3DSERVER")
         expect(lines(page).first).to_be_visible()
         facets = page.get_by_role("complementary", name="Facets")
         expect(facets).to_contain_text("Operation")
         facets.get_by_role("button", name="Kind", exact=True).click()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
 
 
-def test_on_a_phone_nothing_is_wider_than_the_page(browser: Browser, node: Node) -> None:
-    with watched(browser, node.url, width=360, height=740) as page:
+def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
+    with open_page(browser, node.url, width=360, height=740) as page:
         page.goto("/traces")
         expect(lines(page).first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -405,9 +409,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @pytest.mark.parametrize("screen", ["traces", "services", "services?tab=map", "services?tab=calls"])
-def test_hostile_names_are_only_names(browser: Browser, odd: Node, screen: str) -> None:
+def test_hostile_names_are_shown_as_text(browser: Browser, odd: Node, screen: str) -> None:
     """Nothing of it runs, nothing is turned round, and all of it is there."""
-    with watched(browser, odd.url) as page:
+    with open_page(browser, odd.url) as page:
         page.goto(f"/{screen}")
         shown = page.locator("#screen")
         expect(shown).to_contain_text("<img src=x onerror=")

@@ -8,7 +8,7 @@ import re
 import time
 import urllib.parse
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 import frazil
 from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import Node
-from tests.ui.watched import eventually, violations, watched
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, eventually, open_page
 
 DURATION = "http.server.request.duration"
 KINDS = [
@@ -95,7 +95,7 @@ def test_metrics_are_listed_and_found_by_name_or_description(page: Page) -> None
 
 
 @pytest.mark.parametrize(("name", "kind", "aggregates", "unit"), KINDS)
-def test_every_kind_is_drawn(
+def test_every_metric_kind_is_charted(
     page: Page, name: str, kind: str, aggregates: list[str], unit: str
 ) -> None:
     """With the aggregates that make sense for it, its unit, and a line that is really there."""
@@ -132,7 +132,7 @@ def copied(page: Page, what: str, word: str) -> str:
     return str(page.evaluate("navigator.clipboard.readText()"))
 
 
-def test_quantiles_go_together_and_everything_else_alone(page: Page) -> None:
+def test_quantiles_combine_and_other_aggregates_do_not(page: Page) -> None:
     page.goto(f"/explore?metric={DURATION}")
     expect(legend(page)).to_have_count(3)
     page.get_by_role("button", name="p95", exact=True).first.click()
@@ -145,7 +145,7 @@ def test_quantiles_go_together_and_everything_else_alone(page: Page) -> None:
     expect(legend(page)).to_have_count(4)
 
 
-def test_labels_group_and_filter_and_the_address_has_it_all(page: Page) -> None:
+def test_labels_group_and_filter_and_survive_a_reload(page: Page) -> None:
     page.goto(f"/explore?metric={DURATION}&agg=rate")
     page.get_by_label("Group by a label").select_option("service_name")
     expect(legend(page)).to_have_count(5)
@@ -169,7 +169,7 @@ def test_labels_group_and_filter_and_the_address_has_it_all(page: Page) -> None:
     expect(page.get_by_role("button", name="not service_name=checkout")).to_be_visible()
 
 
-def test_a_line_is_shown_alone(page: Page) -> None:
+def test_a_legend_row_shows_one_line_alone(page: Page) -> None:
     page.goto(f"/explore?metric={DURATION}&agg=rate&by=service_name&exemplars=0")
     expect(legend(page)).to_have_count(5)
     first, second = swatch(page, 0), swatch(page, 1)
@@ -182,7 +182,7 @@ def test_a_line_is_shown_alone(page: Page) -> None:
     expect(page).not_to_have_url(re.compile("only="))
 
 
-def test_exemplars_lead_to_their_traces_from_the_list_and_from_the_chart(page: Page) -> None:
+def test_exemplars_link_to_their_traces_from_list_and_chart(page: Page) -> None:
     page.goto(f"/explore?metric={DURATION}&agg=p99")
     exemplars = page.get_by_role("region", name="Exemplars")
     link = exemplars.get_by_role("link").first
@@ -199,7 +199,7 @@ def test_exemplars_lead_to_their_traces_from_the_list_and_from_the_chart(page: P
     expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}\?.*span="))
 
 
-def test_a_drag_over_the_chart_narrows_the_time(page: Page) -> None:
+def test_a_drag_over_the_chart_narrows_the_time_range(page: Page) -> None:
     page.goto("/explore?metric=process.cpu.utilization&from=30m")
     expect(legend(page)).to_have_count(1)
     box = chart(page).bounding_box()
@@ -213,7 +213,7 @@ def test_a_drag_over_the_chart_narrows_the_time(page: Page) -> None:
     expect(page).to_have_url(re.compile("from=30m"))
 
 
-def test_a_metric_becomes_a_panel(page: Page) -> None:
+def test_a_metric_is_added_to_a_dashboard(page: Page) -> None:
     page.goto(f"/explore?metric={DURATION}&agg=p99&by=service_name")
     page.get_by_role("button", name="Add to dashboard").click()
     dialog = page.get_by_role("dialog", name="Add to dashboard")
@@ -226,7 +226,7 @@ def test_a_metric_becomes_a_panel(page: Page) -> None:
     assert page.request.delete(f"/api/v1/dashboards/{name}").status == 200
 
 
-def test_where_nothing_is_it_says_what_to_do(page: Page) -> None:
+def test_an_empty_result_says_what_to_do(page: Page) -> None:
     page.goto("/explore?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z&metric=shop.orders")
     expect(page.get_by_text("No metrics came in this time.")).to_be_visible()
     expect(page.get_by_text("No points of shop.orders")).to_be_visible()
@@ -234,21 +234,21 @@ def test_where_nothing_is_it_says_what_to_do(page: Page) -> None:
     expect(page.get_by_text("Take a filter away")).to_be_visible()
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_it_is_accessible_and_fits_a_phone(
-    browser: Browser, node: Node, theme: Literal["dark", "light"]
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_screen_is_accessible_and_fits_a_phone(
+    browser: Browser, node: Node, theme: Theme
 ) -> None:
     address = f"/explore?metric={DURATION}&by=service_name&filter=url.scheme=http"
-    with watched(browser, node.url, theme=theme) as page:
+    with open_page(browser, node.url, theme=theme) as page:
         page.goto(address)
         expect(
             page.get_by_role("region", name="Exemplars").get_by_role("link").first
         ).to_be_visible()
         expect(legend(page).first).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.get_by_role("button", name="Add to dashboard").click()
-        assert violations(page) == []
-    with watched(browser, node.url, theme=theme, width=360, height=740) as page:
+        assert accessibility_violations(page) == []
+    with open_page(browser, node.url, theme=theme, width=360, height=740) as page:
         page.goto(address)
         expect(legend(page).first).to_be_visible()
         assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
@@ -293,9 +293,9 @@ def send(node: Node, request: ExportMetricsServiceRequest) -> None:
     connection.close()
 
 
-def test_hostile_names_and_labels_are_only_text(browser: Browser, hostile: Node) -> None:
+def test_hostile_names_and_labels_are_shown_as_text(browser: Browser, hostile: Node) -> None:
     """Nothing runs, nothing turns the text around it, nothing leaves the page."""
-    with watched(browser, hostile.url) as page:
+    with open_page(browser, hostile.url) as page:
         page.goto("/explore")
         links = page.get_by_role("list", name="Metrics").get_by_role("link")
         expect(links).to_have_count(3)
@@ -310,10 +310,10 @@ def test_hostile_names_and_labels_are_only_text(browser: Browser, hostile: Node)
         assert page.locator("img[src=x]").count() == 0
         assert "\u202e" not in page.locator("body").inner_text()
         assert page.evaluate("document.querySelector('main').scrollWidth") <= 1280
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
 
 
-def test_the_values_are_those_of_the_api(page: Page, node: Node) -> None:
+def test_legend_values_match_the_api(page: Page, node: Node) -> None:
     """What the legend says of a line is what the API answers for the same steps."""
     page.goto("/explore?metric=shop.carts.open&agg=max")
     with page.expect_response(re.compile("metrics/query")) as asked:

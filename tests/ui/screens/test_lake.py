@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 import frazil
 from tests.clients.node import Node
 from tests.serve.frozen import BEHIND, COLUMN, LOGS, ROUNDS, freeze
-from tests.ui.watched import THEMES, Theme, violations, watched
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
 
 NEVER = "lake.flush_age_ms=86400000"
 """No commit comes by itself, and so no Spark."""
@@ -27,11 +27,11 @@ def frozen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def lake(browser: Browser, frozen: Node) -> Iterator[Page]:
-    with watched(browser, frozen.url) as opened:
+    with open_page(browser, frozen.url) as opened:
         yield opened
 
 
-def test_tables_at_a_glance(lake: Page) -> None:
+def test_tables_are_listed_with_rows_and_lag(lake: Page) -> None:
     lake.goto("/lake")
     row = lake.get_by_role("row").filter(has_text="logs")
     expect(row).to_contain_text(f"{LOGS}")
@@ -41,7 +41,7 @@ def test_tables_at_a_glance(lake: Page) -> None:
     expect(lake.get_by_role("heading", name="logs")).to_be_visible()
 
 
-def test_a_snapshot_leads_to_its_rows(lake: Page, frozen: Node) -> None:
+def test_a_snapshot_links_to_a_query_as_of_it(lake: Page, frozen: Node) -> None:
     """Its id has more digits than JavaScript can count."""
     lake.goto("/lake?table=logs")
     ids = frazil.connect(frozen.url).sql(
@@ -60,7 +60,7 @@ def test_a_snapshot_leads_to_its_rows(lake: Page, frozen: Node) -> None:
     expect(lake.get_by_role("grid", name="Rows")).to_be_visible()
 
 
-def test_a_snapshot_is_chosen_for_a_query(lake: Page) -> None:
+def test_a_snapshot_can_be_selected_for_a_query(lake: Page) -> None:
     lake.goto("/sql?q=SELECT%20count(*)%20AS%20n%20FROM%20logs")
     read = lake.get_by_label("What was read")
     expect(read).to_contain_text(f"hot {3 * BEHIND} rows")
@@ -72,7 +72,7 @@ def test_a_snapshot_is_chosen_for_a_query(lake: Page) -> None:
     expect(lake.get_by_role("gridcell")).to_have_text(str(3 * ROUNDS[0]))
 
 
-def test_partitions_lead_to_their_files(lake: Page) -> None:
+def test_partitions_link_to_their_files(lake: Page) -> None:
     lake.goto("/lake?table=logs&tab=partitions")
     lake.get_by_role("row").filter(has_text="time_day=").first.get_by_role("link").click()
     expect(lake).to_have_url(re.compile("partition=time_day"))
@@ -80,7 +80,7 @@ def test_partitions_lead_to_their_files(lake: Page) -> None:
     expect(lake.get_by_role("cell", name=".parquet").first).to_be_visible()
 
 
-def test_schemas_say_what_was_added(lake: Page) -> None:
+def test_schemas_show_added_columns(lake: Page) -> None:
     lake.goto("/lake?table=logs&tab=schema")
     expect(lake.get_by_role("link", name="Schema 1, now")).to_contain_text(f"+ {COLUMN}")
     expect(lake.get_by_role("cell", name=f"{COLUMN} new")).to_be_visible()
@@ -88,7 +88,7 @@ def test_schemas_say_what_was_added(lake: Page) -> None:
     expect(lake.get_by_role("cell", name=COLUMN, exact=True)).to_have_count(0)
 
 
-def test_how_to_read_it_elsewhere_is_copied(lake: Page, frozen: Node) -> None:
+def test_the_copied_pyiceberg_snippet_reads_the_table(lake: Page, frozen: Node) -> None:
     lake.goto("/lake?table=logs&tab=read")
     expect(lake.get_by_role("region", name="For PyIceberg")).to_contain_text(
         f"sqlite:///{frozen.folder}/lake/catalog.db"
@@ -101,7 +101,7 @@ def test_how_to_read_it_elsewhere_is_copied(lake: Page, frozen: Node) -> None:
     assert found["table"].scan().count() == LOGS  # type: ignore[attr-defined]
 
 
-def test_work_is_asked_for_and_told_of(lake: Page) -> None:
+def test_flush_and_maintenance_show_their_result(lake: Page) -> None:
     """Spark does it in other tests; here its answer is given."""
     commit = {"table": "logs", "covered": [], "row_count": 1234, "dead_count": 1, "snapshot_id": 1}
     lake.route("**/api/v1/flush", lambda route: route.fulfill(json={"commits": [commit]}))
@@ -114,17 +114,17 @@ def test_work_is_asked_for_and_told_of(lake: Page) -> None:
     expect(lake.get_by_text("spans: 12 files joined into 2, 3 snapshots let go")).to_be_visible()
 
 
-def test_without_a_lake_it_is_said_why(page: Page) -> None:
+def test_a_node_without_a_lake_says_why(page: Page) -> None:
     page.goto("/lake")
     expect(page.get_by_role("heading", name="No lake")).to_be_visible()
     expect(page.get_by_text("lake.enabled")).to_be_visible()
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_is_accessible(browser: Browser, frozen: Node, theme: Theme) -> None:
-    with watched(browser, frozen.url, theme=theme) as page:
+def test_the_screen_is_accessible(browser: Browser, frozen: Node, theme: Theme) -> None:
+    with open_page(browser, frozen.url, theme=theme) as page:
         page.goto("/lake?table=logs")
         for tab in ("Snapshots", "Partitions", "Files", "Schema", "Properties", "Read it"):
             page.get_by_role("tab", name=tab).click()
             expect(page.get_by_role("tabpanel")).not_to_be_empty()
-            assert violations(page) == [], tab
+            assert accessibility_violations(page) == [], tab

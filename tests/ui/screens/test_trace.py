@@ -7,7 +7,7 @@ import re
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
@@ -15,7 +15,14 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from tests.cli import shop
 from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import Node
-from tests.ui.watched import eventually, is_seamless, violations, watched
+from tests.ui.helpers.page import (
+    THEMES,
+    Theme,
+    accessibility_violations,
+    eventually,
+    is_contiguous,
+    open_page,
+)
 
 HOSTILE_TRACE = "bb" * 16
 HOSTILE = (
@@ -83,7 +90,7 @@ def send_hostile(node: Node) -> None:
 @pytest.fixture
 def small(browser: Browser, known: Node) -> Iterator[Page]:
     """A page in front of that node."""
-    with watched(browser, known.url) as opened:
+    with open_page(browser, known.url) as opened:
         yield opened
 
 
@@ -119,7 +126,7 @@ def failed_checkout(node: Node) -> str:
     return str(max(found, key=lambda each: each["span_count"])["trace_id"])
 
 
-def test_the_header_says_what_the_trace_is(small: Page) -> None:
+def test_the_header_summarizes_the_trace(small: Page) -> None:
     open_known(small)
     summary = small.get_by_role("region", name="Summary")
     for words in ("shop buy", shop.TRACE, "Duration 100 ms", "Spans 4", "Errors 1", "Depth 3"):
@@ -131,7 +138,7 @@ def test_the_header_says_what_the_trace_is(small: Page) -> None:
     expect(row(small, "bank charge")).to_have_attribute("aria-selected", "true")
 
 
-def test_rows_are_a_tree_that_opens_and_closes(small: Page) -> None:
+def test_rows_form_a_tree_that_expands_and_collapses(small: Page) -> None:
     open_known(small)
     expect(small.get_by_role("treegrid")).to_have_attribute("aria-rowcount", "4")
     expect(row(small, "bank charge")).to_have_attribute("aria-level", "3")
@@ -153,7 +160,7 @@ def test_rows_are_a_tree_that_opens_and_closes(small: Page) -> None:
     expect(row(small, "bank charge")).to_be_visible()
 
 
-def test_a_click_opens_the_panel_of_a_span(small: Page) -> None:
+def test_a_click_opens_the_span_panel(small: Page) -> None:
     open_known(small)
     row(small, "bank charge").click()
     expect(small).to_have_url(re.compile(f"span={shop.FAILED}"))
@@ -171,7 +178,7 @@ def test_a_click_opens_the_panel_of_a_span(small: Page) -> None:
     expect(panel(small)).to_be_visible()
 
 
-def test_keys_walk_through_spans(small: Page) -> None:
+def test_spans_are_navigated_by_keyboard(small: Page) -> None:
     open_known(small)
     small.keyboard.press("j")
     expect(row(small, "shop buy")).to_have_attribute("aria-selected", "true")
@@ -193,7 +200,7 @@ def test_keys_walk_through_spans(small: Page) -> None:
     expect(small.get_by_role("dialog", name="Keys")).to_contain_text("next error")
 
 
-def test_finding_counts_walks_and_filters(small: Page) -> None:
+def test_find_counts_steps_through_and_filters_matches(small: Page) -> None:
     open_known(small)
     small.keyboard.press("/")
     small.keyboard.type("bank")
@@ -215,13 +222,13 @@ def test_finding_counts_walks_and_filters(small: Page) -> None:
     expect(small).to_have_url(re.compile("q=charge&only=1"))
 
 
-def test_matches_of_a_search_come_with_the_address(small: Page) -> None:
+def test_the_address_restores_a_search(small: Page) -> None:
     open_known(small, "?q=who%3D%22%1B%5B31mme%22")
     expect(small.get_by_role("search")).to_contain_text("1 match")
     expect(row(small, "bank audit")).to_contain_text("found")
 
 
-def test_the_minimap_chooses_a_window_and_a_double_click_all(small: Page) -> None:
+def test_the_minimap_selects_a_window_and_a_double_click_resets_it(small: Page) -> None:
     open_known(small)
     minimap = small.get_by_role("slider", name="Window of time")
     box = minimap.bounding_box()
@@ -263,7 +270,7 @@ def test_the_wheel_zooms_around_the_pointer(small: Page) -> None:
     expect(minimap).not_to_have_attribute("aria-valuetext", str(zoomed))
 
 
-def test_the_critical_path_is_drawn_when_asked_for(small: Page) -> None:
+def test_the_critical_path_can_be_shown(small: Page) -> None:
     open_known(small)
     before = small.get_by_role("treegrid").screenshot()
     small.keyboard.press("c")
@@ -274,7 +281,7 @@ def test_the_critical_path_is_drawn_when_asked_for(small: Page) -> None:
     eventually(small, lambda: small.get_by_role("treegrid").screenshot() != before)
 
 
-def test_attributes_are_filtered_and_lead_elsewhere(page: Page, node: Node) -> None:
+def test_attributes_can_be_filtered_and_link_to_logs(page: Page, node: Node) -> None:
     page.goto(f"/trace/{failed_checkout(node)}")
     page.get_by_role("treegrid").focus()
     page.keyboard.press("e")
@@ -294,14 +301,14 @@ def test_attributes_are_filtered_and_lead_elsewhere(page: Page, node: Node) -> N
     assert re.search(r"is=trace_id.*is=span_id", str(logs.get_attribute("href")))
 
 
-def test_links_lead_to_other_traces(small: Page) -> None:
+def test_span_links_open_other_traces(small: Page) -> None:
     open_known(small, f"?span={shop.ORPHAN}&show=links")
     panel(small).get_by_role("link", name=re.compile(shop.OTHER)).click()
     expect(small).to_have_url(re.compile(f"/trace/{shop.OTHER}"))
     expect(row(small, "shop look")).to_have_attribute("aria-selected", "true")
 
 
-def test_logs_and_spans_lead_to_each_other(small: Page) -> None:
+def test_logs_and_spans_link_to_each_other(small: Page) -> None:
     small.goto(f"/trace/{shop.TRACE}?tab=logs")
     logs = small.get_by_role("list", name="Logs of the trace")
     expect(logs.get_by_role("listitem")).to_have_count(3)
@@ -312,7 +319,7 @@ def test_logs_and_spans_lead_to_each_other(small: Page) -> None:
     expect(panel(small).get_by_role("list", name="Logs of the span")).to_contain_text("no money")
 
 
-def test_lines_of_any_height_lie_below_each_other(small: Page) -> None:
+def test_log_lines_of_any_height_do_not_overlap(small: Page) -> None:
     """And the line of the span that is chosen is seen, however far down it is."""
 
     def answer(route: Route) -> None:
@@ -334,7 +341,7 @@ def test_lines_of_any_height_lie_below_each_other(small: Page) -> None:
     logs = small.get_by_role("list", name="Logs of the trace")
     chosen = logs.locator("[aria-posinset='251']")
     expect(chosen).to_be_in_viewport(ratio=0.9)
-    eventually(small, lambda: is_seamless(logs))
+    eventually(small, lambda: is_contiguous(logs))
     expect(chosen).to_be_in_viewport(ratio=0.9)
     last = logs.locator("[aria-posinset='300']")
 
@@ -344,10 +351,10 @@ def test_lines_of_any_height_lie_below_each_other(small: Page) -> None:
         return last.is_visible()
 
     eventually(small, is_at_the_end)
-    eventually(small, lambda: is_seamless(logs))
+    eventually(small, lambda: is_contiguous(logs))
 
 
-def test_dots_of_logs_say_what_was_logged(small: Page) -> None:
+def test_log_dots_show_their_record_on_hover(small: Page) -> None:
     open_known(small)
     box = row(small, "shop buy").bounding_box()
     split = small.get_by_role("separator", name="Width of the names").bounding_box()
@@ -362,7 +369,7 @@ def test_dots_of_logs_say_what_was_logged(small: Page) -> None:
     expect(panel(small).get_by_role("list", name="Logs of the span")).to_contain_text("basket")
 
 
-def test_statistics_sort_and_lead_back(small: Page) -> None:
+def test_statistics_sort_and_link_back_to_spans(small: Page) -> None:
     small.goto(f"/trace/{shop.TRACE}?tab=statistics")
     table = small.get_by_role("region", name="Statistics")
     first = table.get_by_role("row").nth(1)
@@ -378,7 +385,7 @@ def test_statistics_sort_and_lead_back(small: Page) -> None:
     expect(small.get_by_role("search")).to_contain_text("2 matches")
 
 
-def test_the_flame_graph_looks_closer_and_keeps_the_span(small: Page) -> None:
+def test_the_flame_graph_zooms_and_keeps_the_selected_span(small: Page) -> None:
     small.goto(f"/trace/{shop.TRACE}?tab=flame&span={shop.FAILED}")
     flame = small.get_by_role("region", name="Flame graph")
     box = flame.bounding_box()
@@ -406,7 +413,7 @@ def test_spans_are_copied_as_text_json_and_markdown(small: Page) -> None:
     assert "`exception.type`: `NoMoney`" in told
 
 
-def test_a_trace_of_the_shop_shows_its_error_at_a_key(page: Page, node: Node) -> None:
+def test_a_key_jumps_to_the_next_error(page: Page, node: Node) -> None:
     page.goto(f"/trace/{failed_checkout(node)}")
     expect(page.get_by_role("region", name="Summary")).to_contain_text("payment")
     page.keyboard.press("]")
@@ -415,15 +422,15 @@ def test_a_trace_of_the_shop_shows_its_error_at_a_key(page: Page, node: Node) ->
     expect(page.get_by_role("row", selected=True)).to_be_in_viewport()
 
 
-def test_no_such_trace_is_said(browser: Browser, known: Node) -> None:
-    with watched(browser, known.url, allowed=("404",)) as page:
+def test_an_unknown_trace_shows_an_error(browser: Browser, known: Node) -> None:
+    with open_page(browser, known.url, allowed=("404",)) as page:
         page.goto(f"/trace/{'0' * 32}")
         expect(page.get_by_role("alert")).to_contain_text("trace 0000")
         expect(page.get_by_role("link", name="Look for traces")).to_be_visible()
 
 
 @pytest.mark.parametrize("tab", ["waterfall", "flame", "statistics", "logs"])
-def test_hostile_text_is_only_text(small: Page, tab: str) -> None:
+def test_hostile_text_is_shown_as_text(small: Page, tab: str) -> None:
     small.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
     small.goto(f"/trace/{HOSTILE_TRACE}?tab={tab}&span={1:016x}")
     for part in ("Events", "Links", "Logs", "Attributes"):
@@ -435,11 +442,9 @@ def test_hostile_text_is_only_text(small: Page, tab: str) -> None:
     assert small.locator("a[href^='javascript']").count() == 0
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_the_trace_is_accessible(
-    browser: Browser, known: Node, theme: Literal["dark", "light"]
-) -> None:
-    with watched(browser, known.url, theme=theme) as page:
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_screen_is_accessible(browser: Browser, known: Node, theme: Theme) -> None:
+    with open_page(browser, known.url, theme=theme) as page:
         for tab, show in (
             ("waterfall&q=bank", "events"),
             ("flame", "attributes"),
@@ -449,11 +454,11 @@ def test_the_trace_is_accessible(
             page.goto(f"/trace/{shop.TRACE}?span={shop.FAILED}&tab={tab}&show={show}")
             expect(panel(page)).to_contain_text("ERROR")
             expect(panel(page)).not_to_contain_text("Reading")
-            assert violations(page) == []
+            assert accessibility_violations(page) == []
 
 
-def test_it_can_be_read_on_a_phone(browser: Browser, known: Node) -> None:
-    with watched(browser, known.url, width=360, height=740) as page:
+def test_the_screen_fits_a_phone(browser: Browser, known: Node) -> None:
+    with open_page(browser, known.url, width=360, height=740) as page:
         open_known(page, f"?span={shop.FAILED}")
         expect(panel(page)).to_contain_text("ERROR")
         expect(row(page, "bank charge")).to_be_visible()

@@ -8,14 +8,14 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from tests.clients.node import Node
-from tests.ui.proxy import below_a_path
-from tests.ui.watched import watched
+from tests.ui.helpers.page import open_page
+from tests.ui.helpers.proxy import below_a_path
 
 TOKEN = "a-secret-of-some-length"
 
 
-def test_it_works_below_any_path(browser: Browser, node: Node) -> None:
-    with below_a_path(node.api_port) as url, watched(browser, url, allowed=("404",)) as page:
+def test_the_page_works_below_a_path_prefix(browser: Browser, node: Node) -> None:
+    with below_a_path(node.api_port) as url, open_page(browser, url, allowed=("404",)) as page:
         page.goto(f"{url}/logs?from=1h")
         screens = page.get_by_role("navigation", name="Screens")
         screens.get_by_role("link", name="Pipeline").click()
@@ -28,13 +28,13 @@ def test_it_works_below_any_path(browser: Browser, node: Node) -> None:
         expect(page).to_have_url(re.compile(f"^{re.escape(url)}/sql"))
 
 
-def test_a_node_may_want_a_token(browser: Browser, tmp_path: Path) -> None:
+def test_the_page_asks_for_a_token_and_sends_it(browser: Browser, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{TOKEN}\n")
     options = ("--set", "lake.enabled=false", "--set", f"serve.token_file={tokens}")
     with (
         Node(tmp_path / "data", *options) as closed,
-        watched(browser, closed.url, allowed=("401",)) as page,
+        open_page(browser, closed.url, allowed=("401",)) as page,
     ):
         page.goto("/pipeline")
         dialog = page.get_by_role("dialog", name="Token")

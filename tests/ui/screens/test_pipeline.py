@@ -1,76 +1,19 @@
-"""The pipeline: each box says how it does and what to do, with numbers that move."""
+"""The pipeline screen: health and live numbers of each stage, with the next step on failure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, Route, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.clients.node import Node
-from tests.ui.watched import THEMES, Theme, violations, watched
-
-SNAPSHOT = 9007199254740993123
-"""More than a number in a browser can hold."""
-HOSTILE = "<img src=x onerror=alert(1)>\u202e\x00" + "x" * 500
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
+from tests.ui.helpers.responses import HOSTILE, SNAPSHOT, alter_response, lake_status
 
 
-def lake() -> dict[str, Any]:
-    """The status of a lake in the middle of a round."""
-    commit = {
-        "table": "spans",
-        "snapshot_id": SNAPSHOT,
-        "snapshot": str(SNAPSHOT),
-        "operation": "append",
-        "added_rows": 1234,
-        "committed_ms": 1_794_839_000_000,
-        "age_s": 12.0,
-    }
-    doing = {
-        "work": "round",
-        "step": "writes files",
-        "table": None,
-        "begun_ms": 1_794_839_000_000,
-        "age_s": 3.0,
-        "task_count": 3,
-        "log_bytes": 4 * 1024 * 1024,
-        "done_bytes": 1024 * 1024,
-        "done_rows": 10,
-    }
-    table = {"table": "spans", "snapshot_id": SNAPSHOT, "rows": 5000, "bytes": 1_000_000}
-    return {
-        "spark": {"state": "running", "pid": 4711, "trouble": None},
-        "lag_bytes": 3 * 1024 * 1024,
-        "lag_age_s": 30.0,
-        "flush_bytes": 128 * 1024 * 1024,
-        "flush_age_ms": 60_000,
-        "doing": doing,
-        "last_commit": commit,
-        "commits": [commit],
-        "tables": [{**table, "files": 9, "small_files": 7}],
-        "trouble": None,
-        "given_up": None,
-    }
-
-
-def change(page: Page, path: str, by: Callable[[dict[str, Any]], None]) -> None:
-    """Have the node answer otherwise than it would."""
-
-    def answer(route: Route) -> None:
-        try:
-            response = route.fetch()
-            found = response.json()
-            by(found)
-            route.fulfill(response=response, json=found)
-        except Error:
-            return  # The page is closed: the test has ended in the middle of a look.
-
-    page.route(f"**/api/v1/{path}", answer)
-
-
-def test_every_box_says_how_it_does(page: Page) -> None:
+def test_every_box_shows_its_health(page: Page) -> None:
     """What is off says how to switch it on."""
     page.goto("/pipeline")
     expect(page.get_by_role("status").filter(has_text="All rooms are well.")).to_be_visible()
@@ -87,7 +30,7 @@ def test_every_box_says_how_it_does(page: Page) -> None:
     expect(said).to_have_count(1)
 
 
-def test_numbers_move_by_themselves(page: Page) -> None:
+def test_numbers_refresh_automatically(page: Page) -> None:
     """Looked at again and again, without anybody pressing anything."""
     looks = 0
 
@@ -96,14 +39,14 @@ def test_numbers_move_by_themselves(page: Page) -> None:
         looks += 1
         found["log"]["queue_batches"] = 100 + looks
 
-    change(page, "status", count)
+    alter_response(page, "status", count)
     page.goto("/pipeline")
     log = page.get_by_role("region", name="Log", exact=True)
     expect(log).to_contain_text("101, ")
     expect(log).to_contain_text("103, ")
 
 
-def test_what_is_wrong_is_said_with_the_next_step(page: Page) -> None:
+def test_a_failed_check_shows_its_reason_and_next_step(page: Page) -> None:
     """By a word and a shape, and the rooms that are well stay so."""
 
     def break_it(found: dict[str, Any]) -> None:
@@ -113,7 +56,7 @@ def test_what_is_wrong_is_said_with_the_next_step(page: Page) -> None:
             if check["room"] == "hot":
                 check |= {"state": "degraded", "why": "rows come late", "next_step": "look there"}
 
-    change(page, "health", break_it)
+    alter_response(page, "health", break_it)
     page.goto("/pipeline")
     expect(page.get_by_role("status").filter(has_text="Failed: log.")).to_be_visible()
     log = page.get_by_role("region", name="Log", exact=True)
@@ -126,7 +69,7 @@ def test_what_is_wrong_is_said_with_the_next_step(page: Page) -> None:
     expect(page.get_by_role("link", name="Pipeline: Failed: log.")).to_be_visible()
 
 
-def test_details_are_in_the_address(page: Page) -> None:
+def test_the_selected_details_are_kept_in_the_address(page: Page) -> None:
     page.goto("/pipeline")
     partitions = page.get_by_role("region", name="Partitions")
     expect(partitions.get_by_role("row").filter(has_text="otlp_logs")).to_be_visible()
@@ -140,9 +83,9 @@ def test_details_are_in_the_address(page: Page) -> None:
     expect(shown).to_be_visible()
 
 
-def test_a_round_its_commits_and_a_flush(page: Page) -> None:
+def test_spark_progress_commits_and_a_flush_are_shown(page: Page) -> None:
     """What Spark does now, what it has done, and a button that has it do more."""
-    change(page, "status", lambda found: found.update(lake=lake()))
+    alter_response(page, "status", lambda found: found.update(lake=lake_status()))
     committed = {"table": "spans", "covered": [], "row_count": 4321, "dead_count": 0}
     page.route(
         "**/api/v1/flush",
@@ -159,9 +102,9 @@ def test_a_round_its_commits_and_a_flush(page: Page) -> None:
     expect(spark.get_by_role("status")).to_contain_text("4,321 rows in 1 commit. It took")
 
 
-def test_a_work_that_fails_says_why(browser: Browser, node: Node) -> None:
-    with watched(browser, node.url, allowed=("429",)) as page:
-        change(page, "status", lambda found: found.update(lake=lake()))
+def test_a_failed_job_shows_the_reason(browser: Browser, node: Node) -> None:
+    with open_page(browser, node.url, allowed=("429",)) as page:
+        alter_response(page, "status", lambda found: found.update(lake=lake_status()))
         refused = {"error": {"kind": "overloaded", "message": "16 jobs wait already"}}
         page.route("**/api/v1/maintain", lambda route: route.fulfill(status=429, json=refused))
         page.goto("/pipeline")
@@ -170,16 +113,16 @@ def test_a_work_that_fails_says_why(browser: Browser, node: Node) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
-    with watched(browser, node.url, theme=theme) as page:
-        change(page, "status", lambda found: found.update(lake=lake()))
+def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with open_page(browser, node.url, theme=theme) as page:
+        alter_response(page, "status", lambda found: found.update(lake=lake_status()))
         for show in ("partitions", "subscribers", "tables", "commits", "refusals"):
             page.goto(f"/pipeline?show={show}")
             expect(page.get_by_role("region", name="Spark")).to_be_visible()
-            assert violations(page) == []
+            assert accessibility_violations(page) == []
 
 
-def test_names_that_are_hostile_do_no_harm(page: Page) -> None:
+def test_hostile_names_are_shown_as_text(page: Page) -> None:
     """Topics and subscribers may be called anything; the page is as wide as before."""
 
     def rename(found: dict[str, Any]) -> None:
@@ -187,7 +130,7 @@ def test_names_that_are_hostile_do_no_harm(page: Page) -> None:
         found["subscribers"][0]["subscriber"] = HOSTILE
         found["data"] = HOSTILE
 
-    change(page, "status", rename)
+    alter_response(page, "status", rename)
     for show in ("partitions", "subscribers"):
         page.goto(f"/pipeline?show={show}")
         expect(page.get_by_text("<img src=x").first).to_be_visible()

@@ -9,11 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.clients.node import Node
-from tests.ui.test_pipeline import HOSTILE, change, lake
-from tests.ui.watched import THEMES, Theme, eventually, violations, watched
-
-COUNTED_MS = 60_000
-"""Different things are counted after the rows, and take a while on a busy machine."""
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, eventually, open_page
+from tests.ui.helpers.responses import HOSTILE, alter_response, lake_status
 
 
 def test_services_are_counted_by_signal(page: Page) -> None:
@@ -29,13 +26,13 @@ def test_services_are_counted_by_signal(page: Page) -> None:
     expect(row.get_by_role("link").first).to_have_text(f"{logs:,}")
     expect(row).to_contain_text("new")
     expect(row).to_contain_text("%")
-    expect(row.get_by_role("cell").nth(9)).to_have_text(re.compile(r"^\d+$"), timeout=COUNTED_MS)
+    expect(row.get_by_role("cell").nth(9)).to_have_text(re.compile(r"^\d+$"))
     expect(page.get_by_role("img", name=re.compile("Rows in each .*, by service"))).to_be_visible()
     row.get_by_role("link").first.click()
     expect(page).to_have_url(re.compile(r"/logs\?is=service_name%3Dgateway"))
 
 
-def test_what_is_chosen_is_in_the_address(page: Page) -> None:
+def test_the_selection_is_kept_in_the_address(page: Page) -> None:
     page.goto("/volume")
     page.get_by_role("combobox", name="Rows of").select_option("metrics")
     expect(page).to_have_url(re.compile("signal=metrics"))
@@ -51,18 +48,18 @@ def test_what_is_chosen_is_in_the_address(page: Page) -> None:
     expect(page).not_to_have_url(re.compile("order="))
 
 
-def test_a_price_makes_a_cost(page: Page) -> None:
+def test_a_price_per_gigabyte_gives_a_monthly_cost(page: Page) -> None:
     """By what rows weigh on this node; without a lake nobody knows."""
     page.goto("/volume")
     cost = page.get_by_role("region", name="What would this cost?")
     expect(cost).to_contain_text("There is no lake on this node")
     expect(cost).to_contain_text("not known")
-    weighed = lake()
+    weighed = lake_status()
     weighed["tables"] = [
         {**weighed["tables"][0], "table": table, "rows": 1000, "bytes": 40_000}
         for table in ("logs", "spans", "metrics")
     ]
-    change(page, "status", lambda found: found.update(lake=weighed))
+    alter_response(page, "status", lambda found: found.update(lake=weighed))
     page.goto("/volume?price=1&keep=10")
     expect(cost).not_to_contain_text("not known")
     shown = cost.locator(".result dd")
@@ -73,7 +70,7 @@ def test_a_price_makes_a_cost(page: Page) -> None:
     eventually(page, lambda: float(shown.inner_text().replace(",", "")) == ten_times)
 
 
-def test_a_time_without_rows_says_what_to_do(page: Page) -> None:
+def test_an_empty_time_range_links_to_the_start_page(page: Page) -> None:
     page.goto("/volume?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z")
     expect(page.get_by_text("Nothing came in that time.")).to_be_visible()
     page.get_by_role("link", name="send something").click()
@@ -81,14 +78,14 @@ def test_a_time_without_rows_says_what_to_do(page: Page) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
-    with watched(browser, node.url, theme=theme) as page:
+def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with open_page(browser, node.url, theme=theme) as page:
         page.goto("/volume")
         expect(page.get_by_role("region", name="What would this cost?")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
 
 
-def test_names_that_are_hostile_do_no_harm(browser: Browser, node: Node) -> None:
+def test_hostile_names_are_shown_as_text(browser: Browser, node: Node) -> None:
     """Also on a phone."""
 
     def rename(found: dict[str, Any]) -> None:
@@ -96,8 +93,8 @@ def test_names_that_are_hostile_do_no_harm(browser: Browser, node: Node) -> None
             if volume["service"] == "gateway":
                 volume["service"] = HOSTILE
 
-    with watched(browser, node.url, width=360) as page:
-        change(page, "volumes*", rename)
+    with open_page(browser, node.url, width=360) as page:
+        alter_response(page, "volumes*", rename)
         page.goto("/volume")
         expect(page.get_by_role("cell").get_by_text("<img src=x")).to_be_visible()
         assert page.evaluate("document.querySelectorAll('#screen img').length") == 0

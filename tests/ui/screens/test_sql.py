@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 import frazil
 from tests.clients.node import Node
-from tests.ui.watched import THEMES, Theme, violations, watched
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
 
 COUNTS = "SELECT service_name, count(*) AS n FROM logs GROUP BY 1 ORDER BY n DESC"
 WRONG = ("status of 400",)
@@ -41,7 +41,7 @@ def write(page: Page, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
-def test_a_query_is_written_and_run_by_keys(page: Page, node: Node) -> None:
+def test_a_query_is_typed_and_run_by_keyboard(page: Page, node: Node) -> None:
     page.goto("/sql")
     write(page, COUNTS)
     page.keyboard.press("Control+Enter")
@@ -53,7 +53,7 @@ def test_a_query_is_written_and_run_by_keys(page: Page, node: Node) -> None:
     expect(grid(page)).to_contain_text(str(wanted[0][1]))
 
 
-def test_only_what_is_selected_is_run(page: Page) -> None:
+def test_only_the_selected_text_runs(page: Page) -> None:
     page.goto("/sql")
     write(page, "SELECT 1 AS one; SELECT 2 AS two")
     page.keyboard.press("Home")
@@ -64,8 +64,8 @@ def test_only_what_is_selected_is_run(page: Page) -> None:
     expect(editor(page)).to_have_value(re.compile("SELECT 2 AS two"))
 
 
-def test_a_mistake_is_said_and_underlined(browser: Browser, node: Node) -> None:
-    with watched(browser, node.url, allowed=WRONG) as page:
+def test_an_error_is_shown_and_underlined(browser: Browser, node: Node) -> None:
+    with open_page(browser, node.url, allowed=WRONG) as page:
         page.goto(address("SELECT time,\n  bodi FROM logs"))
         expect(page.get_by_role("alert")).to_contain_text("did you mean body?")
         expect(page.locator(".wrong")).to_have_text("bodi")
@@ -75,7 +75,7 @@ def test_a_mistake_is_said_and_underlined(browser: Browser, node: Node) -> None:
         expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_tables_columns_and_attribute_keys_are_offered(page: Page) -> None:
+def test_tables_columns_and_attribute_keys_are_completed(page: Page) -> None:
     page.goto("/sql")
     offers = page.get_by_role("listbox", name="Completions")
     write(page, "SELECT 1 FROM sp")
@@ -95,7 +95,7 @@ def test_tables_columns_and_attribute_keys_are_offered(page: Page) -> None:
     expect(editor(page)).to_have_value(re.compile(r"attributes\['http.route'\] FROM"))
 
 
-def test_what_is_offered_comes_later_than_who_writes(page: Page) -> None:
+def test_completions_appear_once_the_schema_is_loaded(page: Page) -> None:
     """As soon as it is known which tables there are."""
     held: list[Route] = []
     page.route("**/api/v1/sql", lambda route: held.append(route))
@@ -109,7 +109,7 @@ def test_what_is_offered_comes_later_than_who_writes(page: Page) -> None:
     expect(offers).to_contain_text("spans")
 
 
-def test_the_tree_lists_what_there_is_and_writes_it(page: Page) -> None:
+def test_a_click_in_the_schema_tree_inserts_the_name(page: Page) -> None:
     page.goto("/sql")
     tree = page.get_by_role("complementary", name="Tables")
     tree.get_by_label("Find a table or column").fill("severity_n")
@@ -117,20 +117,20 @@ def test_the_tree_lists_what_there_is_and_writes_it(page: Page) -> None:
     expect(editor(page)).to_have_value("severity_number")
 
 
-def test_the_cookbook_is_for_an_empty_editor(page: Page) -> None:
+def test_an_empty_editor_shows_example_queries(page: Page) -> None:
     page.goto("/sql")
     page.get_by_role("link", name="The slowest operations").click()
     expect(page.get_by_role("columnheader", name="p99_ms")).to_be_visible()
     expect(editor(page)).to_have_value(re.compile(r"percentile\(duration_nano"))
 
 
-def test_numbers_of_64_bits_are_exact(page: Page) -> None:
+def test_64_bit_integers_are_exact(page: Page) -> None:
     page.goto(address("SELECT 9223372036854775807 AS large, CAST(NULL AS VARCHAR) AS nothing"))
     expect(grid(page)).to_contain_text("9223372036854775807")
     expect(grid(page).get_by_role("gridcell", name="null")).to_be_visible()
 
 
-def test_many_rows_are_scrolled_and_only_some_are_there(page: Page) -> None:
+def test_only_visible_rows_of_a_large_result_are_rendered(page: Page) -> None:
     page.goto(address("SELECT time, name, attributes FROM spans LIMIT 100000", rows="100000"))
     expect(page.get_by_text("100,000 rows")).to_be_visible()
     assert grid(page).get_by_role("row").count() < 100
@@ -140,12 +140,12 @@ def test_many_rows_are_scrolled_and_only_some_are_there(page: Page) -> None:
     assert grid(page).get_by_role("row").count() < 100
 
 
-def test_what_is_above_the_limit_is_said(page: Page) -> None:
+def test_a_truncated_result_says_so(page: Page) -> None:
     page.goto(address("SELECT name FROM spans", rows="1000"))
     expect(page.get_by_text("1,000 rows, and there are more")).to_be_visible()
 
 
-def test_a_header_sorts_and_the_address_knows(page: Page) -> None:
+def test_a_column_header_sorts_and_the_address_keeps_it(page: Page) -> None:
     page.goto(address("SELECT n, 10 - n AS m FROM (VALUES (1), (2), (9)) AS t(n)"))
     first = grid(page).get_by_role("gridcell").first
     expect(first).to_have_text("1")
@@ -160,7 +160,7 @@ def test_a_header_sorts_and_the_address_knows(page: Page) -> None:
     expect(first).to_have_text("9")
 
 
-def test_a_value_is_shown_whole_and_copied(page: Page) -> None:
+def test_a_cell_opens_in_full_and_is_copied(page: Page) -> None:
     page.goto(
         address("SELECT attributes FROM spans WHERE attributes['http.route'] = '/search' LIMIT 3")
     )
@@ -178,7 +178,7 @@ def test_a_value_is_shown_whole_and_copied(page: Page) -> None:
     expect(value).to_be_hidden()
 
 
-def test_ids_lead_to_the_trace(page: Page) -> None:
+def test_trace_and_span_ids_link_to_the_trace(page: Page) -> None:
     page.goto(address("SELECT trace_id, span_id FROM spans WHERE kind = 'SERVER' LIMIT 1"))
     expect(grid(page).get_by_role("link")).to_have_count(2)
     trace, span = grid(page).get_by_role("link").all_text_contents()
@@ -186,7 +186,7 @@ def test_ids_lead_to_the_trace(page: Page) -> None:
     expect(page).to_have_url(re.compile(rf"/trace/{trace}\?.*span={span}"))
 
 
-def test_a_chart_of_what_was_found(page: Page) -> None:
+def test_a_result_is_shown_as_a_chart(page: Page) -> None:
     buckets = "SELECT time_bucket('1 minute', time) AS minute, service_name, count(*) AS n "
     page.goto(address(f"{buckets} FROM logs GROUP BY 1, 2 ORDER BY 1", view="chart"))
     expect(page.get_by_role("img", name="Result over time")).to_be_visible()
@@ -197,7 +197,7 @@ def test_a_chart_of_what_was_found(page: Page) -> None:
     expect(page.get_by_role("cell", name="payment").first).to_be_visible()
 
 
-def test_the_plan_is_a_tree(page: Page) -> None:
+def test_the_plan_is_shown_as_a_tree(page: Page) -> None:
     page.goto(address(COUNTS))
     expect(grid(page)).to_be_visible()
     page.get_by_role("button", name="Explain").click()
@@ -207,7 +207,7 @@ def test_the_plan_is_a_tree(page: Page) -> None:
     expect(page).to_have_url(re.compile("view=plan"))
 
 
-def test_what_came_from_where_is_told(page: Page, node: Node) -> None:
+def test_scan_statistics_show_hot_and_lake_rows(page: Page, node: Node) -> None:
     page.goto(address("SELECT count(*) FROM logs"))
     [[count]] = frazil.connect(node.url).sql("SELECT count(*) FROM logs").fetchall()
     read = page.get_by_label("What was read")
@@ -241,7 +241,7 @@ def test_the_whole_result_is_exported(page: Page, name: str) -> None:
     assert rows == 2500
 
 
-def test_history_and_saved_queries(page: Page) -> None:
+def test_history_and_saved_queries_are_searched(page: Page) -> None:
     page.goto(address("SELECT 1 AS first_query"))
     expect(grid(page)).to_be_visible()
     write(page, "SELECT 2 AS second_query")
@@ -258,9 +258,9 @@ def test_history_and_saved_queries(page: Page) -> None:
     expect(editor(page)).to_have_value("SELECT 1 AS first_query")
 
 
-def test_a_moment_is_written_into_the_query(browser: Browser, node: Node) -> None:
+def test_time_travel_adds_an_as_of_clause(browser: Browser, node: Node) -> None:
     """Without a lake there are no snapshots; that is said, and a moment is understood."""
-    with watched(browser, node.url, allowed=("503",)) as page:
+    with open_page(browser, node.url, allowed=("503",)) as page:
         page.goto(address("SELECT count(*) FROM logs"))
         page.get_by_role("button", name="Another time").click()
         expect(page.get_by_role("alert")).to_contain_text("no lake")
@@ -271,7 +271,7 @@ def test_a_moment_is_written_into_the_query(browser: Browser, node: Node) -> Non
         )
 
 
-def test_hostile_values_are_only_shown(page: Page) -> None:
+def test_hostile_values_are_shown_as_text(page: Page) -> None:
     """In a name, in a cell, in a map, in the panel, in a chart: nothing runs, all is seen."""
     quoted = HOSTILE.replace("\u0000", "").replace("'", "''")
     name = quoted.replace('"', '""')
@@ -288,36 +288,36 @@ def test_hostile_values_are_only_shown(page: Page) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
-    with watched(browser, node.url, theme=theme, allowed=(*WRONG, "503")) as page:
+def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with open_page(browser, node.url, theme=theme, allowed=(*WRONG, "503")) as page:
         page.goto("/sql")
         expect(page.get_by_role("heading", name="Queries to begin with")).to_be_visible()
         expect(editor(page)).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.goto(address("SELECT time, body, attributes, trace_id FROM logs LIMIT 50", cell="0.2"))
         expect(page.get_by_role("complementary", name="Value")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.get_by_role("tab", name="Chart").click()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.goto(address(COUNTS, view="chart"))
         expect(page.get_by_role("cell", name="payment").first).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.get_by_role("tab", name="Plan").click()
         expect(page.get_by_role("heading", name="What it reads")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.get_by_role("button", name="History").click()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Another time").click()
         expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.goto(address("SELECT bodi FROM logs"))
         expect(page.get_by_role("alert")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
 
 
-def test_nothing_overflows_a_phone(browser: Browser, node: Node) -> None:
-    with watched(browser, node.url, width=360, height=740) as page:
+def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
+    with open_page(browser, node.url, width=360, height=740) as page:
         page.goto(address("SELECT * FROM spans LIMIT 20"))
         expect(grid(page)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 360

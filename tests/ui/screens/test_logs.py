@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import Node
-from tests.ui.otlp import log, send_logs
-from tests.ui.watched import eventually, violations, watched
+from tests.ui.helpers.otlp import log, send_logs
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, eventually, open_page
 
 ERRORS = "/logs?is=severity%3DERROR"
 
@@ -27,23 +27,26 @@ def search(page: Page) -> Locator:
     return page.get_by_role("combobox", name="Search in logs")
 
 
-def told_count(page: Page) -> int:
-    """How many records are said to fit, once they are counted."""
-    told = page.get_by_role("status").filter(has_text=re.compile(r"^[\d,]+ records?$"))
-    return int((told.text_content() or "").split()[0].replace(",", ""))
+def record_count(page: Page) -> int:
+    """Return the number of matching records, once the page has counted them."""
+    status = page.get_by_role("status").filter(has_text=re.compile(r"^[\d,]+ records?$"))
+    return int((status.text_content() or "").split()[0].replace(",", ""))
 
 
 def query(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
-def test_the_histogram_is_stacked_narrows_and_can_be_hidden(page: Page) -> None:
-    """U6"""
+def test_the_histogram_narrows_the_time_range_and_can_be_hidden(page: Page) -> None:
     page.goto("/logs?from=30m")
     severities = page.get_by_role("group", name="Severities")
     expect(severities.get_by_role("button", name="ERROR")).to_be_visible()
-    counts = re.findall(r"[\d,]+", severities.text_content() or "")
-    assert sum(int(each.replace(",", "")) for each in counts) == told_count(page)
+
+    def is_counted() -> bool:
+        counts = re.findall(r"[\d,]+", severities.text_content() or "")
+        return sum(int(count.replace(",", "")) for count in counts) == record_count(page)
+
+    eventually(page, is_counted)
     chart = page.get_by_role("img", name="Records over time, by severity")
     box = chart.bounding_box()
     assert box is not None
@@ -62,8 +65,7 @@ def test_the_histogram_is_stacked_narrows_and_can_be_hidden(page: Page) -> None:
     expect(chart).to_be_hidden()
 
 
-def test_facets_count_include_exclude_and_become_columns(page: Page) -> None:
-    """U7"""
+def test_facet_values_are_included_excluded_and_added_as_columns(page: Page) -> None:
     page.goto("/logs")
     facets = page.get_by_role("complementary", name="Facets")
     facets.get_by_role("button", name=re.compile(r"^checkout \S+$")).click()
@@ -91,8 +93,7 @@ def test_facets_count_include_exclude_and_become_columns(page: Page) -> None:
     expect(added).to_have_attribute("aria-expanded", "false")
 
 
-def test_values_that_are_not_listed_are_counted_as_other(page: Page) -> None:
-    """U7"""
+def test_unlisted_facet_values_are_counted_as_other(page: Page) -> None:
     page.goto("/logs?facets=k8s_pod_name")
     facets = page.get_by_role("complementary", name="Facets")
     other = facets.get_by_role("button", name=re.compile("^other"))
@@ -103,8 +104,7 @@ def test_values_that_are_not_listed_are_counted_as_other(page: Page) -> None:
     expect(values.nth(shown)).to_be_visible()
 
 
-def test_records_that_do_not_have_a_field_are_wanted_and_refused(page: Page) -> None:
-    """U7"""
+def test_a_missing_field_can_be_included_and_excluded(page: Page) -> None:
     page.goto("/logs?facets=exception.type")
     facets = page.get_by_role("complementary", name="Facets")
     unset = facets.get_by_role("button", name=re.compile(r"^\(not set\)"))
@@ -121,19 +121,22 @@ def test_records_that_do_not_have_a_field_are_wanted_and_refused(page: Page) -> 
     expect(unset).to_have_attribute("aria-pressed", "false")
 
 
-def test_the_box_finds_completes_and_says_where_it_is_wrong(page: Page) -> None:
-    """U9"""
+def test_the_search_box_completes_searches_and_marks_errors(page: Page) -> None:
     page.goto("/logs")
     expect(lines(page).first).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("servi")
-    offered = page.get_by_role("listbox", name="Completions").get_by_role("option")
-    expect(offered.filter(has_text=re.compile("^service_name "))).to_be_visible()
+    suggestions = page.get_by_role("listbox", name="Completions").get_by_role("option")
+    # Suggestions for "s" and "se" come first, and may begin with another field.
+    expect(suggestions.first).to_have_text(re.compile("^service"))
+    expect(suggestions.filter(has_text=re.compile("^service_name "))).to_be_visible()
     page.keyboard.press("Tab")
     expect(search(page)).to_have_value(re.compile(r"^service\w*:$"))
+    expect(suggestions.filter(has_text=re.compile("^checkout"))).to_be_visible()
     search(page).fill("service_name:")
     page.keyboard.type("pay")
-    expect(offered.first).to_contain_text("payment")
+    expect(suggestions).to_have_count(1)
+    expect(suggestions).to_contain_text("payment")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(search(page)).to_have_value("service_name:payment ")
@@ -149,7 +152,6 @@ def test_the_box_finds_completes_and_says_where_it_is_wrong(page: Page) -> None:
 
 
 def test_the_same_query_is_shown_as_sql(page: Page) -> None:
-    """U9"""
     page.goto("/logs?q=order&is=service_name%3Dcheckout")
     page.get_by_role("button", name="SQL").click()
     text = page.get_by_label("The query as SQL")
@@ -161,8 +163,7 @@ def test_the_same_query_is_shown_as_sql(page: Page) -> None:
     assert query(page)["q"] == ["SELECT 1"]
 
 
-def test_a_record_opens_in_place_and_is_filtered_from(page: Page) -> None:
-    """U10"""
+def test_a_record_opens_in_place_and_its_values_become_filters(page: Page) -> None:
     page.goto(ERRORS + "&is=service_name%3Dpayment")
     lines(page).first.click(position={"x": 300, "y": 10})
     record = page.get_by_role("group", name="All of the record")
@@ -192,8 +193,7 @@ def test_a_record_opens_in_place_and_is_filtered_from(page: Page) -> None:
     expect(record).to_be_visible()
 
 
-def test_lines_wrap_and_columns_have_a_width_that_stays(page: Page) -> None:
-    """U10, U12"""
+def test_lines_wrap_and_column_widths_survive_a_reload(page: Page) -> None:
     page.goto(ERRORS + "&is=service_name%3Dpayment")
     row = lines(page).first
     expect(row).to_be_visible()
@@ -217,8 +217,7 @@ def test_lines_wrap_and_columns_have_a_width_that_stays(page: Page) -> None:
     expect(edge).to_have_attribute("aria-valuenow", "182")
 
 
-def test_what_was_logged_around_a_record_and_its_trace(page: Page) -> None:
-    """U11"""
+def test_a_record_leads_to_surrounding_logs_and_its_trace(page: Page) -> None:
     page.goto(ERRORS + "&is=service_name%3Dpayment")
     lines(page).first.click(position={"x": 300, "y": 10})
     record = page.get_by_role("group", name="All of the record")
@@ -235,8 +234,7 @@ def test_what_was_logged_around_a_record_and_its_trace(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}\?.*span=[0-9a-f]{16}"))
 
 
-def test_the_list_is_walked_by_keys(page: Page) -> None:
-    """U3, U10"""
+def test_the_list_is_navigated_by_keyboard(page: Page) -> None:
     page.goto(ERRORS)
     expect(lines(page).first).to_be_visible()
     page.locator("#screen").focus()
@@ -258,13 +256,13 @@ def test_the_list_is_walked_by_keys(page: Page) -> None:
 
 
 def test_all_rows_are_reached_in_both_orders(page: Page) -> None:
-    """U12: the list is longer than a page, and its end is what the other order begins with."""
+    """the list is longer than a page, and its end is what the other order begins with."""
     page.goto("/logs")
     shown = page.get_by_role("list", name="Log records", exact=True)
     expect(
         page.get_by_role("status").filter(has_text=re.compile(r"^[\d,]+ records"))
     ).to_be_visible()
-    count = told_count(page)
+    count = record_count(page)
     assert count > 2000
     shown.focus()
     page.keyboard.press("End")
@@ -276,8 +274,7 @@ def test_all_rows_are_reached_in_both_orders(page: Page) -> None:
     expect(first).to_have_text(str(text))
 
 
-def test_a_link_to_a_record_far_down_leads_there(page: Page) -> None:
-    """U1"""
+def test_a_link_to_a_record_far_down_scrolls_to_it(page: Page) -> None:
     page.goto("/logs")
     shown = page.get_by_role("list", name="Log records", exact=True)
     expect(
@@ -294,8 +291,7 @@ def test_a_link_to_a_record_far_down_leads_there(page: Page) -> None:
     expect(record).to_be_in_viewport()
 
 
-def test_views_are_saved_and_found_again(page: Page) -> None:
-    """U12"""
+def test_saved_views_are_listed_and_found_in_the_palette(page: Page) -> None:
     page.goto(ERRORS)
     page.get_by_role("button", name="Views").click()
     page.get_by_label("Name of the view").fill("what fails")
@@ -312,33 +308,31 @@ def test_views_are_saved_and_found_again(page: Page) -> None:
     expect(page).to_have_url(re.compile("is=severity%3DERROR"))
 
 
-def test_nothing_found_says_what_to_do(page: Page) -> None:
+def test_an_empty_result_offers_to_remove_the_filters(page: Page) -> None:
     page.goto("/logs?q=nosuchwordanywhere&is=service_name%3Dcart")
     expect(page.get_by_text("No log record fits.")).to_be_visible()
     page.get_by_role("link", name="remove all of them").click()
     expect(lines(page).first).to_be_visible()
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_the_screen_is_accessible(
-    browser: Browser, node: Node, theme: Literal["dark", "light"]
-) -> None:
-    with watched(browser, node.url, theme=theme, allowed=("400",)) as page:
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with open_page(browser, node.url, theme=theme, allowed=("400",)) as page:
         page.goto(ERRORS + "&not=service_name%3Dmailer&sql=1")
         expect(lines(page).first).to_be_visible()
         expect(page.get_by_role("complementary", name="Facets")).to_be_visible()
         lines(page).first.click(position={"x": 300, "y": 10})
         page.get_by_role("button", name="same service").click()
         expect(page.get_by_role("list", name="Before and after")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.goto("/logs?tail=1&q=(wrong")
         expect(page.locator(".search .error")).to_be_visible()
         page.get_by_role("button", name="Views").click()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
 
 
-def test_a_phone_shows_it(browser: Browser, node: Node) -> None:
-    with watched(browser, node.url, width=360, height=740) as page:
+def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
+    with open_page(browser, node.url, width=360, height=740) as page:
         page.goto("/logs")
         expect(lines(page).first).to_be_visible()
         page.get_by_role("button", name="Facets").click()
@@ -356,9 +350,8 @@ def own_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield started
 
 
-def test_records_are_followed_paused_and_caught_up_with(browser: Browser, own_node: Node) -> None:
-    """U8"""
-    with watched(browser, own_node.url) as page:
+def test_live_tail_pauses_and_catches_up(browser: Browser, own_node: Node) -> None:
+    with open_page(browser, own_node.url) as page:
         page.goto("/logs?tail=1&is=service_name%3Dticker&q=tick")
         status = page.get_by_role("status")
         expect(status.filter(has_text="Following")).to_be_visible()
@@ -388,9 +381,8 @@ def test_records_are_followed_paused_and_caught_up_with(browser: Browser, own_no
         expect(tailed.get_by_text("tick fast 1999")).to_be_in_viewport()
 
 
-def test_a_tail_goes_on_after_the_node_was_away(browser: Browser, own_node: Node) -> None:
-    """U8"""
-    with watched(browser, own_node.url, allowed=("ERR_",)) as page:
+def test_live_tail_reconnects_after_a_restart(browser: Browser, own_node: Node) -> None:
+    with open_page(browser, own_node.url, allowed=("ERR_",)) as page:
         page.goto("/logs?tail=1&is=service_name%3Dreturner&side=0")
         status = page.get_by_role("status")
         expect(status.filter(has_text="Following")).to_be_visible()
@@ -417,7 +409,7 @@ HOSTILE = (
 )
 
 
-def test_hostile_records_are_only_text(browser: Browser, own_node: Node) -> None:
+def test_hostile_records_are_shown_as_text(browser: Browser, own_node: Node) -> None:
     """Whatever a record has in any field, nothing runs, and all of the screen still works."""
     for text in HOSTILE:
         short = text[:2000]
@@ -427,7 +419,7 @@ def test_hostile_records_are_only_text(browser: Browser, own_node: Node) -> None
     send_logs(own_node, [log("many attributes", many)], service="many")
     wait_for(own_node, "SELECT 1 FROM logs WHERE service_name = 'many'", 1)
 
-    with watched(browser, own_node.url) as page:
+    with open_page(browser, own_node.url) as page:
         page.on("dialog", lambda dialog: pytest.fail(dialog.message))
         page.goto("/logs?not=service_name%3Dticker&facets=id&facets=service_name&facets=scope_name")
         expect(lines(page).nth(len(HOSTILE))).to_be_visible()
@@ -454,4 +446,4 @@ def test_hostile_records_are_only_text(browser: Browser, own_node: Node) -> None
             expect(facets.get_by_role("button", name=re.compile("^Without"))).not_to_have_count(0)
         assert page.evaluate("window.hacked") is None
         assert page.evaluate("({}).x") is None
-        assert violations(page) == []
+        assert accessibility_violations(page) == []

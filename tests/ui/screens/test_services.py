@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.clients.node import Node
-from tests.ui.watched import violations, watched
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
 
 SERVICES = 9
 """Of the shop."""
 NOWHERE = "\u2013"
 """Where it began is another line."""
-FIRST_JOIN_MS = 30_000
-"""Who calls whom is worked out apart, in a process that is started for the first such question."""
 
 
 def table(page: Page) -> Locator:
@@ -27,7 +24,7 @@ def names(page: Page) -> list[str]:
     return [text.strip() for text in table(page).locator("tbody th").all_inner_texts()]
 
 
-def test_the_cause_is_one_click_away(page: Page) -> None:
+def test_a_failure_links_to_its_cause(page: Page) -> None:
     """What began where it is listed comes first, with its message and a trace that shows it."""
     page.goto("/services")
     fails = page.get_by_role("region", name="What fails")
@@ -44,7 +41,7 @@ def test_the_cause_is_one_click_away(page: Page) -> None:
     )
 
 
-def test_all_failures_are_there_on_demand(page: Page) -> None:
+def test_all_failures_are_listed_on_demand(page: Page) -> None:
     page.goto("/services")
     fails = page.get_by_role("region", name="What fails")
     expect(fails.get_by_role("row")).to_have_count(7)
@@ -70,7 +67,7 @@ def test_every_service_has_rate_errors_and_durations(page: Page) -> None:
     expect(healthy.get_by_role("img")).to_have_count(2)
 
 
-def test_sorted_and_found_by_name(page: Page) -> None:
+def test_services_are_sorted_and_filtered_by_name(page: Page) -> None:
     page.goto("/services")
     expect(table(page).locator("tbody tr")).to_have_count(SERVICES)
     assert names(page)[0].endswith("payment"), "the largest share of errors"
@@ -90,7 +87,7 @@ def test_sorted_and_found_by_name(page: Page) -> None:
     expect(table(page).locator("tbody tr")).to_have_count(SERVICES)
 
 
-def test_a_service_opens_to_its_operations(page: Page) -> None:
+def test_a_service_expands_to_its_operations(page: Page) -> None:
     page.goto("/services")
     page.get_by_role("button", name="checkout").focus()
     page.keyboard.press("Enter")
@@ -108,7 +105,7 @@ def test_a_service_opens_to_its_operations(page: Page) -> None:
     expect(inside).to_have_count(0)
 
 
-def test_a_service_leads_to_its_traces_and_logs(page: Page) -> None:
+def test_a_service_links_to_its_traces_and_logs(page: Page) -> None:
     page.goto("/services?from=3h")
     page.get_by_role("link", name="Traces of payment").click()
     expect(page).to_have_url(re.compile(r"/traces\?from=3h&is=service_name%3Dpayment"))
@@ -121,7 +118,7 @@ def test_the_map_has_every_service_and_every_call(page: Page) -> None:
     page.goto("/services")
     page.get_by_role("tab", name="Map").click()
     drawn = page.get_by_role("group", name="Services and their calls")
-    expect(drawn.locator("a.service")).to_have_count(SERVICES, timeout=FIRST_JOIN_MS)
+    expect(drawn.locator("a.service")).to_have_count(SERVICES)
     call = drawn.get_by_role("link", name=re.compile("^checkout calls payment"))
     expect(call.locator("title")).to_have_text(re.compile(r"per second, [\d.]+ % errors, p95 "))
     left = drawn.get_by_role("link", name=re.compile("^checkout leaves work for mailer"))
@@ -138,10 +135,10 @@ def test_the_map_has_every_service_and_every_call(page: Page) -> None:
     expect(page.locator("td.inside")).to_contain_text("no answer within 1500 ms")
 
 
-def test_the_map_is_zoomed_moved_and_shown_whole_again(page: Page) -> None:
+def test_the_map_zooms_pans_and_fits(page: Page) -> None:
     page.goto("/services?tab=map")
     moved = page.get_by_role("group", name="Services and their calls").locator("> g")
-    expect(moved).to_have_attribute("transform", re.compile("scale"), timeout=FIRST_JOIN_MS)
+    expect(moved).to_have_attribute("transform", re.compile("scale"))
     whole = moved.get_attribute("transform") or ""
     page.get_by_role("button", name="Larger").click()
     expect(moved).not_to_have_attribute("transform", whole)
@@ -158,38 +155,36 @@ def test_the_map_is_zoomed_moved_and_shown_whole_again(page: Page) -> None:
     expect(moved).to_have_attribute("transform", whole)
 
 
-def test_calls_are_also_a_table(page: Page) -> None:
+def test_calls_are_listed_as_a_table(page: Page) -> None:
     page.goto("/services?tab=calls")
     call = page.get_by_role("row").filter(has_text="checkout").filter(has_text="payment").last
-    expect(call).to_contain_text("%", timeout=FIRST_JOIN_MS)
+    expect(call).to_contain_text("%")
     call.get_by_role("link", name="Traces through checkout and payment").click()
     expect(page).to_have_url(re.compile(r"/traces\?through=checkout&through=payment"))
 
 
-def test_nothing_in_this_time(page: Page) -> None:
+def test_an_empty_time_range_is_reported(page: Page) -> None:
     page.goto("/services?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")
     expect(page.get_by_text("No service sent anything in this time.")).to_be_visible()
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_the_screen_is_accessible(
-    browser: Browser, node: Node, theme: Literal["dark", "light"]
-) -> None:
-    with watched(browser, node.url, theme=theme) as page:
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
+    with open_page(browser, node.url, theme=theme) as page:
         page.goto("/services?open=checkout&all=1")
         expect(page.locator("td.inside")).to_contain_text("Operations")
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.get_by_role("tab", name="Map").click()
-        expect(page.locator("a.service").first).to_be_visible(timeout=FIRST_JOIN_MS)
-        assert violations(page) == []
+        expect(page.locator("a.service").first).to_be_visible()
+        assert accessibility_violations(page) == []
         page.get_by_role("tab", name="Calls as a table").click()
         through = page.get_by_role("link", name=re.compile("^Traces through"))
-        expect(through.first).to_be_visible(timeout=FIRST_JOIN_MS)
-        assert violations(page) == []
+        expect(through.first).to_be_visible()
+        assert accessibility_violations(page) == []
 
 
-def test_on_a_phone_nothing_is_wider_than_the_page(browser: Browser, node: Node) -> None:
-    with watched(browser, node.url, width=360, height=740) as page:
+def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
+    with open_page(browser, node.url, width=360, height=740) as page:
         for address in ("/services?open=checkout", "/services?tab=map", "/services?tab=calls"):
             page.goto(address)
             expect(page.get_by_role("region", name="What fails")).to_be_visible()

@@ -22,7 +22,7 @@ def tab_to(page: Page, name: str) -> None:
     raise AssertionError(f"nothing called {name} in {seen}")
 
 
-def test_keys_lead_from_the_start_to_a_log_line_of_a_failed_span(page: Page) -> None:
+def test_the_keyboard_leads_from_the_start_page_to_the_logs_of_a_failed_span(page: Page) -> None:
     page.goto("/")
     expect(page.get_by_role("link", name="Open trace").first).to_be_visible()
     tab_to(page, "Open trace")
@@ -45,7 +45,7 @@ def test_keys_lead_from_the_start_to_a_log_line_of_a_failed_span(page: Page) -> 
     expect(panel.get_by_label("Logs of the span")).to_contain_text(re.compile("ERROR|WARN"))
 
 
-def test_a_stranger_finds_the_cause_with_three_clicks(page: Page) -> None:
+def test_three_clicks_lead_from_the_start_page_to_the_cause(page: Page) -> None:
     """docs/page.md has this way in words."""
     page.goto("/")
     why = page.get_by_role("row").filter(has_text="no answer within 1500 ms").first

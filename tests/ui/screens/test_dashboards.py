@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 
 from tests.clients.node import Node
-from tests.ui.watched import violations, watched
+from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
 
 DURATION = "http.server.request.duration"
 EVIL = "<img src=x onerror=window.hacked=1>\u202e</script>"
@@ -67,7 +67,7 @@ def save(page: Page) -> None:
     expect(page.get_by_text("changes that are not saved")).to_be_hidden()
 
 
-def test_a_new_one_begins_with_something_that_works(page: Page, node: Node) -> None:
+def test_a_new_dashboard_starts_from_a_template(page: Page, node: Node) -> None:
     """All kinds of panels, over metrics, SQL and logs, with what the shop has sent."""
     page.goto("/dashboards")
     expect(page.get_by_text("There are no dashboards yet.")).to_be_visible()
@@ -86,7 +86,7 @@ def test_a_new_one_begins_with_something_that_works(page: Page, node: Node) -> N
     expect(page.get_by_role("row", name=re.compile("My services"))).to_contain_text("6")
 
 
-def test_the_shop_has_its_numbers(page: Page) -> None:
+def test_the_shop_template_shows_numbers(page: Page) -> None:
     page.goto("/dashboards")
     page.get_by_role("button", name="New dashboard").first.click()
     page.get_by_label("Shop").check()
@@ -124,7 +124,7 @@ def test_a_panel_is_added_with_a_preview_and_saved(page: Page, node: Node) -> No
     expect(panel(page, "How often")).to_be_visible()
 
 
-def test_a_metric_may_be_named_before_the_list_of_metrics_has_come(page: Page, node: Node) -> None:
+def test_a_metric_can_be_typed_before_the_metric_list_is_loaded(page: Page, node: Node) -> None:
     """What is usual for its kind is asked as soon as the kind is known."""
     held: list[Route] = []
     store(node, "mine", stat(1))
@@ -143,9 +143,9 @@ def test_a_metric_may_be_named_before_the_list_of_metrics_has_come(page: Page, n
     expect(aggregates.get_by_role("button", pressed=True)).to_have_text(["p50", "p90", "p99"])
 
 
-def test_sql_is_drawn_as_any_kind_and_its_mistakes_are_said(browser: Browser, node: Node) -> None:
+def test_sql_is_shown_as_any_panel_kind_with_its_errors(browser: Browser, node: Node) -> None:
     store(node, "sql", stat(1))
-    with watched(browser, node.url, allowed=("400",)) as page:
+    with open_page(browser, node.url, allowed=("400",)) as page:
         page.goto("/dashboard/sql?edit=1")
         panel(page, "Panel 1").get_by_role("button", name="What to do").click()
         panel(page, "Panel 1").get_by_role("button", name="Edit", exact=True).click()
@@ -165,7 +165,7 @@ def test_sql_is_drawn_as_any_kind_and_its_mistakes_are_said(browser: Browser, no
     assert file_of(node, "sql")["panels"][0]["sql"] == counted
 
 
-def test_panels_are_moved_and_resized_by_keys(page: Page, node: Node) -> None:
+def test_panels_are_moved_and_resized_by_keyboard(page: Page, node: Node) -> None:
     store(node, "grid", stat(0), stat(1))
     page.goto("/dashboard/grid?edit=1")
     handle = page.get_by_role("button", name="Move Panel 0")
@@ -205,7 +205,7 @@ def drag(page: Page, handle: Locator, across: int, down: int) -> None:
     page.mouse.up()
 
 
-def test_a_variable_is_chosen_and_in_the_address(page: Page, node: Node) -> None:
+def test_a_variable_filters_panels_and_is_kept_in_the_address(page: Page, node: Node) -> None:
     variable = {"name": "service", "kind": "label", "metric": DURATION, "of": "service_name"}
     metric = {
         "name": DURATION,
@@ -235,9 +235,9 @@ def test_a_variable_is_chosen_and_in_the_address(page: Page, node: Node) -> None
     expect(panel(page, "Of checkout")).to_be_visible()
 
 
-def test_who_was_not_first_hears_of_it_and_loses_nothing(page: Page, node: Node) -> None:
+def test_a_conflicting_save_can_be_saved_as_a_copy(page: Page, node: Node) -> None:
     store(node, "both", stat(0), stat(1))
-    with watched(page.context.browser or pytest.fail(), node.url, allowed=("409",)) as second:
+    with open_page(page.context.browser or pytest.fail(), node.url, allowed=("409",)) as second:
         second.goto("/dashboard/both?edit=1")
         second.get_by_role("button", name="Move Panel 0").press("ArrowRight")
         store(node, "both", stat(7))
@@ -250,7 +250,7 @@ def test_who_was_not_first_hears_of_it_and_loses_nothing(page: Page, node: Node)
     assert place_of(node, "both-copy", "p0")[0] == 1
 
 
-def test_changes_survive_going_elsewhere_and_can_be_given_up(page: Page, node: Node) -> None:
+def test_unsaved_changes_survive_navigation_and_can_be_discarded(page: Page, node: Node) -> None:
     store(node, "kept", stat(0))
     page.goto("/dashboard/kept?edit=1")
     page.get_by_role("button", name="Move Panel 0").press("ArrowRight")
@@ -262,7 +262,9 @@ def test_changes_survive_going_elsewhere_and_can_be_given_up(page: Page, node: N
     assert place_of(node, "kept", "p0")[0] == 0
 
 
-def test_files_are_given_away_and_taken_in(page: Page, node: Node, tmp_path: Path) -> None:
+def test_dashboards_are_exported_and_imported_as_files(
+    page: Page, node: Node, tmp_path: Path
+) -> None:
     store(node, "given", stat(0))
     page.goto("/dashboards")
     with page.expect_download() as downloading:
@@ -281,7 +283,7 @@ def test_files_are_given_away_and_taken_in(page: Page, node: Node, tmp_path: Pat
     expect(page.get_by_role("alert")).to_contain_text("no field panles")
 
 
-def test_one_is_copied_and_deleted_and_brought_back(page: Page, node: Node) -> None:
+def test_a_dashboard_is_duplicated_deleted_and_restored(page: Page, node: Node) -> None:
     store(node, "one", stat(0))
     page.goto("/dashboards")
     page.get_by_role("button", name="Duplicate One").click()
@@ -293,7 +295,7 @@ def test_one_is_copied_and_deleted_and_brought_back(page: Page, node: Node) -> N
     assert file_of(node, "one")["panels"][0]["id"] == "p0"
 
 
-def test_a_broken_file_is_said_and_can_be_deleted(page: Page, node: Node) -> None:
+def test_a_broken_file_is_reported_and_can_be_deleted(page: Page, node: Node) -> None:
     store(node, "broken")
     path = node.folder / "dashboards" / "broken.json"
     path.write_text('{"format": 1')
@@ -308,7 +310,7 @@ def test_a_broken_file_is_said_and_can_be_deleted(page: Page, node: Node) -> Non
     assert not path.exists()
 
 
-def test_the_text_itself_can_be_changed(page: Page, node: Node) -> None:
+def test_the_json_can_be_edited(page: Page, node: Node) -> None:
     store(node, "text", stat(0))
     page.goto("/dashboard/text?edit=1")
     page.get_by_role("button", name="JSON").click()
@@ -323,7 +325,7 @@ def test_the_text_itself_can_be_changed(page: Page, node: Node) -> None:
     assert place_of(node, "text", "p4")[1] == 4
 
 
-def test_panels_ask_when_they_are_seen(page: Page, node: Node) -> None:
+def test_panels_query_only_when_visible(page: Page, node: Node) -> None:
     """What is far below is asked for when somebody comes there."""
     store(node, "long", *(stat(number, y=20 * number, h=20) for number in range(8)))
     asked: list[str] = []
@@ -336,7 +338,7 @@ def test_panels_ask_when_they_are_seen(page: Page, node: Node) -> None:
     assert any("SELECT 7" in text for text in asked)
 
 
-def test_a_panel_is_shown_alone_and_leads_on(page: Page, node: Node) -> None:
+def test_a_panel_opens_alone_and_links_to_sql(page: Page, node: Node) -> None:
     store(node, "alone", stat(0), stat(1))
     page.goto("/dashboard/alone")
     panel(page, "Panel 0").get_by_role("button", name="What to do").click()
@@ -348,7 +350,7 @@ def test_a_panel_is_shown_alone_and_leads_on(page: Page, node: Node) -> None:
     expect(page).to_have_url(re.compile(r"/sql\?q=SELECT\+0"))
 
 
-def test_hostile_texts_are_only_text(page: Page, node: Node) -> None:
+def test_hostile_text_is_shown_as_text(page: Page, node: Node) -> None:
     rows = f"SELECT '{EVIL}' AS a, 1 AS n, TIMESTAMP '2026-01-01' AS t"
     kinds = ("table", "top", "stat", "series")
     panels = [
@@ -369,34 +371,34 @@ def test_hostile_texts_are_only_text(page: Page, node: Node) -> None:
     assert "\u202e" not in page.locator("main").inner_text()
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_it_is_accessible_and_fits_a_phone(
-    browser: Browser, node: Node, theme: Literal["dark", "light"]
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_screen_is_accessible_and_fits_a_phone(
+    browser: Browser, node: Node, theme: Theme
 ) -> None:
     variable = {"name": "v", "kind": "list", "values": ["a", "b"], "many": True}
     table = stat(1, kind="table", sql="SELECT service_name, count(*) FROM spans GROUP BY 1")
     logs = stat(2, kind="logs", logs={"severity": "ERROR"})
     lines = stat(3, kind="series", h=9, metric={"name": DURATION, "aggregates": ["p50", "p99"]})
     store(node, "seen", stat(0), table, logs, lines, variables=[variable])
-    with watched(browser, node.url, theme=theme) as page:
+    with open_page(browser, node.url, theme=theme) as page:
         page.goto("/dashboards")
         expect(page.get_by_role("link", name="Seen")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.goto("/dashboard/seen?edit=1")
         expect(panel(page, "Panel 1").locator("tbody tr").first).to_be_visible()
         expect(panel(page, "Panel 3").get_by_role("img")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.get_by_text("v all").click()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         panel(page, "Panel 0").get_by_role("button", name="What to do").click()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         panel(page, "Panel 0").get_by_role("button", name="Edit", exact=True).click()
         expect(page.get_by_role("dialog", name="Panel").locator("b")).to_be_visible()
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Title and variables").click()
-        assert violations(page) == []
-    with watched(browser, node.url, theme=theme, width=360, height=740) as page:
+        assert accessibility_violations(page) == []
+    with open_page(browser, node.url, theme=theme, width=360, height=740) as page:
         for address in ("/dashboards", "/dashboard/seen"):
             page.goto(address)
             expect(page.get_by_text("Seen").first).to_be_visible()

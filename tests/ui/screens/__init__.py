@@ -1,0 +1,1 @@
+"""Browser tests, one module per screen of the web page."""
