@@ -3,7 +3,7 @@ import type { Check, HealthAnswer } from "../lib/api/types.gen";
 /** How a room does; `off` is one that nobody has switched on. */
 export type HealthState = "ok" | "degraded" | "failed" | "off";
 
-export const WORDS: Record<HealthState, string> = {
+export const STATE_NAMES: Record<HealthState, string> = {
   ok: "ok",
   degraded: "degraded",
   failed: "failed",
@@ -11,7 +11,7 @@ export const WORDS: Record<HealthState, string> = {
 };
 
 /** One sentence about everything, which changes only when something does. */
-export function verdictOf(health: HealthAnswer): { state: HealthState; text: string } {
+export function summarizeHealth(health: HealthAnswer): { state: HealthState; text: string } {
   const failed = health.checks.filter((check) => check.state === "failed");
   const degraded = health.checks.filter((check) => check.state === "degraded");
   const names = (checks: readonly Check[]) => checks.map((check) => check.room).join(", ");

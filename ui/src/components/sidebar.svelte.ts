@@ -2,23 +2,23 @@
 
 import { MediaQuery } from "svelte/reactivity";
 
-interface At {
-  readonly now: { readonly side: boolean };
+interface UrlState {
+  readonly params: { readonly side: boolean };
   set(change: { side: boolean }): void;
 }
 
-export class Side {
+export class Sidebar {
   private readonly narrow = new MediaQuery("max-width: 720px");
   private isOpened = $state(false);
 
-  constructor(private readonly at: At) {}
+  constructor(private readonly url: UrlState) {}
 
   get isOpen(): boolean {
-    return this.narrow.current ? this.isOpened : this.at.now.side;
+    return this.narrow.current ? this.isOpened : this.url.params.side;
   }
 
   toggle = (): void => {
     if (this.narrow.current) this.isOpened = !this.isOpened;
-    else this.at.set({ side: !this.at.now.side });
+    else this.url.set({ side: !this.url.params.side });
   };
 }

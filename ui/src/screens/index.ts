@@ -7,7 +7,7 @@ import type { ScreenName } from "../lib/router/address";
 export interface Screen {
   readonly title: string;
   readonly load: () => Promise<{ default: Component<{ id: string }> }>;
-  /** Is the stretch of time of any use there? */
+  /** Is the range of time of any use there? */
   readonly hasTime: boolean;
   /** Its place in the list on the left, and the key after `g` that leads there. */
   readonly key?: string;

@@ -2,7 +2,7 @@
 
 import type uPlot from "uplot";
 
-import type { Stretch } from "../../lib/time/range";
+import type { TimeRange } from "../../lib/time/range";
 
 export interface ChartLine {
   readonly name: string;
@@ -12,14 +12,14 @@ export interface ChartLine {
 }
 
 /** One value apart from the lines, as an exemplar is. */
-export interface Dot {
+export interface ChartDot {
   readonly timeMs: number;
   readonly value: number;
   readonly label: string;
   readonly href: string;
 }
 
-export interface Look {
+export interface ChartOptions {
   readonly lines: readonly ChartLine[];
   readonly kind: "lines" | "bars";
   readonly isStacked: boolean;
@@ -28,11 +28,11 @@ export interface Look {
   readonly isDark: boolean;
   readonly isUtc: boolean;
   readonly value: (value: number | null | undefined) => string;
-  readonly dots: () => readonly Dot[];
-  readonly stretch: () => Stretch;
-  readonly onnarrow: (stretch: Stretch) => void;
+  readonly dots: () => readonly ChartDot[];
+  readonly range: () => TimeRange;
+  readonly onnarrow: (range: TimeRange) => void;
   readonly onpoint: (index: number | null, left: number) => void;
-  readonly onchoose: (dot: Dot) => void;
+  readonly onchoose: (dot: ChartDot) => void;
 }
 
 /** Each line on top of those before it. Where a line has no value, it adds nothing. */
@@ -49,9 +49,9 @@ export function stacked(lines: readonly (readonly (number | null | undefined)[])
 const DOT_RADIUS = 4;
 const AXIS_WIDTH = 56;
 
-export function optionsOf(look: Look): Omit<uPlot.Options, "width"> {
-  const grid = look.isDark ? "#25323a" : "#e3e9ec";
-  const text = look.isDark ? "#94a6b0" : "#51626c";
+export function uplotOptions(options: ChartOptions): Omit<uPlot.Options, "width"> {
+  const grid = options.isDark ? "#25323a" : "#e3e9ec";
+  const text = options.isDark ? "#94a6b0" : "#51626c";
   const axis = {
     stroke: text,
     grid: { stroke: grid, width: 1 },
@@ -59,23 +59,25 @@ export function optionsOf(look: Look): Omit<uPlot.Options, "width"> {
     font: "11px sans-serif",
   };
   // What is stacked is drawn from the top down, so that each covers the foot of the one above it.
-  const order = look.isStacked ? look.lines.map((_, i) => look.lines.length - 1 - i) : null;
+  const order = options.isStacked
+    ? options.lines.map((_, i) => options.lines.length - 1 - i)
+    : null;
   return {
-    height: look.height,
+    height: options.height,
     legend: { show: false },
     padding: [8, 8, 0, 0],
-    tzDate: (seconds) => shifted(seconds * 1000, look.isUtc),
+    tzDate: (seconds) => shifted(seconds * 1000, options.isUtc),
     cursor: {
       y: false,
       drag: { x: true, y: false, setScale: false },
-      points: { show: look.kind === "lines" && !look.isStacked },
+      points: { show: options.kind === "lines" && !options.isStacked },
     },
     select: { show: true, left: 0, top: 0, width: 0, height: 0 },
     focus: { alpha: 0.15 },
     scales: {
       x: {
         time: true,
-        range: () => [look.stretch().sinceMs / 1000, look.stretch().untilMs / 1000],
+        range: () => [options.range().sinceMs / 1000, options.range().untilMs / 1000],
       },
       y: {
         range: (_, min, max) => [
@@ -90,42 +92,42 @@ export function optionsOf(look: Look): Omit<uPlot.Options, "width"> {
         size: 28,
         space: 70,
         values: (_, ticks, __, ___, apartS) =>
-          ticks.map((tick) => tickOf(shifted(tick * 1000, look.isUtc), apartS)),
+          ticks.map((tick) => tickOf(shifted(tick * 1000, options.isUtc), apartS)),
       },
       {
         ...axis,
         size: AXIS_WIDTH,
         space: 28,
-        values: (_, ticks) => ticks.map((tick) => look.value(tick)),
+        values: (_, ticks) => ticks.map((tick) => options.value(tick)),
       },
     ],
-    series: [{}, ...look.lines.map((line) => seriesOf(line, look))],
+    series: [{}, ...options.lines.map((line) => seriesOf(line, options))],
     ...(order && { drawOrder: ["axes", "series"] as uPlot.DrawOrderKey[] }),
     hooks: {
-      setSelect: [(chart) => select(chart, look)],
+      setSelect: [(chart) => select(chart, options)],
       setCursor: [
-        (chart) => look.onpoint(chart.cursor.idx ?? null, (chart.cursor.left ?? 0) + AXIS_WIDTH),
+        (chart) => options.onpoint(chart.cursor.idx ?? null, (chart.cursor.left ?? 0) + AXIS_WIDTH),
       ],
-      draw: [(chart) => drawDots(chart, look)],
+      draw: [(chart) => drawDots(chart, options)],
       ready: [
-        (chart) => chart.over.addEventListener("click", (event) => choose(chart, look, event)),
+        (chart) => chart.over.addEventListener("click", (event) => choose(chart, options, event)),
       ],
     },
     // Bars begin where the one below ends; a band would cut them off there.
-    ...(order && look.kind === "lines" && { bands: bandsOf(look.lines.length) }),
+    ...(order && options.kind === "lines" && { bands: bandsOf(options.lines.length) }),
   };
 }
 
-function seriesOf(line: ChartLine, look: Look): uPlot.Series {
+function seriesOf(line: ChartLine, options: ChartOptions): uPlot.Series {
   const common = { label: line.name, stroke: line.color, spanGaps: false };
-  if (look.kind === "bars") {
-    return { ...common, width: 0, fill: line.color, points: { show: false }, paths: bars(look) };
+  if (options.kind === "bars") {
+    return { ...common, width: 0, fill: line.color, points: { show: false }, paths: bars(options) };
   }
   return {
     ...common,
     width: 1.5,
-    ...(look.isStacked && { fill: `${line.color}66` }),
-    points: { show: look.isStacked ? false : lonely },
+    ...(options.isStacked && { fill: `${line.color}66` }),
+    points: { show: options.isStacked ? false : hasFewPoints },
   };
 }
 
@@ -137,19 +139,19 @@ function bandsOf(count: number): uPlot.Band[] {
 }
 
 /** A value between two that are missing would not be seen. */
-function lonely(chart: uPlot, series: number): boolean {
+function hasFewPoints(chart: uPlot, series: number): boolean {
   const values = chart.data[series] as (number | null | undefined)[];
   return values.filter((value) => value !== null && value !== undefined).length <= 2;
 }
 
 /** Bars as long as a step, from the line below, beginning at their time. */
-function bars(look: Look): uPlot.Series.PathBuilder {
+function bars(options: ChartOptions): uPlot.Series.PathBuilder {
   return (chart, series, from, to) => {
     const fill = new Path2D();
     const times = chart.data[0];
     const values = chart.data[series]!;
-    const below = look.isStacked && series > 1 ? chart.data[series - 1]! : null;
-    const step = look.stepMs / 1000;
+    const below = options.isStacked && series > 1 ? chart.data[series - 1]! : null;
+    const step = options.stepMs / 1000;
     for (let i = from; i <= to; i++) {
       const value = values[i];
       const foot = below?.[i] ?? 0;
@@ -166,20 +168,20 @@ function bars(look: Look): uPlot.Series.PathBuilder {
   };
 }
 
-function select(chart: uPlot, look: Look): void {
+function select(chart: uPlot, options: ChartOptions): void {
   const { left, width } = chart.select;
   if (width < 3) return;
   const sinceMs = chart.posToVal(left, "x") * 1000;
   const untilMs = chart.posToVal(left + width, "x") * 1000;
   chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-  look.onnarrow({ sinceMs, untilMs });
+  options.onnarrow({ sinceMs, untilMs });
 }
 
-function drawDots(chart: uPlot, look: Look): void {
+function drawDots(chart: uPlot, options: ChartOptions): void {
   const context = chart.ctx;
   context.save();
-  context.fillStyle = look.isDark ? "#ffd43b" : "#b45309";
-  for (const { x, y } of placed(chart, look, true)) {
+  context.fillStyle = options.isDark ? "#ffd43b" : "#b45309";
+  for (const { x, y } of dotPositions(chart, options, true)) {
     context.beginPath();
     context.arc(x, y, DOT_RADIUS * devicePixelRatio, 0, 2 * Math.PI);
     context.fill();
@@ -187,17 +189,17 @@ function drawDots(chart: uPlot, look: Look): void {
   context.restore();
 }
 
-function choose(chart: uPlot, look: Look, event: MouseEvent): void {
-  const near = placed(chart, look, false)
+function choose(chart: uPlot, options: ChartOptions, event: MouseEvent): void {
+  const near = dotPositions(chart, options, false)
     .map((each) => ({ ...each, away: Math.hypot(each.x - event.offsetX, each.y - event.offsetY) }))
     .filter((each) => each.away <= 3 * DOT_RADIUS)
     .sort((one, other) => one.away - other.away);
-  if (near[0]) look.onchoose(near[0].dot);
+  if (near[0]) options.onchoose(near[0].dot);
 }
 
-function placed(chart: uPlot, look: Look, onCanvas: boolean) {
-  const { sinceMs, untilMs } = look.stretch();
-  return look
+function dotPositions(chart: uPlot, options: ChartOptions, onCanvas: boolean) {
+  const { sinceMs, untilMs } = options.range();
+  return options
     .dots()
     .filter((dot) => dot.timeMs >= sinceMs && dot.timeMs <= untilMs)
     .map((dot) => ({

@@ -1,23 +1,23 @@
 import { expect, test } from "vitest";
 
-import { type Counted, type Limit, questionsOf, valuesOf } from "./facet_requests";
+import { type FacetCounts, type Limit, facetRequests, mergeCounts } from "./facet_requests";
 
 const few = (): Limit => 8;
 const nothing = { query: "", filter: [], exclude: [] };
 
 test("without a choice all are one question", () => {
   const chosen = { q: "", is: [], not: [] };
-  expect(questionsOf({}, chosen, ["a", "b"], few)).toEqual([
+  expect(facetRequests({}, chosen, ["a", "b"], few)).toEqual([
     { ...nothing, name: ["a", "b"], limit: 8 },
   ]);
-  expect(questionsOf({}, chosen, [], few)).toEqual([]);
+  expect(facetRequests({}, chosen, [], few)).toEqual([]);
 });
 
 test("a facet is counted without what was chosen from it", () => {
   const is = ["kind=SERVER", "kind=CLIENT", "name=GET /"];
   const chosen = { q: "timeout -db:*", is, not: ["kind=INTERNAL"] };
   const asked = { errors: true, query: "timeout -db:*", filter: is, exclude: ["kind=INTERNAL"] };
-  expect(questionsOf({ errors: true }, chosen, ["kind", "http.route", "db"], few)).toEqual([
+  expect(facetRequests({ errors: true }, chosen, ["kind", "http.route", "db"], few)).toEqual([
     { ...asked, name: ["http.route"], limit: 8 },
     { ...asked, filter: ["name=GET /"], name: ["kind"], limit: 8 },
     { ...asked, query: "timeout", name: ["db"], limit: 8 },
@@ -27,7 +27,7 @@ test("a facet is counted without what was chosen from it", () => {
 test("where more values are wanted, only these are asked for more", () => {
   const limitOf = (name: string): Limit => (name === "b" ? 100 : 8);
   const chosen = { q: "", is: ["c=1"], not: [] };
-  expect(questionsOf({}, chosen, ["a", "b", "c"], limitOf)).toEqual([
+  expect(facetRequests({}, chosen, ["a", "b", "c"], limitOf)).toEqual([
     { ...nothing, filter: ["c=1"], name: ["a"], limit: 8 },
     { ...nothing, filter: ["c=1"], name: ["b"], limit: 100 },
     { ...nothing, name: ["c"], limit: 8 },
@@ -40,7 +40,7 @@ test("each name has the total of the answer that it is in", () => {
     { total: 5, facets: [a] },
     { total: 7, facets: [{ ...a, name: "b" }] },
   ];
-  const found = valuesOf(answers, { q: "", is: [], not: [] });
+  const found = mergeCounts(answers, { q: "", is: [], not: [] });
   expect([...found.values()].map(({ name, total }) => [name, total])).toEqual([
     ["a", 5],
     ["b", 7],
@@ -49,10 +49,10 @@ test("each name has the total of the answer that it is in", () => {
 
 test("a value that is refused stays where it was", () => {
   const answer = (...values: [string, number][]) => [{ total: 9, facets: [{ name: "a", values }] }];
-  const shown = (counted: Counted) => counted.get("a")?.values.map(([value]) => value);
-  const before = valuesOf(answer(["x", 4], ["y", 3], ["z", 2]), { q: "", is: [], not: [] });
-  const one = valuesOf(answer(["x", 4], ["z", 2]), { q: "", is: [], not: ["a=y"] }, before);
+  const shown = (counted: FacetCounts) => counted.get("a")?.values.map(([value]) => value);
+  const before = mergeCounts(answer(["x", 4], ["y", 3], ["z", 2]), { q: "", is: [], not: [] });
+  const one = mergeCounts(answer(["x", 4], ["z", 2]), { q: "", is: [], not: ["a=y"] }, before);
   expect(shown(one)).toEqual(["x", "y", "z"]);
-  const two = valuesOf(answer(["z", 2]), { q: "", is: [], not: ["a=y", "a=x", "a=w"] }, one);
+  const two = mergeCounts(answer(["z", 2]), { q: "", is: [], not: ["a=y", "a=x", "a=w"] }, one);
   expect(shown(two)).toEqual(["x", "y", "z", "w"]);
 });

@@ -1,24 +1,24 @@
 /** What the node is asked, to know how often values occur. */
 
 import type { FacetsAnswer } from "../../lib/api/types.gen";
-import type { Asked } from "../../lib/api/client";
+import type { QueryParams } from "../../lib/api/client";
 import {
-  type Chosen,
+  type Filters,
   type FacetValues,
-  isChosen,
-  partsOf,
-  shownValues,
-  withoutName,
+  hasFilter,
+  splitPair,
+  visibleValues,
+  withoutFiltersOn,
 } from "./selection";
 
-export type Table = "logs" | "spans";
-export type Counted = ReadonlyMap<string, FacetValues>;
+export type FacetTable = "logs" | "spans";
+export type FacetCounts = ReadonlyMap<string, FacetValues>;
 
 /** So many values are listed at first, and after each wish for more; the node gives no others. */
 export const LIMITS = [8, 100, 1000] as const;
 export type Limit = (typeof LIMITS)[number];
 
-export const PATHS: Record<Table, string> = {
+export const PATHS: Record<FacetTable, string> = {
   logs: "api/v1/logs/facets",
   spans: "api/v1/traces/facets",
 };
@@ -27,13 +27,17 @@ export const PATHS: Record<Table, string> = {
  * One question for all names that are asked alike. A name that something is wanted of is asked for
  * without that: its other values are what else could be wanted.
  */
-export function questionsOf(
-  asked: Asked,
-  chosen: Chosen,
+export function facetRequests(
+  asked: QueryParams,
+  chosen: Filters,
   names: readonly string[],
   limitOf: (name: string) => Limit,
-): Asked[] {
-  const question = ({ q, is, not }: Chosen, name: readonly string[], limit: Limit): Asked => ({
+): QueryParams[] {
+  const question = (
+    { q, is, not }: Filters,
+    name: readonly string[],
+    limit: Limit,
+  ): QueryParams => ({
     ...asked,
     query: q,
     filter: is,
@@ -41,8 +45,8 @@ export function questionsOf(
     name,
     limit,
   });
-  const wanted = new Set(chosen.is.map((pair) => partsOf(pair).name));
-  const isAlone = (name: string) => wanted.has(name) || isChosen(chosen, name, null, "is");
+  const wanted = new Set(chosen.is.map((pair) => splitPair(pair).name));
+  const isAlone = (name: string) => wanted.has(name) || hasFilter(chosen, name, null, "is");
   const together = names.filter((name) => !isAlone(name));
   return [
     ...LIMITS.map((limit) => ({ limit, of: together.filter((name) => limitOf(name) === limit) }))
@@ -50,23 +54,23 @@ export function questionsOf(
       .map(({ limit, of }) => question(chosen, of, limit)),
     ...names
       .filter(isAlone)
-      .map((name) => question(withoutName(chosen, name), [name], limitOf(name))),
+      .map((name) => question(withoutFiltersOn(chosen, name), [name], limitOf(name))),
   ];
 }
 
 /** By name, with what is chosen now in its place among what was shown before. */
-export function valuesOf(
+export function mergeCounts(
   answers: readonly FacetsAnswer[],
-  chosen: Chosen,
-  before: Counted = new Map(),
-): Counted {
+  chosen: Filters,
+  before: FacetCounts = new Map(),
+): FacetCounts {
   const found = answers.flatMap(({ facets, total }) =>
     facets.map((facet): FacetValues => ({ ...facet, total })),
   );
   return new Map(
     found.map((facet) => [
       facet.name,
-      { ...facet, values: shownValues(facet, chosen, before.get(facet.name)) },
+      { ...facet, values: visibleValues(facet, chosen, before.get(facet.name)) },
     ]),
   );
 }

@@ -14,10 +14,10 @@ export interface FacetValues {
 }
 
 /** Only with a value, or without it. */
-export type Way = "is" | "not";
+export type FilterMode = "is" | "not";
 
 /** What a screen looks for, as its address has it. */
-export interface Chosen {
+export interface Filters {
   /** The search box. */
   readonly q: string;
   /** `name=value`: has one of the values of each name, and none of `not`. */
@@ -30,7 +30,7 @@ export function pairOf(name: string, value: string): string {
   return `${name}=${value}`;
 }
 
-export function partsOf(pair: string): { name: string; value: string } {
+export function splitPair(pair: string): { name: string; value: string } {
   const at = pair.indexOf("=");
   return at < 0
     ? { name: pair, value: "" }
@@ -42,7 +42,12 @@ function pairFor(name: string, value: string | null): string | null {
   return value === null || name.includes("=") ? null : pairOf(name, value);
 }
 
-export function isChosen(chosen: Chosen, name: string, value: string | null, way: Way): boolean {
+export function hasFilter(
+  chosen: Filters,
+  name: string,
+  value: string | null,
+  way: FilterMode,
+): boolean {
   const pair = pairFor(name, value);
   return pair === null ? hasTerm(chosen.q, termOf(name, value, way)) : chosen[way].includes(pair);
 }
@@ -51,32 +56,37 @@ export function isChosen(chosen: Chosen, name: string, value: string | null, way
  * In when it was out, out when it was in. It is never wanted and refused at the same time, and a
  * field is never wanted with a value and without any: nothing would fit.
  */
-export function toggled(chosen: Chosen, name: string, value: string | null, way: Way): Chosen {
+export function toggleFilter(
+  chosen: Filters,
+  name: string,
+  value: string | null,
+  way: FilterMode,
+): Filters {
   const other = way === "is" ? "not" : "is";
   const left = without(without(chosen, name, value, other), name, value, way);
-  if (isChosen(chosen, name, value, way)) return left;
+  if (hasFilter(chosen, name, value, way)) return left;
   const { q, is, not } = way === "is" ? withoutOpposite(left, name, value) : left;
   const pair = pairFor(name, value);
   if (pair === null) return { q: withTerm(q, termOf(name, value, way)), is, not };
   return way === "is" ? { q, is: [...is, pair], not } : { q, is, not: [...not, pair] };
 }
 
-function without(chosen: Chosen, name: string, value: string | null, way: Way): Chosen {
+function without(chosen: Filters, name: string, value: string | null, way: FilterMode): Filters {
   const { q, is, not } = chosen;
   const pair = pairFor(name, value);
   if (pair === null) return { q: withoutTerm(q, termOf(name, value, way)), is, not };
   return { q, is, not, [way]: chosen[way].filter((each) => each !== pair) };
 }
 
-function withoutOpposite(chosen: Chosen, name: string, value: string | null): Chosen {
-  return value === null ? withoutName(chosen, name) : without(chosen, name, null, "is");
+function withoutOpposite(chosen: Filters, name: string, value: string | null): Filters {
+  return value === null ? withoutFiltersOn(chosen, name) : without(chosen, name, null, "is");
 }
 
 /** Without what is wanted of one name: so its other values are counted too. */
-export function withoutName({ q, is, not }: Chosen, name: string): Chosen {
+export function withoutFiltersOn({ q, is, not }: Filters, name: string): Filters {
   return {
     q: withoutTerm(q, termOf(name, null, "is")),
-    is: is.filter((pair) => partsOf(pair).name !== name),
+    is: is.filter((pair) => splitPair(pair).name !== name),
     not,
   };
 }
@@ -85,15 +95,15 @@ export function withoutName({ q, is, not }: Chosen, name: string): Chosen {
  * What is shown of a facet: a value that was chosen is there also when it is not listed, so that
  * it can be given up. It stays where it was before, below the hand that chose it.
  */
-export function shownValues(
+export function visibleValues(
   facet: FacetValues,
-  chosen: Chosen,
+  chosen: Filters,
   before?: FacetValues,
 ): FacetValues["values"] {
   const listed = new Set(facet.values.map(([value]) => value));
   const wanted = chosenOf(chosen, facet.name, "is");
   const all = new Set([...wanted, ...chosenOf(chosen, facet.name, "not")]);
-  const wantedCount = others(facet) > 0 ? null : 0;
+  const wantedCount = otherCount(facet) > 0 ? null : 0;
   const places = new Map(before?.values.map(([value], i) => [value, i]));
   const placeOf = (value: string | null) => places.get(value) ?? Number.MAX_SAFE_INTEGER;
   const shown = [...facet.values];
@@ -104,13 +114,13 @@ export function shownValues(
   return shown;
 }
 
-function chosenOf(chosen: Chosen, name: string, way: Way): (string | null)[] {
-  const values = chosen[way].map(partsOf).filter((each) => each.name === name);
-  const unset = isChosen(chosen, name, null, way) ? [null] : [];
+function chosenOf(chosen: Filters, name: string, way: FilterMode): (string | null)[] {
+  const values = chosen[way].map(splitPair).filter((each) => each.name === name);
+  const unset = hasFilter(chosen, name, null, way) ? [null] : [];
   return [...values.map(({ value }) => value), ...unset];
 }
 
 /** How many have a value that is not listed. */
-export function others({ values, total }: FacetValues): number {
+export function otherCount({ values, total }: FacetValues): number {
   return Math.max(0, total - values.reduce((sum, [, count]) => sum + (count ?? 0), 0));
 }

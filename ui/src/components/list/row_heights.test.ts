@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { Heights } from "./row_heights";
+import { RowHeights } from "./row_heights";
 
 const COUNT = 60;
 const measured = fc.array(fc.tuple(fc.nat(COUNT - 1), fc.integer({ min: 1, max: 300 })));
@@ -9,7 +9,7 @@ const measured = fc.array(fc.tuple(fc.nat(COUNT - 1), fc.integer({ min: 1, max: 
 test("rows lie below each other, however high they are", () => {
   fc.assert(
     fc.property(measured, (given) => {
-      const heights = new Heights(22);
+      const heights = new RowHeights(22);
       const model = new Array<number>(COUNT).fill(22);
       heights.note(given);
       for (const [number, height] of given) model[number] = height;
@@ -27,14 +27,14 @@ test("rows lie below each other, however high they are", () => {
 });
 
 test("a million rows are no work", () => {
-  const heights = new Heights(22);
+  const heights = new RowHeights(22);
   heights.note([[999_000, 500]]);
   expect(heights.top(999_001)).toBe(999_001 * 22 + 478);
   expect(heights.at(heights.top(999_500), 0, 1_000_000)).toBe(999_500);
 });
 
 test("what is gone is forgotten", () => {
-  const heights = new Heights(10);
+  const heights = new RowHeights(10);
   heights.note([
     [1, 30],
     [5, 20],

@@ -1,6 +1,6 @@
 /** Where rows of a long list lie: nearly all are equally high, and only the others are noted. */
 
-export class Heights {
+export class RowHeights {
   /** Numbers of the rows that are otherwise, rising, and how much higher all up to each are. */
   private numbers: number[] = [];
   private sums: number[] = [];

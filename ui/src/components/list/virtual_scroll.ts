@@ -9,11 +9,11 @@
 /** Firefox ends at 17.9 million pixels, others later. */
 export const PIXELS_MAX = 8_000_000;
 
-export interface FarPlace {
+export interface ScrollPosition {
   /** Where one is in the whole. */
-  readonly far: number;
+  readonly offset: number;
   /** Where the scrollbar is. */
-  readonly near: number;
+  readonly scrollTop: number;
 }
 
 export interface Sizes {
@@ -23,41 +23,45 @@ export interface Sizes {
 }
 
 /** How high the element is. */
-export function nearHeight({ whole }: Sizes): number {
+export function elementHeight({ whole }: Sizes): number {
   return Math.min(whole, PIXELS_MAX);
 }
 
-/** The scrollbar was moved to `near`. */
-export function scrolled(place: FarPlace, near: number, sizes: Sizes): FarPlace {
-  const step = near - place.near;
-  if (sizes.whole <= PIXELS_MAX) return { far: near, near };
-  const [nearMax, farMax] = [nearHeight(sizes) - sizes.view, sizes.whole - sizes.view];
+/** The scrollbar was moved to `scrollTop`. */
+export function afterScroll(
+  position: ScrollPosition,
+  scrollTop: number,
+  sizes: Sizes,
+): ScrollPosition {
+  const step = scrollTop - position.scrollTop;
+  if (sizes.whole <= PIXELS_MAX) return { offset: scrollTop, scrollTop };
+  const [scrollTopMax, offsetMax] = [elementHeight(sizes) - sizes.view, sizes.whole - sizes.view];
   const isJump = Math.abs(step) > 2 * sizes.view;
-  const far = isJump ? (near / nearMax) * farMax : place.far + step;
+  const offset = isJump ? (scrollTop / scrollTopMax) * offsetMax : position.offset + step;
   // At an end there is nothing more to scroll to.
-  if (near <= 0 && isJump) return { far: 0, near };
-  if (near >= nearMax && isJump) return { far: farMax, near };
-  return { far: clamp(far, farMax), near };
+  if (scrollTop <= 0 && isJump) return { offset: 0, scrollTop };
+  if (scrollTop >= scrollTopMax && isJump) return { offset: offsetMax, scrollTop };
+  return { offset: clamp(offset, offsetMax), scrollTop };
 }
 
-/** Where the scrollbar belongs for that place in the whole. */
-export function settled(far: number, sizes: Sizes): FarPlace {
-  const farMax = Math.max(0, sizes.whole - sizes.view);
-  const place = clamp(far, farMax);
-  if (sizes.whole <= PIXELS_MAX) return { far: place, near: place };
-  const nearMax = nearHeight(sizes) - sizes.view;
-  const share = Math.round((place / farMax) * nearMax);
-  // By an end it has as far to go as what is seen, so that both arrive together.
-  const least = Math.min(place, 2 * sizes.view);
-  const most = nearMax - Math.min(farMax - place, 2 * sizes.view);
-  return { far: place, near: Math.max(least, Math.min(most, share)) };
+/** Where the scrollbar belongs for that position in the whole. */
+export function alignedTo(offset: number, sizes: Sizes): ScrollPosition {
+  const offsetMax = Math.max(0, sizes.whole - sizes.view);
+  const position = clamp(offset, offsetMax);
+  if (sizes.whole <= PIXELS_MAX) return { offset: position, scrollTop: position };
+  const scrollTopMax = elementHeight(sizes) - sizes.view;
+  const share = Math.round((position / offsetMax) * scrollTopMax);
+  // By an end it has as offset to go as what is seen, so that both arrive together.
+  const least = Math.min(position, 2 * sizes.view);
+  const most = scrollTopMax - Math.min(offsetMax - position, 2 * sizes.view);
+  return { offset: position, scrollTop: Math.max(least, Math.min(most, share)) };
 }
 
 /** Is the scrollbar at an end, and what is seen is not? Then it cannot be scrolled on. */
-export function isStuck({ far, near }: FarPlace, sizes: Sizes): boolean {
+export function isStuck({ offset, scrollTop }: ScrollPosition, sizes: Sizes): boolean {
   if (sizes.whole <= PIXELS_MAX) return false;
-  const [nearMax, farMax] = [nearHeight(sizes) - sizes.view, sizes.whole - sizes.view];
-  return (near <= 0 && far > 0) || (near >= nearMax - 1 && far < farMax);
+  const [scrollTopMax, offsetMax] = [elementHeight(sizes) - sizes.view, sizes.whole - sizes.view];
+  return (scrollTop <= 0 && offset > 0) || (scrollTop >= scrollTopMax - 1 && offset < offsetMax);
 }
 
 function clamp(value: number, max: number): number {

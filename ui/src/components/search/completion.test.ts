@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { begunAt, completed, word } from "./completion";
+import { partialTermAt, complete, valueWord } from "./completion";
 
 const quotes = fc
   .array(fc.constantFrom("\\", '"', "a", " "), { minLength: 1 })
@@ -10,7 +10,7 @@ const quotes = fc
 /** `|` is the caret. */
 function at(text: string) {
   const caret = text.indexOf("|");
-  return begunAt(text.replace("|", ""), caret);
+  return partialTermAt(text.replace("|", ""), caret);
 }
 
 describe("begunAt", () => {
@@ -34,10 +34,10 @@ describe("begunAt", () => {
     fc.assert(
       fc.property(fc.string(), fc.nat(30), (text, given) => {
         const caret = Math.min(given, text.length);
-        const begun = begunAt(text, caret);
-        expect(begun.begin).toBeLessThanOrEqual(caret);
-        expect(begun.end).toBeGreaterThanOrEqual(caret);
-        expect(begun.end).toBeLessThanOrEqual(text.length);
+        const partial = partialTermAt(text, caret);
+        expect(partial.begin).toBeLessThanOrEqual(caret);
+        expect(partial.end).toBeGreaterThanOrEqual(caret);
+        expect(partial.end).toBeLessThanOrEqual(text.length);
       }),
     );
   });
@@ -51,15 +51,15 @@ describe("completed", () => {
     ["service_name:|", "my shop", 'service_name:"my shop" |'],
     ['service_name:"my|', 'say "hi"', 'service_name:"say \\"hi\\"" |'],
   ])("%s with %s", (text, choice, expected) => {
-    const { text: written, caret } = completed(text.replace("|", ""), at(text), choice);
+    const { text: written, caret } = complete(text.replace("|", ""), at(text), choice);
     expect(`${written.slice(0, caret)}|${written.slice(caret)}`).toBe(expected);
   });
 
   test("a word that was written is read as that word", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ minLength: 1 }), quotes), (value) => {
-        const text = `field:${word(value)}`;
-        expect(begunAt(text, text.length)).toMatchObject({ field: "field", typed: value });
+        const text = `field:${valueWord(value)}`;
+        expect(partialTermAt(text, text.length)).toMatchObject({ field: "field", typed: value });
       }),
     );
   });

@@ -1,6 +1,6 @@
 /** What somebody is about to write into the search box, and how it is written. */
 
-export interface Begun {
+export interface PartialTerm {
   readonly kind: "field" | "value";
   /** The field whose value is written. */
   readonly field: string;
@@ -16,7 +16,7 @@ const ENDS = /[\s()]/;
 const COMPARES = /^(?:>=|<=|>|<)/;
 
 /** The word at the caret. */
-export function begunAt(text: string, caret: number): Begun {
+export function partialTermAt(text: string, caret: number): PartialTerm {
   const begin = wordBegin(text, caret);
   let end = caret;
   while (end < text.length && !ENDS.test(text[end]!)) end += 1;
@@ -40,20 +40,20 @@ export function begunAt(text: string, caret: number): Begun {
   };
 }
 
-/** With the choice in place of what was begun, and where the caret is then. */
-export function completed(text: string, begun: Begun, choice: string) {
-  const written = begun.kind === "field" ? `${nameWord(choice)}:` : `${word(choice)} `;
-  const rest = text.slice(begun.end);
-  const joined = begun.kind === "value" ? rest.replace(/^ /, "") : rest;
+/** With the choice in place of what was partial, and where the caret is then. */
+export function complete(text: string, partial: PartialTerm, choice: string) {
+  const written = partial.kind === "field" ? `${nameWord(choice)}:` : `${valueWord(choice)} `;
+  const rest = text.slice(partial.end);
+  const joined = partial.kind === "value" ? rest.replace(/^ /, "") : rest;
   return {
-    text: text.slice(0, begun.begin) + written + joined,
-    caret: begun.begin + written.length,
+    text: text.slice(0, partial.begin) + written + joined,
+    caret: partial.begin + written.length,
   };
 }
 
 /** A value as the box takes it for just that: in quotes if anything in it means something. */
-export function word(text: string): string {
-  return /^[\p{L}\p{N}_./@][\p{L}\p{N}_.\-/@]*$/u.test(text) && !MEANS.test(text)
+export function valueWord(text: string): string {
+  return /^[\p{L}\p{N}_./@][\p{L}\p{N}_.\-/@]*$/u.test(text) && !OPERATORS.test(text)
     ? text
     : quoted(text);
 }
@@ -64,7 +64,7 @@ export function nameWord(text: string): string {
 }
 
 /** Operators, and ranges. */
-const MEANS = /^(?:AND|OR|NOT)$|\.\./;
+const OPERATORS = /^(?:AND|OR|NOT)$|\.\./;
 
 function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, "\\$&")}"`;

@@ -1,28 +1,28 @@
 /** What the search box offers: names that records have, and values that they occur with. */
 
 import { get } from "../../lib/api/client";
-import { asked, type Stretch } from "../../lib/time/range";
-import type { Begun } from "./completion";
+import { rangeParams, type TimeRange } from "../../lib/time/range";
+import type { PartialTerm } from "./completion";
 
-export interface Offer {
+export interface Suggestion {
   readonly text: string;
   readonly hint: string;
   readonly count: number | null;
 }
 
-const OFFERS = 12;
-/** Of so many frequent values those are offered that begin with what was typed. */
-const VALUES = 200;
+const SUGGESTIONS_MAX = 12;
+/** Of so many frequent values those are suggestions that begin with what was typed. */
+const VALUES_MAX = 200;
 
-export async function offers(
+export async function fetchSuggestions(
   table: "logs" | "spans",
-  begun: Begun,
-  stretch: Stretch,
+  partial: PartialTerm,
+  range: TimeRange,
   signal: AbortSignal,
-): Promise<Offer[]> {
-  return begun.kind === "field"
-    ? fieldsLike(table, begun.typed, stretch, signal)
-    : valuesLike(table, begun, stretch, signal);
+): Promise<Suggestion[]> {
+  return partial.kind === "field"
+    ? fieldsLike(table, partial.typed, range, signal)
+    : valuesLike(table, partial, range, signal);
 }
 
 interface FieldsAnswer {
@@ -32,12 +32,12 @@ interface FieldsAnswer {
 async function fieldsLike(
   table: string,
   prefix: string,
-  stretch: Stretch,
+  range: TimeRange,
   signal: AbortSignal,
-): Promise<Offer[]> {
+): Promise<Suggestion[]> {
   const { fields } = await get<FieldsAnswer>(
     "api/v1/fields",
-    { table, prefix, limit: OFFERS, ...asked(stretch) },
+    { table, prefix, limit: SUGGESTIONS_MAX, ...rangeParams(range) },
     signal,
   );
   return fields.map(({ name, kind, count }) => ({ text: name, hint: kind, count }));
@@ -45,29 +45,29 @@ async function fieldsLike(
 
 async function valuesLike(
   table: "logs" | "spans",
-  { field, typed }: Begun,
-  stretch: Stretch,
+  { field, typed }: PartialTerm,
+  range: TimeRange,
   signal: AbortSignal,
-): Promise<Offer[]> {
-  const values = await valuesOf(table, field, stretch, signal);
+): Promise<Suggestion[]> {
+  const values = await valuesOf(table, field, range, signal);
   const wanted = typed.toLowerCase();
   const fitting = values.filter(([text]) => text?.toLowerCase().includes(wanted));
   // Those that begin so come first; otherwise the most frequent do.
   const begins = (text: string | null) => text?.toLowerCase().startsWith(wanted);
   return [...fitting.filter(([text]) => begins(text)), ...fitting.filter(([text]) => !begins(text))]
-    .slice(0, OFFERS)
+    .slice(0, SUGGESTIONS_MAX)
     .flatMap(([text, count]) => (text ? [{ text, hint: "", count }] : []));
 }
 
 async function valuesOf(
   table: "logs" | "spans",
   field: string,
-  stretch: Stretch,
+  range: TimeRange,
   signal: AbortSignal,
 ): Promise<[string | null, number][]> {
   const { facets } = await get<{ facets: { values: [string | null, number][] }[] }>(
     `api/v1/${table === "logs" ? "logs" : "traces"}/facets`,
-    { name: field, limit: VALUES, ...asked(stretch) },
+    { name: field, limit: VALUES_MAX, ...rangeParams(range) },
     signal,
   );
   return facets[0]?.values ?? [];

@@ -1,11 +1,11 @@
 /** Terms of the search box that must all fit: put behind what is there, and taken away again. */
 
-import { nameWord, word } from "./completion";
+import { nameWord, valueWord } from "./completion";
 
 /** A field that has this value, or another one. With null, one that is missing, or there. */
 export function termOf(name: string, value: string | null, way: "is" | "not"): string {
   if (value === null) return `${way === "is" ? "-" : ""}${nameWord(name)}:*`;
-  return `${way === "not" ? "-" : ""}${nameWord(name)}:${word(value)}`;
+  return `${way === "not" ? "-" : ""}${nameWord(name)}:${valueWord(value)}`;
 }
 
 /** Must this fit, as it is written here? */

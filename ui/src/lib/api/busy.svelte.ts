@@ -1,22 +1,22 @@
 /** Is the node being asked something that takes a while? For the thin line below the title. */
 
-const SOON_MS = 250;
+const DELAY_MS = 250;
 
 class Busy {
-  isShown = $state(false);
+  isVisible = $state(false);
   private count = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Somebody waits for an answer; what is given back ends that. */
   begin(): () => void {
     this.count += 1;
-    this.timer ??= setTimeout(() => (this.isShown = this.count > 0), SOON_MS);
+    this.timer ??= setTimeout(() => (this.isVisible = this.count > 0), DELAY_MS);
     return () => {
       this.count -= 1;
       if (this.count > 0) return;
       clearTimeout(this.timer);
       this.timer = undefined;
-      this.isShown = false;
+      this.isVisible = false;
     };
   }
 }

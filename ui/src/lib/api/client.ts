@@ -5,7 +5,7 @@ import { ROOT } from "../router/router.svelte";
 import { token } from "./token.svelte";
 
 /** What a question takes: lists are repeated, what is null or empty is left out. */
-export type Asked = Record<
+export type QueryParams = Record<
   string,
   string | number | boolean | readonly string[] | null | undefined
 >;
@@ -21,9 +21,13 @@ export class ApiError extends Error {
   }
 }
 
-export async function get<T>(path: string, asked: Asked = {}, signal?: AbortSignal): Promise<T> {
-  const answer = await ask(`${path}${queryOf(asked)}`, signal ? { signal } : {});
-  return (await answer.json()) as T;
+export async function get<T>(
+  path: string,
+  params: QueryParams = {},
+  signal?: AbortSignal,
+): Promise<T> {
+  const response = await request(`${path}${queryString(params)}`, signal ? { signal } : {});
+  return (await response.json()) as T;
 }
 
 export async function send<T>(
@@ -32,37 +36,37 @@ export async function send<T>(
   body: unknown = {},
   signal?: AbortSignal,
 ): Promise<T> {
-  const answer = await ask(path, {
+  const response = await request(path, {
     method,
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
     ...(signal && { signal }),
   });
-  return (await answer.json()) as T;
+  return (await response.json()) as T;
 }
 
 /** Any question, answered in any form; failures are `ApiError`. */
-export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   if (token.value) headers.set("authorization", `Bearer ${token.value}`);
-  let answer: Response;
+  let response: Response;
   const end = busy.begin();
   try {
-    answer = await fetch(new URL(path, ROOT), { ...init, headers, redirect: "error" });
+    response = await fetch(new URL(path, ROOT), { ...init, headers, redirect: "error" });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ApiError("unreachable", "The node does not answer. Is it still running?");
+    throw new ApiError("unreachable", "The node does not response. Is it still running?");
   } finally {
     end();
   }
-  if (answer.ok) return answer;
-  if (answer.status === 401) token.want();
-  throw await errorOf(answer);
+  if (response.ok) return response;
+  if (response.status === 401) token.require();
+  throw await errorOf(response);
 }
 
-export function queryOf(asked: Asked): string {
+export function queryString(params: QueryParams): string {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(asked)) {
+  for (const [name, value] of Object.entries(params)) {
     if (value === null || value === undefined || value === "" || value === false) continue;
     for (const each of Array.isArray(value) ? value : [value]) query.append(name, String(each));
   }
@@ -80,12 +84,15 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-async function errorOf(answer: Response): Promise<ApiError> {
-  const text = await answer.text();
+async function errorOf(response: Response): Promise<ApiError> {
+  const text = await response.text();
   try {
     const { error } = JSON.parse(text) as { error: { kind: string; message: string } };
-    return new ApiError(error.kind, error.message, answer.status);
+    return new ApiError(error.kind, error.message, response.status);
   } catch {
-    return new ApiError("unreachable", `The answer was ${answer.status}: ${text.slice(0, 200)}`);
+    return new ApiError(
+      "unreachable",
+      `The response was ${response.status}: ${text.slice(0, 200)}`,
+    );
   }
 }

@@ -1,6 +1,6 @@
 /** Server-sent events over fetch: as EventSource, but with a token, and with errors that say why. */
 
-import { ApiError, ask, isAborted } from "./client";
+import { ApiError, request, isAborted } from "./client";
 import { EventParser, type ServerEvent } from "./event_parser";
 
 const RETRY_MS = 2000;
@@ -9,7 +9,7 @@ const RETRY_MS = 2000;
  * Hear events until the signal ends it. A lost connection is taken up where it was lost, and
  * `onTrouble` hears of it; what the node refuses is thrown.
  */
-export async function hear(
+export async function streamEvents(
   path: string,
   signal: AbortSignal,
   onEvents: (events: ServerEvent[]) => void,
@@ -20,10 +20,10 @@ export async function hear(
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (last) headers["last-event-id"] = last;
-      const answer = await ask(path, { signal, headers });
+      const response = await request(path, { signal, headers });
       onTrouble(null);
       const parser = new EventParser();
-      const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const { done, value } = await reader.read();
         if (done) break;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { repeat } from "./poll";
+import { poll } from "./poll";
 
 class Page extends EventTarget {
   hidden = false;
@@ -23,7 +23,7 @@ afterEach(() => {
 });
 
 test("it is asked at once, then every so often, until the end", async () => {
-  const end = repeat(1000, ask);
+  const end = poll(1000, ask);
   await vi.advanceTimersByTimeAsync(3500);
   expect(asked).toBe(4);
   end();
@@ -32,7 +32,7 @@ test("it is asked at once, then every so often, until the end", async () => {
 });
 
 test("nothing is asked while nobody sees it, and at once when somebody does again", async () => {
-  const end = repeat(1000, ask);
+  const end = poll(1000, ask);
   await vi.advanceTimersByTimeAsync(10);
   page.hidden = true;
   await vi.advanceTimersByTimeAsync(60_000);
@@ -46,7 +46,7 @@ test("nothing is asked while nobody sees it, and at once when somebody does agai
 
 test("a slow answer is waited for, and given up at the end", async () => {
   let isGivenUp = false;
-  const end = repeat(1000, (signal) => {
+  const end = poll(1000, (signal) => {
     asked += 1;
     signal.addEventListener("abort", () => (isGivenUp = true));
     return new Promise(() => {});

@@ -1,24 +1,24 @@
 /**
- * Ask again and again, as long as the page is seen. The next time comes `everyMs` after the last
+ * Ask again and again, as long as the page is seen. The next time comes `intervalMs` after the last
  * answer, so that a slow node is never asked twice at once. Gives what ends it, as an effect wants.
  */
-export function repeat(
-  everyMs: number,
-  ask: (signal: AbortSignal) => Promise<unknown>,
+export function poll(
+  intervalMs: number,
+  run: (signal: AbortSignal) => Promise<unknown>,
 ): () => void {
   const abort = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let isAsking = false;
+  let isRunning = false;
 
   async function step(): Promise<void> {
     clearTimeout(timer);
-    if (abort.signal.aborted || isAsking || document.hidden) return;
-    isAsking = true;
+    if (abort.signal.aborted || isRunning || document.hidden) return;
+    isRunning = true;
     try {
-      await ask(abort.signal);
+      await run(abort.signal);
     } finally {
-      isAsking = false;
-      if (!abort.signal.aborted) timer = setTimeout(() => void step(), everyMs);
+      isRunning = false;
+      if (!abort.signal.aborted) timer = setTimeout(() => void step(), intervalMs);
     }
   }
 

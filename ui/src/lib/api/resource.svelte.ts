@@ -1,45 +1,45 @@
-/** A question that a part of a screen asks, and the last answer to it. */
+/** Data that a component loads from the node. */
 
 import { isAborted, messageOf } from "./client";
 
 /**
- *     const found = new Question<Logs>();
- *     $effect(() => found.ask((signal) => get("api/v1/logs", { search: at.now.search }, signal)));
- *     {#if found.error} … {:else if found.answer} …
+ *     const logs = new Resource<Logs>();
+ *     $effect(() => logs.load((signal) => get("api/v1/logs", { search: url.params.search }, signal)));
+ *     {#if logs.error} … {:else if logs.data} …
  *
- * The old answer stays while a new one is awaited, so that nothing jumps.
+ * The old data stays while new data loads, so that the page does not jump.
  */
-export class Question<T> {
-  answer = $state.raw<T | undefined>();
+export class Resource<T> {
+  data = $state.raw<T | undefined>();
   error = $state<string | null>(null);
-  isAsking = $state(false);
-  /** How long the last answer took. */
+  isLoading = $state(false);
+  /** How long the last load took. */
   tookMs = $state<number | null>(null);
 
-  /** Ask, and forget what was asked before. Gives what ends it, as an effect wants. */
-  ask(asking: (signal: AbortSignal) => Promise<T>): () => void {
+  /** Start a load. Returns a function that aborts it, for use as an effect. */
+  load(fetchData: (signal: AbortSignal) => Promise<T>): () => void {
     const abort = new AbortController();
     const begin = performance.now();
-    this.isAsking = true;
-    asking(abort.signal).then(
-      (answer) => {
+    this.isLoading = true;
+    fetchData(abort.signal).then(
+      (data) => {
         if (abort.signal.aborted) return;
-        this.answer = answer;
+        this.data = data;
         this.error = null;
         this.tookMs = performance.now() - begin;
-        this.isAsking = false;
+        this.isLoading = false;
       },
       (error: unknown) => {
         if (abort.signal.aborted || isAborted(error)) return;
         this.error = messageOf(error);
-        this.isAsking = false;
+        this.isLoading = false;
       },
     );
     return () => abort.abort();
   }
 
-  forget(): void {
-    this.answer = undefined;
+  clear(): void {
+    this.data = undefined;
     this.error = null;
   }
 }

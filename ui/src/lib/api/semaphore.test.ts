@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 
-import { Turns } from "./semaphore";
+import { Semaphore } from "./semaphore";
 
 describe("turns", () => {
   it("lets only so many ask at once, and all of them in the end", async () => {
-    const turns = new Turns(2);
+    const turns = new Semaphore(2);
     const { signal } = new AbortController();
     let now = 0;
     let most = 0;
     const asked = Array.from({ length: 9 }, (_, i) =>
-      turns.take(signal, async () => {
+      turns.run(signal, async () => {
         now += 1;
         most = Math.max(most, now);
         await Promise.resolve();
@@ -22,20 +22,20 @@ describe("turns", () => {
   });
 
   it("does not ask for those who have left, and goes on after a failure", async () => {
-    const turns = new Turns(1);
+    const turns = new Semaphore(1);
     const stay = new AbortController().signal;
     const leaving = new AbortController();
-    const first = turns.take(stay, () => Promise.reject(new Error("failed")));
+    const first = turns.run(stay, () => Promise.reject(new Error("failed")));
     let isAsked = false;
-    const second = turns.take(leaving.signal, async () => {
+    const second = turns.run(leaving.signal, async () => {
       isAsked = true;
     });
-    const third = turns.take(stay, () => Promise.resolve("third"));
+    const third = turns.run(stay, () => Promise.resolve("third"));
     leaving.abort();
     await expect(first).rejects.toThrow("failed");
     await expect(second).rejects.toThrow();
     expect(await third).toBe("third");
     expect(isAsked).toBe(false);
-    await expect(turns.take(leaving.signal, () => Promise.resolve())).rejects.toThrow();
+    await expect(turns.run(leaving.signal, () => Promise.resolve())).rejects.toThrow();
   });
 });

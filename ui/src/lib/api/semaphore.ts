@@ -1,40 +1,40 @@
-/** Turns: only so many questions are asked at the same time, the others wait for theirs. */
+/** Semaphore: only so many questions are asked at the same time, the others wait for theirs. */
 
-export class Turns {
+export class Semaphore {
   private waiting: (() => void)[] = [];
-  private taken = 0;
+  private running = 0;
 
   constructor(private readonly max: number) {}
 
   /** Ask when it is our turn; not at all when nobody waits for it any more. */
-  async take<T>(signal: AbortSignal, asking: () => Promise<T>): Promise<T> {
-    await this.turn(signal);
+  async run<T>(signal: AbortSignal, task: () => Promise<T>): Promise<T> {
+    await this.acquire(signal);
     try {
-      return await asking();
+      return await task();
     } finally {
-      this.taken -= 1;
+      this.running -= 1;
       this.waiting.shift()?.();
     }
   }
 
-  private turn(signal: AbortSignal): Promise<void> {
+  private acquire(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (this.taken < this.max) {
-      this.taken += 1;
+    if (this.running < this.max) {
+      this.running += 1;
       return Promise.resolve();
     }
     return new Promise((resolve, reject) => {
-      const mine = () => {
-        signal.removeEventListener("abort", leave);
-        this.taken += 1;
+      const proceed = () => {
+        signal.removeEventListener("abort", onAbort);
+        this.running += 1;
         resolve();
       };
-      const leave = () => {
-        this.waiting = this.waiting.filter((each) => each !== mine);
+      const onAbort = () => {
+        this.waiting = this.waiting.filter((each) => each !== proceed);
         reject(signal.reason as Error);
       };
-      signal.addEventListener("abort", leave, { once: true });
-      this.waiting.push(mine);
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.waiting.push(proceed);
     });
   }
 }

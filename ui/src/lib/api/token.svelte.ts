@@ -4,16 +4,16 @@ const KEY = "frazil.token";
 
 class Token {
   value = $state(sessionStorage.getItem(KEY) ?? "");
-  isWanted = $state(false);
+  isRequired = $state(false);
 
   /** The node does not know who asks, or does not believe it. */
-  want(): void {
-    this.isWanted = true;
+  require(): void {
+    this.isRequired = true;
   }
 
-  give(value: string): void {
+  set(value: string): void {
     this.value = value.trim();
-    this.isWanted = false;
+    this.isRequired = false;
     sessionStorage.setItem(KEY, this.value);
   }
 }

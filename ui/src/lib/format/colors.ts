@@ -1,6 +1,6 @@
 /** Colours that mean something: a severity, a service. Only errors are red. */
 
-import { ServicePlaces } from "./service_colors";
+import { ServiceColors } from "./service_colors";
 
 const SERVICES = {
   light: [
@@ -67,25 +67,25 @@ const SEVERITY: Record<"light" | "dark", Record<string, string>> = {
 };
 
 const KEY = "frazil.services";
-let places: ServicePlaces | undefined;
+let serviceColors: ServiceColors | undefined;
 
 /** The same service has the same colour on every screen of this browser. */
 export function serviceColor(service: string, isDark: boolean): string {
   const colors = SERVICES[isDark ? "dark" : "light"];
-  places ??= new ServicePlaces(colors.length, kept());
-  const { place, isNew } = places.of(service);
-  if (isNew) localStorage.setItem(KEY, JSON.stringify(places.all));
-  return colors[place]!;
+  serviceColors ??= new ServiceColors(colors.length, stored());
+  const { color, isNew } = serviceColors.of(service);
+  if (isNew) localStorage.setItem(KEY, JSON.stringify(serviceColors.all));
+  return colors[color]!;
 }
 
-function isPlace(each: unknown): each is [string, number] {
+function isEntry(each: unknown): each is [string, number] {
   return Array.isArray(each) && typeof each[0] === "string" && typeof each[1] === "number";
 }
 
-function kept(): [string, number][] {
+function stored(): [string, number][] {
   try {
     const read: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(read) ? read.filter(isPlace) : [];
+    return Array.isArray(read) ? read.filter(isEntry) : [];
   } catch {
     return []; // Somebody else's, or half of it.
   }

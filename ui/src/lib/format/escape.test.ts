@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { cut, visible, visibleLines, withoutAnsi } from "./escape";
+import { truncate, escapeText, escapeLines, stripAnsi } from "./escape";
 
 const dangerous = fc.constantFrom(
   ..."\0\x07\x08\x1b\x7f\x85\x9b\u00ad\u061c\u200b\u200e\u202a\u202e\u2028\u2066\u2069\ufeff",
@@ -29,24 +29,24 @@ describe("visible", () => {
     ["tag \u{e0041}", "tag ⟨U+E0041⟩"],
     ["👩‍👧‍👦 and 👍🏽 and 🏳️‍🌈", undefined],
   ])("%j", (text, shown) => {
-    expect(visible(text)).toBe(shown ?? text);
+    expect(escapeText(text)).toBe(shown ?? text);
   });
 
   test("nothing unseen is left, and it is the same when done twice", () => {
     fc.assert(
       fc.property(texts, (text) => {
-        const shown = visible(text);
+        const shown = escapeText(text);
         expect(shown).not.toMatch(UNSEEN);
-        expect(visible(shown)).toBe(shown);
-        const lines = visibleLines(text);
+        expect(escapeText(shown)).toBe(shown);
+        const lines = escapeLines(text);
         expect(lines.replace(/[\n\t]/g, "")).not.toMatch(UNSEEN);
-        expect(visibleLines(lines)).toBe(lines);
+        expect(escapeLines(lines)).toBe(lines);
       }),
     );
   });
 
   test("lines and tabs stay where lines are shown", () => {
-    expect(visibleLines("a\r\n\tb\rc")).toBe("a\n\tb␍c");
+    expect(escapeLines("a\r\n\tb\rc")).toBe("a\n\tb␍c");
   });
 });
 
@@ -59,21 +59,21 @@ describe("withoutAnsi", () => {
     ["cut \x1b[31", "cut \x1b[31"],
     ["no \x1b]8;;end", "no \x1b]8;;end"],
   ])("%j", (text, left) => {
-    expect(withoutAnsi(text)).toBe(left);
+    expect(stripAnsi(text)).toBe(left);
   });
 
   test("a megabyte of half codes takes no time", () => {
     const text = "\x1b]".repeat(500_000) + "\x1b[".repeat(200_000) + "1;".repeat(100_000);
-    expect(withoutAnsi(text).length).toBeLessThanOrEqual(text.length);
+    expect(stripAnsi(text).length).toBeLessThanOrEqual(text.length);
   });
 });
 
 test("a text is cut between pairs", () => {
-  expect(cut("abc", 3)).toBe("abc");
-  expect(cut("abcd", 3)).toBe("abc…");
+  expect(truncate("abc", 3)).toBe("abc");
+  expect(truncate("abcd", 3)).toBe("abc…");
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), fc.nat(20), (text, length) => {
-      expect(cut(text, length).isWellFormed()).toBe(true);
+      expect(truncate(text, length).isWellFormed()).toBe(true);
     }),
   );
 });

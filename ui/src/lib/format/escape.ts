@@ -5,15 +5,15 @@
 
 const CONTROL_PICTURES = 0x2400;
 /** Signs that every font has. */
-const SIGNS: Readonly<Record<string, string>> = { "\n": "↵", "\t": "⇥", "\x7f": "␡" };
+const SYMBOLS: Readonly<Record<string, string>> = { "\n": "↵", "\t": "⇥", "\x7f": "␡" };
 
 /**
  * Control characters (C0, C1), format characters such as bidi overrides and zero-width ones, line
  * separators, fillers that look like a space, blank braille, tags, and halves of pairs.
  */
-const UNSEEN =
+const INVISIBLE =
   /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u{e0100}-\u{e01ef}]/gu;
-const UNSEEN_IN_LINES =
+const INVISIBLE_IN_LINES =
   /[\0-\x08\x0b-\x1f\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u{e0100}-\u{e01ef}]/gu;
 
 /** Joins pictures to one, as in families and flags. */
@@ -21,26 +21,26 @@ const JOINER = "\u200d";
 const BEFORE_JOINER = /[\p{Extended_Pictographic}\u{1f3fb}-\u{1f3ff}\ufe0f]$/u;
 const AFTER_JOINER = /^\p{Extended_Pictographic}/u;
 
-/** On one line: ends of lines are shown too. */
-export function visible(text: string): string {
-  return text.replace(UNSEEN, shown);
+/** On one line: ends of lines are replacement too. */
+export function escapeText(text: string): string {
+  return text.replace(INVISIBLE, replacement);
 }
 
 /** With its lines and tabs as they are. */
-export function visibleLines(text: string): string {
-  return text.replace(/\r\n/g, "\n").replace(UNSEEN_IN_LINES, shown);
+export function escapeLines(text: string): string {
+  return text.replace(/\r\n/g, "\n").replace(INVISIBLE_IN_LINES, replacement);
 }
 
-function shown(character: string, at: number, text: string): string {
-  if (character === JOINER && isInPicture(text, at)) return character;
-  const sign = SIGNS[character];
-  if (sign) return sign;
+function replacement(character: string, at: number, text: string): string {
+  if (character === JOINER && isInEmoji(text, at)) return character;
+  const symbol = SYMBOLS[character];
+  if (symbol) return symbol;
   const code = character.codePointAt(0)!;
   if (code < 0x20) return String.fromCharCode(CONTROL_PICTURES + code);
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
-function isInPicture(text: string, at: number): boolean {
+function isInEmoji(text: string, at: number): boolean {
   return (
     BEFORE_JOINER.test(text.slice(Math.max(0, at - 2), at)) &&
     AFTER_JOINER.test(text.slice(at + 1, at + 3))
@@ -48,10 +48,10 @@ function isInPicture(text: string, at: number): boolean {
 }
 
 /**
- * What terminals take for colours and movements, left out. What is left of a broken one is shown
+ * What terminals take for colours and movements, left out. What is left of a broken one is replacement
  * by `visible`.
  */
-export function withoutAnsi(text: string): string {
+export function stripAnsi(text: string): string {
   return text.includes("\x1b") || text.includes("\x9b") ? text.replace(ANSI, "") : text;
 }
 
@@ -67,7 +67,7 @@ const ANSI = new RegExp(
 );
 
 /** The beginning of a text, never half of a pair. `…` says that there is more. */
-export function cut(text: string, length: number): string {
+export function truncate(text: string, length: number): string {
   if (text.length <= length) return text;
   const isHalf = (text.codePointAt(length - 1) ?? 0) > 0xffff;
   return `${text.slice(0, isHalf ? length - 1 : length)}…`;

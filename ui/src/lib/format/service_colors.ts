@@ -3,36 +3,36 @@
  * two have the same one before all are taken.
  */
 
-const KEPT_MAX = 200;
+const STORED_MAX = 200;
 
-export class ServicePlaces {
-  private readonly places = new Map<string, number>();
+export class ServiceColors {
+  private readonly colors = new Map<string, number>();
 
   constructor(
     private readonly count: number,
-    kept: readonly (readonly [string, number])[] = [],
+    stored: readonly (readonly [string, number])[] = [],
   ) {
-    for (const [service, place] of kept.slice(0, KEPT_MAX)) {
-      if (Number.isInteger(place) && place >= 0 && place < count) this.places.set(service, place);
+    for (const [service, color] of stored.slice(0, STORED_MAX)) {
+      if (Number.isInteger(color) && color >= 0 && color < count) this.colors.set(service, color);
     }
   }
 
-  /** The place of a service. One that is new gets one of those that the fewest have. */
-  of(service: string): { place: number; isNew: boolean } {
-    const known = this.places.get(service);
-    if (known !== undefined) return { place: known, isNew: false };
+  /** The color of a service. One that is new gets one of those that the fewest have. */
+  of(service: string): { color: number; isNew: boolean } {
+    const known = this.colors.get(service);
+    if (known !== undefined) return { color: known, isNew: false };
     const taken = new Array<number>(this.count).fill(0);
-    for (const place of this.places.values()) taken[place]! += 1;
+    for (const color of this.colors.values()) taken[color]! += 1;
     const least = Math.min(...taken);
-    let place = hashed(service) % this.count;
-    while (taken[place] !== least) place = (place + 1) % this.count;
-    this.places.set(service, place);
-    return { place, isNew: true };
+    let color = hashed(service) % this.count;
+    while (taken[color] !== least) color = (color + 1) % this.count;
+    this.colors.set(service, color);
+    return { color, isNew: true };
   }
 
-  /** To be kept, the newest last. */
+  /** To be stored, the newest last. */
   get all(): [string, number][] {
-    return [...this.places].slice(-KEPT_MAX);
+    return [...this.colors].slice(-STORED_MAX);
   }
 }
 

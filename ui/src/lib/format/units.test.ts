@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 
-import { perSecond, shownIn, unitName } from "./units";
+import { perSecond, formatterOf, unitName } from "./units";
 
 // What somebody likes is the browser's.
 vi.mock("../state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
@@ -22,12 +22,12 @@ describe("units", () => {
     ["a unit that is much too long", 3, "3"],
     ["toString", 3, "3 toString"],
   ])("%s", (unit, value, wanted) => {
-    expect(shownIn(unit)(value)).toBe(wanted);
+    expect(formatterOf(unit)(value)).toBe(wanted);
   });
 
   it("has a sign for no value, and no unit for nothing", () => {
-    expect(shownIn("s")(null)).toBe("–");
-    expect(shownIn("By/s")(0)).toBe("0");
+    expect(formatterOf("s")(null)).toBe("–");
+    expect(formatterOf("By/s")(0)).toBe("0");
   });
 
   it("is named without braces", () => {
@@ -40,7 +40,7 @@ describe("units", () => {
   it("takes any unit and any number", () => {
     fc.assert(
       fc.property(fc.option(fc.string()), fc.double({ noNaN: true }), (unit, value) => {
-        expect(shownIn(unit)(value).length).toBeGreaterThan(0);
+        expect(formatterOf(unit)(value).length).toBeGreaterThan(0);
         expect(typeof unitName(unit)).toBe("string");
       }),
     );

@@ -2,7 +2,7 @@
 
 import { bytes, duration, figure } from "./format";
 
-export type Shown = (value: number | null | undefined) => string;
+export type Formatter = (value: number | null | undefined) => string;
 
 /** In nanoseconds. */
 const TIMES: Readonly<Record<string, number>> = {
@@ -35,7 +35,7 @@ const SIZES: Readonly<Record<string, number>> = {
 const UNIT_LETTERS_MAX = 10;
 
 /** How values of a unit are written: 12.3 ms, 4 MiB, 5 %, 0.3/s. */
-export function shownIn(unit: string | null | undefined): Shown {
+export function formatterOf(unit: string | null | undefined): Formatter {
   const { base, isRate } = split(unit ?? "");
   const one = plain(base);
   return (value) => {

@@ -3,42 +3,42 @@
 import type { SeriesAnswer } from "../api/types.gen";
 import { get } from "../api/client";
 import {
-  type Drawn,
-  drawn,
-  type MetricAsked,
-  parametersOf,
+  type ChartData,
+  toChartData,
+  type MetricQuery,
+  metricParams,
   secondsOf,
-  typicalDistanceS,
+  medianIntervalS,
 } from "./metric";
-import { type Stretch, stepOf } from "../time/range";
+import { type TimeRange, roundStepS } from "../time/range";
 
 /** About so many steps fill the time. */
 export const STEPS = 120;
 
 /** Ask for all aggregates at once. Where points come seldom, steps are as long as they need. */
-export async function askMetric(
-  asked: MetricAsked,
-  stretch: Stretch,
+export async function fetchMetric(
+  query: MetricQuery,
+  range: TimeRange,
   signal: AbortSignal,
-): Promise<Drawn> {
-  const fixedS = secondsOf(asked.step);
-  const firstS = fixedS ?? stepOf(stretch, STEPS);
-  const answers = await askAll(asked, stretch, firstS, signal);
-  const apartS = typicalDistanceS(answers.flatMap((answer) => answer.series));
-  if (fixedS !== null || apartS === null || apartS <= firstS) {
-    return drawn(asked, answers, stretch, firstS);
+): Promise<ChartData> {
+  const fixedS = secondsOf(query.step);
+  const firstS = fixedS ?? roundStepS(range, STEPS);
+  const responses = await fetchAll(query, range, firstS, signal);
+  const intervalS = medianIntervalS(responses.flatMap((response) => response.series));
+  if (fixedS !== null || intervalS === null || intervalS <= firstS) {
+    return toChartData(query, responses, range, firstS);
   }
   // A step that is shorter than the time between points would show peaks that are none.
-  const secondS = stepOf({ sinceMs: 0, untilMs: apartS * 1000 }, 1);
-  return drawn(asked, await askAll(asked, stretch, secondS, signal), stretch, secondS);
+  const secondS = roundStepS({ sinceMs: 0, untilMs: intervalS * 1000 }, 1);
+  return toChartData(query, await fetchAll(query, range, secondS, signal), range, secondS);
 }
 
-function askAll(asked: MetricAsked, stretch: Stretch, stepS: number, signal: AbortSignal) {
+function fetchAll(query: MetricQuery, range: TimeRange, stepS: number, signal: AbortSignal) {
   return Promise.all(
-    asked.aggregates.map((aggregate) =>
+    query.aggregates.map((aggregate) =>
       get<SeriesAnswer>(
         "api/v1/metrics/query",
-        parametersOf(asked, aggregate, stretch, stepS),
+        metricParams(query, aggregate, range, stepS),
         signal,
       ),
     ),

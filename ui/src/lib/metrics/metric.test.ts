@@ -4,18 +4,18 @@ import { describe, expect, it, vi } from "vitest";
 import type { SeriesAnswer } from "../api/types.gen";
 import {
   aggregatesOf,
-  drawn,
+  toChartData,
   gridOf,
   isQuantile,
-  type MetricAsked,
-  parametersOf,
+  type MetricQuery,
+  metricParams,
   QUANTILES,
   servicesOf,
-  summed,
-  toggled,
-  typicalDistanceS,
+  summarize,
+  toggleAggregate,
+  medianIntervalS,
   unitOf,
-  usualAggregates,
+  defaultAggregates,
 } from "./metric";
 
 // What somebody likes is the browser's.
@@ -29,7 +29,7 @@ const KINDS = [
   { type: "exponential_histogram" },
   { type: "summary" },
 ];
-const ASKED: MetricAsked = {
+const ASKED: MetricQuery = {
   name: "m",
   type: "gauge",
   aggregates: ["avg"],
@@ -52,7 +52,7 @@ const answer = (values: [number, number][], labels = {}): SeriesAnswer => ({
 
 describe("what can be asked of a metric", () => {
   it.each(KINDS)("is known for $type, $is_monotonic", (kind) => {
-    const usual = usualAggregates(kind);
+    const usual = defaultAggregates(kind);
     expect(usual.length).toBeGreaterThan(0);
     for (const each of usual) expect(aggregatesOf(kind)).toContain(each);
     expect(new Set(aggregatesOf(kind)).size).toBe(aggregatesOf(kind).length);
@@ -68,7 +68,7 @@ describe("what can be asked of a metric", () => {
     const any = fc.constantFrom(...QUANTILES, "avg", "rate");
     fc.assert(
       fc.property(fc.array(any), any, (pressed, last) => {
-        const chosen = [...pressed, last].reduce<readonly string[]>(toggled, ["avg"]);
+        const chosen = [...pressed, last].reduce<readonly string[]>(toggleAggregate, ["avg"]);
         expect(chosen.length).toBeGreaterThan(0);
         expect(chosen.length === 1 || chosen.every(isQuantile)).toBe(true);
         expect(new Set(chosen).size).toBe(chosen.length);
@@ -77,9 +77,9 @@ describe("what can be asked of a metric", () => {
   });
 
   it("says other quantiles by their share", () => {
-    const stretch = { sinceMs: 0, untilMs: 1000 };
-    expect(parametersOf(ASKED, "p99", stretch, 1).aggregate).toBe("p99");
-    const rare = parametersOf(ASKED, "p99.9", stretch, 1);
+    const range = { sinceMs: 0, untilMs: 1000 };
+    expect(metricParams(ASKED, "p99", range, 1).aggregate).toBe("p99");
+    const rare = metricParams(ASKED, "p99.9", range, 1);
     expect(rare).toMatchObject({ aggregate: "quantile" });
     expect("quantile" in rare && rare.quantile).toBeCloseTo(0.999);
   });
@@ -111,7 +111,7 @@ describe("an answer as lines", () => {
   });
 
   it("goes on over a missing step, and breaks where nothing came for long", () => {
-    const got = drawn(
+    const got = toChartData(
       ASKED,
       [
         answer([
@@ -127,9 +127,13 @@ describe("an answer as lines", () => {
   });
 
   it("names its lines by labels and aggregate", () => {
-    const name = (change: Partial<MetricAsked>, labels: Record<string, string | null>) =>
-      drawn({ ...ASKED, ...change }, [answer([[0, 1]], labels)], { sinceMs: 0, untilMs: 1 }, 10)
-        .lines[0]?.name;
+    const name = (change: Partial<MetricQuery>, labels: Record<string, string | null>) =>
+      toChartData(
+        { ...ASKED, ...change },
+        [answer([[0, 1]], labels)],
+        { sinceMs: 0, untilMs: 1 },
+        10,
+      ).lines[0]?.name;
     expect(name({}, {})).toBe("avg of m");
     expect(name({ by: ["a"] }, { a: "x" })).toBe("x");
     expect(name({ by: ["a", "b"] }, { a: "x", b: null })).toBe("x, (none)");
@@ -144,13 +148,13 @@ describe("an answer as lines", () => {
       [125, 1],
       [185, 1],
     ]);
-    expect(typicalDistanceS(series)).toBe(60);
-    expect(typicalDistanceS(answer([[0, 1]]).series)).toBeNull();
+    expect(medianIntervalS(series)).toBe(60);
+    expect(medianIntervalS(answer([[0, 1]]).series)).toBeNull();
   });
 
   it("is summed up without its gaps", () => {
-    expect(summed([null, 1, undefined, 3, null])).toEqual({ last: 3, min: 1, max: 3, avg: 2 });
-    expect(summed([null]).last).toBeNull();
+    expect(summarize([null, 1, undefined, 3, null])).toEqual({ last: 3, min: 1, max: 3, avg: 2 });
+    expect(summarize([null]).last).toBeNull();
   });
 });
 

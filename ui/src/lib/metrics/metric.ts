@@ -1,26 +1,26 @@
-/** One metric over time: what can be asked of it, and the answer as lines of a chart. */
+/** One metric over time: what can be query of it, and the response as lines of a chart. */
 
 import type { Series, SeriesAnswer } from "../api/types.gen";
-import { asked as within, type Stretch } from "../time/range";
+import { rangeParams, type TimeRange } from "../time/range";
 import { perSecond } from "../format/units";
 
 export const QUANTILES = ["p50", "p75", "p90", "p95", "p99", "p99.9"] as const;
 const NUMBERS = ["avg", "min", "max", "sum", "last", "count"] as const;
 const DISTRIBUTIONS = ["avg", "sum", "count", "rate"] as const;
-const GROWING = ["rate", "increase"] as const;
+const COUNTERS = ["rate", "increase"] as const;
 
 /** Series of one question; a chart with more cannot be read. */
 export const SERIES_MAX = 50;
 
 const SERVICE = "service_name";
 
-/** What a metric is, as far as it matters for what can be asked. */
-export interface Kind {
+/** What a metric is, as far as it matters for what can be query. */
+export interface MetricKind {
   readonly type: string;
   readonly is_monotonic?: boolean | null;
 }
 
-export interface MetricAsked {
+export interface MetricQuery {
   readonly name: string;
   /** Needed only where a name is used for several kinds. */
   readonly type: string;
@@ -41,7 +41,7 @@ export interface Line {
   readonly values: readonly (number | null | undefined)[];
 }
 
-export interface Drawn {
+export interface ChartData {
   readonly type: string | null;
   readonly unit: string | null;
   readonly stepS: number;
@@ -62,20 +62,20 @@ export function servicesOf(lines: readonly Line[]): readonly string[] | null {
 }
 
 /** What makes sense for a kind of metric; the most useful comes first. */
-export function aggregatesOf(kind: Kind): readonly string[] {
+export function aggregatesOf(kind: MetricKind): readonly string[] {
   if (isDistribution(kind.type)) return [...QUANTILES, ...DISTRIBUTIONS];
-  if (kind.type === "sum" && kind.is_monotonic) return [...GROWING, ...NUMBERS];
+  if (kind.type === "sum" && kind.is_monotonic) return [...COUNTERS, ...NUMBERS];
   if (kind.type === "sum") return ["sum", ...NUMBERS.filter((each) => each !== "sum")];
   return [...NUMBERS, ...QUANTILES];
 }
 
 /** What is shown when nobody has chosen. */
-export function usualAggregates(kind: Kind): readonly string[] {
+export function defaultAggregates(kind: MetricKind): readonly string[] {
   return isDistribution(kind.type) ? ["p50", "p90", "p99"] : aggregatesOf(kind).slice(0, 1);
 }
 
 /** Choose one more, or one less: several quantiles go together, everything else goes alone. */
-export function toggled(chosen: readonly string[], aggregate: string): readonly string[] {
+export function toggleAggregate(chosen: readonly string[], aggregate: string): readonly string[] {
   if (!isQuantile(aggregate)) return [aggregate];
   const others = chosen.filter((each) => isQuantile(each) && each !== aggregate);
   if (!chosen.includes(aggregate)) {
@@ -93,7 +93,7 @@ export function isQuantile(aggregate: string): boolean {
 }
 
 /** Is the value of a step one that was recorded, or could have been? Exemplars are, too. */
-export function isOfValues(aggregate: string): boolean {
+export function isValueAggregate(aggregate: string): boolean {
   return isQuantile(aggregate) || ["avg", "min", "max", "last"].includes(aggregate);
 }
 
@@ -111,61 +111,62 @@ export function stepText(seconds: number): string {
   return `${Math.max(1, Math.round(seconds))}s`;
 }
 
-/** What the API is asked, for one aggregate. */
-export function parametersOf(
-  asked: MetricAsked,
+/** What the API is query, for one aggregate. */
+export function metricParams(
+  query: MetricQuery,
   aggregate: string,
-  stretch: Stretch,
+  range: TimeRange,
   stepS: number,
   limit = SERIES_MAX,
 ) {
   const isShort = ["p50", "p90", "p95", "p99"].includes(aggregate);
   return {
-    name: asked.name,
+    name: query.name,
     ...(isQuantile(aggregate) && !isShort
       ? { aggregate: "quantile", quantile: Number(aggregate.slice(1)) / 100 }
       : { aggregate }),
-    ...within(stretch),
+    ...rangeParams(range),
     step: stepText(stepS),
-    group_by: asked.by,
-    filter: asked.filter,
-    exclude: asked.exclude,
-    type: asked.type,
+    group_by: query.by,
+    filter: query.filter,
+    exclude: query.exclude,
+    type: query.type,
     limit,
   };
 }
 
-/** All answers over one list of times: a whole step each, whether it has a value or not. */
-export function drawn(
-  asked: MetricAsked,
-  answers: readonly SeriesAnswer[],
-  stretch: Stretch,
+/** All responses over one list of times: a whole step each, whether it has a value or not. */
+export function toChartData(
+  query: MetricQuery,
+  responses: readonly SeriesAnswer[],
+  range: TimeRange,
   stepS: number,
-): Drawn {
-  const timesMs = gridOf(stretch, stepS);
-  const gapMs = 3 * 1000 * Math.max(stepS, typicalDistanceS(answers.flatMap((a) => a.series)) ?? 0);
-  const lines = answers.flatMap((answer, i) => {
-    const aggregate = asked.aggregates[i] ?? "";
-    return answer.series.map((series) => ({
-      name: lineName(asked, series.labels, aggregate),
+): ChartData {
+  const timesMs = gridOf(range, stepS);
+  const gapMs =
+    3 * 1000 * Math.max(stepS, medianIntervalS(responses.flatMap((a) => a.series)) ?? 0);
+  const lines = responses.flatMap((response, i) => {
+    const aggregate = query.aggregates[i] ?? "";
+    return response.series.map((series) => ({
+      name: lineName(query, series.labels, aggregate),
       labels: series.labels,
       aggregate,
       values: placed(series, timesMs, stepS * 1000, gapMs),
     }));
   });
-  const known = answers.find((answer) => answer.metric_type !== null);
+  const typed = responses.find((response) => response.metric_type !== null);
   return {
-    type: known?.metric_type ?? null,
-    unit: known?.unit ?? null,
+    type: typed?.metric_type ?? null,
+    unit: typed?.unit ?? null,
     stepS,
     timesMs,
     lines,
-    isCut: answers.some((answer) => answer.is_cut),
+    isCut: responses.some((response) => response.is_cut),
   };
 }
 
-/** The beginnings of all steps that touch the stretch. */
-export function gridOf({ sinceMs, untilMs }: Stretch, stepS: number): number[] {
+/** The beginnings of all steps that touch the range. */
+export function gridOf({ sinceMs, untilMs }: TimeRange, stepS: number): number[] {
   const stepMs = stepS * 1000;
   const first = Math.floor(sinceMs / stepMs) * stepMs;
   const count = Math.max(0, Math.ceil((untilMs - first) / stepMs));
@@ -193,7 +194,7 @@ function placed(
 }
 
 /** How far apart values mostly are, in seconds; null when there are too few to say. */
-export function typicalDistanceS(all: readonly Series[]): number | null {
+export function medianIntervalS(all: readonly Series[]): number | null {
   const distances: number[] = [];
   for (const { values } of all) {
     for (let i = 1; i < values.length; i++) {
@@ -205,13 +206,13 @@ export function typicalDistanceS(all: readonly Series[]): number | null {
 }
 
 function lineName(
-  asked: MetricAsked,
+  query: MetricQuery,
   labels: Readonly<Record<string, string | null>>,
   aggregate: string,
 ): string {
-  const label = asked.by.map((name) => labels[name] ?? "(none)").join(", ");
-  if (asked.aggregates.length > 1) return label ? `${aggregate} ${label}` : aggregate;
-  return label || `${aggregate} of ${asked.name}`;
+  const label = query.by.map((name) => labels[name] ?? "(none)").join(", ");
+  if (query.aggregates.length > 1) return label ? `${aggregate} ${label}` : aggregate;
+  return label || `${aggregate} of ${query.name}`;
 }
 
 /** `90s`, `5m`, `1h` in seconds; null when it is none of these. */
@@ -223,14 +224,14 @@ export function secondsOf(step: string): number | null {
 }
 
 /** A line in a few numbers. */
-export interface Summed {
+export interface LineSummary {
   readonly last: number | null;
   readonly min: number | null;
   readonly max: number | null;
   readonly avg: number | null;
 }
 
-export function summed(values: readonly (number | null | undefined)[]): Summed {
+export function summarize(values: readonly (number | null | undefined)[]): LineSummary {
   let [last, min, max, sum, count]: [number | null, number, number, number, number] = [
     null,
     Infinity,

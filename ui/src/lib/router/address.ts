@@ -28,7 +28,7 @@ export interface Address {
 }
 
 /** The address behind a path below the root; null when there is no such screen. */
-export function addressOf(path: string, search: string): Address | null {
+export function parseAddress(path: string, search: string): Address | null {
   const parts = path.split("/").filter((part) => part !== "");
   const query = new URLSearchParams(search);
   if (parts.length === 0) return { screen: "start", id: "", query };
@@ -37,8 +37,8 @@ export function addressOf(path: string, search: string): Address | null {
   return { screen, id: decoded(parts[1] ?? ""), query };
 }
 
-/** The address as written: a path below the root, and a query. */
-export function written(address: Address): string {
+/** The address as formatAddress: a path below the root, and a query. */
+export function formatAddress(address: Address): string {
   const query = address.query.toString();
   const path =
     address.screen === "start"
@@ -53,6 +53,6 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // Not written by us.
+    return part; // Not formatAddress by us.
   }
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { addressOf, SCREENS, written } from "./address";
+import { parseAddress, SCREENS, formatAddress } from "./address";
 import { choice, codec, distinct, flag, number, text, texts } from "./codec";
 
 const fields = codec({
@@ -36,11 +36,11 @@ test("a state survives the address", () => {
       fc.string({ minLength: 1 }),
       (state, screen, id) => {
         const isAbout = screen === "trace" || screen === "dashboard";
-        // A lone surrogate cannot be written in an address, nor are `.` and `..` parts of one.
+        // A lone surrogate cannot be formatAddress in an address, nor are `.` and `..` parts of one.
         fc.pre(id.isWellFormed() && state.q.isWellFormed() && ![".", ".."].includes(id));
         const address = { screen, id: isAbout ? id : "", query: fields.write(state) };
-        const url = new URL(written(address), "http://node/below/a/path/");
-        const back = addressOf(url.pathname.slice("/below/a/path/".length), url.search)!;
+        const url = new URL(formatAddress(address), "http://node/below/a/path/");
+        const back = parseAddress(url.pathname.slice("/below/a/path/".length), url.search)!;
         expect({ screen: back.screen, id: back.id }).toEqual({ screen, id: isAbout ? id : "" });
         expect(fields.read(back.query)).toEqual(state);
       },
@@ -48,7 +48,7 @@ test("a state survives the address", () => {
   );
 });
 
-test("whatever an address says can be read, and is then written the same way", () => {
+test("whatever an address says can be read, and is then formatAddress the same way", () => {
   const query = fc.array(
     fc.tuple(fc.constantFrom(...Object.keys(fields.shape), "else"), fc.string()),
   );

@@ -30,7 +30,7 @@ class Palette {
 export const palette = new Palette();
 
 /** Those that have all typed words, in the order in which they are offered. */
-export function matching(commands: readonly Command[], typed: string): Command[] {
+export function matchingCommands(commands: readonly Command[], typed: string): Command[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return commands.filter((command) => {
     const text = `${command.name} ${command.words ?? ""}`.toLowerCase();

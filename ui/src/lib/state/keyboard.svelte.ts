@@ -2,10 +2,10 @@
 
 import { untrack } from "svelte";
 
-export interface Key {
+export interface Shortcut {
   /** As `KeyboardEvent.key` names it; after `g` a second one: `g l`. `mod+k` is Ctrl or Command. */
   readonly key: string;
-  readonly does: string;
+  readonly description: string;
   readonly run: (event: KeyboardEvent) => void;
   /** Also while somebody types into a field? */
   readonly whileTyping?: boolean;
@@ -13,8 +13,8 @@ export interface Key {
 
 const SECOND_MS = 1000;
 
-class Keys {
-  private groups = $state.raw<readonly { name: string; keys: readonly Key[] }[]>([]);
+class Keyboard {
+  private groups = $state.raw<readonly { name: string; keys: readonly Shortcut[] }[]>([]);
   private first = "";
   private firstAt = 0;
 
@@ -25,9 +25,9 @@ class Keys {
 
   /**
    * Keys of a part of the page, as long as it is there. Call it in an effect:
-   * `$effect(() => keys.add("Logs", [...]))`.
+   * `$effect(() => keyboard.add("Logs", [...]))`.
    */
-  add(name: string, list: readonly Key[]): () => void {
+  add(name: string, list: readonly Shortcut[]): () => void {
     const group = { name, keys: list };
     // Whoever adds does not depend on what others have added.
     this.groups = [...untrack(() => this.groups), group];
@@ -58,7 +58,7 @@ class Keys {
   };
 
   /** The screen on top wins. */
-  private find(key: string, isTyping: boolean): Key | undefined {
+  private find(key: string, isTyping: boolean): Shortcut | undefined {
     return this.groups
       .toReversed()
       .flatMap((group) => group.keys)
@@ -86,4 +86,4 @@ function typesInto(target: EventTarget | null): boolean {
   return target.isContentEditable || ["TEXTAREA", "SELECT"].includes(target.tagName);
 }
 
-export const keys = new Keys();
+export const keyboard = new Keyboard();

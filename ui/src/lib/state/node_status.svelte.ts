@@ -2,12 +2,12 @@
 
 import type { HealthAnswer, Status } from "../api/types.gen";
 import { get, isAborted, messageOf } from "../api/client";
-import { repeat } from "../api/poll";
-import { remembered, type Sample, sampleOf } from "./samples";
+import { poll } from "../api/poll";
+import { appendSample, type Sample, sampleOf } from "./samples";
 
 const EVERY_MS = 2000;
 
-class NodeNow {
+class NodeStatus {
   status = $state.raw<Status | undefined>();
   health = $state.raw<HealthAnswer | undefined>();
   error = $state<string | null>(null);
@@ -16,10 +16,10 @@ class NodeNow {
 
   /** Look at it until the end, which is what this gives: `$effect(() => node.watch())`. */
   watch(everyMs = EVERY_MS): () => void {
-    return repeat(everyMs, (signal) => this.look(signal));
+    return poll(everyMs, (signal) => this.refresh(signal));
   }
 
-  async look(signal?: AbortSignal): Promise<void> {
+  async refresh(signal?: AbortSignal): Promise<void> {
     try {
       const [status, health] = await Promise.all([
         get<Status>("api/v1/status", {}, signal),
@@ -28,11 +28,11 @@ class NodeNow {
       this.status = status;
       this.health = health;
       this.error = null;
-      this.samples = remembered(this.samples, sampleOf(status, Date.now()));
+      this.samples = appendSample(this.samples, sampleOf(status, Date.now()));
     } catch (error) {
       if (!isAborted(error) && !signal?.aborted) this.error = messageOf(error);
     }
   }
 }
 
-export const node = new NodeNow();
+export const node = new NodeStatus();

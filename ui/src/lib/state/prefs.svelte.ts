@@ -4,7 +4,7 @@ export type Theme = "system" | "light" | "dark";
 
 const KEY = "frazil.prefs";
 
-interface Kept {
+interface Preferences {
   theme: Theme;
   isUtc: boolean;
 }
@@ -12,19 +12,19 @@ interface Kept {
 class Prefs {
   theme = $state<Theme>("system");
   isUtc = $state(false);
-  private readonly darkness = matchMedia("(prefers-color-scheme: dark)");
+  private readonly darkQuery = matchMedia("(prefers-color-scheme: dark)");
   private isSystemDark = $state(false);
 
   constructor() {
-    const kept = read();
-    this.theme = kept.theme ?? "system";
-    this.isUtc = kept.isUtc ?? false;
-    this.isSystemDark = this.darkness.matches;
-    this.darkness.addEventListener("change", (event) => {
+    const stored = read();
+    this.theme = stored.theme ?? "system";
+    this.isUtc = stored.isUtc ?? false;
+    this.isSystemDark = this.darkQuery.matches;
+    this.darkQuery.addEventListener("change", (event) => {
       this.isSystemDark = event.matches;
-      this.show();
+      this.apply();
     });
-    this.show();
+    this.apply();
   }
 
   /** For what is drawn, and cannot follow a style sheet. */
@@ -32,22 +32,22 @@ class Prefs {
     return this.theme === "dark" || (this.theme === "system" && this.isSystemDark);
   }
 
-  set(change: Partial<Kept>): void {
+  set(change: Partial<Preferences>): void {
     Object.assign(this, change);
     localStorage.setItem(KEY, JSON.stringify({ theme: this.theme, isUtc: this.isUtc }));
-    this.show();
+    this.apply();
   }
 
-  private show(): void {
+  private apply(): void {
     document.documentElement.dataset.theme = this.isDark ? "dark" : "light";
   }
 }
 
-function read(): Partial<Kept> {
+function read(): Partial<Preferences> {
   try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Kept>;
-    const theme = (["system", "light", "dark"] as const).find((each) => each === kept.theme);
-    return { ...(theme && { theme }), isUtc: kept.isUtc === true };
+    const stored = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Preferences>;
+    const theme = (["system", "light", "dark"] as const).find((each) => each === stored.theme);
+    return { ...(theme && { theme }), isUtc: stored.isUtc === true };
   } catch {
     return {}; // Somebody else's, or half of it.
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { remembered, riseOf, type Sample, trendOf } from "./samples";
+import { appendSample, increasePerSecond, type Sample, trendOf } from "./samples";
 
 const sample = (seconds: number, value: number | null): Sample => ({
   atMs: seconds * 1000,
@@ -9,17 +9,17 @@ const sample = (seconds: number, value: number | null): Sample => ({
 
 test("a rise is of the last seconds, and one that fell is counted from there", () => {
   const samples = [sample(0, 0), sample(10, 100), sample(20, 120), sample(30, 20), sample(40, 40)];
-  expect(riseOf(samples, "n", 10_000)).toBe(2);
-  expect(riseOf(samples, "n", 40_000)).toBe(3.5);
-  expect(riseOf(samples.slice(0, 1), "n", 10_000)).toBe(null);
-  expect(riseOf([], "n", 10_000)).toBe(null);
-  expect(riseOf(samples, "other", 10_000)).toBe(0);
+  expect(increasePerSecond(samples, "n", 10_000)).toBe(2);
+  expect(increasePerSecond(samples, "n", 40_000)).toBe(3.5);
+  expect(increasePerSecond(samples.slice(0, 1), "n", 10_000)).toBe(null);
+  expect(increasePerSecond([], "n", 10_000)).toBe(null);
+  expect(increasePerSecond(samples, "other", 10_000)).toBe(0);
 });
 
 test("only the last minutes are remembered", () => {
   let samples: readonly Sample[] = [];
   for (let second = 0; second < 1000; second += 10) {
-    samples = remembered(samples, sample(second, second));
+    samples = appendSample(samples, sample(second, second));
   }
   expect(samples.length).toBe(30);
   expect(trendOf(samples, "n").at(-1)).toBe(990);

@@ -2,16 +2,16 @@
 
 import type { Status } from "../api/types.gen";
 
-const KEPT_MS = 5 * 60_000;
+const RETAINED_MS = 5 * 60_000;
 
-/** What is remembered of a moment: numbers by name. */
+/** What is appendSample of a moment: numbers by name. */
 export interface Sample {
   readonly atMs: number;
   readonly values: Readonly<Record<string, number | null>>;
 }
 
-export function remembered(samples: readonly Sample[], sample: Sample): readonly Sample[] {
-  return [...samples.filter(({ atMs }) => sample.atMs - atMs < KEPT_MS), sample];
+export function appendSample(samples: readonly Sample[], sample: Sample): readonly Sample[] {
+  return [...samples.filter(({ atMs }) => sample.atMs - atMs < RETAINED_MS), sample];
 }
 
 export function sampleOf(status: Status, atMs: number): Sample {
@@ -40,7 +40,7 @@ export function sampleOf(status: Status, atMs: number): Sample {
   return { atMs, values };
 }
 
-/** What was remembered under a name, oldest first; gaps are null. */
+/** What was appendSample under a name, oldest first; gaps are null. */
 export function trendOf(samples: readonly Sample[], name: string): readonly (number | null)[] {
   return samples.map((sample) => sample.values[name] ?? null);
 }
@@ -49,15 +49,19 @@ export function trendOf(samples: readonly Sample[], name: string): readonly (num
  * How fast a number rose in the last `withinMs`, a second. Null while nobody knows; one that fell, as
  * after a restart of the node, is counted from there.
  */
-export function riseOf(samples: readonly Sample[], name: string, withinMs: number): number | null {
+export function increasePerSecond(
+  samples: readonly Sample[],
+  name: string,
+  withinMs: number,
+): number | null {
   const last = samples.at(-1);
   if (!last) return null;
   const window = samples.filter(({ atMs }) => last.atMs - atMs <= withinMs);
-  let risen = 0;
+  let increase = 0;
   for (let i = 1; i < window.length; i++) {
     const [before, after] = [window[i - 1]!.values[name], window[i]!.values[name]];
-    if (before != null && after != null && after > before) risen += after - before;
+    if (before != null && after != null && after > before) increase += after - before;
   }
   const seconds = (last.atMs - window[0]!.atMs) / 1000;
-  return seconds > 0 ? risen / seconds : null;
+  return seconds > 0 ? increase / seconds : null;
 }

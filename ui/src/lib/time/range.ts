@@ -1,4 +1,4 @@
-/** A stretch of time that is looked at: the last hour, or from then to then. */
+/** A range of time that is looked at: the last hour, or from then to then. */
 
 import { codec, flag, type StateOf, text } from "../router/codec";
 
@@ -7,8 +7,8 @@ export const rangeFields = { from: text("1h"), to: text(), play: flag() };
 export const rangeCodec = codec(rangeFields);
 export type RangeState = StateOf<typeof rangeFields>;
 
-/** A stretch of time, in milliseconds since 1970. */
-export interface Stretch {
+/** A range of time, in milliseconds since 1970. */
+export interface TimeRange {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
@@ -22,7 +22,7 @@ export const UNITS: Readonly<Record<string, number>> = {
 };
 
 /** What is offered; anything else can be typed. */
-export const OFFERED = [
+export const PRESETS = [
   ["5m", "5 minutes"],
   ["15m", "15 minutes"],
   ["1h", "hour"],
@@ -38,16 +38,16 @@ const AGO = /^(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw])$/;
 const HOUR_MS = 3_600_000;
 
 /** `90s`, `15m`, `6h`, `7d` in milliseconds; null when it is none of these. */
-export function agoMs(text: string): number | null {
+export function parseDurationMs(text: string): number | null {
   const match = AGO.exec(text.trim());
   return match ? Number(match[1]) * UNITS[match[2]!]! : null;
 }
 
 /** A moment as written: how long ago, or a date, with a zone or in the one that is shown. */
-export function momentOf(text: string, nowMs: number, isUtc = false): number | null {
+export function parseTime(text: string, nowMs: number, isUtc = false): number | null {
   const trimmed = text.trim();
   if (trimmed === "" || trimmed === "now") return nowMs;
-  const ago = agoMs(trimmed);
+  const ago = parseDurationMs(trimmed);
   if (ago !== null) return nowMs - ago;
   const match =
     /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?))?(Z|[+-]\d{2}:\d{2})?$/.exec(
@@ -60,25 +60,27 @@ export function momentOf(text: string, nowMs: number, isUtc = false): number | n
 }
 
 /** From when to when that is, at a moment. What makes no sense is the last hour. */
-export function stretchOf(range: RangeState, nowMs: number): Stretch {
-  const untilMs = momentOf(range.to, nowMs) ?? nowMs;
-  const sinceMs = momentOf(range.from, nowMs) ?? untilMs - HOUR_MS;
+export function resolveRange(range: RangeState, nowMs: number): TimeRange {
+  const untilMs = parseTime(range.to, nowMs) ?? nowMs;
+  const sinceMs = parseTime(range.from, nowMs) ?? untilMs - HOUR_MS;
   return sinceMs < untilMs ? { sinceMs, untilMs } : { sinceMs: untilMs - HOUR_MS, untilMs };
 }
 
 /** Does it move with the time? */
 export function isRelative(range: RangeState): boolean {
-  return agoMs(range.from) !== null && (range.to === "" || agoMs(range.to) !== null);
+  return (
+    parseDurationMs(range.from) !== null && (range.to === "" || parseDurationMs(range.to) !== null)
+  );
 }
 
-/** That very stretch, as an address names it. */
-export function fixed({ sinceMs, untilMs }: Stretch): RangeState {
+/** That very range, as an address names it. */
+export function fixedRange({ sinceMs, untilMs }: TimeRange): RangeState {
   const iso = (ms: number) => new Date(ms).toISOString();
   return { from: iso(Math.floor(sinceMs)), to: iso(Math.ceil(untilMs)), play: false };
 }
 
 /** For the API. */
-export function asked({ sinceMs, untilMs }: Stretch): { since: string; until: string } {
+export function rangeParams({ sinceMs, untilMs }: TimeRange): { since: string; until: string } {
   return { since: new Date(sinceMs).toISOString(), until: new Date(untilMs).toISOString() };
 }
 
@@ -86,8 +88,8 @@ const STEPS_S = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
 ];
 
-/** A step that people count in, so that about `count` of them fill the stretch; in seconds. */
-export function stepOf({ sinceMs, untilMs }: Stretch, count: number): number {
+/** A step that people count in, so that about `count` of them fill the range; in seconds. */
+export function roundStepS({ sinceMs, untilMs }: TimeRange, count: number): number {
   const wanted = (untilMs - sinceMs) / 1000 / count;
   return STEPS_S.find((step) => step >= wanted) ?? 86_400 * Math.ceil(wanted / 86_400);
 }

@@ -1,54 +1,63 @@
 /**
- * The stretch of time that all parts of a screen look at.
+ * The time range that all parts of a screen share.
  *
- * "The last hour" is worked out once for all of them, anew when somebody asks for it or while it
- * plays, so that a chart and the list below it are about the same records.
+ * A relative range such as "the last hour" is resolved once for all of them, again on refresh and
+ * while it plays, so that a chart and the list below it show the same records.
  */
 
-import { stateOf } from "../router/router.svelte";
-import { fixed, isRelative, rangeCodec, type RangeState, type Stretch, stretchOf } from "./range";
+import { urlState } from "../router/router.svelte";
+import {
+  fixedRange,
+  isRelative,
+  rangeCodec,
+  type RangeState,
+  resolveRange,
+  type TimeRange,
+} from "./range";
 
 const PLAY_MS = 5000;
 
-class Now {
-  ms = $state(Date.now());
-  private readonly at = stateOf(rangeCodec);
+class SharedTimeRange {
+  nowMs = $state(Date.now());
+  private readonly url = urlState(rangeCodec);
 
-  get range(): RangeState {
-    return this.at.now;
+  /** The range as the address has it, possibly relative. */
+  get selection(): RangeState {
+    return this.url.params;
   }
 
-  get stretch(): Stretch {
-    return stretchOf(this.at.now, this.ms);
+  /** The selection in absolute times. */
+  get current(): TimeRange {
+    return resolveRange(this.selection, this.nowMs);
   }
 
-  /** Look again: whatever is relative ends now. */
+  /** Move the end of a relative range to now. */
   refresh = (): void => {
-    this.ms = Date.now();
+    this.nowMs = Date.now();
   };
 
-  /** Look at another stretch. */
+  /** Select another range. */
   set(range: Partial<RangeState>): void {
     this.refresh();
-    this.at.set(range);
+    this.url.set(range);
   }
 
-  /** Look at exactly that, as after a drag over a chart. */
-  narrow = (stretch: Stretch): void => this.set(fixed(stretch));
+  /** Select a fixed range, as after a drag over a chart. */
+  zoomTo = (range: TimeRange): void => this.set(fixedRange(range));
 
-  /** Let it move on by itself, or keep it. */
-  play(play: boolean): void {
+  /** Start or stop refreshing automatically. */
+  setPlaying(play: boolean): void {
     this.refresh();
-    this.at.set({ play }, { replace: true });
+    this.url.set({ play }, { replace: true });
   }
 
-  /** As long as it plays, it is looked again every few seconds. Called by the shell. */
-  keepPlaying(): () => void {
+  /** Refresh every few seconds while the range plays. Called once by the app. */
+  startTimer(): () => void {
     const timer = setInterval(() => {
-      if (this.range.play && isRelative(this.range) && !document.hidden) this.refresh();
+      if (this.selection.play && isRelative(this.selection) && !document.hidden) this.refresh();
     }, PLAY_MS);
     return () => clearInterval(timer);
   }
 }
 
-export const now = new Now();
+export const timeRange = new SharedTimeRange();

@@ -2,7 +2,7 @@
 
 import { codec, flag, text, texts } from "../../lib/router/codec";
 
-export const fields = codec({
+export const params = codec({
   /** What is chosen of variables: `name=value`, several by repetition; `name=` is all of them. */
   var: texts(),
   /** May panels be moved and changed? */
@@ -11,4 +11,4 @@ export const fields = codec({
   panel: text(),
 });
 
-export const listFields = codec({ search: text() });
+export const listParams = codec({ search: text() });

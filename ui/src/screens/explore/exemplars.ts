@@ -2,14 +2,14 @@
 
 import type { SqlAnswer } from "../../lib/api/types.gen";
 import { send } from "../../lib/api/client";
-import type { MetricAsked } from "../../lib/metrics/metric";
+import type { MetricQuery } from "../../lib/metrics/metric";
 import { linkTo } from "../../lib/router/router.svelte";
-import type { Stretch } from "../../lib/time/range";
-import { shownIn } from "../../lib/format/units";
-import type { Dot } from "../../components/charts/uplot_options";
-import { exemplarsSqlOf } from "./metric_sql";
+import type { TimeRange } from "../../lib/time/range";
+import { formatterOf } from "../../lib/format/units";
+import type { ChartDot } from "../../components/charts/uplot_options";
+import { exemplarsSql } from "./metric_sql";
 
-export interface Example {
+export interface ExemplarPoint {
   readonly value: number;
   readonly timeMs: number;
   readonly traceId: string;
@@ -22,12 +22,12 @@ export interface Example {
 const PARTS = 60;
 const EXAMPLES_MAX = 500;
 
-export async function askExamples(
-  asked: MetricAsked,
-  stretch: Stretch,
+export async function fetchExemplars(
+  asked: MetricQuery,
+  range: TimeRange,
   signal: AbortSignal,
-): Promise<Example[]> {
-  const sql = exemplarsSqlOf(asked, stretch, PARTS);
+): Promise<ExemplarPoint[]> {
+  const sql = exemplarsSql(asked, range, PARTS);
   const body = { sql, details: true, rows_max: EXAMPLES_MAX };
   const { rows } = await send<SqlAnswer>("POST", "api/v1/sql", body, signal);
   return rows.flatMap(([value, timeUs, traceId, spanId, service, labels]) =>
@@ -46,13 +46,13 @@ export async function askExamples(
   );
 }
 
-export function hasTrace({ traceId }: Example): boolean {
+export function hasTrace({ traceId }: ExemplarPoint): boolean {
   return /^[0-9a-f]{32}$/.test(traceId) && !/^0+$/.test(traceId);
 }
 
 /** Only those that lead somewhere. */
-export function dotsOf(examples: readonly Example[], unit: string | null): Dot[] {
-  const value = shownIn(unit);
+export function dotsOf(examples: readonly ExemplarPoint[], unit: string | null): ChartDot[] {
+  const value = formatterOf(unit);
   return examples.filter(hasTrace).map((example) => ({
     timeMs: example.timeMs,
     value: example.value,

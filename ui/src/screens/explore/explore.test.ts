@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 
 import type { Metric } from "../../lib/api/types.gen";
-import type { MetricAsked } from "../../lib/metrics/metric";
-import { sqlOf } from "./metric_sql";
-import { found, grouped, kindName, prefixOf } from "./metric_list";
+import type { MetricQuery } from "../../lib/metrics/metric";
+import { metricSql } from "./metric_sql";
+import { searchMetrics, groupByPrefix, kindName, prefixOf } from "./metric_list";
 
 // There is no page here.
 vi.mock("../../lib/router/router.svelte", () => ({ ROOT: new URL("http://node/") }));
@@ -26,13 +26,13 @@ describe("the list of metrics", () => {
   const all = [metric("http.a", "Requests"), metric("http.b"), metric("node_cpu")];
 
   it("finds by all words of name and description", () => {
-    expect(found(all, "HTTP req").map((each) => each.name)).toEqual(["http.a"]);
-    expect(found(all, " ")).toHaveLength(3);
+    expect(searchMetrics(all, "HTTP req").map((each) => each.name)).toEqual(["http.a"]);
+    expect(searchMetrics(all, " ")).toHaveLength(3);
   });
 
   it("has headings with what is below them", () => {
     expect(
-      grouped(all).map((each) => (each.kind === "group" ? each.name : each.metric.name)),
+      groupByPrefix(all).map((each) => (each.kind === "group" ? each.name : each.metric.name)),
     ).toEqual(["http", "http.a", "http.b", "node", "node_cpu"]);
     expect(prefixOf("...")).toBe("...");
   });
@@ -45,7 +45,7 @@ describe("the list of metrics", () => {
 
 describe("SQL", () => {
   it("quotes what comes from elsewhere", () => {
-    const asked: MetricAsked = {
+    const asked: MetricQuery = {
       name: "it's",
       type: "gauge",
       aggregates: ["max"],
@@ -54,7 +54,7 @@ describe("SQL", () => {
       exclude: ["service_name=x=y"],
       step: "1m",
     };
-    const sql = sqlOf(asked, { type: "gauge" }, { sinceMs: 0, untilMs: 1000 });
+    const sql = metricSql(asked, { type: "gauge" }, { sinceMs: 0, untilMs: 1000 });
     expect(sql).toContain("metric_name = 'it''s'");
     expect(sql).toContain(`attributes['a"b'] AS "a""b"`);
     expect(sql).toContain("resource_attributes['host.name']");

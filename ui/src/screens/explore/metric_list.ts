@@ -8,7 +8,7 @@ export type Entry =
   | { readonly kind: "metric"; readonly metric: Metric };
 
 /** Those with all typed words in name or description. */
-export function found(metrics: readonly Metric[], typed: string): Metric[] {
+export function searchMetrics(metrics: readonly Metric[], typed: string): Metric[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return metrics.filter((metric) => {
     const text = `${metric.name} ${metric.description ?? ""}`.toLowerCase();
@@ -17,7 +17,7 @@ export function found(metrics: readonly Metric[], typed: string): Metric[] {
 }
 
 /** Metrics under the first part of their names. */
-export function grouped(metrics: readonly Metric[]): Entry[] {
+export function groupByPrefix(metrics: readonly Metric[]): Entry[] {
   const groups = new Map<string, Metric[]>();
   for (const metric of metrics) {
     const group = prefixOf(metric.name);

@@ -1,16 +1,16 @@
 /** The same question for others to ask: as SQL, and as a command of the shell. */
 
-import { queryOf } from "../../lib/api/client";
+import { queryString } from "../../lib/api/client";
 import { STEPS } from "../../lib/metrics/fetch_metric";
 import {
   isDistribution,
   isQuantile,
-  type Kind,
-  type MetricAsked,
-  parametersOf,
+  type MetricKind,
+  type MetricQuery,
+  metricParams,
   secondsOf,
 } from "../../lib/metrics/metric";
-import { type Stretch, stepOf } from "../../lib/time/range";
+import { type TimeRange, roundStepS } from "../../lib/time/range";
 
 const VIEWS: Readonly<Record<string, string>> = {
   gauge: "gauges",
@@ -21,19 +21,19 @@ const VIEWS: Readonly<Record<string, string>> = {
 };
 
 /** One line for each aggregate. */
-export function curlOf(asked: MetricAsked, stretch: Stretch, origin: string): string {
-  const stepS = secondsOf(asked.step) ?? stepOf(stretch, STEPS);
+export function curlCommand(asked: MetricQuery, range: TimeRange, origin: string): string {
+  const stepS = secondsOf(asked.step) ?? roundStepS(range, STEPS);
   return asked.aggregates
     .map((aggregate) => {
-      const query = queryOf(parametersOf(asked, aggregate, stretch, stepS));
+      const query = queryString(metricParams(asked, aggregate, range, stepS));
       return `curl '${origin}/api/v1/metrics/query${query.replaceAll("'", "%27")}'`;
     })
     .join("\n");
 }
 
 /** The largest exemplar of each of so many parts of the time: the newest would all be of its end. */
-export function exemplarsSqlOf(asked: MetricAsked, stretch: Stretch, parts: number): string {
-  const seconds = Math.max(1, Math.ceil((stretch.untilMs - stretch.sinceMs) / 1000 / parts));
+export function exemplarsSql(asked: MetricQuery, range: TimeRange, parts: number): string {
+  const seconds = Math.max(1, Math.ceil((range.untilMs - range.sinceMs) / 1000 / parts));
   const value = "coalesce(one['value_double'], CAST(one['value_int'] AS DOUBLE))";
   const largest = (column: string) => `first_value(${column} ORDER BY ${value} DESC)`;
   return `SELECT max(${value}) AS value,
@@ -44,17 +44,17 @@ export function exemplarsSqlOf(asked: MetricAsked, stretch: Stretch, parts: numb
        ${largest("attributes")} AS labels
 FROM (SELECT service_name, attributes, unnest(exemplars) AS one
       FROM metrics
-      WHERE ${conditionsOf(asked, stretch)}
+      WHERE ${conditionsOf(asked, range)}
         AND NOT empty(exemplars))
 GROUP BY one['time_unix_nano'] / ${seconds}000000000
 ORDER BY value DESC`;
 }
 
-function conditionsOf(asked: MetricAsked, stretch: Stretch): string {
+function conditionsOf(asked: MetricQuery, range: TimeRange): string {
   return [
     `metric_name = ${quoted(asked.name)}`,
-    `time >= ${quoted(new Date(stretch.sinceMs).toISOString())}`,
-    `time < ${quoted(new Date(stretch.untilMs).toISOString())}`,
+    `time >= ${quoted(new Date(range.sinceMs).toISOString())}`,
+    `time < ${quoted(new Date(range.untilMs).toISOString())}`,
     ...conditionsIn(asked.filter),
     ...asked.exclude.map((pair) => condition(pair, "IS DISTINCT FROM")),
   ].join("\n  AND ");
@@ -71,10 +71,10 @@ function conditionsIn(pairs: readonly string[]): string[] {
 }
 
 /** What SQL says of it. How counters restart and where quantiles lie is known to the API only. */
-export function sqlOf(asked: MetricAsked, kind: Kind, stretch: Stretch): string {
-  const stepS = secondsOf(asked.step) ?? stepOf(stretch, STEPS);
+export function metricSql(asked: MetricQuery, kind: MetricKind, range: TimeRange): string {
+  const stepS = secondsOf(asked.step) ?? roundStepS(range, STEPS);
   const labels = asked.by.map((label) => `${columnOf(label)} AS ${quoted(label, '"')}`);
-  const from = `FROM ${VIEWS[kind.type] ?? "metrics"}\nWHERE ${conditionsOf(asked, stretch)}`;
+  const from = `FROM ${VIEWS[kind.type] ?? "metrics"}\nWHERE ${conditionsOf(asked, range)}`;
   const at = `time_bucket('${stepS} seconds', time) AS at`;
   const [aggregate = "avg"] = asked.aggregates;
   const grouped = Array.from({ length: labels.length + 1 }, (_, i) => i + 1).join(", ");

@@ -4,7 +4,7 @@ import { choice, codec, flag, text, texts } from "../../lib/router/codec";
 
 export const LOOKS = ["lines", "stacked", "bars"] as const;
 
-export const fields = codec({
+export const params = codec({
   /** Part of a name or of a description, in the list. */
   search: text(),
   metric: text(),

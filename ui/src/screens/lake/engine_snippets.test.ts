@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { snippetsOf } from "./engine_snippets";
+import { engineSnippets } from "./engine_snippets";
 
 const CATALOG = {
   name: "frazil",
@@ -12,7 +12,7 @@ const CATALOG = {
 };
 
 test("settings are quoted as each language wants it", () => {
-  const [python, spark, shell, duckdb] = snippetsOf(CATALOG, "logs", "file:///it's/v1.json");
+  const [python, spark, shell, duckdb] = engineSnippets(CATALOG, "logs", "file:///it's/v1.json");
   expect(python!.text).toContain(String.raw`"uri": "sqlite:////a\"b/catalog.db"`);
   expect(python!.text).toContain('load_table("frazil.logs")');
   expect(spark!.text).toContain('spark.table("frazil.frazil.logs")');

@@ -18,7 +18,7 @@ const inSql = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
 const EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions";
 
-export function snippetsOf(
+export function engineSnippets(
   catalog: CatalogInfo,
   table: string,
   metadataLocation: string,

@@ -5,7 +5,7 @@ import { choice, codec, text } from "../../lib/router/codec";
 export const TABS = ["snapshots", "partitions", "files", "schema", "properties", "read"] as const;
 export const ORDERS = ["newest", "largest", "smallest"] as const;
 
-export const fields = codec({
+export const params = codec({
   table: text(),
   tab: choice(TABS, "snapshots"),
   /** The snapshot that is told of in full. */

@@ -13,7 +13,7 @@ export const FACETS = new Map([
   ["event_name", "Event"],
 ]);
 
-export const fields = codec({
+export const params = codec({
   /** The search box. */
   q: text(),
   /** `name=value`: has one of the values of each name, and none of `not`. */
@@ -36,4 +36,4 @@ export const fields = codec({
   tail: flag(),
 });
 
-export type LogsState = StateOf<typeof fields.shape>;
+export type LogsState = StateOf<typeof params.shape>;

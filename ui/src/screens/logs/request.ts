@@ -1,11 +1,11 @@
 /** What the node is asked for what the screen looks for. */
 
-import type { Asked } from "../../lib/api/client";
-import { asked, type Stretch } from "../../lib/time/range";
+import type { QueryParams } from "../../lib/api/client";
+import { rangeParams, type TimeRange } from "../../lib/time/range";
 import type { LogsState } from "./params";
 
-export type Looked = Pick<LogsState, "q" | "is" | "not">;
+export type LogsFilter = Pick<LogsState, "q" | "is" | "not">;
 
-export function askedOf({ q, is, not }: Looked, stretch: Stretch): Asked {
-  return { ...asked(stretch), query: q, filter: is, exclude: not };
+export function requestParams({ q, is, not }: LogsFilter, range: TimeRange): QueryParams {
+  return { ...rangeParams(range), query: q, filter: is, exclude: not };
 }

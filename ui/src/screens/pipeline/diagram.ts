@@ -2,7 +2,7 @@
 
 import type { Check, HealthAnswer, LakeStatus, Status, Timing } from "../../lib/api/types.gen";
 import * as format from "../../lib/format/format";
-import { riseOf, type Sample } from "../../lib/state/samples";
+import { increasePerSecond, type Sample } from "../../lib/state/samples";
 import type { HealthState } from "../../components/health";
 
 export type BoxName = "ingest" | "log" | "hot" | "query" | "spark" | "tables" | "subscribers";
@@ -99,9 +99,9 @@ export function boxesOf(status: Status, health: HealthAnswer): Record<BoxName, B
 export function flowsOf(status: Status, samples: readonly Sample[]): Flow[] {
   const rows = status.rates.reduce((total, rate) => total + rate.records_per_s, 0);
   const bytes = status.rates.reduce((total, rate) => total + rate.bytes_per_s, 0);
-  const toHot = riseOf(samples, "hot_offset", WINDOW_MS);
-  const toLake = riseOf(samples, "lake_offset", MINUTE_MS);
-  const frozen = riseOf(samples, "lake_rows", MINUTE_MS);
+  const toHot = increasePerSecond(samples, "hot_offset", WINDOW_MS);
+  const toLake = increasePerSecond(samples, "lake_offset", MINUTE_MS);
+  const frozen = increasePerSecond(samples, "lake_rows", MINUTE_MS);
   const flow = (from: BoxName, to: BoxName, speed: number | null, label: string): Flow => ({
     from,
     to,
@@ -209,12 +209,12 @@ function sparkFacts(lake: LakeStatus): Fact[] {
       share: age === null ? 0 : (age * 1000) / lake.flush_age_ms,
       isExpected: true,
     },
-    { name: "now", value: doingText(lake) },
+    { name: "now", value: progressText(lake) },
   ];
 }
 
 /** What is done to the tables, in words. */
-export function doingText({ doing, spark }: LakeStatus): string {
+export function progressText({ doing, spark }: LakeStatus): string {
   if (spark.state === "starting") return "Spark starts";
   if (!doing) return "waits";
   const about = doing.table ? ` (${doing.table})` : "";
@@ -248,7 +248,7 @@ function tableFacts(lake: LakeStatus): Fact[] {
 }
 
 function subscriberFacts({ subscribers }: Status): Fact[] {
-  const others = subscribers.filter((each) => !isHotTiers(each.subscriber));
+  const others = subscribers.filter((each) => !isHotTierSubscriber(each.subscriber));
   const slowest = others.toSorted((one, other) => other.lag_offsets - one.lag_offsets)[0];
   return [
     { name: "named readers", value: format.count(others.length) },
@@ -260,7 +260,7 @@ function subscriberFacts({ subscribers }: Status): Fact[] {
 }
 
 /** The hot tier reads the log under names of its own. */
-export function isHotTiers(subscriber: string): boolean {
+export function isHotTierSubscriber(subscriber: string): boolean {
   return subscriber.startsWith("hot_");
 }
 

@@ -2,7 +2,7 @@ import type { Flushed, Tidied } from "../../lib/api/types.gen";
 import * as format from "../../lib/format/format";
 
 /** What a flush or maintenance has done, in a sentence. */
-export function outcomeOf(done: Flushed | Tidied): string {
+export function describeResult(done: Flushed | Tidied): string {
   return "commits" in done ? flushed(done) : tidied(done);
 }
 

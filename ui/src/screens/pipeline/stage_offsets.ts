@@ -1,13 +1,13 @@
 import type { TopicStatus } from "../../lib/api/types.gen";
 
-export interface Stages {
+export interface StageOffsets {
   /** Offsets that are durable, of all partitions. */
   readonly end: number;
   /** How many of these each stage has before it; a stage that is not there is left out. */
   readonly lags: readonly { readonly stage: "hot" | "lake"; readonly lag: number }[];
 }
 
-export function stagesOf({ partitions }: TopicStatus): Stages {
+export function stageOffsets({ partitions }: TopicStatus): StageOffsets {
   const lagOf = (stage: "hot" | "lake", lags: readonly (number | null)[]) => {
     const known = lags.filter((lag) => lag !== null);
     return known.length ? [{ stage, lag: known.reduce((total, lag) => total + lag, 0) }] : [];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { stagesOf } from "./stage_offsets";
+import { stageOffsets } from "./stage_offsets";
 import { pathOf } from "./trend";
 
 test("whatever the values are, the line stays inside", () => {
@@ -41,7 +41,7 @@ test("a stage that is not there is left out", () => {
     log_bytes: 1,
     log_segments: 1,
   };
-  expect(stagesOf({ topic: "t", partitions: [part, part] })).toEqual({
+  expect(stageOffsets({ topic: "t", partitions: [part, part] })).toEqual({
     end: 20,
     lags: [{ stage: "hot", lag: 2 }],
   });

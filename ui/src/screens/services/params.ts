@@ -7,7 +7,7 @@ export type Sort = (typeof SORTS)[number];
 
 export const TABS = ["table", "map", "calls"] as const;
 
-export const fields = codec({
+export const params = codec({
   tab: choice(TABS, "table"),
   sort: choice(SORTS, "errors"),
   /** The other way round. */
@@ -20,4 +20,4 @@ export const fields = codec({
   all: flag(),
 });
 
-export type ServicesState = StateOf<typeof fields.shape>;
+export type ServicesState = StateOf<typeof params.shape>;

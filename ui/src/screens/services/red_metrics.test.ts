@@ -3,7 +3,15 @@ import { expect, test } from "vitest";
 
 import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
 import { SORTS } from "./params";
-import { fromTheCause, linesOf, named, overTime, rateOf, reasonOf, sorted } from "./red_metrics";
+import {
+  causesFirst,
+  serviceLines,
+  filterByName,
+  trendOverTime,
+  rateOf,
+  failureReason,
+  sortLines,
+} from "./red_metrics";
 
 const STRETCH = { sinceMs: 0, untilMs: 60_000 };
 
@@ -50,18 +58,18 @@ const lines = fc
       ),
     ),
   )
-  .map((services) => linesOf(services, [], STRETCH, 10));
+  .map((services) => serviceLines(services, [], STRETCH, 10));
 
 test("sorting loses nothing, and the other way round is the other way round", () => {
   fc.assert(
     fc.property(lines, fc.constantFrom(...SORTS), (given, sort) => {
-      const down = sorted(given, sort, false);
+      const down = sortLines(given, sort, false);
       expect(new Set(down)).toEqual(new Set(given));
-      if (sort === "name") expect(sorted(given, sort, true)).toEqual(down.toReversed());
+      if (sort === "name") expect(sortLines(given, sort, true)).toEqual(down.toReversed());
       if (sort === "rate") {
         const rates = down.map((line) => line.rate);
         expect(rates).toEqual(rates.toSorted((one, other) => other - one));
-        expect(sorted(given, sort, true).map((line) => line.rate)).toEqual(rates.toReversed());
+        expect(sortLines(given, sort, true).map((line) => line.rate)).toEqual(rates.toReversed());
       }
     }),
   );
@@ -69,33 +77,38 @@ test("sorting loses nothing, and the other way round is the other way round", ()
 
 test("rates are by second of the time that is looked at", () => {
   expect(rateOf(120, STRETCH)).toBe(2);
-  const [line] = linesOf([service("cart", { span_count: 120, error_count: 30 })], [], STRETCH, 10);
+  const [line] = serviceLines(
+    [service("cart", { span_count: 120, error_count: 30 })],
+    [],
+    STRETCH,
+    10,
+  );
   expect([line?.rate, line?.errorShare]).toEqual([2, 0.25]);
 });
 
 test("every step of the time is there, also when nothing was sent in it", () => {
-  const over = overTime([step(10_000, 20, 3), step(30_000, 5), step(90_000, 7)], STRETCH, 10);
+  const over = trendOverTime([step(10_000, 20, 3), step(30_000, 5), step(90_000, 7)], STRETCH, 10);
   expect(over.rate).toEqual([0, 2, 0, 0.5, 0, 0]);
   expect(over.errors).toEqual([0, 3, 0, 0, 0, 0]);
   expect(over.p95).toEqual([null, 5, null, 5, null, null]);
 });
 
 test("names are found by a part, in any case", () => {
-  const all = linesOf([service("Cart"), service("checkout")], [], STRETCH, 10);
-  expect(named(all, " CART ").map((line) => line.service.name)).toEqual(["Cart"]);
-  expect(named(all, "").length).toBe(2);
+  const all = serviceLines([service("Cart"), service("checkout")], [], STRETCH, 10);
+  expect(filterByName(all, " CART ").map((line) => line.service.name)).toEqual(["Cart"]);
+  expect(filterByName(all, "").length).toBe(2);
 });
 
 test("the cause comes before what came of it", () => {
   const cause = failure({ operation: "charge", message: "too late", origin_count: 5, count: 5 });
   const refused = failure({ operation: "POST", error_type: "409", origin_count: 80, count: 80 });
   const above = failure({ operation: "GET /", origin_count: 0, count: 90 });
-  expect(fromTheCause([above, refused, cause])).toEqual([cause, refused, above]);
+  expect(causesFirst([above, refused, cause])).toEqual([cause, refused, above]);
 });
 
 test("a failure says what is known of it", () => {
-  expect(reasonOf(failure({ message: "too late", error_type: "timeout" }))).toBe("too late");
-  expect(reasonOf(failure({ error_type: "409" }))).toBe("answer 409");
-  expect(reasonOf(failure({ error_type: "timeout" }))).toBe("timeout");
-  expect(reasonOf(failure({}))).toBe("no message");
+  expect(failureReason(failure({ message: "too late", error_type: "timeout" }))).toBe("too late");
+  expect(failureReason(failure({ error_type: "409" }))).toBe("answer 409");
+  expect(failureReason(failure({ error_type: "timeout" }))).toBe("timeout");
+  expect(failureReason(failure({}))).toBe("no message");
 });

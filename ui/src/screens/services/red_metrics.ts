@@ -1,33 +1,33 @@
 /** Rate, errors and durations of services, as lines of a table. */
 
 import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
-import type { Stretch } from "../../lib/time/range";
+import type { TimeRange } from "../../lib/time/range";
 import type { Values } from "../../components/charts/sparkline";
 import type { Sort } from "./params";
 
-export interface Line {
+export interface ServiceLine {
   readonly service: Service;
   readonly spanCount: number;
   readonly errorCount: number;
   /** Spans per second. */
   readonly rate: number;
   readonly errorShare: number;
-  readonly over: Over;
+  readonly over: ServiceTrend;
 }
 
 /** The same over time, step by step. */
-export interface Over {
+export interface ServiceTrend {
   readonly rate: Values;
   readonly errors: Values;
   readonly p95: Values;
 }
 
-export function linesOf(
+export function serviceLines(
   services: readonly Service[],
   steps: readonly ServiceStep[],
-  stretch: Stretch,
+  range: TimeRange,
   stepS: number,
-): Line[] {
+): ServiceLine[] {
   const byService = new Map<string, ServiceStep[]>();
   for (const step of steps) {
     const known = byService.get(step.service);
@@ -41,22 +41,26 @@ export function linesOf(
       service,
       spanCount,
       errorCount,
-      rate: rateOf(spanCount, stretch),
+      rate: rateOf(spanCount, range),
       errorShare: spanCount ? errorCount / spanCount : 0,
-      over: overTime(byService.get(service.name) ?? [], stretch, stepS),
+      over: trendOverTime(byService.get(service.name) ?? [], range, stepS),
     };
   });
 }
 
-export function rateOf(count: number, { sinceMs, untilMs }: Stretch): number {
+export function rateOf(count: number, { sinceMs, untilMs }: TimeRange): number {
   return count / Math.max(0.001, (untilMs - sinceMs) / 1000);
 }
 
 /** Steps without spans have none; how long they took is not known. */
-export function overTime(steps: readonly ServiceStep[], stretch: Stretch, stepS: number): Over {
+export function trendOverTime(
+  steps: readonly ServiceStep[],
+  range: TimeRange,
+  stepS: number,
+): ServiceTrend {
   const stepMs = stepS * 1000;
-  const first = Math.floor(stretch.sinceMs / stepMs);
-  const count = Math.max(1, Math.ceil(stretch.untilMs / stepMs) - first);
+  const first = Math.floor(range.sinceMs / stepMs);
+  const count = Math.max(1, Math.ceil(range.untilMs / stepMs) - first);
   const rate = Array<number>(count).fill(0);
   const errors = Array<number>(count).fill(0);
   const p95 = Array<number | null>(count).fill(null);
@@ -70,7 +74,7 @@ export function overTime(steps: readonly ServiceStep[], stretch: Stretch, stepS:
   return { rate, errors, p95 };
 }
 
-const MEASURES: Record<Exclude<Sort, "name">, (line: Line) => number> = {
+const MEASURES: Record<Exclude<Sort, "name">, (line: ServiceLine) => number> = {
   errors: (line) => line.errorShare,
   rate: (line) => line.rate,
   p50: (line) => line.service.p50_nano ?? -1,
@@ -80,8 +84,8 @@ const MEASURES: Record<Exclude<Sort, "name">, (line: Line) => number> = {
 };
 
 /** The most first, names from A on; `isUp` turns that round. Of equals the name decides. */
-export function sorted(lines: readonly Line[], sort: Sort, isUp: boolean): Line[] {
-  const byName = (one: Line, other: Line) =>
+export function sortLines(lines: readonly ServiceLine[], sort: Sort, isUp: boolean): ServiceLine[] {
+  const byName = (one: ServiceLine, other: ServiceLine) =>
     one.service.name < other.service.name ? -1 : Number(one.service.name > other.service.name);
   const sign = isUp ? -1 : 1;
   if (sort === "name") return lines.toSorted((one, other) => sign * byName(one, other));
@@ -91,7 +95,7 @@ export function sorted(lines: readonly Line[], sort: Sort, isUp: boolean): Line[
   );
 }
 
-export function named(lines: readonly Line[], part: string): Line[] {
+export function filterByName(lines: readonly ServiceLine[], part: string): ServiceLine[] {
   const wanted = part.trim().toLowerCase();
   return lines.filter((line) => line.service.name.toLowerCase().includes(wanted));
 }
@@ -105,7 +109,7 @@ function isRefusal({ error_type, message }: Failure): boolean {
  * Where trouble comes from first: failures that began there, then requests that were refused, then
  * what only failed because something below did.
  */
-export function fromTheCause(failures: readonly Failure[]): Failure[] {
+export function causesFirst(failures: readonly Failure[]): Failure[] {
   const rank = (failure: Failure) => (failure.origin_count === 0 ? 2 : isRefusal(failure) ? 1 : 0);
   return failures.toSorted(
     (one, other) =>
@@ -114,7 +118,7 @@ export function fromTheCause(failures: readonly Failure[]): Failure[] {
 }
 
 /** What is known of how it failed, in a few words. */
-export function reasonOf({ message, error_type }: Failure): string {
+export function failureReason({ message, error_type }: Failure): string {
   if (message) return message;
   if (!error_type) return "no message";
   return /^\d{3}$/.test(error_type) ? `answer ${error_type}` : error_type;

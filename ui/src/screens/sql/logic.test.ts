@@ -5,20 +5,20 @@ import { expect, test } from "vitest";
 
 import { beginsOf, columnsBetween, shortType } from "./result/columns";
 import {
-  type Asked,
+  type HistoryEntry,
   HISTORY_MAX,
-  historyOf,
-  matching,
-  remembered,
-  savedOf,
-  withSaved,
+  parseHistory,
+  searchHistory,
+  addToHistory,
+  parseSaved,
+  addSaved,
 } from "./history/history";
-import { mistakeIn } from "./editor/error_position";
+import { errorPosition } from "./editor/error_position";
 import { sectionsOf, stepsOf } from "./result/plan";
-import { chosen, drawn, LINES_MAX } from "./result/plot";
-import { saidIn } from "./run/stream_metadata";
+import { chooseColumns, plotLines, LINES_MAX } from "./result/plot";
+import { readMetadata } from "./run/stream_metadata";
 
-const asked = (text: string, error = ""): Asked => ({
+const asked = (text: string, error = ""): HistoryEntry => ({
   text,
   engine: "own",
   at: 1,
@@ -30,11 +30,14 @@ const asked = (text: string, error = ""): Asked => ({
 test("history is bounded, has each text once, and the newest first", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 2 }), { maxLength: 400 }), (texts) => {
-      const history = texts.reduce<Asked[]>((all, text) => remembered(all, asked(text)), []);
+      const history = texts.reduce<HistoryEntry[]>(
+        (all, text) => addToHistory(all, asked(text)),
+        [],
+      );
       expect(history.map((each) => each.text)).toEqual(
         [...new Set(texts.toReversed())].slice(0, HISTORY_MAX),
       );
-      expect(historyOf(JSON.stringify(history))).toEqual(history);
+      expect(parseHistory(JSON.stringify(history))).toEqual(history);
     }),
     { numRuns: 50 },
   );
@@ -43,11 +46,11 @@ test("history is bounded, has each text once, and the newest first", () => {
 test("whatever storage has is read, or left out", () => {
   fc.assert(
     fc.property(fc.oneof(fc.json(), fc.string(), fc.constant(null)), (stored) => {
-      expect(Array.isArray(historyOf(stored))).toBe(true);
-      expect(Array.isArray(savedOf(stored))).toBe(true);
+      expect(Array.isArray(parseHistory(stored))).toBe(true);
+      expect(Array.isArray(parseSaved(stored))).toBe(true);
     }),
   );
-  expect(historyOf('[{"text": 5}, {"text": "SELECT 1", "at": 1}]')).toHaveLength(1);
+  expect(parseHistory('[{"text": 5}, {"text": "SELECT 1", "at": 1}]')).toHaveLength(1);
 });
 
 test("saved queries have their names, and are found by words", () => {
@@ -55,12 +58,12 @@ test("saved queries have their names, and are found by words", () => {
     { name: "errors", text: "SELECT 1" },
     { name: "slow", text: "SELECT duration" },
   ];
-  expect(withSaved(all, { name: "slow", text: "new" })).toEqual([
+  expect(addSaved(all, { name: "slow", text: "new" })).toEqual([
     all[0],
     { name: "slow", text: "new" },
   ]);
-  expect(matching(all, "SELECT dur")).toEqual([all[1]]);
-  expect(matching(all, "ERR sel")).toEqual([all[0]]);
+  expect(searchHistory(all, "SELECT dur")).toEqual([all[1]]);
+  expect(searchHistory(all, "ERR sel")).toEqual([all[0]]);
 });
 
 test.each([
@@ -73,7 +76,7 @@ test.each([
   ["at line 1, column 3", "'𝒳𝒳' é", "'"],
   ["at line 1, column 9", "SELECT 1", "1"],
 ])("%s", (message, sql, wanted) => {
-  const found = mistakeIn(message, sql)!;
+  const found = errorPosition(message, sql)!;
   if (wanted === "'") expect(sql.slice(found.from)).toContain("𝒳' é");
   else expect(sql.slice(found.from, found.to)).toBe(wanted);
 });
@@ -85,7 +88,7 @@ test("a place that is not there marks nothing outside of the text", () => {
       fc.nat(9),
       fc.nat(99),
       (sql, line, column) => {
-        const found = mistakeIn(`x at line ${line}, column ${column}`, sql);
+        const found = errorPosition(`x at line ${line}, column ${column}`, sql);
         if (found) {
           expect(found.from).toBeGreaterThanOrEqual(0);
           expect(found.from).toBeLessThan(found.to);
@@ -94,7 +97,7 @@ test("a place that is not there marks nothing outside of the text", () => {
       },
     ),
   );
-  expect(mistakeIn("the query took too long", "SELECT 1")).toBeNull();
+  expect(errorPosition("the query took too long", "SELECT 1")).toBeNull();
 });
 
 const TIME = { name: "minute", kind: "time" } as const;
@@ -104,25 +107,25 @@ const MEAN = { name: "mean", kind: "number" } as const;
 const NOTHING = { x: "", y: [], series: "" };
 
 test("a chart is of numbers over time, with a line for each text", () => {
-  expect(chosen([SERVICE, TIME, COUNT], NOTHING)).toEqual({ x: 1, y: [2], series: 0 });
-  expect(chosen([TIME, COUNT, MEAN], NOTHING)).toEqual({ x: 0, y: [1, 2], series: -1 });
-  expect(chosen([SERVICE, COUNT], NOTHING)).toEqual({ x: 0, y: [1], series: -1 });
-  expect(chosen([], NOTHING)).toEqual({ x: -1, y: [], series: -1 });
+  expect(chooseColumns([SERVICE, TIME, COUNT], NOTHING)).toEqual({ x: 1, y: [2], series: 0 });
+  expect(chooseColumns([TIME, COUNT, MEAN], NOTHING)).toEqual({ x: 0, y: [1, 2], series: -1 });
+  expect(chooseColumns([SERVICE, COUNT], NOTHING)).toEqual({ x: 0, y: [1], series: -1 });
+  expect(chooseColumns([], NOTHING)).toEqual({ x: -1, y: [], series: -1 });
 });
 
 test("what somebody has chosen counts, if it is there", () => {
   const all = [TIME, SERVICE, COUNT, MEAN];
-  expect(chosen(all, { x: "service", y: ["mean"], series: "" })).toEqual({
+  expect(chooseColumns(all, { x: "service", y: ["mean"], series: "" })).toEqual({
     x: 1,
     y: [3],
     series: -1,
   });
-  expect(chosen(all, { x: "", y: ["mean", "service"], series: "-" })).toEqual({
+  expect(chooseColumns(all, { x: "", y: ["mean", "service"], series: "-" })).toEqual({
     x: 0,
     y: [3],
     series: -1,
   });
-  expect(chosen(all, { x: "gone", y: ["gone"], series: "gone" }).y).toEqual([2]);
+  expect(chooseColumns(all, { x: "gone", y: ["gone"], series: "gone" }).y).toEqual([2]);
 });
 
 test("lines have common times, and no value is lost", () => {
@@ -133,7 +136,7 @@ test("lines have common times, and no value is lost", () => {
   });
   fc.assert(
     fc.property(fc.array(point), (points) => {
-      const { timesMs, lines } = drawn(points);
+      const { timesMs, lines } = plotLines(points);
       expect(timesMs).toEqual([...new Set(timesMs)].toSorted((a, b) => a - b));
       for (const { timeMs, name } of points) {
         const last = points.findLast((each) => each.timeMs === timeMs && each.name === name);
@@ -147,7 +150,7 @@ test("lines have common times, and no value is lost", () => {
     name: `${i}`,
     value: i,
   }));
-  const { lines, leftOut } = drawn(many);
+  const { lines, leftOut } = plotLines(many);
   expect([lines.length, leftOut, lines[0]!.name]).toEqual([LINES_MAX, 5, `${LINES_MAX + 4}`]);
 });
 
@@ -187,9 +190,9 @@ test("the columns that are seen are those in view", () => {
 });
 
 test("a stream that is broken anywhere has no end, and breaks nothing", () => {
-  expect(saidIn(new Uint8Array()).hasEnd).toBe(false);
-  expect(saidIn(Uint8Array.of(255, 255, 255, 255, 0, 0, 0, 0)).hasEnd).toBe(true);
-  expect(saidIn(Uint8Array.of(255, 255, 255, 255, 16, 0, 0, 0, 1)).hasEnd).toBe(false);
+  expect(readMetadata(new Uint8Array()).hasEnd).toBe(false);
+  expect(readMetadata(Uint8Array.of(255, 255, 255, 255, 0, 0, 0, 0)).hasEnd).toBe(true);
+  expect(readMetadata(Uint8Array.of(255, 255, 255, 255, 16, 0, 0, 0, 1)).hasEnd).toBe(false);
 });
 
 test("types are short", () => {

@@ -7,7 +7,7 @@ export const VIEWS = ["table", "chart", "plan"] as const;
 export const ROWS = ["1000", "10000", "100000"] as const;
 export const MARKS = ["auto", "lines", "bars"] as const;
 
-export const fields = codec({
+export const params = codec({
   /** What stands in the editor, as it was run. */
   q: text(),
   /** The selected part of it, if only that was run. */

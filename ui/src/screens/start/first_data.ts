@@ -1,7 +1,7 @@
 import type { Status, Volume } from "../../lib/api/types.gen";
 
 /** Has anything ever come, also before this start of the node? */
-export function hasArrived({ ingest, log, hot, lake }: Status): boolean {
+export function hasData({ ingest, log, hot, lake }: Status): boolean {
   const isTelemetry = (topic: string) => topic.startsWith("otlp_");
   return (
     ingest.signals.some((signal) => signal.accepted_records > 0) ||
@@ -15,13 +15,13 @@ export function hasArrived({ ingest, log, hot, lake }: Status): boolean {
 }
 
 /** Of what came first, the most. */
-export function firstOf(volumes: readonly Volume[]): Volume | null {
+export function firstSignal(volumes: readonly Volume[]): Volume | null {
   return volumes.toSorted((one, other) => other.row_count - one.row_count)[0] ?? null;
 }
 
 const WORDS = { logs: "log record", spans: "span", metrics: "metric point" };
 
 /** "12 spans", "1 log record" */
-export function amountOf({ signal, row_count }: Volume): string {
+export function formatAmount({ signal, row_count }: Volume): string {
   return `${row_count.toLocaleString("en")} ${WORDS[signal]}${row_count === 1 ? "" : "s"}`;
 }

@@ -3,7 +3,7 @@
 import type { Failure, Service } from "../../lib/api/types.gen";
 
 /** Those that say why come first: they are nearer to the cause than those that only pass it on. */
-export function told(failures: readonly Failure[], count: number): Failure[] {
+export function describe(failures: readonly Failure[], count: number): Failure[] {
   return failures
     .toSorted(
       (one, other) =>
@@ -14,7 +14,7 @@ export function told(failures: readonly Failure[], count: number): Failure[] {
     .slice(0, count);
 }
 
-export interface Does {
+export interface ServiceHealth {
   readonly name: string;
   readonly spans: number;
   readonly errors: number;
@@ -23,7 +23,7 @@ export interface Does {
 }
 
 /** The services, those with most errors first. */
-export function worst(services: readonly Service[]): Does[] {
+export function worst(services: readonly Service[]): ServiceHealth[] {
   return services
     .map((service) => ({
       name: service.name,

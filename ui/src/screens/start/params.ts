@@ -5,7 +5,7 @@ export type Language = (typeof LANGUAGES)[number];
 export const TRANSPORTS = ["http", "grpc"] as const;
 export type Transport = (typeof TRANSPORTS)[number];
 
-export const fields = codec({
+export const params = codec({
   /** What sends, and how. */
   language: choice(LANGUAGES, "python"),
   by: choice(TRANSPORTS, "http"),

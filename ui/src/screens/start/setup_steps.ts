@@ -40,7 +40,7 @@ export function endpointOf({ host, ports, isTls }: Target, by: Transport): strin
   return `${isTls ? "https" : "http"}://${host}:${ports[by]}`;
 }
 
-export function stepsOf(language: Language, target: Target, by: Transport): Step[] {
+export function setupSteps(language: Language, target: Target, by: Transport): Step[] {
   switch (language) {
     case "python":
       return [

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 
-import { amountOf, firstOf } from "./first_data";
+import { formatAmount, firstSignal } from "./first_data";
 import { LANGUAGES, TRANSPORTS } from "./params";
-import { told, worst } from "./overview";
-import { endpointOf, stepsOf, type Target } from "./setup_steps";
+import { describe, worst } from "./overview";
+import { endpointOf, setupSteps, type Target } from "./setup_steps";
 
 const target: Target = {
   host: "box.example",
@@ -12,7 +12,7 @@ const target: Target = {
   needsToken: false,
 };
 const all = (language: (typeof LANGUAGES)[number], by: "http" | "grpc", at = target) =>
-  stepsOf(language, at, by)
+  setupSteps(language, at, by)
     .map((step) => step.text)
     .join("\n");
 
@@ -50,9 +50,9 @@ test("failures that say why come first, and of these where they began", () => {
     origin_count,
     last_trace_id: "",
   });
-  const found = told([failure(9, null), failure(3, "a"), failure(5, "b"), failure(1, null)], 3);
+  const found = describe([failure(9, null), failure(3, "a"), failure(5, "b"), failure(1, null)], 3);
   expect(found.map((each) => each.count)).toEqual([5, 3, 9]);
-  const began = told([failure(9, "it failed below"), failure(3, "it is full", 3)], 2);
+  const began = describe([failure(9, "it failed below"), failure(3, "it is full", 3)], 2);
   expect(began.map((each) => each.count)).toEqual([3, 9]);
 });
 
@@ -70,7 +70,7 @@ test("the service with most errors is the first", () => {
 test("the first signal is said in words", () => {
   const spans = { service: "checkout", signal: "spans", row_count: 12 } as const;
   const logs = { service: "checkout", signal: "logs", row_count: 1 } as const;
-  expect(firstOf([logs, spans])).toBe(spans);
-  expect(firstOf([])).toBe(null);
-  expect([amountOf(spans), amountOf(logs)]).toEqual(["12 spans", "1 log record"]);
+  expect(firstSignal([logs, spans])).toBe(spans);
+  expect(firstSignal([])).toBe(null);
+  expect([formatAmount(spans), formatAmount(logs)]).toEqual(["12 spans", "1 log record"]);
 });

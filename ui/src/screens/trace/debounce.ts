@@ -4,13 +4,13 @@
  */
 
 import type { StateOf } from "../../lib/router/codec";
-import type { fields } from "./params";
+import type { params } from "./params";
 
-type Change = Partial<StateOf<(typeof fields)["shape"]>>;
+type Change = Partial<StateOf<(typeof params)["shape"]>>;
 
 const WAIT_MS = 250;
 
-export class Later {
+export class DebouncedUrl {
   private change: Change = {};
   private timer: ReturnType<typeof setTimeout> | undefined;
 

@@ -1,7 +1,7 @@
 /** From a trace to other screens. */
 
 import { linkTo } from "../../lib/router/router.svelte";
-import { fixed } from "../../lib/time/range";
+import { fixedRange } from "../../lib/time/range";
 import type { Spans } from "./model/spans";
 
 const MARGIN_MS = 60_000;
@@ -9,7 +9,7 @@ const MARGIN_MS = 60_000;
 /** The time of the trace, with a little around it: what is found elsewhere is found again there. */
 function around(spans: Spans): { from: string; to: string } {
   const sinceMs = Date.parse(spans.begin);
-  const { from, to } = fixed({
+  const { from, to } = fixedRange({
     sinceMs: sinceMs - MARGIN_MS,
     untilMs: sinceMs + spans.total / 1e6 + MARGIN_MS,
   });

@@ -7,7 +7,7 @@ export type Tab = (typeof TABS)[number];
 export const PANEL_TABS = ["attributes", "events", "links", "logs"] as const;
 export type PanelTab = (typeof PANEL_TABS)[number];
 
-export const fields = codec({
+export const params = codec({
   tab: choice(TABS, "waterfall"),
   /** The span that is chosen, and whether its panel is open. */
   span: text(),

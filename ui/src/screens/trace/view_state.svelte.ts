@@ -2,40 +2,40 @@
 
 import type { FindAnswer, LogRow } from "../../lib/api/types.gen";
 import { get } from "../../lib/api/client";
-import { stateOf } from "../../lib/router/router.svelte";
-import { Question } from "../../lib/api/resource.svelte";
-import { fields } from "./params";
+import { urlState } from "../../lib/router/router.svelte";
+import { Resource } from "../../lib/api/resource.svelte";
+import { params } from "./params";
 import {
-  countOf,
+  countMatches,
   filtersOf,
-  foundHere,
-  isNothing,
-  joined,
+  localMatches,
+  isEmptyQuery,
+  addMatches,
   needsNode,
-  wantedOf,
+  parseFindQuery,
 } from "./model/find";
-import { Later } from "./debounce";
+import { DebouncedUrl } from "./debounce";
 import { logDots } from "./logs/logs";
 import {
-  closedOf,
-  deeper,
-  type Folding,
-  nextMarked,
-  OPEN,
+  closedSpans,
+  changeDepth,
+  type Expansion,
+  nextFlagged,
+  ALL_OPEN,
   reveal,
   rowOf,
-  rowsOf,
-  SHUT,
-  turn,
-  withAbove,
+  visibleRows,
+  ALL_CLOSED,
+  toggle,
+  withAncestors,
 } from "./model/rows";
-import { above, type Spans } from "./model/spans";
-import { isWhole, panned, type Window, windowOf, zoomed } from "./model/window";
+import { ancestors, type Spans } from "./model/spans";
+import { isFullWindow, panWindow, type Window, windowOf, zoomWindow } from "./model/window";
 
 const NONE = -1;
 
-export class View {
-  readonly at = stateOf(fields);
+export class ViewState {
+  readonly url = urlState(params);
   readonly spans: Spans;
   logs = $state.raw<readonly LogRow[]>([]);
 
@@ -47,28 +47,28 @@ export class View {
   typed = $state("");
   pointed = $state(NONE);
 
-  private readonly later = new Later((change) => this.at.set(change, { replace: true }));
-  private readonly asked = new Question<{ q: string; ids: readonly string[] }>();
+  private readonly deferred = new DebouncedUrl((change) => this.url.set(change, { replace: true }));
+  private readonly asked = new Resource<{ q: string; ids: readonly string[] }>();
 
   // Only what has changed is worked out anew: the address changes with every step.
-  private readonly level = $derived.by(() => this.at.now.level);
-  private readonly turned = $derived.by(() => this.at.now.turned.join());
-  readonly closed: Uint8Array = $derived.by(() => closedOf(this.spans, this.folding));
-  readonly wanted = $derived.by(() => wantedOf(this.typed));
-  private readonly here = $derived.by(() => foundHere(this.spans, this.wanted));
+  private readonly level = $derived.by(() => this.url.params.level);
+  private readonly turned = $derived.by(() => this.url.params.turned.join());
+  readonly closed: Uint8Array = $derived.by(() => closedSpans(this.spans, this.folding));
+  readonly wanted = $derived.by(() => parseFindQuery(this.typed));
+  private readonly here = $derived.by(() => localMatches(this.spans, this.wanted));
   readonly matches: Uint8Array = $derived.by(() => {
-    const answer = this.asked.answer;
+    const answer = this.asked.data;
     return answer && answer.q === this.typed && needsNode(this.wanted)
-      ? joined(this.spans, this.here, answer.ids)
+      ? addMatches(this.spans, this.here, answer.ids)
       : this.here;
   });
-  readonly matchCount = $derived.by(() => countOf(this.matches));
-  readonly isFinding = $derived.by(() => !isNothing(this.wanted));
-  private readonly only = $derived.by(() => this.at.now.only);
+  readonly matchCount = $derived.by(() => countMatches(this.matches));
+  readonly isFinding = $derived.by(() => !isEmptyQuery(this.wanted));
+  private readonly only = $derived.by(() => this.url.params.only);
   private readonly kept = $derived.by(() =>
-    this.only && this.isFinding ? withAbove(this.spans, this.matches) : null,
+    this.only && this.isFinding ? withAncestors(this.spans, this.matches) : null,
   );
-  readonly rows: Int32Array = $derived.by(() => rowsOf(this.spans, this.closed, this.kept));
+  readonly rows: Int32Array = $derived.by(() => visibleRows(this.spans, this.closed, this.kept));
   readonly dots = $derived.by(() => logDots(this.spans, this.rows, this.logs));
 
   constructor(spans: Spans) {
@@ -76,12 +76,12 @@ export class View {
     this.follow();
   }
 
-  get folding(): Folding {
+  get folding(): Expansion {
     return { level: this.level, turned: this.turned === "" ? [] : this.turned.split(",") };
   }
 
   get isOpen(): boolean {
-    return this.chosen >= 0 && this.at.now.panel;
+    return this.chosen >= 0 && this.url.params.panel;
   }
 
   get findError(): string | null {
@@ -89,16 +89,16 @@ export class View {
   }
 
   /** Is there more to be found than is known by now? */
-  get isAsking(): boolean {
-    const isAnswered = this.asked.answer?.q === this.typed || this.asked.error !== null;
+  get isLoading(): boolean {
+    const isAnswered = this.asked.data?.q === this.typed || this.asked.error !== null;
     return needsNode(this.wanted) && !isAnswered;
   }
 
   /** Go where the address says, unless we are about to change it ourselves. */
   follow(): void {
-    const { span, low, high, q } = this.at.now;
-    if (this.later.isWaiting) return;
-    this.chosen = this.spans.placeOf.get(span) ?? NONE;
+    const { span, low, high, q } = this.url.params;
+    if (this.deferred.isWaiting) return;
+    this.chosen = this.spans.indexOf.get(span) ?? NONE;
     this.window = windowOf(low, high, this.spans.total);
     this.typed = q;
   }
@@ -110,7 +110,7 @@ export class View {
     const asked = { search: wanted.text, filter: filtersOf(wanted) };
     const timer = new AbortController();
     const wait = setTimeout(() => {
-      const stop = this.asked.ask(async (signal) => {
+      const stop = this.asked.load(async (signal) => {
         const path = `api/v1/traces/${this.spans.traceId}/find`;
         const answer = await get<FindAnswer>(path, asked, signal);
         return { q: typed, ids: answer.span_ids };
@@ -124,30 +124,30 @@ export class View {
   }
 
   close(): void {
-    this.later.close();
+    this.deferred.close();
   }
 
   /** A span that somebody clicked on: a step in the history. */
-  choose(place: number): void {
-    this.chosen = place;
-    this.go({ span: this.spans.ids[place] ?? "", panel: true });
+  choose(index: number): void {
+    this.chosen = index;
+    this.go({ span: this.spans.ids[index] ?? "", panel: true });
   }
 
   /** A span that somebody moves to by key: none. */
-  moveTo(place: number): void {
-    if (place < 0 || place >= this.spans.count) return;
-    this.chosen = place;
-    this.later.set({ span: this.spans.ids[place]! });
+  moveTo(index: number): void {
+    if (index < 0 || index >= this.spans.count) return;
+    this.chosen = index;
+    this.deferred.set({ span: this.spans.ids[index]! });
   }
 
   /** The same, and whatever hides it is opened. */
-  reveal(place: number): void {
-    if (place < 0) return;
-    const isHidden = above(this.spans, place).some((each) => this.closed[each]);
-    if (!isHidden) return this.moveTo(place);
+  reveal(index: number): void {
+    if (index < 0) return;
+    const isHidden = ancestors(this.spans, index).some((each) => this.closed[each]);
+    if (!isHidden) return this.moveTo(index);
     // What has to be opened is a step in the history; going from one to the next is none.
-    this.chosen = place;
-    this.go({ ...reveal(this.spans, this.folding, place), span: this.spans.ids[place]! });
+    this.chosen = index;
+    this.go({ ...reveal(this.spans, this.folding, index), span: this.spans.ids[index]! });
   }
 
   /** To the next row, or the one before. */
@@ -158,67 +158,67 @@ export class View {
   }
 
   nextMatch(by: 1 | -1): void {
-    this.reveal(nextMarked(this.matches, this.chosen, by));
+    this.reveal(nextFlagged(this.matches, this.chosen, by));
   }
 
   nextError(by: 1 | -1): void {
-    this.reveal(nextMarked(this.spans.isFailed, this.chosen, by));
+    this.reveal(nextFlagged(this.spans.isFailed, this.chosen, by));
   }
 
   showPanel(panel: boolean): void {
     this.go({ panel });
   }
 
-  turn(place: number): void {
-    const id = this.spans.ids[place];
-    if (id !== undefined && this.spans.children[place]) this.fold(turn(this.folding, id));
+  toggle(index: number): void {
+    const id = this.spans.ids[index];
+    if (id !== undefined && this.spans.children[index]) this.fold(toggle(this.folding, id));
   }
 
   /** As in a tree: open it, or go to the first one below; close it, or go to the one above. */
   open(): void {
-    const place = this.chosen;
-    if (place < 0 || !this.spans.children[place]) return;
-    if (this.closed[place]) this.turn(place);
-    else this.moveTo(place + 1);
+    const index = this.chosen;
+    if (index < 0 || !this.spans.children[index]) return;
+    if (this.closed[index]) this.toggle(index);
+    else this.moveTo(index + 1);
   }
 
   shut(): void {
-    const place = this.chosen;
-    if (place < 0) return;
-    if (this.spans.children[place] && !this.closed[place]) this.turn(place);
-    else this.moveTo(this.spans.parent[place]!);
+    const index = this.chosen;
+    if (index < 0) return;
+    if (this.spans.children[index] && !this.closed[index]) this.toggle(index);
+    else this.moveTo(this.spans.parent[index]!);
   }
 
   foldAll(isOpen: boolean): void {
-    this.fold(isOpen ? OPEN : SHUT);
+    this.fold(isOpen ? ALL_OPEN : ALL_CLOSED);
   }
 
   foldDeeper(by: 1 | -1): void {
-    this.fold(deeper(this.spans, this.folding, by));
+    this.fold(changeDepth(this.spans, this.folding, by));
   }
 
-  private fold({ level, turned }: Folding): void {
+  private fold({ level, turned }: Expansion): void {
     this.go({ level, turned: [...turned] });
   }
 
   /** Look at another window of time, as a step in the history or as a part of a movement. */
   look(window: Window, isStep = false): void {
     this.window = window;
-    const isAll = isWhole(window, this.spans.total);
+    const isAll = isFullWindow(window, this.spans.total);
     const change = {
       low: isAll ? null : Math.round(window.low),
       high: isAll ? null : Math.round(window.high),
     };
     if (isStep) this.go(change);
-    else this.later.set(change);
+    else this.deferred.set(change);
   }
 
   zoom(factor: number, share = 0.5): void {
-    this.look(zoomed(this.window, factor, share, this.spans.total));
+    this.look(zoomWindow(this.window, factor, share, this.spans.total));
   }
 
   pan(share: number): void {
-    this.look(panned(this.window, share, this.spans.total));
+    this.look(panWindow(this.window, share, this.spans.total));
   }
 
   lookAtAll(): void {
@@ -227,7 +227,7 @@ export class View {
 
   type(text: string): void {
     this.typed = text;
-    this.later.set({ q: text });
+    this.deferred.set({ q: text });
   }
 
   /** A search that somebody clicked on. */
@@ -236,9 +236,9 @@ export class View {
     this.go({ q: text, tab: "waterfall" });
   }
 
-  private go(change: Parameters<typeof this.at.set>[0]): void {
-    this.later.flush();
-    this.at.set(change);
+  private go(change: Parameters<typeof this.url.set>[0]): void {
+    this.deferred.flush();
+    this.url.set(change);
   }
 }
 

@@ -16,7 +16,7 @@ export const FACETS = new Map([
 export const ORDERS = ["newest", "longest", "spans", "errors"] as const;
 export type Order = (typeof ORDERS)[number];
 
-export const fields = codec({
+export const params = codec({
   /** The search box: what a span of the trace must fit. */
   q: text(),
   /** `name=value`: that span has one of the values of each name, and none of `not`. */
@@ -38,7 +38,7 @@ export const fields = codec({
   folded: distinct(),
 });
 
-export type TracesState = StateOf<typeof fields.shape>;
+export type TracesState = StateOf<typeof params.shape>;
 
 /** The same with the time, for what changes both in one step. */
-export const fieldsWithTime = codec({ ...fields.shape, ...rangeFields });
+export const paramsWithTime = codec({ ...params.shape, ...rangeFields });

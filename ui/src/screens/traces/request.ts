@@ -1,7 +1,7 @@
 /** From what the screen shows to what the API is asked. */
 
-import type { Asked } from "../../lib/api/client";
-import { asked, type Stretch } from "../../lib/time/range";
+import type { QueryParams } from "../../lib/api/client";
+import { rangeParams, type TimeRange } from "../../lib/time/range";
 import type { TracesState } from "./params";
 
 type Fitting = Pick<
@@ -10,9 +10,9 @@ type Fitting = Pick<
 >;
 
 /** Which traces. */
-export function fitting(state: Fitting, stretch: Stretch): Asked {
+export function traceParams(state: Fitting, range: TimeRange): QueryParams {
   return {
-    ...asked(stretch),
+    ...rangeParams(range),
     query: state.q,
     filter: state.is,
     exclude: state.not,
@@ -25,12 +25,12 @@ export function fitting(state: Fitting, stretch: Stretch): Asked {
 }
 
 /** Which spans values are counted of. What is demanded of whole traces says nothing of these. */
-export function countedSpans({ errors, roots }: Fitting, stretch: Stretch): Asked {
-  return { ...asked(stretch), errors, roots };
+export function facetParams({ errors, roots }: Fitting, range: TimeRange): QueryParams {
+  return { ...rangeParams(range), errors, roots };
 }
 
 /** The words that are looked for in the opened trace: what was found is marked there. */
-export function carried(q: string): Record<string, string> {
+export function searchParams(q: string): Record<string, string> {
   return q.trim() ? { q } : {};
 }
 
@@ -47,14 +47,14 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** `250`, `250ms`, `1.5 s`, `2m` in milliseconds; null when it is none of these. */
-export function millisOf(typed: string): number | null {
+export function parseMillis(typed: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*([a-zµ]*)$/.exec(typed.trim().toLowerCase());
   const unit = UNIT_MS.get(match?.[2] ?? "none");
   return match && unit ? Number((Number(match[1]) * unit).toPrecision(12)) : null;
 }
 
 /** That, as it is typed. */
-export function typedMillis(ms: number | null): string {
+export function formatMillis(ms: number | null): string {
   if (ms === null) return "";
   const digits = (value: number) => String(Number(value.toPrecision(6)));
   if (ms >= 60_000 && ms % 60_000 === 0) return `${digits(ms / 60_000)}m`;

@@ -3,11 +3,11 @@ import { expect, test } from "vitest";
 
 import type { TraceDot } from "../../lib/api/types.gen";
 import {
-  dragged,
+  selectionOf,
   durationTicks,
   nanoAt,
   nearest,
-  placed,
+  positionDots,
   pointOf,
   radiusOf,
   scaleOf,
@@ -72,7 +72,7 @@ test("times below are at whole steps of the clock that is shown", () => {
 test("of dots at one place the failed one is meant, and none that is far away", () => {
   const dots = [dot(2e6, 1e7, { is_failed: true }), dot(2e6, 1e7), dot(3e6, 1e9)];
   const scale = scaleOf(dots, STRETCH, AREA);
-  const all = placed(dots, scale);
+  const all = positionDots(dots, scale);
   const there = pointOf(scale, 2e6, 1e7);
   expect(nearest(all, { x: there.x + 3, y: there.y })?.dot.is_failed).toBe(true);
   expect(nearest(all, { x: there.x + 60, y: there.y })).toBeNull();
@@ -86,11 +86,11 @@ test("more traces are a larger dot, within bounds", () => {
 test("a drag narrows the time, the duration, or both", () => {
   const scale = scaleOf([dot(2e6, 1e6), dot(3e6, 1e9)], STRETCH, AREA);
   const [from, to] = [pointOf(scale, 3e6, 1e7), pointOf(scale, 2e6, 1e8)];
-  const both = dragged(scale, from, to);
-  expect(both?.stretch?.sinceMs).toBeCloseTo(2e6, 3);
-  expect(both?.stretch?.untilMs).toBeCloseTo(3e6, 3);
+  const both = selectionOf(scale, from, to);
+  expect(both?.range?.sinceMs).toBeCloseTo(2e6, 3);
+  expect(both?.range?.untilMs).toBeCloseTo(3e6, 3);
   expect([both?.minMs, both?.maxMs]).toEqual([10, 100]);
-  expect(dragged(scale, from, { x: to.x, y: from.y })?.minMs).toBeNull();
-  expect(dragged(scale, from, { x: from.x, y: to.y })?.stretch).toBeNull();
-  expect(dragged(scale, from, { x: from.x + 2, y: from.y })).toBeNull();
+  expect(selectionOf(scale, from, { x: to.x, y: from.y })?.minMs).toBeNull();
+  expect(selectionOf(scale, from, { x: from.x, y: to.y })?.range).toBeNull();
+  expect(selectionOf(scale, from, { x: from.x + 2, y: from.y })).toBeNull();
 });

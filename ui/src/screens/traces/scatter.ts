@@ -1,7 +1,7 @@
 /** Durations over time as dots: where they are drawn, and which of them is meant. */
 
 import type { TraceDot } from "../../lib/api/types.gen";
-import type { Stretch } from "../../lib/time/range";
+import type { TimeRange } from "../../lib/time/range";
 
 export interface Area {
   readonly left: number;
@@ -13,7 +13,7 @@ export interface Area {
 /** From time and duration to a place, and back. Durations are on a logarithmic scale. */
 export interface Scale {
   readonly area: Area;
-  readonly stretch: Stretch;
+  readonly range: TimeRange;
   readonly minNano: number;
   readonly maxNano: number;
 }
@@ -26,7 +26,7 @@ export interface Point {
 const LEAST_NANO = 1000;
 
 /** Around all durations, at least one decade, so that a single dot is in the middle. */
-export function scaleOf(dots: readonly TraceDot[], stretch: Stretch, area: Area): Scale {
+export function scaleOf(dots: readonly TraceDot[], range: TimeRange, area: Area): Scale {
   let [low, high] = [Infinity, 0];
   for (const { duration_nano } of dots) {
     low = Math.min(low, Math.max(LEAST_NANO, duration_nano));
@@ -35,19 +35,19 @@ export function scaleOf(dots: readonly TraceDot[], stretch: Stretch, area: Area)
   if (low === Infinity) [low, high] = [1e6, 1e9];
   high = Math.max(high, low);
   const missing = Math.max(1.6, Math.sqrt(10 / (high / low)));
-  return { area, stretch, minNano: low / missing, maxNano: high * missing };
+  return { area, range, minNano: low / missing, maxNano: high * missing };
 }
 
 export function pointOf(scale: Scale, timeMs: number, nano: number): Point {
-  const { area, stretch, minNano, maxNano } = scale;
-  const along = (timeMs - stretch.sinceMs) / (stretch.untilMs - stretch.sinceMs);
+  const { area, range, minNano, maxNano } = scale;
+  const along = (timeMs - range.sinceMs) / (range.untilMs - range.sinceMs);
   const up = Math.log(Math.max(nano, minNano) / minNano) / Math.log(maxNano / minNano);
   return { x: area.left + along * area.width, y: area.top + (1 - up) * area.height };
 }
 
-export function timeAt({ area, stretch }: Scale, x: number): number {
+export function timeAt({ area, range }: Scale, x: number): number {
   const along = (x - area.left) / area.width;
-  return stretch.sinceMs + along * (stretch.untilMs - stretch.sinceMs);
+  return range.sinceMs + along * (range.untilMs - range.sinceMs);
 }
 
 export function nanoAt({ area, minNano, maxNano }: Scale, y: number): number {
@@ -68,7 +68,7 @@ export function durationTicks({ minNano, maxNano }: Scale): number[] {
 }
 
 /** Times to write below, at whole steps as the clock shows them. */
-export function timeTicks({ sinceMs, untilMs }: Stretch, stepMs: number, shiftMs = 0): number[] {
+export function timeTicks({ sinceMs, untilMs }: TimeRange, stepMs: number, shiftMs = 0): number[] {
   const ticks: number[] = [];
   const first = Math.ceil((sinceMs + shiftMs) / stepMs) * stepMs - shiftMs;
   for (let tick = first; tick <= untilMs; tick += stepMs) ticks.push(tick);
@@ -83,13 +83,13 @@ export function radiusOf(traceCount: number): number {
   return Math.min(RADIUS_MAX, RADIUS + Math.log2(Math.max(1, traceCount)) * 0.8);
 }
 
-export interface Placed extends Point {
+export interface PositionedDot extends Point {
   readonly dot: TraceDot;
   readonly radius: number;
 }
 
 /** In the order they are drawn in: failed ones last, on top of all others. */
-export function placed(dots: readonly TraceDot[], scale: Scale): Placed[] {
+export function positionDots(dots: readonly TraceDot[], scale: Scale): PositionedDot[] {
   return dots
     .map((dot) => ({
       dot,
@@ -102,8 +102,8 @@ export function placed(dots: readonly TraceDot[], scale: Scale): Placed[] {
 const NEAR = 6;
 
 /** The dot that somebody points at: the nearest, and of two as near the one that is on top. */
-export function nearest(all: readonly Placed[], { x, y }: Point): Placed | null {
-  let found: Placed | null = null;
+export function nearest(all: readonly PositionedDot[], { x, y }: Point): PositionedDot | null {
+  let found: PositionedDot | null = null;
   let least = Infinity;
   for (const each of all) {
     const away = Math.hypot(each.x - x, each.y - y) - each.radius;
@@ -112,9 +112,9 @@ export function nearest(all: readonly Placed[], { x, y }: Point): Placed | null 
   return found;
 }
 
-export interface Dragged {
+export interface DragSelection {
   /** Null where the drag does not say: it went up or along only. */
-  readonly stretch: Stretch | null;
+  readonly range: TimeRange | null;
   readonly minMs: number | null;
   readonly maxMs: number | null;
 }
@@ -123,7 +123,7 @@ const DRAG_MIN = 6;
 const NS_PER_MS = 1e6;
 
 /** What a drag from here to there means; null when it was none. */
-export function dragged(scale: Scale, from: Point, to: Point): Dragged | null {
+export function selectionOf(scale: Scale, from: Point, to: Point): DragSelection | null {
   const isAlong = Math.abs(to.x - from.x) >= DRAG_MIN;
   const isUp = Math.abs(to.y - from.y) >= 2 * DRAG_MIN;
   if (!isAlong && !isUp) return null;
@@ -131,7 +131,7 @@ export function dragged(scale: Scale, from: Point, to: Point): Dragged | null {
   const [top, bottom] = [Math.min(from.y, to.y), Math.max(from.y, to.y)];
   const digits = (nano: number) => Number((nano / NS_PER_MS).toPrecision(3));
   return {
-    stretch: isAlong ? { sinceMs: timeAt(scale, left), untilMs: timeAt(scale, right) } : null,
+    range: isAlong ? { sinceMs: timeAt(scale, left), untilMs: timeAt(scale, right) } : null,
     minMs: isUp ? digits(nanoAt(scale, bottom)) : null,
     maxMs: isUp ? digits(nanoAt(scale, top)) : null,
   };

@@ -2,7 +2,7 @@
 
 import type { SqlAnswer } from "../../lib/api/types.gen";
 import { send } from "../../lib/api/client";
-import { asked, type Stretch } from "../../lib/time/range";
+import { rangeParams, type TimeRange } from "../../lib/time/range";
 
 const SERVICES_MAX = 10_000;
 /** Of each table, that are looked at: enough to find what there is, and quick. */
@@ -16,8 +16,8 @@ export interface Cardinality {
   readonly logKeys: ReadonlyMap<string, number>;
 }
 
-export async function cardinalityOf(stretch: Stretch, signal: AbortSignal): Promise<Cardinality> {
-  const { since, until } = asked(stretch);
+export async function cardinalityOf(range: TimeRange, signal: AbortSignal): Promise<Cardinality> {
+  const { since, until } = rangeParams(range);
   const where = `time >= TIMESTAMP '${since}' AND time < TIMESTAMP '${until}'`;
   const some = (table: string, columns: string) =>
     `(SELECT service_name, ${columns} FROM ${table} WHERE ${where} LIMIT ${ROWS_MAX})`;

@@ -4,7 +4,7 @@ export const SPLITS = ["service", "signal"] as const;
 export const SIGNALS = ["all", "logs", "spans", "metrics"] as const;
 export const ORDERS = ["rows", "growth", "service"] as const;
 
-export const fields = codec({
+export const params = codec({
   /** What the chart is stacked by, and what counts. */
   by: choice(SPLITS, "service"),
   signal: choice(SIGNALS, "all"),

@@ -8,8 +8,8 @@ import {
   costOf,
   growthText,
   layersOf,
-  linesOf,
-  ordered,
+  volumeLines,
+  sortLines,
   perDay,
   SIGNALS,
   stepsOf,
@@ -28,7 +28,7 @@ test("every row is in one line, and in one layer", () => {
   fc.assert(
     fc.property(fc.array(volume), fc.integer({ min: 2, max: 8 }), (volumes: Volume[], count) => {
       const rows = sum(volumes.map((each) => each.row_count));
-      const lines = linesOf(volumes, volumes, SIGNALS);
+      const lines = volumeLines(volumes, volumes, SIGNALS);
       expect(sum(lines.map((line) => line.rows))).toBe(rows);
       expect(lines.every((line) => line.rows === line.before)).toBe(true);
       const layers = layersOf(volumes, stepsOf(0, 10 * STEP, STEP), (each) => each.service, count);
@@ -47,7 +47,7 @@ test("lines are ordered as asked", () => {
   });
   const lines = [line("a", 5, 5), line("b", 9, 20), line("c", 7, 0)];
   const names = (order: "rows" | "growth" | "service") =>
-    ordered(lines, order).map((each) => each.service);
+    sortLines(lines, order).map((each) => each.service);
   expect(names("rows")).toEqual(["b", "c", "a"]);
   expect(names("growth")).toEqual(["c", "a", "b"]);
   expect(names("service")).toEqual(["a", "b", "c"]);

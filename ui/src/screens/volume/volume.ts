@@ -10,20 +10,20 @@ const GB = 1e9;
 
 export type Counts = Readonly<Record<Signal, number>>;
 
-export interface Line {
+export interface VolumeLine {
   readonly service: string;
   readonly counts: Counts;
   readonly rows: number;
-  /** Rows in the stretch before, of the same length. */
+  /** Rows in the range before, of the same length. */
   readonly before: number;
 }
 
 /** One line for each service that sends, or has sent before. */
-export function linesOf(
+export function volumeLines(
   volumes: readonly Volume[],
   before: readonly Volume[],
   signals: readonly Signal[],
-): Line[] {
+): VolumeLine[] {
   const found = new Map<string, { counts: Record<Signal, number>; before: number }>();
   const line = (service: string) => {
     const known = found.get(service) ?? { counts: { logs: 0, spans: 0, metrics: 0 }, before: 0 };
@@ -44,11 +44,14 @@ export function linesOf(
   }));
 }
 
-export function ordered(lines: readonly Line[], order: "rows" | "growth" | "service"): Line[] {
+export function sortLines(
+  lines: readonly VolumeLine[],
+  order: "rows" | "growth" | "service",
+): VolumeLine[] {
   return lines.toSorted((one, other) => {
     const byName = one.service < other.service ? -1 : 1;
     if (order === "service") return byName;
-    const by = (line: Line) => (order === "rows" ? line.rows : line.rows - line.before);
+    const by = (line: VolumeLine) => (order === "rows" ? line.rows : line.rows - line.before);
     return by(other) - by(one) || byName;
   });
 }
@@ -160,7 +163,7 @@ export function bytesOf(
   return total;
 }
 
-/** As much a day, if it goes on as in that stretch. */
+/** As much a day, if it goes on as in that range. */
 export function perDay(amount: number, sinceMs: number, untilMs: number): number {
   return (amount * DAY_S * 1000) / Math.max(1, untilMs - sinceMs);
 }

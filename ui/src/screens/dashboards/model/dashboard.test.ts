@@ -2,20 +2,20 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
 import {
-  type Dash,
-  dashOf,
-  type DashPanel,
-  type DashVariable,
-  fileOf,
-  freeId,
-  freeName,
+  type DashboardModel,
+  parseDashboard,
+  type PanelModel,
+  type VariableModel,
+  toFile,
+  unusedId,
+  unusedName,
   KINDS,
   LOOKS,
   REDUCES,
   SOURCES,
-  textOf,
+  toFileText,
 } from "./dashboard";
-import { STARTERS } from "./templates";
+import { TEMPLATES } from "./templates";
 
 const words = fc.string({ maxLength: 12, unit: "binary" });
 const list = fc.array(words, { maxLength: 3 });
@@ -29,7 +29,7 @@ const metric = fc.record({
   step: words,
 });
 const logs = fc.record({ search: words, severity: words, filter: list, exclude: list });
-const panel: fc.Arbitrary<DashPanel> = fc
+const panel: fc.Arbitrary<PanelModel> = fc
   .record({
     id: fc.stringMatching(/^[a-z0-9]{1,16}$/),
     title: words,
@@ -47,7 +47,7 @@ const panel: fc.Arbitrary<DashPanel> = fc
     limit: fc.integer({ min: 1, max: 1000 }),
   })
   .map((each) => ({ ...each, w: Math.min(each.w, 12 - each.x) }));
-const variable: fc.Arbitrary<DashVariable> = fc.record({
+const variable: fc.Arbitrary<VariableModel> = fc.record({
   name: fc.stringMatching(/^[a-z][a-z0-9_]{0,8}$/),
   label: words,
   kind: fc.constantFrom(...SOURCES),
@@ -58,7 +58,7 @@ const variable: fc.Arbitrary<DashVariable> = fc.record({
   many: fc.boolean(),
   chosen: list,
 });
-const dash: fc.Arbitrary<Dash> = fc.record({
+const dash: fc.Arbitrary<DashboardModel> = fc.record({
   title: words,
   description: words,
   variables: fc.uniqueArray(variable, { maxLength: 3, selector: (each) => each.name }),
@@ -69,9 +69,9 @@ describe("a dashboard", () => {
   it("is read from its file as it was written", () => {
     fc.assert(
       fc.property(dash, (made) => {
-        expect(dashOf(fileOf(made))).toEqual(made);
-        const text = textOf(made);
-        expect(textOf(dashOf(JSON.parse(text)))).toBe(text);
+        expect(parseDashboard(toFile(made))).toEqual(made);
+        const text = toFileText(made);
+        expect(toFileText(parseDashboard(JSON.parse(text)))).toBe(text);
       }),
     );
   });
@@ -80,7 +80,7 @@ describe("a dashboard", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (given) => {
         try {
-          dashOf(given);
+          parseDashboard(given);
         } catch (error) {
           expect((error as Error).message).toMatch(/\.$/);
         }
@@ -96,19 +96,19 @@ describe("a dashboard", () => {
     [{ format: 1, title: "", panels: [{ id: "a", kind: "top", x: 9, y: 0, w: 6, h: 1 }] }, "x"],
     [{ format: 1, title: "", variables: [{ name: "A", kind: "list" }] }, "A"],
   ])("says what is wrong: %j", (given, why) => {
-    expect(() => dashOf(given)).toThrow(why);
+    expect(() => parseDashboard(given)).toThrow(why);
   });
 
   it("does not say what goes without saying", () => {
-    expect(textOf({ title: "x", description: "", variables: [], panels: [] })).toBe(
+    expect(toFileText({ title: "x", description: "", variables: [], panels: [] })).toBe(
       '{\n  "format": 1,\n  "title": "x"\n}\n',
     );
   });
 
-  it.each(STARTERS.map((starter) => [starter.title, starter.dash] as const))(
+  it.each(TEMPLATES.map((starter) => [starter.title, starter.dash] as const))(
     "begins with one that is whole: %s",
     (_, starter) => {
-      expect(dashOf(fileOf(starter))).toEqual(starter);
+      expect(parseDashboard(toFile(starter))).toEqual(starter);
     },
   );
 });
@@ -117,13 +117,13 @@ describe("names", () => {
   it("are free, and those of a file", () => {
     fc.assert(
       fc.property(fc.string(), fc.array(fc.string()), (title, taken) => {
-        const name = freeName(title, taken);
+        const name = unusedName(title, taken);
         expect(name).toMatch(/^[a-z0-9][a-z0-9_-]{0,63}$/);
         expect(taken).not.toContain(name);
       }),
     );
-    expect(freeName("Über uns: 2", [])).toBe("u-ber-uns-2");
-    expect(freeName("Shop", ["shop", "shop-2"])).toBe("shop-3");
-    expect(freeId([{ id: "p2" }])).toBe("p3");
+    expect(unusedName("Über uns: 2", [])).toBe("u-ber-uns-2");
+    expect(unusedName("Shop", ["shop", "shop-2"])).toBe("shop-3");
+    expect(unusedId([{ id: "p2" }])).toBe("p3");
   });
 });

@@ -7,14 +7,14 @@ import type {
   PanelMetric,
   Variable,
 } from "../../../lib/api/types.gen";
-import type { MetricAsked } from "../../../lib/metrics/metric";
+import type { MetricQuery } from "../../../lib/metrics/metric";
 import { COLUMNS } from "./grid";
 
 export const KINDS = ["series", "stat", "table", "logs", "top"] as const;
 export const LOOKS = ["lines", "stacked", "bars"] as const;
 export const REDUCES = ["last", "avg", "min", "max", "sum"] as const;
 export const SOURCES = ["label", "sql", "list"] as const;
-export const KIND_NAMES: Readonly<Record<DashPanel["kind"], string>> = {
+export const KIND_NAMES: Readonly<Record<PanelModel["kind"], string>> = {
   series: "Lines over time",
   stat: "One number",
   table: "Table",
@@ -22,26 +22,26 @@ export const KIND_NAMES: Readonly<Record<DashPanel["kind"], string>> = {
   top: "Top list",
 };
 
-export type LogsAsked = Required<PanelLogs>;
+export type LogsQuery = Required<PanelLogs>;
 
-export interface DashPanel extends Readonly<Required<Omit<Panel, "metric" | "logs">>> {
-  readonly metric: MetricAsked | null;
-  readonly logs: LogsAsked | null;
+export interface PanelModel extends Readonly<Required<Omit<Panel, "metric" | "logs">>> {
+  readonly metric: MetricQuery | null;
+  readonly logs: LogsQuery | null;
 }
 
-export type DashVariable = Required<Variable>;
+export type VariableModel = Required<Variable>;
 
-export interface Dash {
+export interface DashboardModel {
   readonly title: string;
   readonly description: string;
-  readonly variables: readonly DashVariable[];
-  readonly panels: readonly DashPanel[];
+  readonly variables: readonly VariableModel[];
+  readonly panels: readonly PanelModel[];
 }
 
-export const EMPTY: Dash = { title: "", description: "", variables: [], panels: [] };
+export const EMPTY: DashboardModel = { title: "", description: "", variables: [], panels: [] };
 
 /** A new panel of a kind, which asks nothing yet. */
-export function panelOf(kind: DashPanel["kind"], id: string): DashPanel {
+export function newPanel(kind: PanelModel["kind"], id: string): PanelModel {
   const size = { series: [6, 8], stat: [3, 4], table: [6, 8], logs: [12, 8], top: [4, 8] }[kind];
   return {
     id,
@@ -61,7 +61,7 @@ export function panelOf(kind: DashPanel["kind"], id: string): DashPanel {
   };
 }
 
-export function variableOf(name: string): DashVariable {
+export function newVariable(name: string): VariableModel {
   return {
     name,
     label: "",
@@ -76,32 +76,32 @@ export function variableOf(name: string): DashVariable {
 }
 
 /** An id that no panel has. */
-export function freeId(panels: readonly { id: string }[]): string {
+export function unusedId(panels: readonly { id: string }[]): string {
   for (let n = panels.length + 1; ; n++) {
     if (!panels.some((panel) => panel.id === `p${n}`)) return `p${n}`;
   }
 }
 
 /** What a file has. Throws what is wrong with it, in a sentence. */
-export function dashOf(given: unknown): Dash {
-  const file = record(given, "A dashboard");
+export function parseDashboard(value: unknown): DashboardModel {
+  const file = requireObject(value, "A dashboard");
   if (file["format"] !== 1) {
     throw new Error(`Its format is ${JSON.stringify(file["format"])}; only 1 is known here.`);
   }
-  known(file, ["format", "title", "description", "variables", "panels"], "A dashboard");
+  rejectUnknown(file, ["format", "title", "description", "variables", "panels"], "A dashboard");
   const dash = {
-    title: words(file["title"], "title"),
-    description: words(file["description"] ?? "", "description"),
-    variables: list(file["variables"] ?? [], "variables").map(variableIn),
-    panels: list(file["panels"] ?? [], "panels").map(panelIn),
+    title: requireText(file["title"], "title"),
+    description: requireText(file["description"] ?? "", "description"),
+    variables: requireList(file["variables"] ?? [], "variables").map(parseVariable),
+    panels: requireList(file["panels"] ?? [], "panels").map(parsePanel),
   };
-  alone(dash.panels.map((panel) => panel.id));
-  alone(dash.variables.map((variable) => variable.name));
+  requireUnique(dash.panels.map((panel) => panel.id));
+  requireUnique(dash.variables.map((variable) => variable.name));
   return dash;
 }
 
 /** As a file has it: without what goes without saying. */
-export function fileOf(dash: Dash): Dashboard {
+export function toFile(dash: DashboardModel): Dashboard {
   return {
     format: 1,
     title: dash.title,
@@ -112,18 +112,18 @@ export function fileOf(dash: Dash): Dashboard {
 }
 
 /** The text of that file, the same that the node writes. */
-export function textOf(dash: Dash): string {
-  return `${JSON.stringify(sorted(fileOf(dash)), null, 2)}\n`;
+export function toFileText(dash: DashboardModel): string {
+  return `${JSON.stringify(sorted(toFile(dash)), null, 2)}\n`;
 }
 
-function panelFile(panel: DashPanel): Panel {
+function panelFile(panel: PanelModel): Panel {
   const { id, kind, x, y, w, h, metric, logs } = panel;
   return {
     ...{ id, kind, x, y, w, h },
     ...(panel.title && { title: panel.title }),
     ...(metric && { metric: metricFile(metric) }),
     ...(panel.sql && { sql: panel.sql }),
-    ...(logs && { logs: said(logs) }),
+    ...(logs && { logs: withoutEmpty(logs) }),
     ...(panel.unit && { unit: panel.unit }),
     ...(panel.look !== "lines" && { look: panel.look }),
     ...(panel.reduce !== "last" && { reduce: panel.reduce }),
@@ -131,18 +131,18 @@ function panelFile(panel: DashPanel): Panel {
   };
 }
 
-function metricFile({ name, aggregates, ...rest }: MetricAsked): PanelMetric {
+function metricFile({ name, aggregates, ...rest }: MetricQuery): PanelMetric {
   const { by, filter, exclude, ...texts } = rest;
   const lists = { by: [...by], filter: [...filter], exclude: [...exclude] };
-  return { name, aggregates: [...aggregates], ...said({ ...texts, ...lists }) };
+  return { name, aggregates: [...aggregates], ...withoutEmpty({ ...texts, ...lists }) };
 }
 
-function variableFile({ name, kind, ...rest }: DashVariable): Variable {
-  return { name, kind, ...said(rest) };
+function variableFile({ name, kind, ...rest }: VariableModel): Variable {
+  return { name, kind, ...withoutEmpty(rest) };
 }
 
 /** Without empty texts and lists, and without what is not so. */
-function said<T extends object>(all: T): Partial<T> {
+function withoutEmpty<T extends object>(all: T): Partial<T> {
   return Object.fromEntries(
     Object.entries(all).filter(([, value]) =>
       Array.isArray(value) ? value.length > 0 : value !== "" && value !== false,
@@ -150,119 +150,123 @@ function said<T extends object>(all: T): Partial<T> {
   ) as Partial<T>;
 }
 
-function panelIn(given: unknown): DashPanel {
-  const file = record(given, "A panel");
-  const id = words(file["id"], "the id of a panel");
+function parsePanel(value: unknown): PanelModel {
+  const file = requireObject(value, "A panel");
+  const id = requireText(file["id"], "the id of a panel");
   const what = `The panel ${id}`;
   if (!/^[a-z0-9]{1,16}$/.test(id)) throw new Error(`${what}: an id is letters and digits.`);
-  known(file, Object.keys(panelOf("series", "a")), what);
-  const w = whole(file["w"], 1, COLUMNS, `${what}: w`);
+  rejectUnknown(file, Object.keys(newPanel("series", "a")), what);
+  const w = requireInteger(file["w"], 1, COLUMNS, `${what}: w`);
   return {
     id,
-    title: words(file["title"] ?? "", `${what}: title`),
-    kind: one(file["kind"], KINDS, `${what}: kind`),
-    x: whole(file["x"], 0, COLUMNS - w, `${what}: x`),
-    y: whole(file["y"], 0, 10_000, `${what}: y`),
+    title: requireText(file["title"] ?? "", `${what}: title`),
+    kind: requireOneOf(file["kind"], KINDS, `${what}: kind`),
+    x: requireInteger(file["x"], 0, COLUMNS - w, `${what}: x`),
+    y: requireInteger(file["y"], 0, 10_000, `${what}: y`),
     w,
-    h: whole(file["h"], 1, 60, `${what}: h`),
-    metric: file["metric"] ? metricIn(file["metric"], what) : null,
-    sql: words(file["sql"] ?? "", `${what}: sql`),
-    logs: file["logs"] ? logsIn(file["logs"], what) : null,
-    unit: words(file["unit"] ?? "", `${what}: unit`),
-    look: one(file["look"] ?? "lines", LOOKS, `${what}: look`),
-    reduce: one(file["reduce"] ?? "last", REDUCES, `${what}: reduce`),
-    limit: whole(file["limit"] ?? 10, 1, 1000, `${what}: limit`),
+    h: requireInteger(file["h"], 1, 60, `${what}: h`),
+    metric: file["metric"] ? parseMetric(file["metric"], what) : null,
+    sql: requireText(file["sql"] ?? "", `${what}: sql`),
+    logs: file["logs"] ? parseLogs(file["logs"], what) : null,
+    unit: requireText(file["unit"] ?? "", `${what}: unit`),
+    look: requireOneOf(file["look"] ?? "lines", LOOKS, `${what}: look`),
+    reduce: requireOneOf(file["reduce"] ?? "last", REDUCES, `${what}: reduce`),
+    limit: requireInteger(file["limit"] ?? 10, 1, 1000, `${what}: limit`),
   };
 }
 
-function metricIn(given: unknown, what: string): MetricAsked {
-  const file = record(given, `${what}: metric`);
-  known(file, ["name", "type", "aggregates", "by", "filter", "exclude", "step"], what);
-  const aggregates = texts(file["aggregates"], `${what}: aggregates`);
+function parseMetric(value: unknown, what: string): MetricQuery {
+  const file = requireObject(value, `${what}: metric`);
+  rejectUnknown(file, ["name", "type", "aggregates", "by", "filter", "exclude", "step"], what);
+  const aggregates = requireTexts(file["aggregates"], `${what}: aggregates`);
   if (!aggregates.length) throw new Error(`${what}: aggregates is empty; say one, as avg.`);
   return {
-    name: words(file["name"], `${what}: the metric's name`),
-    type: words(file["type"] ?? "", `${what}: type`),
+    name: requireText(file["name"], `${what}: the metric's name`),
+    type: requireText(file["type"] ?? "", `${what}: type`),
     aggregates,
-    by: texts(file["by"] ?? [], `${what}: by`),
-    filter: texts(file["filter"] ?? [], `${what}: filter`),
-    exclude: texts(file["exclude"] ?? [], `${what}: exclude`),
-    step: words(file["step"] ?? "", `${what}: step`),
+    by: requireTexts(file["by"] ?? [], `${what}: by`),
+    filter: requireTexts(file["filter"] ?? [], `${what}: filter`),
+    exclude: requireTexts(file["exclude"] ?? [], `${what}: exclude`),
+    step: requireText(file["step"] ?? "", `${what}: step`),
   };
 }
 
-function logsIn(given: unknown, what: string): LogsAsked {
-  const file = record(given, `${what}: logs`);
-  known(file, ["search", "severity", "filter", "exclude"], what);
+function parseLogs(value: unknown, what: string): LogsQuery {
+  const file = requireObject(value, `${what}: logs`);
+  rejectUnknown(file, ["search", "severity", "filter", "exclude"], what);
   return {
-    search: words(file["search"] ?? "", `${what}: search`),
-    severity: words(file["severity"] ?? "", `${what}: severity`),
-    filter: texts(file["filter"] ?? [], `${what}: filter`),
-    exclude: texts(file["exclude"] ?? [], `${what}: exclude`),
+    search: requireText(file["search"] ?? "", `${what}: search`),
+    severity: requireText(file["severity"] ?? "", `${what}: severity`),
+    filter: requireTexts(file["filter"] ?? [], `${what}: filter`),
+    exclude: requireTexts(file["exclude"] ?? [], `${what}: exclude`),
   };
 }
 
-function variableIn(given: unknown): DashVariable {
-  const file = record(given, "A variable");
-  const name = words(file["name"], "the name of a variable");
+function parseVariable(value: unknown): VariableModel {
+  const file = requireObject(value, "A variable");
+  const name = requireText(file["name"], "the name of a variable");
   const what = `The variable ${name}`;
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(name)) {
     throw new Error(`${what}: a name is lower-case letters, digits and _.`);
   }
-  known(file, Object.keys(variableOf("a")), what);
+  rejectUnknown(file, Object.keys(newVariable("a")), what);
   return {
     name,
-    label: words(file["label"] ?? "", `${what}: label`),
-    kind: one(file["kind"], SOURCES, `${what}: kind`),
-    metric: words(file["metric"] ?? "", `${what}: metric`),
-    of: words(file["of"] ?? "", `${what}: of`),
-    sql: words(file["sql"] ?? "", `${what}: sql`),
-    values: texts(file["values"] ?? [], `${what}: values`),
+    label: requireText(file["label"] ?? "", `${what}: label`),
+    kind: requireOneOf(file["kind"], SOURCES, `${what}: kind`),
+    metric: requireText(file["metric"] ?? "", `${what}: metric`),
+    of: requireText(file["of"] ?? "", `${what}: of`),
+    sql: requireText(file["sql"] ?? "", `${what}: sql`),
+    values: requireTexts(file["values"] ?? [], `${what}: values`),
     many: file["many"] === true,
-    chosen: texts(file["chosen"] ?? [], `${what}: chosen`),
+    chosen: requireTexts(file["chosen"] ?? [], `${what}: chosen`),
   };
 }
 
-function record(given: unknown, what: string): Record<string, unknown> {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+function requireObject(value: unknown, what: string): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new Error(`${what} is an object in braces.`);
   }
-  return given as Record<string, unknown>;
+  return value as Record<string, unknown>;
 }
 
-function known(file: Record<string, unknown>, names: readonly string[], what: string): void {
+function rejectUnknown(
+  file: Record<string, unknown>,
+  names: readonly string[],
+  what: string,
+): void {
   const odd = Object.keys(file).find((name) => !names.includes(name));
   if (odd !== undefined) throw new Error(`${what} has no field ${odd}.`);
 }
 
-function words(given: unknown, what: string): string {
-  if (typeof given !== "string") throw new Error(`${what} must be a text.`);
-  return given;
+function requireText(value: unknown, what: string): string {
+  if (typeof value !== "string") throw new Error(`${what} must be a text.`);
+  return value;
 }
 
-function list(given: unknown, what: string): unknown[] {
-  if (!Array.isArray(given)) throw new Error(`${what} must be a list.`);
-  return given as unknown[];
+function requireList(value: unknown, what: string): unknown[] {
+  if (!Array.isArray(value)) throw new Error(`${what} must be a list.`);
+  return value as unknown[];
 }
 
-function texts(given: unknown, what: string): string[] {
-  return list(given, what).map((each) => words(each, `each of ${what}`));
+function requireTexts(value: unknown, what: string): string[] {
+  return requireList(value, what).map((each) => requireText(each, `each of ${what}`));
 }
 
-function one<T extends string>(given: unknown, choices: readonly T[], what: string): T {
-  const found = choices.find((each) => each === given);
+function requireOneOf<T extends string>(value: unknown, choices: readonly T[], what: string): T {
+  const found = choices.find((each) => each === value);
   if (found === undefined) throw new Error(`${what} must be one of ${choices.join(", ")}.`);
   return found;
 }
 
-function whole(given: unknown, min: number, max: number, what: string): number {
-  if (typeof given !== "number" || !Number.isInteger(given) || given < min || given > max) {
+function requireInteger(value: unknown, min: number, max: number, what: string): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
     throw new Error(`${what} must be a whole number from ${min} to ${max}.`);
   }
-  return given;
+  return value;
 }
 
-function alone(names: readonly string[]): void {
+function requireUnique(names: readonly string[]): void {
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw new Error(`Two things are called ${twice}; give each its name.`);
 }
@@ -278,7 +282,7 @@ function sorted(value: unknown): unknown {
 }
 
 /** A name for the file of a dashboard, unlike those that are taken. */
-export function freeName(title: string, taken: readonly string[]): string {
+export function unusedName(title: string, taken: readonly string[]): string {
   const plain = title
     .normalize("NFKD")
     .toLowerCase()

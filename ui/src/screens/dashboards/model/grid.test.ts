@@ -2,25 +2,25 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
 import {
-  appended,
+  appendItem,
   COLUMNS,
   HEIGHT_MAX,
-  inOrder,
-  moved,
-  nudged,
+  readingOrder,
+  moveItem,
+  nudgeItem,
   overlap,
-  packed,
-  type Place,
-  resized,
+  pack,
+  type GridItem,
+  resizeItem,
 } from "./grid";
 
 const wild = fc.integer({ min: -5, max: 30 });
 const panels = fc
   .array(fc.record({ x: wild, y: wild, w: wild, h: wild }), { maxLength: 12 })
-  .map((all) => all.map((each, i): Place => ({ ...each, id: `p${i}` })));
+  .map((all) => all.map((each, i): GridItem => ({ ...each, id: `p${i}` })));
 
 /** The panels that are not as they should be. */
-function wrong(placed: readonly Place[]): Place[] {
+function wrong(placed: readonly GridItem[]): GridItem[] {
   return placed.filter((one) => {
     const others = placed.filter((other) => other !== one);
     const isInside = one.x >= 0 && one.y >= 0 && one.w >= 1 && one.h >= 1 && one.h <= HEIGHT_MAX;
@@ -31,21 +31,21 @@ function wrong(placed: readonly Place[]): Place[] {
   });
 }
 
-function check(placed: readonly Place[], before: readonly Place[]) {
+function check(placed: readonly GridItem[], before: readonly GridItem[]) {
   expect(wrong(placed)).toEqual([]);
   expect(placed.map((panel) => panel.id)).toEqual(before.map((panel) => panel.id));
 }
 
 describe("the grid", () => {
   it("has no two panels in one place, whatever a file says", () => {
-    fc.assert(fc.property(panels, (all) => check(packed(all), all)));
+    fc.assert(fc.property(panels, (all) => check(pack(all), all)));
   });
 
   it("stays as it is once it is packed", () => {
     fc.assert(
       fc.property(panels, (all) => {
-        const once = packed(all);
-        expect(packed(once)).toEqual(once);
+        const once = pack(all);
+        expect(pack(once)).toEqual(once);
       }),
     );
   });
@@ -54,32 +54,32 @@ describe("the grid", () => {
     const any = fc.nat(11);
     fc.assert(
       fc.property(panels, any, wild, wild, (all, which, a, b) => {
-        const before = packed(all);
+        const before = pack(all);
         const id = `p${which}`;
-        check(moved(before, id, a, b), before);
-        check(resized(before, id, a, b), before);
-        check(nudged(before, id, Math.sign(a), 0), before);
-        check(nudged(before, id, 0, Math.sign(b)), before);
-        const sizes = (list: readonly Place[]) => list.map(({ w, h }) => [w, h]);
-        expect(sizes(moved(before, id, a, b))).toEqual(sizes(before));
+        check(moveItem(before, id, a, b), before);
+        check(resizeItem(before, id, a, b), before);
+        check(nudgeItem(before, id, Math.sign(a), 0), before);
+        check(nudgeItem(before, id, 0, Math.sign(b)), before);
+        const sizes = (list: readonly GridItem[]) => list.map(({ w, h }) => [w, h]);
+        expect(sizes(moveItem(before, id, a, b))).toEqual(sizes(before));
       }),
     );
   });
 
   it("puts a new panel below all others", () => {
-    const before = packed([{ id: "a", x: 0, y: 0, w: 12, h: 4 }]);
-    const after = appended(before, { id: "b", x: 3, y: 0, w: 6, h: 2 });
+    const before = pack([{ id: "a", x: 0, y: 0, w: 12, h: 4 }]);
+    const after = appendItem(before, { id: "b", x: 3, y: 0, w: 6, h: 2 });
     expect(after.at(-1)).toMatchObject({ id: "b", x: 0, y: 4 });
   });
 
   it("lets arrows pass over the panel below, and back", () => {
-    const before = packed([
+    const before = pack([
       { id: "a", x: 0, y: 0, w: 6, h: 4 },
       { id: "b", x: 0, y: 4, w: 6, h: 8 },
     ]);
-    const down = nudged(before, "a", 0, 1);
-    expect(inOrder(down).map((panel) => panel.id)).toEqual(["b", "a"]);
-    expect(inOrder(nudged(down, "a", 0, -1)).map((panel) => panel.id)).toEqual(["a", "b"]);
-    expect(nudged(before, "a", 0, -1)).toEqual(before);
+    const down = nudgeItem(before, "a", 0, 1);
+    expect(readingOrder(down).map((panel) => panel.id)).toEqual(["b", "a"]);
+    expect(readingOrder(nudgeItem(down, "a", 0, -1)).map((panel) => panel.id)).toEqual(["a", "b"]);
+    expect(nudgeItem(before, "a", 0, -1)).toEqual(before);
   });
 });

@@ -3,7 +3,7 @@
 export const COLUMNS = 12;
 export const HEIGHT_MAX = 60;
 
-export interface Place {
+export interface GridItem {
   readonly id: string;
   readonly x: number;
   readonly y: number;
@@ -12,7 +12,7 @@ export interface Place {
 }
 
 /** All panels as far up as they go. `first` wins its place. The list keeps its order. */
-export function packed<T extends Place>(panels: readonly T[], first?: string): T[] {
+export function pack<T extends GridItem>(panels: readonly T[], first?: string): T[] {
   const order = panels.toSorted(
     (one, other) =>
       Number(other.id === first) - Number(one.id === first) || one.y - other.y || one.x - other.x,
@@ -26,21 +26,31 @@ export function packed<T extends Place>(panels: readonly T[], first?: string): T
 }
 
 /** In the order in which they are read. */
-export function inOrder<T extends Place>(panels: readonly T[]): T[] {
+export function readingOrder<T extends GridItem>(panels: readonly T[]): T[] {
   return panels.toSorted((one, other) => one.y - other.y || one.x - other.x);
 }
 
 /** One panel elsewhere; the others make room. */
-export function moved<T extends Place>(panels: readonly T[], id: string, x: number, y: number) {
-  return packed(
+export function moveItem<T extends GridItem>(
+  panels: readonly T[],
+  id: string,
+  x: number,
+  y: number,
+) {
+  return pack(
     panels.map((panel) => (panel.id === id ? { ...panel, x, y: Math.max(0, y) } : panel)),
     id,
   );
 }
 
 /** One panel larger or smaller; the others make room. */
-export function resized<T extends Place>(panels: readonly T[], id: string, w: number, h: number) {
-  return packed(
+export function resizeItem<T extends GridItem>(
+  panels: readonly T[],
+  id: string,
+  w: number,
+  h: number,
+) {
+  return pack(
     panels.map((panel) =>
       panel.id === id ? { ...panel, w: Math.min(w, COLUMNS - panel.x), h } : panel,
     ),
@@ -49,7 +59,7 @@ export function resized<T extends Place>(panels: readonly T[], id: string, w: nu
 }
 
 /** One step, by keyboard: as far as it takes for something to change. */
-export function nudged<T extends Place>(
+export function nudgeItem<T extends GridItem>(
   panels: readonly T[],
   id: string,
   across: number,
@@ -57,21 +67,21 @@ export function nudged<T extends Place>(
 ): T[] {
   const panel = panels.find((each) => each.id === id);
   if (!panel) return [...panels];
-  if (across) return moved(panels, id, panel.x + across, panel.y);
+  if (across) return moveItem(panels, id, panel.x + across, panel.y);
   for (let rows = 1; rows <= HEIGHT_MAX; rows++) {
-    const next = moved(panels, id, panel.x, panel.y + rows * down);
+    const next = moveItem(panels, id, panel.x, panel.y + rows * down);
     if (next.find((each) => each.id === id)?.y !== panel.y) return next;
   }
   return [...panels];
 }
 
 /** A new panel where there is room: below all others. */
-export function appended<T extends Place>(panels: readonly T[], panel: T): T[] {
+export function appendItem<T extends GridItem>(panels: readonly T[], panel: T): T[] {
   const y = Math.max(0, ...panels.map((each) => each.y + each.h));
-  return packed([...panels, { ...panel, x: 0, y }]);
+  return pack([...panels, { ...panel, x: 0, y }]);
 }
 
-export function overlap(one: Place, other: Place): boolean {
+export function overlap(one: GridItem, other: GridItem): boolean {
   return (
     one.x < other.x + other.w &&
     other.x < one.x + one.w &&
@@ -81,14 +91,14 @@ export function overlap(one: Place, other: Place): boolean {
 }
 
 /** Within the columns. */
-function fitted<T extends Place>(panel: T): T {
+function fitted<T extends GridItem>(panel: T): T {
   const w = Math.min(COLUMNS, Math.max(1, panel.w));
   const h = Math.min(HEIGHT_MAX, Math.max(1, panel.h));
   const x = Math.min(COLUMNS - w, Math.max(0, panel.x));
   return { ...panel, x, w, h };
 }
 
-function below<T extends Place>(panel: T, others: readonly T[]): T {
+function below<T extends GridItem>(panel: T, others: readonly T[]): T {
   let placed = panel;
   for (;;) {
     const hit = others.find((other) => overlap(placed, other));
@@ -97,7 +107,7 @@ function below<T extends Place>(panel: T, others: readonly T[]): T {
   }
 }
 
-function up<T extends Place>(panel: T, others: readonly T[]): T {
+function up<T extends GridItem>(panel: T, others: readonly T[]): T {
   const floor = others
     .filter((other) => other.x < panel.x + panel.w && panel.x < other.x + other.w)
     .map((other) => other.y + other.h);

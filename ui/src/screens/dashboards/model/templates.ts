@@ -1,21 +1,21 @@
 /** Dashboards to begin with. */
 
 import {
-  type Dash,
-  type DashPanel,
-  type DashVariable,
+  type DashboardModel,
+  type PanelModel,
+  type VariableModel,
   EMPTY,
-  panelOf,
-  variableOf,
+  newPanel,
+  newVariable,
 } from "./dashboard";
 
-export interface Starter {
+export interface Template {
   readonly title: string;
   readonly about: string;
-  readonly dash: Dash;
+  readonly dash: DashboardModel;
 }
 
-type Metric = NonNullable<DashPanel["metric"]>;
+type Metric = NonNullable<PanelModel["metric"]>;
 
 const metric = (
   name: string,
@@ -33,12 +33,12 @@ const metric = (
 });
 
 const panel = (
-  kind: DashPanel["kind"],
+  kind: PanelModel["kind"],
   id: string,
   title: string,
   [x, y, w, h]: readonly [number, number, number, number],
-  more: Partial<DashPanel>,
-): DashPanel => ({ ...panelOf(kind, id), title, x, y, w, h, ...more });
+  more: Partial<PanelModel>,
+): PanelModel => ({ ...newPanel(kind, id), title, x, y, w, h, ...more });
 
 /** Spans that answer somebody, of the services that are chosen, in the time that is looked at. */
 const ANSWERS = `FROM spans
@@ -47,15 +47,15 @@ WHERE kind IN ('SERVER', 'CONSUMER') AND service_name IN ($service)
 const STEP = "time_bucket('$step seconds', time) AS at";
 const ERRORS = "count(*) FILTER (WHERE status_code = 'ERROR')";
 
-const SERVICES: DashVariable = {
-  ...variableOf("service"),
+const SERVICES: VariableModel = {
+  ...newVariable("service"),
   label: "Service",
   kind: "sql",
   of: "",
   sql: "SELECT DISTINCT service_name FROM spans WHERE time >= $from AND time < $to",
 };
 
-const RED: Dash = {
+const RED: DashboardModel = {
   title: "Services",
   description: "How often services are asked, how often they fail, and how long they take.",
   variables: [SERVICES],
@@ -89,12 +89,12 @@ GROUP BY 1, 2 ORDER BY requests DESC LIMIT 100`,
   ],
 };
 
-const SHOP: Dash = {
+const SHOP: DashboardModel = {
   title: "Shop",
   description: "The shop of `frazil demo`: what it sells, and how it does.",
   variables: [
     {
-      ...variableOf("service"),
+      ...newVariable("service"),
       label: "Service",
       metric: "http.server.request.duration",
     },
@@ -145,7 +145,7 @@ const SHOP: Dash = {
   ],
 };
 
-export const STARTERS: readonly Starter[] = [
+export const TEMPLATES: readonly Template[] = [
   { title: "Empty", about: "Nothing yet.", dash: EMPTY },
   { title: "Services", about: "Requests, failures and durations, from spans.", dash: RED },
   { title: "Shop", about: "What `frazil demo` sends.", dash: SHOP },

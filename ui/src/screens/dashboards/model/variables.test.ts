@@ -1,22 +1,28 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 
-import { variableOf } from "./dashboard";
-import { chosenOf, inPairs, inSql, inWords, pairsWith } from "./variables";
+import { newVariable } from "./dashboard";
+import {
+  selectedValues,
+  substitutePairs,
+  substituteSql,
+  substituteText,
+  pairsWith,
+} from "./variables";
 
 vi.mock("../../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 const HOUR = { sinceMs: 0, untilMs: 3_600_000 };
-const SERVICE = { ...variableOf("service"), chosen: ["cart"] };
+const SERVICE = { ...newVariable("service"), chosen: ["cart"] };
 
 describe("what is chosen", () => {
   it("is what the address says, or else the file", () => {
-    expect(chosenOf([SERVICE], [])).toEqual({ service: ["cart"] });
-    expect(chosenOf([SERVICE], ["service=a=b", "service=c", "other=d"])).toEqual({
+    expect(selectedValues([SERVICE], [])).toEqual({ service: ["cart"] });
+    expect(selectedValues([SERVICE], ["service=a=b", "service=c", "other=d"])).toEqual({
       service: ["a=b", "c"],
     });
-    expect(chosenOf([SERVICE], ["service="])).toEqual({ service: [] });
-    expect(chosenOf([{ ...SERVICE, many: false }], ["service=a", "service=b"])).toEqual({
+    expect(selectedValues([SERVICE], ["service="])).toEqual({ service: [] });
+    expect(selectedValues([{ ...SERVICE, many: false }], ["service=a", "service=b"])).toEqual({
       service: ["a"],
     });
   });
@@ -26,7 +32,7 @@ describe("what is chosen", () => {
     fc.assert(
       fc.property(values, values, (before, after) => {
         const pairs = pairsWith(pairsWith(["x=1"], "service", before), "service", after);
-        expect(chosenOf([SERVICE], pairs)).toEqual({ service: after });
+        expect(selectedValues([SERVICE], pairs)).toEqual({ service: after });
         expect(pairs).toContain("x=1");
       }),
     );
@@ -36,29 +42,29 @@ describe("what is chosen", () => {
 describe("a variable stands for its values", () => {
   it("in filters, one each; all of them is no filter", () => {
     const pairs = ["service_name=$service", "a=b"];
-    expect(inPairs(pairs, { service: ["x", "y"] })).toEqual([
+    expect(substitutePairs(pairs, { service: ["x", "y"] })).toEqual([
       "service_name=x",
       "service_name=y",
       "a=b",
     ]);
-    expect(inPairs(pairs, { service: [] })).toEqual(["a=b"]);
-    expect(inPairs(["a=$other"], { service: [] })).toEqual(["a=$other"]);
+    expect(substitutePairs(pairs, { service: [] })).toEqual(["a=b"]);
+    expect(substitutePairs(["a=$other"], { service: [] })).toEqual(["a=$other"]);
   });
 
   it("in SQL, quoted; all is each that is known", () => {
     const sql = "x IN ($service) AND t >= $from AND t < $to AND n = $step AND y = $unknown";
-    expect(inSql(sql, { service: ["it's", "b"] }, {}, HOUR, 30)).toBe(
+    expect(substituteSql(sql, { service: ["it's", "b"] }, {}, HOUR, 30)).toBe(
       "x IN ('it''s', 'b') AND t >= '1970-01-01T00:00:00.000Z' AND t < '1970-01-01T01:00:00.000Z'" +
         " AND n = 30 AND y = $unknown",
     );
-    expect(inSql("${service}s", { service: [] }, { service: ["a"] }, HOUR, 1)).toBe("'a's");
-    expect(inSql("$service", { service: [] }, {}, HOUR, 1)).toBe("NULL");
+    expect(substituteSql("${service}s", { service: [] }, { service: ["a"] }, HOUR, 1)).toBe("'a's");
+    expect(substituteSql("$service", { service: [] }, {}, HOUR, 1)).toBe("NULL");
   });
 
   it("never ends its quotes, and is not read again", () => {
     fc.assert(
       fc.property(fc.string(), (value) => {
-        const text = inSql("$v", { v: [value] }, {}, HOUR, 1);
+        const text = substituteSql("$v", { v: [value] }, {}, HOUR, 1);
         expect(text.slice(1, -1).replaceAll("''", "")).not.toContain("'");
         expect(text.slice(1, -1).replaceAll("''", "'")).toBe(value);
       }),
@@ -66,7 +72,7 @@ describe("a variable stands for its values", () => {
   });
 
   it("in titles, as words; names of objects are none", () => {
-    expect(inWords("$service: ${service}", { service: [] })).toBe("all: all");
-    expect(inWords("$constructor $toString", {})).toBe("$constructor $toString");
+    expect(substituteText("$service: ${service}", { service: [] })).toBe("all: all");
+    expect(substituteText("$constructor $toString", {})).toBe("$constructor $toString");
   });
 });

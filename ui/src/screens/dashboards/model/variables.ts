@@ -1,14 +1,17 @@
 /** Variables: what is chosen of them, and what panels ask with it in place of `$name`. */
 
-import type { MetricAsked } from "../../../lib/metrics/metric";
-import type { Stretch } from "../../../lib/time/range";
-import type { DashPanel, DashVariable, LogsAsked } from "./dashboard";
+import type { MetricQuery } from "../../../lib/metrics/metric";
+import type { TimeRange } from "../../../lib/time/range";
+import type { PanelModel, VariableModel, LogsQuery } from "./dashboard";
 
 /** What is chosen, by name. No value is all of them. */
-export type Chosen = Readonly<Record<string, readonly string[]>>;
+export type VariableValues = Readonly<Record<string, readonly string[]>>;
 
 /** What an address says: `name=value`. A variable that it does not name is as the file has it. */
-export function chosenOf(variables: readonly DashVariable[], pairs: readonly string[]): Chosen {
+export function selectedValues(
+  variables: readonly VariableModel[],
+  pairs: readonly string[],
+): VariableValues {
   return Object.fromEntries(
     variables.map(({ name, many, chosen }) => {
       const given = pairs.filter((pair) => pair.startsWith(`${name}=`));
@@ -31,15 +34,15 @@ export function pairsWith(
 
 const NAMED = /\$(?:\{([a-z][a-z0-9_]*)\}|([a-z][a-z0-9_]*))/g;
 
-function replaced(text: string, value: (name: string) => string | undefined): string {
+function substitute(text: string, value: (name: string) => string | undefined): string {
   return text.replace(NAMED, (whole, braced?: string, bare?: string) => {
     return value(braced ?? bare ?? "") ?? whole;
   });
 }
 
 /** In a title: as people read it. */
-export function inWords(text: string, chosen: Chosen): string {
-  return replaced(text, (name) => {
+export function substituteText(text: string, chosen: VariableValues): string {
+  return substitute(text, (name) => {
     const values = own(chosen, name);
     return values && (values.length ? values.join(", ") : "all");
   });
@@ -49,16 +52,16 @@ export function inWords(text: string, chosen: Chosen): string {
  * In SQL: `$service` is a list of quoted texts, for `IN ($service)`; `$from`, `$to` are the time that
  * is looked at, `$step` the seconds of a step. All is each value that is known.
  */
-export function inSql(
+export function substituteSql(
   sql: string,
-  chosen: Chosen,
-  known: Chosen,
-  stretch: Stretch,
+  chosen: VariableValues,
+  known: VariableValues,
+  range: TimeRange,
   stepS: number,
 ): string {
-  return replaced(sql, (name) => {
-    if (name === "from") return quoted(new Date(stretch.sinceMs).toISOString());
-    if (name === "to") return quoted(new Date(stretch.untilMs).toISOString());
+  return substitute(sql, (name) => {
+    if (name === "from") return quoted(new Date(range.sinceMs).toISOString());
+    if (name === "to") return quoted(new Date(range.untilMs).toISOString());
     if (name === "step") return String(stepS);
     const values = own(chosen, name);
     if (!values) return undefined;
@@ -68,41 +71,41 @@ export function inSql(
 }
 
 /** In filters: one for each value; where all are chosen there is none. */
-export function inPairs(pairs: readonly string[], chosen: Chosen): string[] {
+export function substitutePairs(pairs: readonly string[], chosen: VariableValues): string[] {
   return pairs.flatMap((pair) => {
     const whole = /=\$\{?([a-z][a-z0-9_]*)\}?$/.exec(pair);
     const values = whole && own(chosen, whole[1] ?? "");
-    if (!values) return [inWords(pair, chosen)];
+    if (!values) return [substituteText(pair, chosen)];
     return values.map((value) => `${pair.slice(0, pair.indexOf("=") + 1)}${value}`);
   });
 }
 
-export function inMetric(asked: MetricAsked, chosen: Chosen): MetricAsked {
+export function substituteMetric(query: MetricQuery, chosen: VariableValues): MetricQuery {
   return {
-    ...asked,
-    name: inWords(asked.name, chosen),
-    filter: inPairs(asked.filter, chosen),
-    exclude: inPairs(asked.exclude, chosen),
+    ...query,
+    name: substituteText(query.name, chosen),
+    filter: substitutePairs(query.filter, chosen),
+    exclude: substitutePairs(query.exclude, chosen),
   };
 }
 
-export function inLogs(asked: LogsAsked, chosen: Chosen): LogsAsked {
+export function substituteLogs(query: LogsQuery, chosen: VariableValues): LogsQuery {
   return {
-    ...asked,
-    search: inWords(asked.search, chosen),
-    filter: inPairs(asked.filter, chosen),
-    exclude: inPairs(asked.exclude, chosen),
+    ...query,
+    search: substituteText(query.search, chosen),
+    filter: substitutePairs(query.filter, chosen),
+    exclude: substitutePairs(query.exclude, chosen),
   };
 }
 
 /** Does a panel ask with a variable? */
-export function isUsed(panel: DashPanel, name: string): boolean {
+export function isUsed(panel: PanelModel, name: string): boolean {
   return (
     JSON.stringify(panel).includes(`$${name}`) || JSON.stringify(panel).includes(`\${${name}}`)
   );
 }
 
-function own(chosen: Chosen, name: string): readonly string[] | undefined {
+function own(chosen: VariableValues, name: string): readonly string[] | undefined {
   return Object.hasOwn(chosen, name) ? chosen[name] : undefined;
 }
 

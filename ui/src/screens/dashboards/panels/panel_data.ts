@@ -2,64 +2,69 @@
 
 import type { LogsAnswer, SqlAnswer } from "../../../lib/api/types.gen";
 import { get, send } from "../../../lib/api/client";
-import { askMetric, STEPS } from "../../../lib/metrics/fetch_metric";
-import { type Drawn, unitOf } from "../../../lib/metrics/metric";
-import { asked, type Stretch, stepOf } from "../../../lib/time/range";
-import { Turns } from "../../../lib/api/semaphore";
-import type { DashPanel } from "../model/dashboard";
-import { hasTime, linesOf, type Named, namedOf } from "./row_series";
-import { type Chosen, inLogs, inMetric, inSql } from "../model/variables";
+import { fetchMetric, STEPS } from "../../../lib/metrics/fetch_metric";
+import { type ChartData, unitOf } from "../../../lib/metrics/metric";
+import { rangeParams, type TimeRange, roundStepS } from "../../../lib/time/range";
+import { Semaphore } from "../../../lib/api/semaphore";
+import type { PanelModel } from "../model/dashboard";
+import { hasTime, rowLines, type NamedValue, rowValues } from "./row_series";
+import {
+  type VariableValues,
+  substituteLogs,
+  substituteMetric,
+  substituteSql,
+} from "../model/variables";
 
-const AT_ONCE = 4;
+const CONCURRENT_MAX = 4;
 const ROWS_MAX = 10_000;
-const turns = new Turns(AT_ONCE);
+const slots = new Semaphore(CONCURRENT_MAX);
 
-export type PanelAnswer =
+export type PanelData =
   | {
       readonly kind: "lines";
-      readonly drawn: Drawn;
+      readonly drawn: ChartData;
       readonly unit: string;
-      readonly stretch: Stretch;
+      readonly range: TimeRange;
     }
   | { readonly kind: "rows"; readonly rows: SqlAnswer }
-  | { readonly kind: "named"; readonly named: readonly Named[]; readonly unit: string }
+  | { readonly kind: "named"; readonly named: readonly NamedValue[]; readonly unit: string }
   | { readonly kind: "logs"; readonly logs: LogsAnswer }
   | { readonly kind: "nothing" };
 
-export interface Surroundings {
-  readonly chosen: Chosen;
+export interface PanelContext {
+  readonly chosen: VariableValues;
   /** All values of the variables. */
-  readonly known: Chosen;
-  readonly stretch: Stretch;
+  readonly known: VariableValues;
+  readonly range: TimeRange;
 }
 
-export function askPanel(
-  panel: DashPanel,
-  around: Surroundings,
+export function fetchPanel(
+  panel: PanelModel,
+  around: PanelContext,
   signal: AbortSignal,
-): Promise<PanelAnswer> {
-  return turns.take(signal, () => answerOf(panel, around, signal));
+): Promise<PanelData> {
+  return slots.run(signal, () => fetchData(panel, around, signal));
 }
 
-async function answerOf(
-  panel: DashPanel,
-  { chosen, known, stretch }: Surroundings,
+async function fetchData(
+  panel: PanelModel,
+  { chosen, known, range }: PanelContext,
   signal: AbortSignal,
-): Promise<PanelAnswer> {
+): Promise<PanelData> {
   if (panel.kind === "logs") {
     if (!panel.logs) return { kind: "nothing" };
-    const { search, severity, filter, exclude } = inLogs(panel.logs, chosen);
-    const wanted = { search, severity, filter, exclude, limit: panel.limit, ...asked(stretch) };
-    return { kind: "logs", logs: await get("api/v1/logs", wanted, signal) };
+    const { search, severity, filter, exclude } = substituteLogs(panel.logs, chosen);
+    const query = { search, severity, filter, exclude, limit: panel.limit, ...rangeParams(range) };
+    return { kind: "logs", logs: await get("api/v1/logs", query, signal) };
   }
   if (panel.metric && panel.kind !== "table") {
     if (!panel.metric.name) return { kind: "nothing" };
-    const drawn = await askMetric(inMetric(panel.metric, chosen), stretch, signal);
+    const drawn = await fetchMetric(substituteMetric(panel.metric, chosen), range, signal);
     const unit = panel.unit || unitOf(drawn.type, drawn.unit, panel.metric.aggregates[0] ?? "");
-    return { kind: "lines", drawn, unit: unit ?? "", stretch };
+    return { kind: "lines", drawn, unit: unit ?? "", range };
   }
   if (!panel.sql.trim()) return { kind: "nothing" };
-  const sql = inSql(panel.sql, chosen, known, stretch, stepOf(stretch, STEPS));
+  const sql = substituteSql(panel.sql, chosen, known, range, roundStepS(range, STEPS));
   const rows = await send<SqlAnswer>(
     "POST",
     "api/v1/sql",
@@ -68,7 +73,7 @@ async function answerOf(
   );
   if (panel.kind === "table") return { kind: "rows", rows };
   if (panel.kind === "series" || hasTime(rows)) {
-    return { kind: "lines", drawn: linesOf(rows), unit: panel.unit, stretch };
+    return { kind: "lines", drawn: rowLines(rows), unit: panel.unit, range };
   }
-  return { kind: "named", named: namedOf(rows), unit: panel.unit };
+  return { kind: "named", named: rowValues(rows), unit: panel.unit };
 }

@@ -2,23 +2,23 @@
 
 import { STEPS } from "../../../lib/metrics/fetch_metric";
 import { linkTo } from "../../../lib/router/router.svelte";
-import { stepOf } from "../../../lib/time/range";
-import type { Surroundings } from "./panel_data";
-import type { DashPanel } from "../model/dashboard";
-import { inLogs, inMetric, inSql } from "../model/variables";
+import { roundStepS } from "../../../lib/time/range";
+import type { PanelContext } from "./panel_data";
+import type { PanelModel } from "../model/dashboard";
+import { substituteLogs, substituteMetric, substituteSql } from "../model/variables";
 
-export function linksOf(
-  panel: DashPanel,
-  { chosen, known, stretch }: Surroundings,
+export function panelLinks(
+  panel: PanelModel,
+  { chosen, known, range }: PanelContext,
 ): { name: string; href: string }[] {
   if (panel.kind === "logs" && panel.logs) {
-    const { search, severity, filter, exclude } = inLogs(panel.logs, chosen);
+    const { search, severity, filter, exclude } = substituteLogs(panel.logs, chosen);
     const q = [search, severity && `severity:${severity}`].filter(Boolean).join(" ");
     const query = { ...(q && { q }), is: filter, not: exclude };
     return [{ name: "Open in logs", href: linkTo("logs", query) }];
   }
   if (panel.metric && panel.kind !== "table") {
-    const asked = inMetric(panel.metric, chosen);
+    const asked = substituteMetric(panel.metric, chosen);
     const query = {
       metric: asked.name,
       ...(asked.type && { type: asked.type }),
@@ -32,6 +32,6 @@ export function linksOf(
     return [{ name: "Open in metrics", href: linkTo("explore", query) }];
   }
   if (!panel.sql) return [];
-  const q = inSql(panel.sql, chosen, known, stretch, stepOf(stretch, STEPS));
+  const q = substituteSql(panel.sql, chosen, known, range, roundStepS(range, STEPS));
   return [{ name: "Open in SQL", href: linkTo("sql", { q }) }];
 }

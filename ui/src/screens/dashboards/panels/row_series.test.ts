@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 
-import { hasTime, linesOf, namedOf, reduced, topOf } from "./row_series";
-import { sparkOf } from "./spark_path";
+import { hasTime, rowLines, rowValues, reduceLines, topOf } from "./row_series";
+import { sparkPath } from "./spark_path";
 
 vi.mock("../../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
@@ -18,7 +18,7 @@ const OVER_TIME = {
 describe("rows of SQL", () => {
   it("are lines over time, one for each text and number", () => {
     expect(hasTime(OVER_TIME)).toBe(true);
-    const { timesMs, lines, stepS } = linesOf(OVER_TIME);
+    const { timesMs, lines, stepS } = rowLines(OVER_TIME);
     expect(timesMs.map((ms) => new Date(ms).getUTCMinutes())).toEqual([0, 1]);
     expect(stepS).toBe(60);
     expect(lines.map(({ name, values }) => [name, ...values])).toEqual([
@@ -38,24 +38,24 @@ describe("rows of SQL", () => {
         ["z", null, ""],
       ],
     };
-    expect(namedOf(answer)).toEqual([{ name: "x, y", value: 1 }]);
-    expect(topOf([...namedOf(answer), { name: "more", value: 5 }], 1)[0]?.name).toBe("more");
+    expect(rowValues(answer)).toEqual([{ name: "x, y", value: 1 }]);
+    expect(topOf([...rowValues(answer), { name: "more", value: 5 }], 1)[0]?.name).toBe("more");
   });
 
   it("say what is missing", () => {
-    expect(() => linesOf({ columns: ["a"], types: ["string"], rows: [] })).toThrow("time");
-    expect(() => namedOf({ columns: ["a"], types: ["string"], rows: [] })).toThrow("number");
+    expect(() => rowLines({ columns: ["a"], types: ["string"], rows: [] })).toThrow("time");
+    expect(() => rowValues({ columns: ["a"], types: ["string"], rows: [] })).toThrow("number");
   });
 
   it("are reduced to one number each", () => {
     const line = { name: "a", labels: {}, aggregate: "", values: [1, null, 3] };
-    const value = (how: "sum" | "last" | "avg") => reduced([line], how)[0]?.value;
+    const value = (how: "sum" | "last" | "avg") => reduceLines([line], how)[0]?.value;
     expect([value("sum"), value("last"), value("avg")]).toEqual([4, 3, 2]);
-    expect(reduced([{ ...line, values: [null] }], "sum")).toEqual([]);
+    expect(reduceLines([{ ...line, values: [null] }], "sum")).toEqual([]);
   });
 
   it("are drawn small, with their gaps", () => {
-    expect(sparkOf([0, 1, null, 1], 30, 10)).toBe("M0.0 10.0L10.0 0.0M30.0 0.0");
-    expect(sparkOf([], 10, 10)).toBe("");
+    expect(sparkPath([0, 1, null, 1], 30, 10)).toBe("M0.0 10.0L10.0 0.0M30.0 0.0");
+    expect(sparkPath([], 10, 10)).toBe("");
   });
 });

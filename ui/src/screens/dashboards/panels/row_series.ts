@@ -1,8 +1,8 @@
 /** Rows of SQL as what a panel draws: lines over time, or named numbers. */
 
 import type { SqlAnswer } from "../../../lib/api/types.gen";
-import type { Drawn, Line } from "../../../lib/metrics/metric";
-import { summed } from "../../../lib/metrics/metric";
+import type { ChartData, Line } from "../../../lib/metrics/metric";
+import { summarize } from "../../../lib/metrics/metric";
 
 const TIMES = /^(timestamp|date)/;
 const NUMBERS = /^(u?int|float|double|half|decimal)/;
@@ -18,7 +18,7 @@ export function hasTime(answer: SqlAnswer): boolean {
 }
 
 /** The first column that is a time, each column of numbers a line, for each of the other texts. */
-export function linesOf(answer: SqlAnswer): Drawn {
+export function rowLines(answer: SqlAnswer): ChartData {
   const [time] = columnsOf(answer, TIMES);
   const numbers = columnsOf(answer, NUMBERS);
   if (time === undefined) throw new Error("There is no column with a time: select one first.");
@@ -56,13 +56,13 @@ export function linesOf(answer: SqlAnswer): Drawn {
   };
 }
 
-export interface Named {
+export interface NamedValue {
   readonly name: string;
   readonly value: number;
 }
 
 /** Texts of a row as a name, its first number as the value. */
-export function namedOf(answer: SqlAnswer): Named[] {
+export function rowValues(answer: SqlAnswer): NamedValue[] {
   const [number] = columnsOf(answer, NUMBERS);
   if (number === undefined) throw new Error("There is no column with a number: select one.");
   return answer.rows.flatMap((row) => {
@@ -74,20 +74,20 @@ export function namedOf(answer: SqlAnswer): Named[] {
 }
 
 /** Lines as one number each. */
-export function reduced(
+export function reduceLines(
   lines: readonly Line[],
   reduce: "last" | "avg" | "min" | "max" | "sum",
-): Named[] {
+): NamedValue[] {
   return lines.flatMap(({ name, values }) => {
     const numbers = values.filter((value): value is number => typeof value === "number");
     const value =
-      reduce === "sum" ? numbers.reduce((a, b) => a + b, 0) : (summed(values)[reduce] ?? null);
+      reduce === "sum" ? numbers.reduce((a, b) => a + b, 0) : (summarize(values)[reduce] ?? null);
     return value === null || !numbers.length ? [] : [{ name, value }];
   });
 }
 
 /** The largest first. */
-export function topOf(named: readonly Named[], limit: number): Named[] {
+export function topOf(named: readonly NamedValue[], limit: number): NamedValue[] {
   return named.toSorted((one, other) => other.value - one.value).slice(0, limit);
 }
 

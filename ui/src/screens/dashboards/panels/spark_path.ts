@@ -1,6 +1,6 @@
 /** A small line without axes, as a path. */
 
-export function sparkOf(
+export function sparkPath(
   values: readonly (number | null | undefined)[],
   width: number,
   height: number,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { CHARACTERS_SHOWN, folded, LINES_SHOWN, prettyJson } from "./long_text";
+import { CHARACTERS_VISIBLE, truncateText, LINES_VISIBLE, prettyJson } from "./long_text";
 
 describe("prettyJson", () => {
   test("it looks as JSON.stringify makes it", () => {
@@ -28,20 +28,20 @@ describe("prettyJson", () => {
 describe("folded", () => {
   test("a stack of many lines shows its first ones", () => {
     const lines = Array.from({ length: 40 }, (_, i) => `at frame ${i}`);
-    const { text, hidden } = folded(lines.join("\n"));
-    expect(text.split("\n")).toHaveLength(LINES_SHOWN);
-    expect(hidden).toBe(`${40 - LINES_SHOWN} more lines`);
+    const { text, hidden } = truncateText(lines.join("\n"));
+    expect(text.split("\n")).toHaveLength(LINES_VISIBLE);
+    expect(hidden).toBe(`${40 - LINES_VISIBLE} more lines`);
   });
 
   test("what is short is whole, and what is shown is a beginning", () => {
-    expect(folded("a\nb")).toEqual({ text: "a\nb", hidden: null });
+    expect(truncateText("a\nb")).toEqual({ text: "a\nb", hidden: null });
     fc.assert(
       fc.property(fc.string({ maxLength: 50 }), fc.nat(400), (part, times) => {
         const whole = `${part}\n`.repeat(times);
-        const { text, hidden } = folded(whole);
+        const { text, hidden } = truncateText(whole);
         expect(whole.startsWith(text)).toBe(true);
         expect(hidden === null).toBe(text === whole);
-        expect(text.length).toBeLessThanOrEqual(CHARACTERS_SHOWN);
+        expect(text.length).toBeLessThanOrEqual(CHARACTERS_VISIBLE);
       }),
     );
   });

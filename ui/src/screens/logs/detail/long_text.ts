@@ -27,31 +27,31 @@ export function prettyJson(text: string): string | null {
   });
 }
 
-export interface Folded {
+export interface TruncatedText {
   readonly text: string;
   /** Lines, or if it is only one, characters, that are not shown. */
   readonly hidden: string | null;
 }
 
-export const LINES_SHOWN = 5;
-export const CHARACTERS_SHOWN = 4000;
+export const LINES_VISIBLE = 5;
+export const CHARACTERS_VISIBLE = 4000;
 
 /** The beginning of a long text, and how much is left. */
-export function folded(text: string): Folded {
+export function truncateText(text: string): TruncatedText {
   let end = -1;
-  for (let line = 0; line < LINES_SHOWN; line++) {
+  for (let line = 0; line < LINES_VISIBLE; line++) {
     end = text.indexOf("\n", end + 1);
     if (end < 0) break;
   }
   // Two more lines are not worth a button.
   const rest = end < 0 ? 0 : countLines(text, end + 1);
-  if (rest > 2 && end <= CHARACTERS_SHOWN) {
+  if (rest > 2 && end <= CHARACTERS_VISIBLE) {
     return { text: text.slice(0, end), hidden: `${rest} more lines` };
   }
-  if (text.length <= CHARACTERS_SHOWN) return { text, hidden: null };
-  const more = text.length - CHARACTERS_SHOWN;
+  if (text.length <= CHARACTERS_VISIBLE) return { text, hidden: null };
+  const more = text.length - CHARACTERS_VISIBLE;
   return {
-    text: text.slice(0, CHARACTERS_SHOWN),
+    text: text.slice(0, CHARACTERS_VISIBLE),
     hidden: `${more.toLocaleString("en")} more characters`,
   };
 }

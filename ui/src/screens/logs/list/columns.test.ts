@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { bounded, COLUMNS, columnsField, moved, resized, toggled, valueOf } from "./columns";
+import {
+  bounded,
+  COLUMNS,
+  columnsField,
+  moveColumn,
+  resizeColumn,
+  toggleColumn,
+  valueOf,
+} from "./columns";
 import type { LogRecord } from "./records";
 
 const columns = fc.uniqueArray(
@@ -24,10 +32,10 @@ test("a column that is toggled or moved twice is where it was", () => {
   fc.assert(
     fc.property(columns, fc.string({ minLength: 1 }), (given, name) => {
       const others = given.filter((each) => each.name !== name);
-      expect(toggled(toggled(others, name), name)).toEqual(others);
+      expect(toggleColumn(toggleColumn(others, name), name)).toEqual(others);
       const there = [...others, { name, width: 50 }];
-      expect(moved(moved(there, name, -1), name, 1)).toEqual(there);
-      expect(resized(there, name, 7).at(-1)).toEqual({ name, width: bounded(7) });
+      expect(moveColumn(moveColumn(there, name, -1), name, 1)).toEqual(there);
+      expect(resizeColumn(there, name, 7).at(-1)).toEqual({ name, width: bounded(7) });
     }),
   );
 });

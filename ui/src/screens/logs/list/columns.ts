@@ -40,17 +40,21 @@ export function bounded(width: number): number {
 }
 
 /** With that column, or without it if it is there. */
-export function toggled(columns: readonly Column[], name: string): readonly Column[] {
+export function toggleColumn(columns: readonly Column[], name: string): readonly Column[] {
   const others = columns.filter((column) => column.name !== name);
   return others.length < columns.length ? others : [...columns, { name, width: WIDTH_NEW }];
 }
 
-export function resized(columns: readonly Column[], name: string, width: number) {
+export function resizeColumn(columns: readonly Column[], name: string, width: number) {
   return columns.map((each) => (each.name === name ? { name, width: bounded(width) } : each));
 }
 
 /** One place to the left or right. */
-export function moved(columns: readonly Column[], name: string, by: -1 | 1): readonly Column[] {
+export function moveColumn(
+  columns: readonly Column[],
+  name: string,
+  by: -1 | 1,
+): readonly Column[] {
   const from = columns.findIndex((column) => column.name === name);
   const other = columns[from + by];
   if (from < 0 || !other) return columns;

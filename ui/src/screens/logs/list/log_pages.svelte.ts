@@ -4,11 +4,18 @@
  * Where pages begin is asked once, with the count; so whatever comes meanwhile moves nothing.
  */
 
-import { ApiError, ask, type Asked, isAborted, messageOf, queryOf } from "../../../lib/api/client";
+import {
+  ApiError,
+  request,
+  type QueryParams,
+  isAborted,
+  messageOf,
+  queryString,
+} from "../../../lib/api/client";
 import { type Order, pageOf } from "./cursor";
-import { type LogRecord, parsed } from "./records";
+import { type LogRecord, parseRecord } from "./records";
 
-export const EVERY = 500;
+export const PAGE_ROWS = 500;
 /** So many pages stay, and so much text: what was looked at longest ago goes first. */
 const PAGES_MAX = 12;
 const TEXT_MAX = 48 * 1024 * 1024;
@@ -29,7 +36,7 @@ interface PagesAnswer {
   is_cut: boolean;
 }
 
-export class Pages {
+export class LogPages {
   /** How many rows there are; so many as are known until they are counted. */
   count = $state(0);
   isCounted = $state(false);
@@ -46,16 +53,16 @@ export class Pages {
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly asked: Asked,
+    private readonly asked: QueryParams,
     readonly order: Order,
   ) {}
 
   /** The first page. The count takes longer, and comes later. */
   async begin(): Promise<void> {
-    const first = await this.fetched(null, EVERY, this.life.signal);
+    const first = await this.fetched(null, PAGE_ROWS, this.life.signal);
     this.keep(0, first);
     this.count = first.rows.length;
-    if (first.rows.length < EVERY) this.isCounted = true;
+    if (first.rows.length < PAGE_ROWS) this.isCounted = true;
     else void this.countAll();
   }
 
@@ -68,13 +75,13 @@ export class Pages {
   /** A row, if it is here. */
   row(index: number): LogRecord | undefined {
     void this.version;
-    return this.pages.get(Math.floor(index / EVERY))?.rows[index % EVERY];
+    return this.pages.get(Math.floor(index / PAGE_ROWS))?.rows[index % PAGE_ROWS];
   }
 
   /** These rows are looked at: have them here, and give up others that are under way. */
   see(first: number, last: number): void {
-    const from = Math.floor(Math.max(0, first - AHEAD) / EVERY);
-    const to = Math.floor(Math.min(this.count - 1, last + AHEAD) / EVERY);
+    const from = Math.floor(Math.max(0, first - AHEAD) / PAGE_ROWS);
+    const to = Math.floor(Math.min(this.count - 1, last + AHEAD) / PAGE_ROWS);
     const wanted = `${from}-${to}`;
     if (wanted === this.wanted) return;
     this.wanted = wanted;
@@ -97,13 +104,13 @@ export class Pages {
     const number = pageOf(cursor, this.cursors, this.order);
     await this.load(number);
     const place = this.pages.get(number)?.rows.findIndex((row) => row.cursor === cursor) ?? -1;
-    return place < 0 ? -1 : number * EVERY + place;
+    return place < 0 ? -1 : number * PAGE_ROWS + place;
   }
 
   private async countAll(): Promise<void> {
     try {
-      const path = `api/v1/logs/pages${queryOf({ ...this.asked, order: this.order, every: EVERY })}`;
-      const answer = await ask(path, { signal: this.life.signal });
+      const path = `api/v1/logs/pages${queryString({ ...this.asked, order: this.order, every: PAGE_ROWS })}`;
+      const answer = await request(path, { signal: this.life.signal });
       const { count, cursors, is_cut } = (await answer.json()) as PagesAnswer;
       this.cursors = cursors;
       this.count = Math.max(count, this.count);
@@ -127,7 +134,7 @@ export class Pages {
     const abort = new AbortController();
     this.loading.set(number, abort);
     try {
-      this.keep(number, await this.fetched(after, EVERY, abort.signal));
+      this.keep(number, await this.fetched(after, PAGE_ROWS, abort.signal));
       this.error = null;
     } catch (error) {
       if (!isAborted(error)) this.error = messageOf(error);
@@ -152,8 +159,8 @@ export class Pages {
   private async fetched(after: string | null, limit: number, signal: AbortSignal): Promise<Page> {
     try {
       const asked = { ...this.asked, order: this.order, after, limit };
-      const text = await (await ask(`api/v1/logs${queryOf(asked)}`, { signal })).text();
-      return { rows: parsed<{ logs: LogRecord[] }>(text).logs, size: text.length };
+      const text = await (await request(`api/v1/logs${queryString(asked)}`, { signal })).text();
+      return { rows: parseRecord<{ logs: LogRecord[] }>(text).logs, size: text.length };
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== "too_large" || limit === 1) throw error;
       const half = await this.fetched(after, Math.ceil(limit / 2), signal);

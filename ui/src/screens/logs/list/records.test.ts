@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { jsonOf, type LogRecord, parsed } from "./records";
+import { jsonOf, type LogRecord, parseRecord } from "./records";
 
 const NANO = "1794839317894571223";
 
 test("nanoseconds stay exact, and come back as they were", () => {
-  const row = parsed<LogRecord>(
+  const row = parseRecord<LogRecord>(
     `{"time_unix_nano":${NANO},"observed_time_unix_nano":-1,"body":"x"}`,
   );
   expect(row.time_unix_nano).toBe(NANO);
@@ -32,7 +32,7 @@ test("texts that look like them stay what they are", () => {
   fc.assert(
     fc.property(values, (row) => {
       const text = JSON.stringify(row);
-      expect(parsed(text)).toEqual(JSON.parse(text));
+      expect(parseRecord(text)).toEqual(JSON.parse(text));
       expect(JSON.parse(jsonOf(row as unknown as LogRecord))).toEqual(JSON.parse(text));
     }),
   );

@@ -12,7 +12,7 @@ type Nanos = "time_unix_nano" | "observed_time_unix_nano";
  */
 const NANOS = /"(time_unix_nano|observed_time_unix_nano)":(-?\d+)/g;
 
-export function parsed<T>(text: string): T {
+export function parseRecord<T>(text: string): T {
   return JSON.parse(text.replace(NANOS, '"$1":"$2"')) as T;
 }
 

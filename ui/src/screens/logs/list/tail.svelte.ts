@@ -1,10 +1,10 @@
 /** Records as they come, in a buffer that does not grow for ever. */
 
-import { messageOf, queryOf } from "../../../lib/api/client";
-import { hear } from "../../../lib/api/event_stream";
+import { messageOf, queryString } from "../../../lib/api/client";
+import { streamEvents } from "../../../lib/api/event_stream";
 import type { ServerEvent } from "../../../lib/api/event_parser";
-import type { Looked } from "../request";
-import { type LogRecord, parsed } from "./records";
+import type { LogsFilter } from "../request";
+import { type LogRecord, parseRecord } from "./records";
 
 /** So many stay; the oldest go first. As many may wait while somebody reads. */
 export const ROWS_MAX = 5000;
@@ -25,11 +25,11 @@ export class Tail {
   private waiting: LogRecord[] = [];
 
   /** Hear of new ones until the signal ends it. */
-  async run({ q, is, not }: Looked, signal: AbortSignal): Promise<void> {
+  async run({ q, is, not }: LogsFilter, signal: AbortSignal): Promise<void> {
     const asked = { table: "logs", query: q, filter: is, exclude: not };
     try {
-      await hear(
-        `api/v1/tail${queryOf(asked)}`,
+      await streamEvents(
+        `api/v1/tail${queryString(asked)}`,
         signal,
         (events) => this.take(events),
         (trouble) => (this.trouble = trouble),
@@ -42,7 +42,7 @@ export class Tail {
   take(events: readonly ServerEvent[]): void {
     const rows: LogRecord[] = [];
     for (const { name, data } of events) {
-      if (name === "") rows.push(parsed<LogRecord>(data));
+      if (name === "") rows.push(parseRecord<LogRecord>(data));
       else if (name === "skipped") {
         this.skippedCount += (JSON.parse(data) as { count: number }).count;
       }

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 
-import { barsOf } from "./histogram";
+import { histogramOf } from "./histogram";
 
 test("every step has a bar, and every count is in one", () => {
-  const bars = barsOf(
+  const bars = histogramOf(
     [
       { time: "1970-01-01T00:00:10Z", severity: "INFO", count: 3 },
       { time: "1970-01-01T00:00:20Z", severity: "INFO", count: 2 },

@@ -1,15 +1,19 @@
-/** Bars of a histogram: one for every step, also where nothing was. */
+/** HistogramData of a histogram: one for every step, also where nothing was. */
 
 import type { Bar } from "../../../lib/api/types.gen";
-import type { Stretch } from "../../../lib/time/range";
+import type { TimeRange } from "../../../lib/time/range";
 
-export interface Bars {
+export interface HistogramData {
   readonly timesMs: readonly number[];
   readonly values: ReadonlyMap<string, readonly number[]>;
   readonly totals: ReadonlyMap<string, number>;
 }
 
-export function barsOf(bars: readonly Bar[], { sinceMs, untilMs }: Stretch, stepMs: number): Bars {
+export function histogramOf(
+  bars: readonly Bar[],
+  { sinceMs, untilMs }: TimeRange,
+  stepMs: number,
+): HistogramData {
   const begin = Math.floor(sinceMs / stepMs) * stepMs;
   const length = Math.max(1, Math.ceil((untilMs - begin) / stepMs));
   const timesMs = Array.from({ length }, (_, i) => begin + i * stepMs);

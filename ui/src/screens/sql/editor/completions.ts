@@ -3,7 +3,7 @@
 import type { Schema } from "../schema/schema.svelte";
 import { tableUses } from "./tokens";
 
-export interface Offer {
+export interface Completion {
   /** What is shown, and looked for. */
   readonly label: string;
   /** What is written when it is chosen. */
@@ -11,11 +11,11 @@ export interface Offer {
   readonly hint: string;
 }
 
-export interface Offers {
+export interface Completions {
   /** What the choice takes the place of. */
   readonly from: number;
   readonly to: number;
-  readonly offers: readonly Offer[];
+  readonly items: readonly Completion[];
 }
 
 export const KEYWORDS: readonly string[] = (
@@ -27,7 +27,7 @@ export const KEYWORDS: readonly string[] = (
   "for system_time system_version of unnest extract"
 ).split(" ");
 
-const OFFERS_MAX = 60;
+const ITEMS_MAX = 60;
 const ATTRIBUTE = /([A-Za-z_]*attributes)\s*\[\s*('?)([^'\]]*)$/;
 const WORD = /[A-Za-z_][\w$]*$/;
 
@@ -35,13 +35,13 @@ const WORD = /[A-Za-z_][\w$]*$/;
  * At the caret: keys of attributes inside brackets; else columns of the tables that the query
  * names, tables, functions and keywords. Null where nothing is to be offered.
  */
-export async function offersAt(
+export async function completionsAt(
   sql: string,
   caret: number,
   schema: Schema,
   keysOf: (table: string, column: string) => Promise<string[]>,
   isAsked = false,
-): Promise<Offers | null> {
+): Promise<Completions | null> {
   const before = sql.slice(0, caret);
   const named = new Set(tableUses(sql).map((use) => use.table));
   const tables = schema.tables.filter((table) => named.has(table.name));
@@ -56,17 +56,17 @@ export async function offersAt(
       text: `${quote ? "" : "'"}${key.replaceAll("'", "''")}']`,
       hint: column,
     }));
-    return some(caret - typed.length, caret + rest, matching(all, typed));
+    return some(caret - typed.length, caret + rest, rankMatches(all, typed));
   }
   const typed = WORD.exec(before)?.[0] ?? "";
   if ((!typed && !isAsked) || isInside(before.slice(0, caret - typed.length))) return null;
-  const found = matching(wordsFor(schema, tables), typed);
+  const found = rankMatches(wordsFor(schema, tables), typed);
   return some(caret - typed.length, caret, found);
 }
 
 /** Everything that a word may be, what is nearest first. */
-function wordsFor(schema: Schema, tables: Schema["tables"]): Offer[] {
-  const all = new Map<string, Offer>();
+function wordsFor(schema: Schema, tables: Schema["tables"]): Completion[] {
+  const all = new Map<string, Completion>();
   const add = (label: string, hint: string, text = label) => {
     if (!all.has(label)) all.set(label, { label, text, hint });
   };
@@ -80,17 +80,17 @@ function wordsFor(schema: Schema, tables: Schema["tables"]): Offer[] {
 }
 
 /** Those that begin with what is typed, then those that have it somewhere. */
-export function matching(all: readonly Offer[], typed: string): Offer[] {
+export function rankMatches(all: readonly Completion[], typed: string): Completion[] {
   const wanted = typed.toLowerCase();
   const places = all.map((offer) => offer.label.toLowerCase().indexOf(wanted));
   const begin = all.filter((_, i) => places[i] === 0);
   const within = all.filter((_, i) => places[i]! > 0);
-  return [...begin, ...within].slice(0, OFFERS_MAX);
+  return [...begin, ...within].slice(0, ITEMS_MAX);
 }
 
 /** Nothing is offered when it is all there. */
-function some(from: number, to: number, offers: readonly Offer[]): Offers | null {
-  return offers.length ? { from, to, offers } : null;
+function some(from: number, to: number, items: readonly Completion[]): Completions | null {
+  return items.length ? { from, to, items } : null;
 }
 
 /** In a text, a comment, or behind a point, nobody wants names. */

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { linesOf } from "./highlight";
-import { matching, offersAt } from "./completions";
+import { highlightLines } from "./highlight";
+import { rankMatches, completionsAt } from "./completions";
 import type { Schema } from "../schema/schema.svelte";
 
 const schema: Schema = {
@@ -16,8 +16,8 @@ const keysOf = (table: string, column: string) => Promise.resolve([`${table}.${c
 
 async function labels(sql: string, isAsked = false): Promise<string[] | null> {
   const caret = sql.indexOf("|");
-  const found = await offersAt(sql.replace("|", ""), caret, schema, keysOf, isAsked);
-  return found && found.offers.map((offer) => offer.label);
+  const found = await completionsAt(sql.replace("|", ""), caret, schema, keysOf, isAsked);
+  return found && found.items.map((item) => item.label);
 }
 
 test("the pieces of a query are the query, wherever it is wrong", () => {
@@ -40,7 +40,7 @@ test("the pieces of a query are the query, wherever it is wrong", () => {
   fc.assert(
     fc.property(words, fc.nat(30), fc.nat(30), (parts, from, length) => {
       const sql = parts.join("");
-      const lines = linesOf(sql, { from, to: from + length });
+      const lines = highlightLines(sql, { from, to: from + length });
       expect(lines.map((line) => line.map((piece) => piece.text).join("")).join("\n")).toBe(sql);
       const wrong = lines.flat().filter((piece) => piece.isWrong);
       const marked = wrong.map((piece) => piece.text).join("");
@@ -50,7 +50,7 @@ test("the pieces of a query are the query, wherever it is wrong", () => {
 });
 
 test("words have the colour of what they are", () => {
-  const kinds = linesOf("SELECT 'from' -- where\n, 12 FROM logs", null)
+  const kinds = highlightLines("SELECT 'from' -- where\n, 12 FROM logs", null)
     .flat()
     .filter((piece) => piece.kind)
     .map((piece) => [piece.kind, piece.text]);
@@ -79,9 +79,9 @@ test("nothing is offered in texts and comments", async () => {
 
 test("keys of attributes are those of that table and column, closed as they must be", async () => {
   const sql = "SELECT resource_attributes['it'] FROM logs";
-  const found = await offersAt(sql, sql.indexOf("']"), schema, keysOf);
-  const offer = found!.offers.find((each) => each.label === "it's")!;
-  expect(sql.slice(0, found!.from) + offer.text + sql.slice(found!.to)).toBe(
+  const found = await completionsAt(sql, sql.indexOf("']"), schema, keysOf);
+  const item = found!.items.find((each) => each.label === "it's")!;
+  expect(sql.slice(0, found!.from) + item.text + sql.slice(found!.to)).toBe(
     "SELECT resource_attributes['it''s'] FROM logs",
   );
   expect(await labels("SELECT resource_attributes[| FROM spans")).toContain(
@@ -91,5 +91,5 @@ test("keys of attributes are those of that table and column, closed as they must
 
 test("what begins with it comes before what has it", () => {
   const all = ["ab", "b", "ba"].map((label) => ({ label, text: label, hint: "" }));
-  expect(matching(all, "b").map((offer) => offer.label)).toEqual(["b", "ba", "ab"]);
+  expect(rankMatches(all, "b").map((item) => item.label)).toEqual(["b", "ba", "ab"]);
 });

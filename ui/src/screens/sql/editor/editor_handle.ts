@@ -1,5 +1,5 @@
 /** What a screen may have an open editor do. */
-export interface Editor {
+export interface EditorHandle {
   /** What is selected, and where it begins; empty when nothing is. */
   readonly selected: () => { text: string; from: number };
   /** In the place of what is selected. */

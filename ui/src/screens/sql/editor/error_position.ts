@@ -1,6 +1,6 @@
 /** Where in a query an error is, when its message says so. */
 
-export interface Stretch {
+export interface TextRange {
   readonly from: number;
   readonly to: number;
 }
@@ -8,7 +8,7 @@ export interface Stretch {
 const PLACE = /\bat line (\d+), column (\d+)/;
 
 /** The word at the place that a message names; null when it names none, or one that is not there. */
-export function mistakeIn(message: string, sql: string): Stretch | null {
+export function errorPosition(message: string, sql: string): TextRange | null {
   const match = PLACE.exec(message);
   if (!match) return null;
   const lines = sql.split("\n");

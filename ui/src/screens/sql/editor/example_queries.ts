@@ -1,11 +1,11 @@
 /** Queries to begin with. */
 
-export interface Recipe {
+export interface ExampleQuery {
   readonly name: string;
   readonly sql: string;
 }
 
-export const COOKBOOK: readonly Recipe[] = [
+export const EXAMPLES: readonly ExampleQuery[] = [
   {
     name: "The newest warnings and errors",
     sql: `SELECT time, service_name, severity_text, body, trace_id, span_id

@@ -14,7 +14,7 @@ const PIECE =
 const WORDS: ReadonlySet<string> = new Set(KEYWORDS);
 
 /** Lines of pieces; where it is wrong, pieces are cut at both ends of that. */
-export function linesOf(sql: string, wrong: { from: number; to: number } | null): Piece[][] {
+export function highlightLines(sql: string, wrong: { from: number; to: number } | null): Piece[][] {
   const lines: Piece[][] = [[]];
   let at = 0;
   const add = (text: string, kind: Piece["kind"]) => {

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { asOf, clauseOf, tablesIn } from "./time_travel";
-import { tableUses, wordsOf } from "./tokens";
+import { withAsOf, clauseOf, tablesIn } from "./time_travel";
+import { tableUses, tokenize } from "./tokens";
 
 const SNAPSHOT = { snapshotId: "4360909388787711101" };
 const CLAUSE = "FOR SYSTEM_VERSION AS OF 4360909388787711101";
@@ -29,7 +29,7 @@ test.each([
   ],
   ["SELECT 1 FROM logs FOR SYSTEM_VERSION AS OF 'tag'", `SELECT 1 FROM logs ${CLAUSE}`],
 ])("%s", (sql, wanted) => {
-  expect(asOf(sql, "logs", SNAPSHOT)).toBe(wanted);
+  expect(withAsOf(sql, "logs", SNAPSHOT)).toBe(wanted);
 });
 
 /** Queries of all kinds of words, most of which make no sense. */
@@ -54,9 +54,11 @@ const when = fc.oneof(
 test("the last time that is chosen counts, and now is how it was", () => {
   fc.assert(
     fc.property(words, when, when, (sql, one, other) => {
-      const now = asOf(sql, "logs", null);
-      expect(asOf(asOf(sql, "logs", one), "logs", other)).toBe(asOf(sql, "logs", other));
-      expect(asOf(now, "logs", null)).toBe(now);
+      const now = withAsOf(sql, "logs", null);
+      expect(withAsOf(withAsOf(sql, "logs", one), "logs", other)).toBe(
+        withAsOf(sql, "logs", other),
+      );
+      expect(withAsOf(now, "logs", null)).toBe(now);
       expect(tablesIn(now).find(({ table }) => table === "logs")?.isOther ?? false).toBe(false);
     }),
   );
@@ -65,23 +67,23 @@ test("the last time that is chosen counts, and now is how it was", () => {
 test("only the clause is added: all else stays, and so do other tables", () => {
   fc.assert(
     fc.property(words, (sql) => {
-      const now = asOf(sql, "logs", null);
+      const now = withAsOf(sql, "logs", null);
       const bare = (text: string) => text.replaceAll(CLAUSE, "").replaceAll(" ", "");
-      expect(bare(asOf(now, "logs", SNAPSHOT))).toBe(bare(now));
-      expect(asOf(sql, "nothing", SNAPSHOT)).toBe(sql);
+      expect(bare(withAsOf(now, "logs", SNAPSHOT))).toBe(bare(now));
+      expect(withAsOf(sql, "nothing", SNAPSHOT)).toBe(sql);
     }),
   );
 });
 
 test("a clause that stands there twice is one", () => {
   const twice = "FROM logs FOR SYSTEM_VERSION AS OF 5 FOR SYSTEM_TIME AS OF TIMESTAMP 'x' l";
-  expect(asOf(twice, "logs", null)).toBe("FROM logs l");
+  expect(withAsOf(twice, "logs", null)).toBe("FROM logs l");
 });
 
 test("words lie one behind the other", () => {
   fc.assert(
     fc.property(fc.oneof(words, letters), (sql) => {
-      const found = wordsOf(sql);
+      const found = tokenize(sql);
       const isInOrder = found.every(
         ({ begin, end }, i) => begin >= (found[i - 1]?.end ?? 0) && end > begin,
       );

@@ -3,9 +3,9 @@
 import { tableUses } from "./tokens";
 
 /** A snapshot by its id, which is a text as it has too many digits; or a moment. */
-export type OtherTime = { readonly snapshotId: string } | { readonly momentMs: number };
+export type PointInTime = { readonly snapshotId: string } | { readonly momentMs: number };
 
-export function clauseOf(when: OtherTime): string {
+export function clauseOf(when: PointInTime): string {
   if ("snapshotId" in when) {
     // Only digits: whatever else it is, it is no id.
     return `FOR SYSTEM_VERSION AS OF ${when.snapshotId.replace(/\D/g, "")}`;
@@ -15,7 +15,7 @@ export function clauseOf(when: OtherTime): string {
 }
 
 /** The same query, with a table as of then wherever it is named; null is as of now. */
-export function asOf(sql: string, table: string, when: OtherTime | null): string {
+export function withAsOf(sql: string, table: string, when: PointInTime | null): string {
   let text = "";
   let at = 0;
   for (const use of tableUses(sql)) {

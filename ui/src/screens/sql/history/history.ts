@@ -1,6 +1,6 @@
 /** What was asked before, and what somebody wanted to keep. Both stay in this browser. */
 
-export interface Asked {
+export interface HistoryEntry {
   readonly text: string;
   readonly engine: "own" | "spark";
   /** When, in milliseconds since 1970. */
@@ -11,7 +11,7 @@ export interface Asked {
   readonly error: string;
 }
 
-export interface Saved {
+export interface SavedQuery {
   readonly name: string;
   readonly text: string;
 }
@@ -22,14 +22,17 @@ const TEXT_MAX = 20_000;
 const ERROR_MAX = 300;
 
 /** The newest first; the same text again takes the place of what it was before. */
-export function remembered(history: readonly Asked[], asked: Asked): Asked[] {
+export function addToHistory(
+  history: readonly HistoryEntry[],
+  asked: HistoryEntry,
+): HistoryEntry[] {
   if (asked.text.length > TEXT_MAX) return [...history];
   const kept = history.filter((each) => each.text !== asked.text || each.engine !== asked.engine);
   return [{ ...asked, error: asked.error.slice(0, ERROR_MAX) }, ...kept].slice(0, HISTORY_MAX);
 }
 
 /** By its name; another text under the same name takes its place. */
-export function withSaved(all: readonly Saved[], saved: Saved): Saved[] {
+export function addSaved(all: readonly SavedQuery[], saved: SavedQuery): SavedQuery[] {
   const others = all.filter((each) => each.name !== saved.name);
   return [...others, saved]
     .sort((one, other) => one.name.localeCompare(other.name))
@@ -37,7 +40,7 @@ export function withSaved(all: readonly Saved[], saved: Saved): Saved[] {
 }
 
 /** Those that have all words in them, in any case. */
-export function matching<T extends { readonly text: string; readonly name?: string }>(
+export function searchHistory<T extends { readonly text: string; readonly name?: string }>(
   all: readonly T[],
   typed: string,
 ): T[] {
@@ -49,7 +52,7 @@ export function matching<T extends { readonly text: string; readonly name?: stri
 }
 
 /** What storage has; whatever makes no sense is left out. */
-export function historyOf(stored: string | null): Asked[] {
+export function parseHistory(stored: string | null): HistoryEntry[] {
   return listOf(stored).flatMap((each) => {
     const { text, engine, at, tookMs, rows, error } = each;
     if (typeof text !== "string" || typeof at !== "number") return [];
@@ -66,7 +69,7 @@ export function historyOf(stored: string | null): Asked[] {
   });
 }
 
-export function savedOf(stored: string | null): Saved[] {
+export function parseSaved(stored: string | null): SavedQuery[] {
   return listOf(stored).flatMap(({ name, text }) =>
     typeof name === "string" && typeof text === "string" ? [{ name, text }] : [],
   );

@@ -1,17 +1,24 @@
 /** History and saved queries, as this browser keeps them. */
 
-import { type Asked, historyOf, remembered, type Saved, savedOf, withSaved } from "./history";
+import {
+  type HistoryEntry,
+  parseHistory,
+  addToHistory,
+  type SavedQuery,
+  parseSaved,
+  addSaved,
+} from "./history";
 
 const HISTORY = "frazil.sql.history";
 const SAVED = "frazil.sql.saved";
 
 class Kept {
-  history = $state.raw<readonly Asked[]>(historyOf(localStorage.getItem(HISTORY)));
-  saved = $state.raw<readonly Saved[]>(savedOf(localStorage.getItem(SAVED)));
+  history = $state.raw<readonly HistoryEntry[]>(parseHistory(localStorage.getItem(HISTORY)));
+  saved = $state.raw<readonly SavedQuery[]>(parseSaved(localStorage.getItem(SAVED)));
 
-  remember(asked: Asked): void {
+  remember(asked: HistoryEntry): void {
     // Another tab may have added something.
-    this.history = remembered(historyOf(localStorage.getItem(HISTORY)), asked);
+    this.history = addToHistory(parseHistory(localStorage.getItem(HISTORY)), asked);
     store(HISTORY, this.history);
   }
 
@@ -20,8 +27,8 @@ class Kept {
     store(HISTORY, []);
   }
 
-  save(saved: Saved): void {
-    this.saved = withSaved(savedOf(localStorage.getItem(SAVED)), saved);
+  save(saved: SavedQuery): void {
+    this.saved = addSaved(parseSaved(localStorage.getItem(SAVED)), saved);
     store(SAVED, this.saved);
   }
 
@@ -39,4 +46,4 @@ function store(key: string, value: unknown): void {
   }
 }
 
-export const kept = new Kept();
+export const queryStore = new Kept();

@@ -3,23 +3,23 @@
 import { type DataType, Type } from "@uwdata/flechette";
 
 import * as format from "../../../lib/format/format";
-import { cut, visible } from "../../../lib/format/escape";
-import { exactText, type Kind } from "./cells";
+import { truncate, escapeText } from "../../../lib/format/escape";
+import { exactText, type CellKind } from "./cells";
 
 const LETTERS_MAX = 400;
 
-export interface Shown {
+export interface CellText {
   readonly text: string;
   /** On hover: what the text leaves out. */
   readonly title: string | undefined;
 }
 
-export function shownOf(value: unknown, type: DataType, kind: Kind): Shown {
+export function cellText(value: unknown, type: DataType, kind: CellKind): CellText {
   if (value === null || value === undefined) return { text: "null", title: undefined };
   const exact = exactText(value, type);
   if (kind === "time" && exact.endsWith("Z") && type.typeId === Type.Timestamp) {
     return { text: format.moment(exact), title: exact };
   }
-  const text = visible(cut(exact, LETTERS_MAX));
+  const text = escapeText(truncate(exact, LETTERS_MAX));
   return { text, title: text.length > 40 ? text : undefined };
 }

@@ -3,7 +3,7 @@
 import { type DataType, DateUnit, TimeUnit, Type } from "@uwdata/flechette";
 
 /** How a column is treated. */
-export type Kind = "number" | "time" | "text" | "truth" | "bytes" | "nested";
+export type CellKind = "number" | "time" | "text" | "truth" | "bytes" | "nested";
 
 const NUMBERS: ReadonlySet<number> = new Set([Type.Int, Type.Float, Type.Decimal]);
 const TEXTS: ReadonlySet<number> = new Set([Type.Utf8, Type.LargeUtf8, Type.Utf8View]);
@@ -26,7 +26,7 @@ function bare(type: DataType): DataType {
   return type.typeId === Type.Dictionary ? bare(type.dictionary) : type;
 }
 
-export function kindOf(given: DataType): Kind {
+export function kindOf(given: DataType): CellKind {
   const { typeId } = bare(given);
   if (NUMBERS.has(typeId)) return "number";
   if (typeId === Type.Timestamp || typeId === Type.Date) return "time";

@@ -2,12 +2,12 @@
 
 import type { Table } from "@uwdata/flechette";
 
-import { exactText, type Kind, kindOf, typeName } from "./cells";
+import { exactText, type CellKind, kindOf, typeName } from "./cells";
 
 export interface GridColumn {
   readonly index: number;
   readonly name: string;
-  readonly kind: Kind;
+  readonly kind: CellKind;
   readonly type: string;
 }
 

@@ -1,13 +1,13 @@
 /** Which columns a chart is of, and what it draws. */
 
-import type { Kind } from "./cells";
+import type { CellKind } from "./cells";
 
 export interface PlotColumn {
   readonly name: string;
-  readonly kind: Kind;
+  readonly kind: CellKind;
 }
 
-export interface Choice {
+export interface PlotChoice {
   /** Columns by their number; -1 is none. */
   readonly x: number;
   readonly y: readonly number[];
@@ -18,12 +18,12 @@ export const LINES_MAX = 20;
 export const BARS_MAX = 200;
 
 /** What is drawn when nobody has chosen: numbers over the first time, a line for each text. */
-export function chosen(
+export function chooseColumns(
   columns: readonly PlotColumn[],
   asked: { readonly x: string; readonly y: readonly string[]; readonly series: string },
-): Choice {
+): PlotChoice {
   const named = (name: string) => columns.findIndex((column) => column.name === name);
-  const first = (kind: Kind, not: number) =>
+  const first = (kind: CellKind, not: number) =>
     columns.findIndex((column, i) => column.kind === kind && i !== not);
   const askedX = asked.x ? named(asked.x) : -1;
   const x =
@@ -55,7 +55,7 @@ export interface Point {
   readonly value: number | null;
 }
 
-export interface Drawn {
+export interface PlotLines {
   readonly timesMs: number[];
   readonly lines: { readonly name: string; readonly values: (number | null)[] }[];
   /** The shortest time between two values. */
@@ -65,7 +65,7 @@ export interface Drawn {
 }
 
 /** Lines over common times; the largest ones, when there are too many. */
-export function drawn(points: readonly Point[]): Drawn {
+export function plotLines(points: readonly Point[]): PlotLines {
   const timesMs = [...new Set(points.map((point) => point.timeMs))].sort((a, b) => a - b);
   const places = new Map(timesMs.map((time, i) => [time, i]));
   const lines = new Map<string, (number | null)[]>();

@@ -4,9 +4,9 @@ import { type Table, tableFromIPC } from "@uwdata/flechette";
 
 import type { TableScan } from "../../../lib/api/types.gen";
 import { ApiError } from "../../../lib/api/client";
-import { saidIn } from "./stream_metadata";
+import { readMetadata } from "./stream_metadata";
 
-export interface Received {
+export interface QueryResult {
   readonly table: Table;
   /** Were there more rows? */
   readonly isCut: boolean;
@@ -25,10 +25,10 @@ const PARTS_KEY = "frazil.parts";
 const EXACT = { useBigInt: true, useBigIntTimestamp: true, useDecimalInt: true };
 
 /** Read all of an answer; `onbytes` hears how much has come. */
-export async function receive(
+export async function readArrow(
   answer: Response,
   onbytes: (bytes: number) => void,
-): Promise<Received> {
+): Promise<QueryResult> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   let isBroken = false;
@@ -50,10 +50,10 @@ export async function receive(
     if (error instanceof ApiError || (error as Error).name === "AbortError") throw error;
     isBroken = true; // The last batch may say why.
   }
-  const whole = joined(chunks, bytes);
-  const said = saidIn(whole);
+  const whole = concat(chunks, bytes);
+  const said = readMetadata(whole);
   const failure = said.metadata.get(ERROR_KEY);
-  if (failure) throw failureOf(failure);
+  if (failure) throw errorIn(failure);
   if (isBroken || !said.hasEnd) {
     throw new ApiError("unavailable", "The rows were cut off before their end. Run it again.");
   }
@@ -61,12 +61,12 @@ export async function receive(
   return {
     table,
     isCut: said.metadata.get(CUT_KEY) === "true",
-    parts: partsOf(table.schema.metadata?.get(PARTS_KEY)),
+    parts: scansIn(table.schema.metadata?.get(PARTS_KEY)),
     bytes,
   };
 }
 
-function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
+function concat(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
   const whole = new Uint8Array(bytes);
   let at = 0;
   for (const chunk of chunks) {
@@ -76,11 +76,11 @@ function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
   return whole;
 }
 
-function failureOf(text: string): ApiError {
+function errorIn(text: string): ApiError {
   const { kind, message } = JSON.parse(text) as { kind: string; message: string };
   return new ApiError(kind, message);
 }
 
-function partsOf(text: string | undefined): TableScan[] {
+function scansIn(text: string | undefined): TableScan[] {
   return text ? (JSON.parse(text) as TableScan[]) : [];
 }

@@ -1,7 +1,7 @@
 /** A query that runs, and the last answer to one. */
 
-import { ApiError, ask, isAborted, messageOf } from "../../../lib/api/client";
-import { type Received, receive } from "./arrow_stream";
+import { ApiError, request, isAborted, messageOf } from "../../../lib/api/client";
+import { type QueryResult, readArrow } from "./arrow_stream";
 
 export interface Query {
   readonly text: string;
@@ -17,8 +17,8 @@ export interface Outcome {
 
 const TICK_MS = 100;
 
-export class Running {
-  answer = $state.raw<Received | undefined>();
+export class QueryRun {
+  result = $state.raw<QueryResult | undefined>();
   /** The query that the answer, or the error, is of. */
   query = $state.raw<Query | undefined>();
   error = $state<string | null>(null);
@@ -37,11 +37,11 @@ export class Running {
     const took = () => performance.now() - begin;
     Object.assign(this, { isRunning: true, wasCancelled: false, bytes: 0, tookMs: 0 });
     const clock = setInterval(() => (this.tookMs = took()), TICK_MS);
-    const end = (error: string | null, answer?: Received) => {
+    const end = (error: string | null, answer?: QueryResult) => {
       clearInterval(clock);
       if (this.abort !== abort) return;
       Object.assign(this, { isRunning: false, error, tookMs: took(), query });
-      if (answer) this.answer = answer;
+      if (answer) this.result = answer;
     };
     this.fetch(query, abort.signal).then(
       (answer) => {
@@ -65,26 +65,26 @@ export class Running {
     this.wasCancelled = true;
   }
 
-  forget(): void {
+  clear(): void {
     this.abort?.abort();
-    Object.assign(this, { answer: undefined, query: undefined, error: null, isRunning: false });
+    Object.assign(this, { result: undefined, query: undefined, error: null, isRunning: false });
   }
 
-  private async fetch(query: Query, signal: AbortSignal): Promise<Received> {
-    const answer = await askSql(
+  private async fetch(query: Query, signal: AbortSignal): Promise<QueryResult> {
+    const answer = await postSql(
       query,
       "arrow",
       { details: true, parts: true, rows_max: query.rowsMax },
       signal,
     );
-    return receive(answer, (bytes) => (this.bytes = bytes));
+    return readArrow(answer, (bytes) => (this.bytes = bytes));
   }
 }
 
 export type Format = "arrow" | "csv" | "parquet" | "json";
 
 /** One query, answered in one of the node's formats. */
-export function askSql(
+export function postSql(
   query: Pick<Query, "text" | "engine">,
   format: Format,
   more: Record<string, unknown> = {},
@@ -96,7 +96,7 @@ export function askSql(
     ...(query.engine === "spark" && { engine: "spark" }),
     ...more,
   };
-  return ask("api/v1/sql", {
+  return request("api/v1/sql", {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
@@ -105,12 +105,12 @@ export function askSql(
 }
 
 /** The whole result as a file, whatever of it is shown: asked for anew. */
-export async function exported(
+export async function exportResult(
   query: Pick<Query, "text" | "engine">,
   format: "csv" | "parquet" | "arrow",
   signal: AbortSignal,
 ): Promise<Blob> {
-  const answer = await askSql(query, format, {}, signal);
+  const answer = await postSql(query, format, {}, signal);
   try {
     return await answer.blob();
   } catch (error) {

@@ -1,6 +1,6 @@
 /** What an Arrow stream says besides its rows. */
 
-export interface Said {
+export interface StreamMetadata {
   /** Of the last message that has any. */
   readonly metadata: ReadonlyMap<string, string>;
   /** Does the stream end where it should? */
@@ -17,7 +17,7 @@ const METADATA = 4;
  * What a stream says besides its rows, which the library leaves out. Each message is its length, a
  * flatbuffer and a body; a length of zero is the end.
  */
-export function saidIn(stream: Uint8Array): Said {
+export function readMetadata(stream: Uint8Array): StreamMetadata {
   const view = new DataView(stream.buffer, stream.byteOffset, stream.byteLength);
   let metadata: ReadonlyMap<string, string> = new Map();
   let at = 0;

@@ -1,7 +1,7 @@
 /** The boxes of a flame graph. */
 
 import type { Flame } from "./flame";
-import type { Paint, Texts } from "../waterfall/canvas";
+import type { Colors, TextCache } from "../waterfall/canvas";
 import { nameOf, serviceOf, type Spans } from "../model/spans";
 
 export const FLAME_ROW = 20;
@@ -17,8 +17,8 @@ export interface FlameScene {
   readonly chosen: number;
   readonly pointed: number;
   readonly matches: Uint8Array | null;
-  readonly paint: Paint;
-  readonly texts: Texts;
+  readonly colors: Colors;
+  readonly texts: TextCache;
   readonly width: number;
   readonly height: number;
 }
@@ -29,12 +29,12 @@ export function nanoOf({ flame, closer, width }: FlameScene, x: number): number 
 }
 
 export function drawFlame(context: CanvasRenderingContext2D, scene: FlameScene): void {
-  const { flame, closer, width, paint } = scene;
+  const { flame, closer, width, colors } = scene;
   context.globalAlpha = 1;
-  context.fillStyle = paint.panel;
+  context.fillStyle = colors.panel;
   context.fillRect(0, 0, width, scene.height);
   context.textBaseline = "middle";
-  context.font = `11px ${paint.font}`;
+  context.font = `11px ${colors.font}`;
   const above = new Set<number>();
   for (let box = flame.parent[closer]!; box >= 0; box = flame.parent[box]!) above.add(box);
   const scale = width / Math.max(flame.width[closer]!, 1);
@@ -61,30 +61,30 @@ function rectangle(
   alpha: number,
 ): void {
   if (width < LEAST) return;
-  const { flame, spans, paint, texts } = scene;
+  const { flame, spans, colors, texts } = scene;
   const sample = flame.sample[box]!;
   const y = flame.depth[box]! * FLAME_ROW;
   const isMissed = scene.matches !== null && !scene.matches[sample];
   const service = sample < 0 ? "" : serviceOf(spans, sample);
   context.globalAlpha = box === scene.pointed ? 0.75 : isMissed ? 0.35 : alpha;
-  context.fillStyle = sample < 0 ? paint.line : paint.service(service);
+  context.fillStyle = sample < 0 ? colors.line : colors.service(service);
   const room = Math.max(width - 1, LEAST);
   context.fillRect(x, y, room, FLAME_ROW - 1);
   if (flame.failed[box]) {
     // As much of the box as calls of it failed; all of it when all did.
     const share = flame.failed[box]! / flame.calls[box]!;
     const height = share === 1 ? FLAME_ROW - 1 : FAILED;
-    context.fillStyle = paint.error;
+    context.fillStyle = colors.error;
     context.fillRect(x, y + FLAME_ROW - 1 - height, Math.max(room * share, LEAST), height);
   }
   context.globalAlpha = 1;
   if (box === scene.chosen) {
-    context.strokeStyle = paint.text;
+    context.strokeStyle = colors.text;
     context.lineWidth = 2;
     context.strokeRect(x + 1, y + 1, Math.max(width - 3, 1), FLAME_ROW - 3);
   }
   if (width < NAMED) return;
   const text = sample < 0 ? "all" : `${service}: ${nameOf(spans, sample)}`;
-  context.fillStyle = sample < 0 ? paint.text : paint.panel;
+  context.fillStyle = sample < 0 ? colors.text : colors.panel;
   texts.draw(context, text, x + 4, y + FLAME_ROW / 2, width - 8);
 }

@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { boxAt, flameOf } from "./flame";
+import { boxAt, buildFlame } from "./flame";
 import { groupsOf, quantile } from "../statistics/statistics";
 import { traces } from "../model/random_traces";
 
 test("boxes are as wide as all own times in them, and lie inside of what they hang from", () => {
   fc.assert(
     fc.property(traces, (spans) => {
-      const flame = flameOf(spans);
+      const flame = buildFlame(spans);
       const all = spans.self.reduce((sum, self) => sum + self, 0);
       expect(flame.width[0]).toBeCloseTo(all);
       for (let box = 1; box < flame.count; box++) {
@@ -25,7 +25,7 @@ test("boxes are as wide as all own times in them, and lie inside of what they ha
 test("a box is found where it is drawn", () => {
   fc.assert(
     fc.property(traces, (spans) => {
-      const flame = flameOf(spans);
+      const flame = buildFlame(spans);
       for (let box = 0; box < flame.count; box++) {
         if (flame.width[box] === 0) continue;
         const middle = flame.left[box]! + flame.width[box]! / 2;

@@ -23,7 +23,7 @@ export interface Flame {
   readonly boxOf: Int32Array;
 }
 
-export function flameOf(spans: Spans): Flame {
+export function buildFlame(spans: Spans): Flame {
   const boxOf = new Int32Array(spans.count);
   const parent: number[] = [-1];
   const sample: number[] = [-1];

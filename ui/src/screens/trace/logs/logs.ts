@@ -11,7 +11,7 @@ const PAGE = 1000;
 export const LINES_MAX = 10_000;
 
 /** All of them, oldest first, page by page. */
-export async function logsOf(traceId: string, signal: AbortSignal): Promise<LogRow[]> {
+export async function fetchTraceLogs(traceId: string, signal: AbortSignal): Promise<LogRow[]> {
   const found: LogRow[] = [];
   let after: string | null = null;
   do {
@@ -23,8 +23,8 @@ export async function logsOf(traceId: string, signal: AbortSignal): Promise<LogR
   return found;
 }
 
-/** Dots, sorted by row. A line of a span that is hidden stands at the closed one above it. */
-export interface Dots {
+/** LogDots, sorted by row. A line of a span that is hidden stands at the closed one above it. */
+export interface LogDots {
   readonly row: Int32Array;
   /** In nanoseconds after the begin of the trace. */
   readonly at: Float64Array;
@@ -32,15 +32,15 @@ export interface Dots {
   readonly line: Int32Array;
 }
 
-export function logDots(spans: Spans, rows: Int32Array, lines: readonly LogRow[]): Dots {
+export function logDots(spans: Spans, rows: Int32Array, lines: readonly LogRow[]): LogDots {
   const dots: { row: number; at: number; line: number }[] = [];
   lines.forEach((log, line) => {
-    const place = spans.placeOf.get(log.span_id ?? "");
-    const row = place === undefined ? -1 : rowOf(rows, place);
-    if (place === undefined || row < 0) return;
+    const index = spans.indexOf.get(log.span_id ?? "");
+    const row = index === undefined ? -1 : rowOf(rows, index);
+    if (index === undefined || row < 0) return;
     // With only matches shown, the row before it may be of another branch.
     const shown = rows[row]!;
-    if (spans.behind[shown]! <= place) return;
+    if (spans.subtreeEnd[shown]! <= index) return;
     dots.push({ row, at: nanosAfter(log.time, spans.begin), line });
   });
   dots.sort((one, other) => one.row - other.row || one.at - other.at);
@@ -52,7 +52,7 @@ export function logDots(spans: Spans, rows: Int32Array, lines: readonly LogRow[]
 }
 
 /** The first dot of a row, or of a later one. */
-export function firstDot(dots: Dots, row: number): number {
+export function firstDot(dots: LogDots, row: number): number {
   let low = 0;
   let high = dots.row.length;
   while (low < high) {

@@ -1,8 +1,16 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { countOf, filtersOf, foundHere, joined, needsNode, typed, wantedOf } from "./find";
-import { spansOf } from "./spans";
+import {
+  countMatches,
+  filtersOf,
+  localMatches,
+  addMatches,
+  needsNode,
+  formatTerm,
+  parseFindQuery,
+} from "./find";
+import { toSpans } from "./spans";
 import { outlineOf, traces } from "./random_traces";
 
 const keys = fc.stringMatching(/^[a-z][a-z._-]{0,12}$/);
@@ -11,35 +19,35 @@ const values = fc.string({ unit: "binary", minLength: 1 });
 test("a pair that is written is read as the same, whatever its value", () => {
   fc.assert(
     fc.property(keys, values, (key, value) => {
-      expect(wantedOf(typed(key, value))).toEqual({ text: "", pairs: [[key, value]] });
+      expect(parseFindQuery(formatTerm(key, value))).toEqual({ text: "", pairs: [[key, value]] });
     }),
   );
 });
 
 test("pairs stand among words", () => {
-  expect(wantedOf('no money order.id=17 service:"my shop" here')).toEqual({
+  expect(parseFindQuery('no money order.id=17 service:"my shop" here')).toEqual({
     text: "no money here",
     pairs: [
       ["order.id", "17"],
       ["service", "my shop"],
     ],
   });
-  expect(wantedOf("http://shop/cart")).toEqual({ text: "http://shop/cart", pairs: [] });
-  expect(wantedOf('"a=b c"')).toEqual({ text: "a=b c", pairs: [] });
-  expect(wantedOf("order.id=")).toEqual({ text: "", pairs: [] });
+  expect(parseFindQuery("http://shop/cart")).toEqual({ text: "http://shop/cart", pairs: [] });
+  expect(parseFindQuery('"a=b c"')).toEqual({ text: "a=b c", pairs: [] });
+  expect(parseFindQuery("order.id=")).toEqual({ text: "", pairs: [] });
 });
 
 test("anything can be typed", () => {
   fc.assert(
     fc.property(traces, fc.string({ unit: "binary" }), (spans, q) => {
-      expect(countOf(foundHere(spans, wantedOf(q)))).toBeLessThanOrEqual(spans.count);
+      expect(countMatches(localMatches(spans, parseFindQuery(q)))).toBeLessThanOrEqual(spans.count);
     }),
   );
 });
 
 test("texts are found in services and operations, in capitals or not", () => {
-  const spans = spansOf(outlineOf([{ service: 0, name: 0 }, { service: 1, name: 2 }, { name: 2 }]));
-  const found = (q: string) => [...foundHere(spans, wantedOf(q))];
+  const spans = toSpans(outlineOf([{ service: 0, name: 0 }, { service: 1, name: 2 }, { name: 2 }]));
+  const found = (q: string) => [...localMatches(spans, parseFindQuery(q))];
   expect(found("select")).toEqual([0, 1, 1]);
   expect(found("BANK")).toEqual([0, 1, 0]);
   expect(found("service=shop select")).toEqual([0, 0, 1]);
@@ -48,10 +56,10 @@ test("texts are found in services and operations, in capitals or not", () => {
 });
 
 test("the node is asked for attributes, and for nothing that is known here", () => {
-  expect(needsNode(wantedOf("service=shop operation=pay"))).toBe(false);
-  expect(needsNode(wantedOf("pay"))).toBe(true);
-  expect(needsNode(wantedOf("order.id=7"))).toBe(true);
-  expect(filtersOf(wantedOf("status=error service=shop a=b"))).toEqual([
+  expect(needsNode(parseFindQuery("service=shop operation=pay"))).toBe(false);
+  expect(needsNode(parseFindQuery("pay"))).toBe(true);
+  expect(needsNode(parseFindQuery("order.id=7"))).toBe(true);
+  expect(filtersOf(parseFindQuery("status=error service=shop a=b"))).toEqual([
     "status_code=ERROR",
     "service_name=shop",
     "a=b",
@@ -59,7 +67,7 @@ test("the node is asked for attributes, and for nothing that is known here", () 
 });
 
 test("what the node found is added, and what is not here is left out", () => {
-  const spans = spansOf(outlineOf([{}, { service: 1 }]));
-  const here = foundHere(spans, wantedOf("bank"));
-  expect([...joined(spans, here, [spans.ids[0]!, "f".repeat(16)])]).toEqual([1, 1]);
+  const spans = toSpans(outlineOf([{}, { service: 1 }]));
+  const here = localMatches(spans, parseFindQuery("bank"));
+  expect([...addMatches(spans, here, [spans.ids[0]!, "f".repeat(16)])]).toEqual([1, 1]);
 });

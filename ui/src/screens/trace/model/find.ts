@@ -7,14 +7,14 @@
 
 import { kindOf, nameOf, serviceOf, type Spans } from "./spans";
 
-export interface Wanted {
+export interface FindQuery {
   readonly text: string;
   readonly pairs: readonly (readonly [key: string, value: string])[];
 }
 
 const TERM = /([^\s=:"]+)(?:=|:(?!\/))(?:"((?:[^"\\]|\\.)*)"?|(\S*))|"((?:[^"\\]|\\.)*)"?|(\S+)/gsu;
 
-export function wantedOf(q: string): Wanted {
+export function parseFindQuery(q: string): FindQuery {
   const words: string[] = [];
   const pairs: [string, string][] = [];
   for (const [, key, quoted, bare, phrase, word] of q.matchAll(TERM)) {
@@ -25,7 +25,7 @@ export function wantedOf(q: string): Wanted {
 }
 
 /** A pair as it is typed, so that it is read as the same. */
-export function typed(key: string, value: string): string {
+export function formatTerm(key: string, value: string): string {
   const isBare = /^[^\s"\\]+$/u.test(value);
   return `${key}=${isBare ? value : `"${value.replace(/["\\]/gu, "\\$&")}"`}`;
 }
@@ -34,7 +34,7 @@ function plain(quoted: string): string {
   return quoted.replace(/\\(.)/gsu, "$1");
 }
 
-export function isNothing({ text, pairs }: Wanted): boolean {
+export function isEmptyQuery({ text, pairs }: FindQuery): boolean {
   return text === "" && pairs.length === 0;
 }
 
@@ -45,17 +45,17 @@ const COLUMNS: Readonly<Record<string, string>> = {
   status: "status_code",
 };
 
-type Has = (spans: Spans, place: number, value: string) => boolean;
+type Has = (spans: Spans, index: number, value: string) => boolean;
 
 const HERE: Readonly<Record<string, Has>> = {
-  service_name: (spans, place, value) => serviceOf(spans, place) === value,
-  name: (spans, place, value) => nameOf(spans, place) === value,
-  kind: (spans, place, value) => kindOf(spans, place) === value.toUpperCase(),
-  span_id: (spans, place, value) => spans.ids[place] === value.toLowerCase(),
+  service_name: (spans, index, value) => serviceOf(spans, index) === value,
+  name: (spans, index, value) => nameOf(spans, index) === value,
+  kind: (spans, index, value) => kindOf(spans, index) === value.toUpperCase(),
+  span_id: (spans, index, value) => spans.ids[index] === value.toLowerCase(),
 };
 
 /** Columns and attributes as the API names them. */
-export function filtersOf(wanted: Wanted): string[] {
+export function filtersOf(wanted: FindQuery): string[] {
   return wanted.pairs.map(([key, value]) => {
     const column = COLUMNS[key] ?? key;
     return `${column}=${column === "status_code" || column === "kind" ? value.toUpperCase() : value}`;
@@ -63,14 +63,14 @@ export function filtersOf(wanted: Wanted): string[] {
 }
 
 /** Does it take the node to answer it? */
-export function needsNode(wanted: Wanted): boolean {
+export function needsNode(wanted: FindQuery): boolean {
   return wanted.text !== "" || wanted.pairs.some(([key]) => !((COLUMNS[key] ?? key) in HERE));
 }
 
 /** The spans that fit, as far as can be told here. */
-export function foundHere(spans: Spans, wanted: Wanted): Uint8Array {
+export function localMatches(spans: Spans, wanted: FindQuery): Uint8Array {
   const found = new Uint8Array(spans.count);
-  if (isNothing(wanted)) return found;
+  if (isEmptyQuery(wanted)) return found;
   const tests = wanted.pairs.map(([key, value]) => [HERE[COLUMNS[key] ?? key], value] as const);
   if (tests.some(([has]) => !has)) return found;
   const text = wanted.text.toLowerCase();
@@ -85,16 +85,16 @@ export function foundHere(spans: Spans, wanted: Wanted): Uint8Array {
 }
 
 /** Together with what the node has found. */
-export function joined(spans: Spans, here: Uint8Array, ids: readonly string[]): Uint8Array {
+export function addMatches(spans: Spans, here: Uint8Array, ids: readonly string[]): Uint8Array {
   const found = here.slice();
   for (const id of ids) {
-    const place = spans.placeOf.get(id);
-    if (place !== undefined) found[place] = 1;
+    const index = spans.indexOf.get(id);
+    if (index !== undefined) found[index] = 1;
   }
   return found;
 }
 
-export function countOf(marks: Uint8Array): number {
+export function countMatches(marks: Uint8Array): number {
   let count = 0;
   for (const mark of marks) count += mark;
   return count;

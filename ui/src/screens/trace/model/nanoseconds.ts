@@ -15,6 +15,6 @@ function parts(time: string): [number, number] {
 }
 
 /** JSON whose moments in nanoseconds are texts, to the last digit; as in OTLP. */
-export function exact(json: string): unknown {
+export function parseExact(json: string): unknown {
   return JSON.parse(json.replace(/("\w*_unix_nano":)(-?\d+)/g, '$1"$2"'));
 }

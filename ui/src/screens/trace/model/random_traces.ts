@@ -3,7 +3,7 @@
 import fc from "fast-check";
 
 import type { Outline } from "../../../lib/api/types.gen";
-import { type Spans, spansOf } from "./spans";
+import { type Spans, toSpans } from "./spans";
 
 const SERVICES = ["shop", "bank", "mail"];
 const NAMES = ["buy", "pay", "SELECT orders", "send"];
@@ -29,7 +29,7 @@ const one: fc.Arbitrary<One> = fc.record({
 /** Each hangs below the one before it, or so many levels further up, or is a root. */
 export const traces: fc.Arbitrary<Spans> = fc
   .array(one, { minLength: 1, maxLength: 40 })
-  .map((all) => spansOf(outlineOf(all)));
+  .map((all) => toSpans(outlineOf(all)));
 
 export function outlineOf(all: readonly Partial<One>[]): Outline {
   const parent: number[] = [];
@@ -38,7 +38,7 @@ export function outlineOf(all: readonly Partial<One>[]): Outline {
     for (let step = 0; step < up && above >= 0; step++) above = parent[above]!;
     parent.push(above);
   });
-  const places = all.map((_, i) => i);
+  const indices = all.map((_, i) => i);
   const offset_nano = all.map(({ offset = 0 }) => offset);
   const length_nano = all.map(({ length = 0 }) => length);
   return {
@@ -46,20 +46,20 @@ export function outlineOf(all: readonly Partial<One>[]): Outline {
     span_count: all.length,
     is_cut: false,
     begin: "2026-01-02T03:04:05.000000000Z",
-    duration_nano: Math.max(...places.map((i) => offset_nano[i]! + length_nano[i]!)),
+    duration_nano: Math.max(...indices.map((i) => offset_nano[i]! + length_nano[i]!)),
     services: SERVICES,
     names: NAMES,
     kinds: ["INTERNAL"],
-    span_id: places.map((i) => i.toString(16).padStart(16, "0")),
+    span_id: indices.map((i) => i.toString(16).padStart(16, "0")),
     parent,
     service: all.map(({ service = 0 }) => service),
     name: all.map(({ name = 0 }) => name),
-    kind: places.map(() => 0),
+    kind: indices.map(() => 0),
     offset_nano,
     length_nano,
     self_nano: length_nano,
-    failed: places.filter((i) => all[i]!.failed),
+    failed: indices.filter((i) => all[i]!.failed),
     orphans: [],
-    critical: places.flatMap((i) => [i, offset_nano[i]!, offset_nano[i]! + length_nano[i]!]),
+    critical: indices.flatMap((i) => [i, offset_nano[i]!, offset_nano[i]! + length_nano[i]!]),
   };
 }

@@ -1,20 +1,23 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { above, criticalOf, spansOf } from "./spans";
+import { ancestors, criticalTime, toSpans } from "./spans";
 import { outlineOf, traces } from "./random_traces";
 
-test("what is below a span comes right behind it", () => {
+test("what is below a span comes right subtreeEnd it", () => {
   fc.assert(
     fc.property(traces, (spans) => {
       for (let i = 0; i < spans.count; i++) {
         const below = Array.from({ length: spans.count }, (_, j) => j).filter((j) =>
-          above(spans, j).includes(i),
+          ancestors(spans, j).includes(i),
         );
-        const behind = Array.from({ length: spans.behind[i]! - i - 1 }, (_, j) => i + 1 + j);
-        expect(below).toEqual(behind);
-        expect(spans.depth[i]).toBe(above(spans, i).length);
-        expect(spans.failedBelow[i]).toBe(below.filter((j) => spans.isFailed[j]).length);
+        const subtreeEnd = Array.from(
+          { length: spans.subtreeEnd[i]! - i - 1 },
+          (_, j) => i + 1 + j,
+        );
+        expect(below).toEqual(subtreeEnd);
+        expect(spans.depth[i]).toBe(ancestors(spans, i).length);
+        expect(spans.failedDescendants[i]).toBe(below.filter((j) => spans.isFailed[j]).length);
         expect(spans.children[i]).toBe(below.filter((j) => spans.parent[j] === i).length);
       }
     }),
@@ -23,12 +26,12 @@ test("what is below a span comes right behind it", () => {
 
 test("pieces of the critical path find their spans, in whatever order they come", () => {
   const outline = outlineOf([{ length: 10 }, { length: 4 }]);
-  const spans = spansOf({ ...outline, critical: [1, 2, 6, 0, 6, 10, 0, 0, 2] });
-  expect(criticalOf(spans, 0)).toBe(6);
-  expect(criticalOf(spans, 1)).toBe(4);
+  const spans = toSpans({ ...outline, critical: [1, 2, 6, 0, 6, 10, 0, 0, 2] });
+  expect(criticalTime(spans, 0)).toBe(6);
+  expect(criticalTime(spans, 1)).toBe(4);
 });
 
 test("a span that begins before the one that called it is told", () => {
-  const spans = spansOf(outlineOf([{ offset: 5 }, { offset: 3 }, { offset: 3 }]));
+  const spans = toSpans(outlineOf([{ offset: 5 }, { offset: 3 }, { offset: 3 }]));
   expect([...spans.isSkewed]).toEqual([0, 1, 0]);
 });

@@ -1,6 +1,6 @@
 /**
- * A trace as arrays. A span is a place in each of them, in the order of a waterfall: what is below
- * a span comes right behind it, up to `behind`. So fifty thousand are a few megabytes, and most
+ * A trace as arrays. A span is a index in each of them, in the order of a waterfall: what is below
+ * a span comes right subtreeEnd it, up to `subtreeEnd`. So fifty thousand are a few megabytes, and most
  * questions one loop.
  */
 
@@ -17,12 +17,12 @@ export interface Spans {
   readonly names: readonly string[];
   readonly kinds: readonly string[];
   readonly ids: readonly string[];
-  readonly placeOf: ReadonlyMap<string, number>;
+  readonly indexOf: ReadonlyMap<string, number>;
   readonly parent: Int32Array;
   readonly depth: Int32Array;
   readonly deepest: number;
-  /** The place behind the last one below it. */
-  readonly behind: Int32Array;
+  /** The index subtreeEnd the last one below it. */
+  readonly subtreeEnd: Int32Array;
   readonly children: Int32Array;
   readonly service: Int32Array;
   readonly name: Int32Array;
@@ -33,7 +33,7 @@ export interface Spans {
   readonly isFailed: Uint8Array;
   readonly failedCount: number;
   /** How many of those below it failed. */
-  readonly failedBelow: Int32Array;
+  readonly failedDescendants: Int32Array;
   readonly isOrphan: Uint8Array;
   /** It began before the span that called it: their clocks differ. */
   readonly isSkewed: Uint8Array;
@@ -43,13 +43,13 @@ export interface Spans {
   readonly partsAt: Int32Array;
 }
 
-export function spansOf(outline: Outline): Spans {
+export function toSpans(outline: Outline): Spans {
   const count = outline.span_id.length;
   const parent = Int32Array.from(outline.parent);
   const offset = Float64Array.from(outline.offset_nano);
   const isFailed = marked(count, outline.failed);
   const [depth, deepest] = depths(parent);
-  const { behind, children, failedBelow } = below(parent, isFailed);
+  const { subtreeEnd, children, failedDescendants } = below(parent, isFailed);
   return {
     traceId: outline.trace_id,
     count,
@@ -60,11 +60,11 @@ export function spansOf(outline: Outline): Spans {
     names: outline.names,
     kinds: outline.kinds,
     ids: outline.span_id,
-    placeOf: places(outline.span_id),
+    indexOf: indices(outline.span_id),
     parent,
     depth,
     deepest,
-    behind,
+    subtreeEnd,
     children,
     service: Int32Array.from(outline.service),
     name: Int32Array.from(outline.name),
@@ -74,7 +74,7 @@ export function spansOf(outline: Outline): Spans {
     self: Float64Array.from(outline.self_nano),
     isFailed,
     failedCount: outline.failed.length,
-    failedBelow,
+    failedDescendants,
     isOrphan: marked(count, outline.orphans),
     isSkewed: Uint8Array.from(parent, (above, i) =>
       Number(above >= 0 && offset[i]! < offset[above]!),
@@ -83,42 +83,42 @@ export function spansOf(outline: Outline): Spans {
   };
 }
 
-export function serviceOf(spans: Spans, place: number): string {
-  return spans.services[spans.service[place]!] ?? "";
+export function serviceOf(spans: Spans, index: number): string {
+  return spans.services[spans.service[index]!] ?? "";
 }
 
-export function nameOf(spans: Spans, place: number): string {
-  return spans.names[spans.name[place]!] ?? "";
+export function nameOf(spans: Spans, index: number): string {
+  return spans.names[spans.name[index]!] ?? "";
 }
 
-export function kindOf(spans: Spans, place: number): string {
-  return spans.kinds[spans.kind[place]!] ?? "";
+export function kindOf(spans: Spans, index: number): string {
+  return spans.kinds[spans.kind[index]!] ?? "";
 }
 
 /** All above a span, the nearest first. */
-export function above(spans: Spans, place: number): number[] {
+export function ancestors(spans: Spans, index: number): number[] {
   const found: number[] = [];
-  for (let i = spans.parent[place] ?? -1; i >= 0; i = spans.parent[i]!) found.push(i);
+  for (let i = spans.parent[index] ?? -1; i >= 0; i = spans.parent[i]!) found.push(i);
   return found;
 }
 
 /** How long a span is on the critical path itself. */
-export function criticalOf(spans: Spans, place: number): number {
+export function criticalTime(spans: Spans, index: number): number {
   let sum = 0;
-  for (let i = spans.partsAt[place]!; i < spans.partsAt[place + 1]!; i += 2) {
+  for (let i = spans.partsAt[index]!; i < spans.partsAt[index + 1]!; i += 2) {
     sum += spans.parts[i + 1]! - spans.parts[i]!;
   }
   return sum;
 }
 
-function marked(count: number, places: readonly number[]): Uint8Array {
+function marked(count: number, indices: readonly number[]): Uint8Array {
   const marks = new Uint8Array(count);
-  for (const place of places) marks[place] = 1;
+  for (const index of indices) marks[index] = 1;
   return marks;
 }
 
 /** Of several spans with the same id, which no SDK makes, the first one has it. */
-function places(ids: readonly string[]): Map<string, number> {
+function indices(ids: readonly string[]): Map<string, number> {
   const found = new Map<string, number>();
   for (let i = ids.length - 1; i >= 0; i--) found.set(ids[i]!, i);
   return found;
@@ -138,18 +138,18 @@ function depths(parent: Int32Array): [Int32Array, number] {
 
 function below(parent: Int32Array, isFailed: Uint8Array) {
   const count = parent.length;
-  const behind = new Int32Array(count);
+  const subtreeEnd = new Int32Array(count);
   const children = new Int32Array(count);
-  const failedBelow = new Int32Array(count);
+  const failedDescendants = new Int32Array(count);
   for (let i = count - 1; i >= 0; i--) {
-    behind[i] = Math.max(behind[i]!, i + 1);
+    subtreeEnd[i] = Math.max(subtreeEnd[i]!, i + 1);
     const above = parent[i]!;
     if (above < 0) continue;
-    behind[above] = Math.max(behind[above]!, behind[i]!);
+    subtreeEnd[above] = Math.max(subtreeEnd[above]!, subtreeEnd[i]!);
     children[above]! += 1;
-    failedBelow[above]! += failedBelow[i]! + isFailed[i]!;
+    failedDescendants[above]! += failedDescendants[i]! + isFailed[i]!;
   }
-  return { behind, children, failedBelow };
+  return { subtreeEnd, children, failedDescendants };
 }
 
 /** From threes in any order to pairs in the order of the spans. */

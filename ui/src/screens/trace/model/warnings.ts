@@ -6,24 +6,24 @@ import type { Spans } from "./spans";
 export interface Warning {
   readonly text: string;
   /** The spans it is about; none for all of them. */
-  readonly places: readonly number[];
+  readonly indices: readonly number[];
 }
 
 export function warningsOf(spans: Spans): Warning[] {
-  const orphans = places(spans.isOrphan);
-  const skewed = places(spans.isSkewed);
+  const orphans = indices(spans.isOrphan);
+  const skewed = indices(spans.isSkewed);
   const warnings: Warning[] = [];
   if (spans.isCut) {
     const text = `There are more spans: only the first ${count(spans.count)} are shown.`;
-    warnings.push({ text, places: [] });
+    warnings.push({ text, indices: [] });
   }
   if (orphans.length) {
     const text = `${spansOf(orphans.length, "was", "were")} called by a span that is not here: it was not sent, not sampled, or is still running.`;
-    warnings.push({ text, places: orphans });
+    warnings.push({ text, indices: orphans });
   }
   if (skewed.length) {
     const text = `${spansOf(skewed.length, "begins", "begin")} before the span that called it: clocks differ.`;
-    warnings.push({ text, places: skewed });
+    warnings.push({ text, indices: skewed });
   }
   return warnings;
 }
@@ -32,8 +32,8 @@ function spansOf(number: number, one: string, many: string): string {
   return number === 1 ? `1 span ${one}` : `${count(number)} spans ${many}`;
 }
 
-function places(marks: Uint8Array): number[] {
+function indices(marks: Uint8Array): number[] {
   const found: number[] = [];
-  marks.forEach((mark, place) => mark && found.push(place));
+  marks.forEach((mark, index) => mark && found.push(index));
   return found;
 }

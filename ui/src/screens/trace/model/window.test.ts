@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { fitted, isWhole, panned, ticks, type Window, windowOf, zoomed } from "./window";
+import {
+  clampWindow,
+  isFullWindow,
+  panWindow,
+  ticks,
+  type Window,
+  windowOf,
+  zoomWindow,
+} from "./window";
 
 const totals = fc.integer({ min: 1, max: 1e13 });
 const cases = fc
@@ -12,7 +20,7 @@ const cases = fc
   )
   .map(([total, one, other]) => {
     const [low, high] = [Math.min(one, other) * total, Math.max(one, other) * total];
-    return { total, window: fitted({ low, high }, total) };
+    return { total, window: clampWindow({ low, high }, total) };
   });
 
 function expectInside(window: Window, total: number) {
@@ -35,7 +43,10 @@ test("however it is moved and zoomed, it stays inside of the trace", () => {
     fc.property(cases, steps, ({ total, window }, all) => {
       let now = window;
       for (const step of all) {
-        now = "by" in step ? panned(now, step.by, total) : zoomed(now, step.factor, step.at, total);
+        now =
+          "by" in step
+            ? panWindow(now, step.by, total)
+            : zoomWindow(now, step.factor, step.at, total);
         expectInside(now, total);
       }
     }),
@@ -50,7 +61,7 @@ test("zooming in keeps the moment under the pointer", () => {
       fc.double({ min: 0, max: 1, noNaN: true }),
       ({ total, window }, factor, share) => {
         const before = window.low + (window.high - window.low) * share;
-        const now = zoomed(window, factor, share, total);
+        const now = zoomWindow(window, factor, share, total);
         const after = now.low + (now.high - now.low) * share;
         expect(Math.abs(after - before)).toBeLessThanOrEqual(total * 1e-9 + 1e-6);
       },
@@ -61,7 +72,7 @@ test("zooming in keeps the moment under the pointer", () => {
 test("zooming out far enough is all of it", () => {
   fc.assert(
     fc.property(cases, ({ total, window }) => {
-      expect(isWhole(zoomed(window, 1e15, 0.3, total), total)).toBe(true);
+      expect(isFullWindow(zoomWindow(window, 1e15, 0.3, total), total)).toBe(true);
     }),
   );
 });

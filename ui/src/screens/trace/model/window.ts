@@ -8,18 +8,18 @@ export interface Window {
 /** Nothing shorter is looked at: clocks are not that good. */
 const LEAST = 100;
 
-export function whole(total: number): Window {
+export function fullWindow(total: number): Window {
   return { low: 0, high: total };
 }
 
-export function isWhole(window: Window, total: number): boolean {
+export function isFullWindow(window: Window, total: number): boolean {
   return window.low <= 0 && window.high >= total;
 }
 
 /** Moved and made longer until it fits: inside of the trace, and not too short. */
-export function fitted({ low, high }: Window, total: number): Window {
+export function clampWindow({ low, high }: Window, total: number): Window {
   // What misses it by a rounding is all of it.
-  if (high - low > total * (1 - 1e-9)) return whole(total);
+  if (high - low > total * (1 - 1e-9)) return fullWindow(total);
   const length = Math.min(Math.max(high - low, Math.min(LEAST, total)), total);
   const begin = Math.min(Math.max(low, 0), total - length);
   return { low: begin, high: begin + length };
@@ -28,21 +28,21 @@ export function fitted({ low, high }: Window, total: number): Window {
 /** What an address names; what makes no sense is all of it. */
 export function windowOf(low: number | null, high: number | null, total: number): Window {
   const [from, to] = [low ?? 0, high ?? total];
-  return from < to ? fitted({ low: from, high: to }, total) : whole(total);
+  return from < to ? clampWindow({ low: from, high: to }, total) : fullWindow(total);
 }
 
 /** Longer or shorter by a factor; the moment at `share` of it stays where it is. */
-export function zoomed(window: Window, factor: number, share: number, total: number): Window {
+export function zoomWindow(window: Window, factor: number, share: number, total: number): Window {
   const length = window.high - window.low;
   const at = window.low + length * share;
   const wanted = Math.min(Math.max(length * factor, Math.min(LEAST, total)), total);
-  return fitted({ low: at - wanted * share, high: at + wanted * (1 - share) }, total);
+  return clampWindow({ low: at - wanted * share, high: at + wanted * (1 - share) }, total);
 }
 
 /** Moved by a share of its length. */
-export function panned(window: Window, share: number, total: number): Window {
+export function panWindow(window: Window, share: number, total: number): Window {
   const by = (window.high - window.low) * share;
-  return fitted({ low: window.low + by, high: window.high + by }, total);
+  return clampWindow({ low: window.low + by, high: window.high + by }, total);
 }
 
 /** Moments that people count in, at most so many of them, all inside. */

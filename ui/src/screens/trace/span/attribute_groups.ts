@@ -1,6 +1,6 @@
 /** What is known of a span, by where it comes from. */
 
-import type { Detail } from "./detail";
+import type { SpanDetail } from "./detail";
 
 export interface AttributeGroup {
   readonly title: string;
@@ -10,7 +10,7 @@ export interface AttributeGroup {
 }
 
 /** Groups that are not empty; with a filter, of what has that text in its key or its value. */
-export function groupsOfSpan(span: Detail, filter: string): AttributeGroup[] {
+export function attributeGroups(span: SpanDetail, filter: string): AttributeGroup[] {
   const scope: Record<string, string> = {};
   if (span.scope_name) scope["scope_name"] = span.scope_name;
   if (span.scope_version) scope["scope_version"] = span.scope_version;

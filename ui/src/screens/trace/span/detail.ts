@@ -1,7 +1,7 @@
 /** One span with everything that is known of it. */
 
-import { ask } from "../../../lib/api/client";
-import { exact } from "../model/nanoseconds";
+import { request } from "../../../lib/api/client";
+import { parseExact } from "../model/nanoseconds";
 
 export interface SpanEvent {
   readonly name: string;
@@ -16,7 +16,7 @@ export interface SpanLink {
 }
 
 /** Of the columns, those that the panel names. */
-export interface Detail extends Readonly<Record<string, unknown>> {
+export interface SpanDetail extends Readonly<Record<string, unknown>> {
   readonly time: string;
   readonly status_code: string;
   readonly status_message: string | null;
@@ -34,27 +34,30 @@ export interface Detail extends Readonly<Record<string, unknown>> {
 }
 
 export interface SpanAnswer {
-  readonly span: Detail;
+  readonly span: SpanDetail;
   readonly event_offset_nano: readonly number[];
 }
 
-export async function detailOf(
+export async function fetchSpan(
   traceId: string,
   spanId: string,
   signal: AbortSignal,
 ): Promise<SpanAnswer> {
   const path = `api/v1/traces/${traceId}/spans/${encodeURIComponent(spanId)}`;
-  return exact(await (await ask(path, { signal })).text()) as SpanAnswer;
+  return parseExact(await (await request(path, { signal })).text()) as SpanAnswer;
 }
 
 /** Lines of a trace from one span on, with all that is known of them. */
-export async function linesBelow(traceId: string, spanId: string): Promise<readonly FullLine[]> {
+export async function fetchSubtree(
+  traceId: string,
+  spanId: string,
+): Promise<readonly SubtreeLine[]> {
   const path = `api/v1/traces/${traceId}?below=${encodeURIComponent(spanId)}`;
-  return (exact(await (await ask(path)).text()) as { lines: FullLine[] }).lines;
+  return (parseExact(await (await request(path)).text()) as { lines: SubtreeLine[] }).lines;
 }
 
-export interface FullLine {
-  readonly span: Detail;
+export interface SubtreeLine {
+  readonly span: SpanDetail;
   readonly depth: number;
   readonly offset_nano: number;
   readonly duration_nano: number;

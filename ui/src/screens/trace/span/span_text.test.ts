@@ -1,12 +1,12 @@
 import { expect, test, vi } from "vitest";
 
-import type { Detail, FullLine } from "./detail";
-import { exact, nanosAfter } from "../model/nanoseconds";
+import type { SpanDetail, SubtreeLine } from "./detail";
+import { parseExact, nanosAfter } from "../model/nanoseconds";
 import { jsonOf, subtreeMarkdown } from "./span_text";
 
 vi.mock("../../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
-const span: Detail = {
+const span: SpanDetail = {
   time: "2026-01-02T03:04:05.000006Z",
   service_name: "shop",
   name: "buy *all* `of` it",
@@ -24,11 +24,11 @@ const span: Detail = {
   dropped_events_count: 0,
   dropped_links_count: 0,
 };
-const line: FullLine = { span, depth: 1, offset_nano: 5, duration_nano: 2e6, self_nano: 1e6 };
+const line: SubtreeLine = { span, depth: 1, offset_nano: 5, duration_nano: 2e6, self_nano: 1e6 };
 
 test("nanoseconds of JSON are kept to the last digit, and texts as they are", () => {
   const said = '{"time_unix_nano":1794839293178517624,"body":"\\"time_unix_nano\\":12"}';
-  expect(exact(said)).toEqual({
+  expect(parseExact(said)).toEqual({
     time_unix_nano: "1794839293178517624",
     body: '"time_unix_nano":12',
   });

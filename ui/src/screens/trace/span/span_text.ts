@@ -1,19 +1,19 @@
 /** Spans as text, for messages, issues and language models. */
 
 import { duration } from "../../../lib/format/format";
-import type { FullLine } from "./detail";
+import type { SubtreeLine } from "./detail";
 import { kindOf, nameOf, serviceOf, type Spans } from "../model/spans";
 
 /** checkout: POST /orders, 1.2 s (own 3 ms), failed, trace …, span … */
-export function oneLine(spans: Spans, place: number, message: string | null): string {
+export function oneLine(spans: Spans, index: number, message: string | null): string {
   const parts = [
-    `${serviceOf(spans, place)}: ${nameOf(spans, place)}`,
-    kindOf(spans, place).toLowerCase(),
-    `${duration(spans.length[place])} (own ${duration(spans.self[place])})`,
-    `at +${duration(spans.offset[place])} of ${duration(spans.total)}`,
+    `${serviceOf(spans, index)}: ${nameOf(spans, index)}`,
+    kindOf(spans, index).toLowerCase(),
+    `${duration(spans.length[index])} (own ${duration(spans.self[index])})`,
+    `at +${duration(spans.offset[index])} of ${duration(spans.total)}`,
   ];
-  if (spans.isFailed[place]) parts.push(message ? `failed: ${message}` : "failed");
-  parts.push(`trace ${spans.traceId}`, `span ${spans.ids[place]}`);
+  if (spans.isFailed[index]) parts.push(message ? `failed: ${message}` : "failed");
+  parts.push(`trace ${spans.traceId}`, `span ${spans.ids[index]}`);
   return parts.join(", ").replace(/\s+/g, " ");
 }
 
@@ -32,7 +32,7 @@ function isLeftOut(key: string, value: unknown): boolean {
   return typeof value === "object" && key !== "" && Object.keys(value).length === 0;
 }
 
-export function subtreeJson(lines: readonly FullLine[]): string {
+export function subtreeJson(lines: readonly SubtreeLine[]): string {
   return jsonOf({
     spans: lines.map(({ span, ...rest }) => ({ ...rest, ...span })),
   });
@@ -41,7 +41,7 @@ export function subtreeJson(lines: readonly FullLine[]): string {
 const VALUE_MAX = 300;
 
 /** A nested list: each span with its times, failures and attributes. */
-export function subtreeMarkdown(traceId: string, lines: readonly FullLine[]): string {
+export function subtreeMarkdown(traceId: string, lines: readonly SubtreeLine[]): string {
   const told = lines.flatMap((line) => {
     const indent = "  ".repeat(line.depth);
     return [`${indent}- ${heading(line)}`, ...details(line).map((text) => `${indent}  - ${text}`)];
@@ -49,7 +49,7 @@ export function subtreeMarkdown(traceId: string, lines: readonly FullLine[]): st
   return [`Trace \`${traceId}\`, times after its first span here:`, "", ...told, ""].join("\n");
 }
 
-function heading({ span, offset_nano, duration_nano, self_nano }: FullLine): string {
+function heading({ span, offset_nano, duration_nano, self_nano }: SubtreeLine): string {
   const times = `+${duration(offset_nano)}, ${duration(duration_nano)}, own ${duration(self_nano)}`;
   const failed = span.status_code === "ERROR" ? " **failed**" : "";
   const message = span.status_message ? `: ${escaped(span.status_message)}` : "";
@@ -57,7 +57,7 @@ function heading({ span, offset_nano, duration_nano, self_nano }: FullLine): str
   return `${name} (${times})${failed}${message}`;
 }
 
-function details({ span }: FullLine): string[] {
+function details({ span }: SubtreeLine): string[] {
   const pairs = (attributes: Readonly<Record<string, string>>) =>
     Object.entries(attributes).map(([key, value]) => `${code(key)}: ${code(value)}`);
   const events = span.events.map(

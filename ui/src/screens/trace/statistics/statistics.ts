@@ -38,15 +38,15 @@ export function groupsOf(spans: Spans, by: "service" | "operation"): Group[] {
   return [...members.values()].map((those) => groupOf(spans, those, by));
 }
 
-function groupOf(spans: Spans, places: readonly number[], by: "service" | "operation"): Group {
-  const lengths = Float64Array.from(places, (place) => spans.length[place]!).sort();
+function groupOf(spans: Spans, indices: readonly number[], by: "service" | "operation"): Group {
+  const lengths = Float64Array.from(indices, (index) => spans.length[index]!).sort();
   const sum = (values: ArrayLike<number>) =>
-    places.reduce((total, place) => total + values[place]!, 0);
-  const first = places[0]!;
+    indices.reduce((total, index) => total + values[index]!, 0);
+  const first = indices[0]!;
   return {
     service: serviceOf(spans, first),
     operation: by === "operation" ? nameOf(spans, first) : null,
-    count: places.length,
+    count: indices.length,
     failed: sum(spans.isFailed),
     total: sum(spans.length),
     self: sum(spans.self),

@@ -1,7 +1,7 @@
 /** Colours and texts for a canvas. */
 
 import { serviceColor, severityColor } from "../../../lib/format/colors";
-import { visible } from "../../../lib/format/escape";
+import { escapeText } from "../../../lib/format/escape";
 
 const TOKENS = [
   "panel",
@@ -18,7 +18,7 @@ const TOKENS = [
   "mark",
 ] as const;
 
-export interface Paint extends Record<(typeof TOKENS)[number], string> {
+export interface Colors extends Record<(typeof TOKENS)[number], string> {
   readonly isDark: boolean;
   readonly font: string;
   readonly mono: string;
@@ -27,7 +27,7 @@ export interface Paint extends Record<(typeof TOKENS)[number], string> {
 }
 
 /** The colours of the theme as it is now, which a canvas cannot take from a style sheet. */
-export function paintOf(element: HTMLElement, isDark: boolean): Paint {
+export function canvasColors(element: HTMLElement, isDark: boolean): Colors {
   const probe = document.createElement("span");
   element.append(probe);
   const style = getComputedStyle(probe);
@@ -68,8 +68,8 @@ export function fit(
 const LETTERS_MAX = 300;
 const KEPT_MAX = 20_000;
 
-/** Texts as they fit, and how wide they are; both are kept, as measuring is slow. */
-export class Texts {
+/** TextCache as they fit, and how wide they are; both are kept, as measuring is slow. */
+export class TextCache {
   private widths = new Map<string, number>();
   private shown = new Map<string, string>();
 
@@ -78,7 +78,7 @@ export class Texts {
     let found = this.shown.get(text);
     if (found === undefined) {
       if (this.shown.size > KEPT_MAX) this.shown.clear();
-      found = visible(text.slice(0, LETTERS_MAX));
+      found = escapeText(text.slice(0, LETTERS_MAX));
       this.shown.set(text, found);
     }
     return found;
@@ -95,7 +95,7 @@ export class Texts {
     return width;
   }
 
-  /** Draw it, cut if it must be. Gives the place behind it. */
+  /** Draw it, cut if it must be. Gives the index subtreeEnd it. */
   draw(
     context: CanvasRenderingContext2D,
     text: string,

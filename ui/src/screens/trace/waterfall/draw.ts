@@ -2,8 +2,8 @@
 
 import type { LogRow } from "../../../lib/api/types.gen";
 import { duration } from "../../../lib/format/format";
-import { type Dots, firstDot } from "../logs/logs";
-import type { Paint, Texts } from "./canvas";
+import { type LogDots, firstDot } from "../logs/logs";
+import type { Colors, TextCache } from "./canvas";
 import { nameOf, serviceOf, type Spans } from "../model/spans";
 import { ticks, type Window } from "../model/window";
 
@@ -27,10 +27,10 @@ export interface Scene {
   readonly pointed: number;
   readonly matches: Uint8Array | null;
   readonly isCritical: boolean;
-  readonly dots: Dots;
+  readonly dots: LogDots;
   readonly logs: readonly LogRow[];
-  readonly paint: Paint;
-  readonly texts: Texts;
+  readonly colors: Colors;
+  readonly texts: TextCache;
   readonly width: number;
   readonly height: number;
   /** Of the tree on the left. */
@@ -62,12 +62,12 @@ export function nanoAt(scene: Pick<Scene, "window" | "names" | "width">, x: numb
 }
 
 export function draw(context: Context, scene: Scene): void {
-  const { paint, width, height, names } = scene;
+  const { colors, width, height, names } = scene;
   context.globalAlpha = 1;
-  context.fillStyle = paint.panel;
+  context.fillStyle = colors.panel;
   context.fillRect(0, 0, width, height);
   context.textBaseline = "middle";
-  context.font = `12px ${paint.font}`;
+  context.font = `12px ${colors.font}`;
   const first = Math.max(Math.floor(scene.scroll / ROW), 0);
   const last = Math.min(Math.ceil((scene.scroll + height - HEAD) / ROW), scene.rows.length);
   const top = (row: number) => HEAD + row * ROW - scene.scroll;
@@ -90,27 +90,28 @@ export function draw(context: Context, scene: Scene): void {
 }
 
 function background(context: Context, scene: Scene, row: number, y: number): void {
-  const { paint, width } = scene;
-  const place = scene.rows[row]!;
-  const fill = place === scene.chosen ? paint.chosen : place === scene.pointed ? paint.hover : null;
+  const { colors, width } = scene;
+  const index = scene.rows[row]!;
+  const fill =
+    index === scene.chosen ? colors.chosen : index === scene.pointed ? colors.hover : null;
   if (fill) {
     context.fillStyle = fill;
     context.fillRect(0, y, width, ROW);
   }
-  if (scene.matches?.[place]) {
-    context.fillStyle = paint.mark;
-    context.globalAlpha = place === scene.chosen ? 0.9 : 0.55;
+  if (scene.matches?.[index]) {
+    context.fillStyle = colors.mark;
+    context.globalAlpha = index === scene.chosen ? 0.9 : 0.55;
     context.fillRect(0, y, scene.names, ROW);
     context.globalAlpha = 1;
   }
-  if (place === scene.chosen) {
-    context.fillStyle = paint.accent;
+  if (index === scene.chosen) {
+    context.fillStyle = colors.accent;
     context.fillRect(0, y, 3, ROW);
   }
 }
 
 function grid(context: Context, scene: Scene): void {
-  context.fillStyle = scene.paint.line;
+  context.fillStyle = scene.colors.line;
   for (const at of ticksOf(scene)) {
     context.fillRect(Math.round(xOf(scene, at)), HEAD, 1, scene.height);
   }
@@ -122,14 +123,14 @@ function ticksOf(scene: Scene): number[] {
 }
 
 function head(context: Context, scene: Scene): void {
-  const { paint, texts, width, names } = scene;
-  context.fillStyle = paint.sunken;
+  const { colors, texts, width, names } = scene;
+  context.fillStyle = colors.sunken;
   context.fillRect(0, 0, width, HEAD);
-  context.fillStyle = paint.line;
+  context.fillStyle = colors.line;
   context.fillRect(0, HEAD - 1, width, 1);
   context.fillRect(names, 0, 1, HEAD);
-  context.font = `11px ${paint.font}`;
-  context.fillStyle = paint.dim;
+  context.font = `11px ${colors.font}`;
+  context.fillStyle = colors.dim;
   texts.draw(context, "Service and operation", 8, HEAD / 2, names - 12);
   for (const at of ticksOf(scene)) {
     const x = xOf(scene, at);
@@ -143,49 +144,49 @@ function head(context: Context, scene: Scene): void {
 
 /** Where the pointer is, and which moment that is. */
 function hairline(context: Context, scene: Scene, x: number): void {
-  const { paint, texts } = scene;
+  const { colors, texts } = scene;
   const text = `${duration(Math.max(nanoAt(scene, x), 0))}`;
   const width = texts.width(context, text) + 8;
   const left = Math.min(x + 2, scene.width - width);
-  context.fillStyle = paint["line-strong"];
+  context.fillStyle = colors["line-strong"];
   context.fillRect(Math.round(x), 0, 1, scene.height);
-  context.fillStyle = paint.panel;
+  context.fillStyle = colors.panel;
   context.fillRect(left, 3, width, HEAD - 6);
-  context.fillStyle = paint.text;
+  context.fillStyle = colors.text;
   texts.draw(context, text, left + 4, HEAD / 2, width);
 }
 
-function label(context: Context, scene: Scene, place: number, y: number): void {
-  const { spans, paint, texts, names } = scene;
+function label(context: Context, scene: Scene, index: number, y: number): void {
+  const { spans, colors, texts, names } = scene;
   const middle = y + ROW / 2;
-  const depth = spans.depth[place]!;
+  const depth = spans.depth[index]!;
   const indent = indentOf(scene);
   const left = 8 + depth * indent;
-  context.fillStyle = paint.line;
+  context.fillStyle = colors.line;
   // In a very deep tree they would be a grey area, and take their time.
   for (let i = 0; i < depth && indent >= GUIDED; i++) {
     context.fillRect(Math.round(8 + i * indent + TRIANGLE / 2 - 2), y, 1, ROW);
   }
-  if (spans.children[place]) {
-    context.fillStyle = paint.dim;
-    triangle(context, left, middle, scene.closed[place] === 1);
+  if (spans.children[index]) {
+    context.fillStyle = colors.dim;
+    triangle(context, left, middle, scene.closed[index] === 1);
   }
   let x = left + TRIANGLE;
-  context.fillStyle = paint.service(serviceOf(spans, place));
+  context.fillStyle = colors.service(serviceOf(spans, index));
   context.fillRect(x, y + 4, 3, ROW - 8);
   x += 8;
-  if (spans.isFailed[place] || (scene.closed[place] && spans.failedBelow[place])) {
-    x = mark(context, scene, x, middle, spans.isFailed[place] === 1);
+  if (spans.isFailed[index] || (scene.closed[index] && spans.failedDescendants[index])) {
+    x = mark(context, scene, x, middle, spans.isFailed[index] === 1);
   }
-  context.font = `12px ${paint.font}`;
-  context.fillStyle = paint.text;
-  x = texts.draw(context, serviceOf(spans, place), x, middle, names - x - 6);
-  context.fillStyle = spans.isFailed[place] ? paint.error : paint.dim;
-  x = texts.draw(context, nameOf(spans, place), x + 7, middle, names - x - 12);
-  if (spans.children[place] && x + 34 < names) {
-    context.font = `10px ${paint.font}`;
-    context.fillStyle = paint.dim;
-    texts.draw(context, String(spans.children[place]), x + 6, middle + 0.5, 30);
+  context.font = `12px ${colors.font}`;
+  context.fillStyle = colors.text;
+  x = texts.draw(context, serviceOf(spans, index), x, middle, names - x - 6);
+  context.fillStyle = spans.isFailed[index] ? colors.error : colors.dim;
+  x = texts.draw(context, nameOf(spans, index), x + 7, middle, names - x - 12);
+  if (spans.children[index] && x + 34 < names) {
+    context.font = `10px ${colors.font}`;
+    context.fillStyle = colors.dim;
+    texts.draw(context, String(spans.children[index]), x + 6, middle + 0.5, 30);
   }
 }
 
@@ -208,46 +209,48 @@ function mark(context: Context, scene: Scene, x: number, y: number, isOwn: boole
   context.beginPath();
   context.arc(x + 4, y, isOwn ? 4 : 3.2, 0, 2 * Math.PI);
   if (isOwn) {
-    context.fillStyle = scene.paint.error;
+    context.fillStyle = scene.colors.error;
     context.fill();
   } else {
-    context.strokeStyle = scene.paint.error;
+    context.strokeStyle = scene.colors.error;
     context.lineWidth = 1.6;
     context.stroke();
   }
   return x + 12;
 }
 
-function bar(context: Context, scene: Scene, place: number, y: number): void {
-  const { spans, paint, names, width } = scene;
-  const begin = xOf(scene, spans.offset[place]!);
-  const end = xOf(scene, spans.offset[place]! + spans.length[place]!);
+function bar(context: Context, scene: Scene, index: number, y: number): void {
+  const { spans, colors, names, width } = scene;
+  const begin = xOf(scene, spans.offset[index]!);
+  const end = xOf(scene, spans.offset[index]! + spans.length[index]!);
   const left = Math.max(begin, names - 4);
   const right = Math.min(Math.max(end, begin + BAR_LEAST), width + 4);
   const middle = y + ROW / 2;
   if (right < names + 1 || left > width) return beyond(context, scene, right < names + 1, middle);
-  const isMissed = scene.matches !== null && !scene.matches[place];
+  const isMissed = scene.matches !== null && !scene.matches[index];
   context.globalAlpha = isMissed ? 0.4 : 1;
-  context.fillStyle = spans.isFailed[place] ? paint.error : paint.service(serviceOf(spans, place));
+  context.fillStyle = spans.isFailed[index]
+    ? colors.error
+    : colors.service(serviceOf(spans, index));
   context.fillRect(left, middle - BAR / 2, right - left, BAR);
   context.globalAlpha = 1;
-  if (scene.closed[place] && spans.failedBelow[place] && !spans.isFailed[place]) {
-    context.fillStyle = paint.error;
+  if (scene.closed[index] && spans.failedDescendants[index] && !spans.isFailed[index]) {
+    context.fillStyle = colors.error;
     context.fillRect(left, middle - BAR / 2 - 3, right - left, 2);
   }
-  if (spans.isSkewed[place] || spans.isOrphan[place]) {
-    context.fillStyle = paint.warn;
+  if (spans.isSkewed[index] || spans.isOrphan[index]) {
+    context.fillStyle = colors.warn;
     context.fillRect(left - 3, middle - BAR / 2 - 1, 2, BAR + 2);
   }
-  if (scene.isCritical) critical(context, scene, place, middle);
-  lengthOf(context, scene, place, left, right, middle);
+  if (scene.isCritical) critical(context, scene, index, middle);
+  lengthOf(context, scene, index, left, right, middle);
 }
 
 /** A bar outside of the window: an arrow says on which side. */
 function beyond(context: Context, scene: Scene, isLeft: boolean, y: number): void {
   const x = isLeft ? scene.names + 4 : scene.width - 4;
   const to = isLeft ? 5 : -5;
-  context.fillStyle = scene.paint.dim;
+  context.fillStyle = scene.colors.dim;
   context.beginPath();
   context.moveTo(x, y);
   context.lineTo(x + to, y - 3.5);
@@ -255,10 +258,10 @@ function beyond(context: Context, scene: Scene, isLeft: boolean, y: number): voi
   context.fill();
 }
 
-function critical(context: Context, scene: Scene, place: number, y: number): void {
-  const { spans, paint } = scene;
-  context.fillStyle = paint.text;
-  for (let i = spans.partsAt[place]!; i < spans.partsAt[place + 1]!; i += 2) {
+function critical(context: Context, scene: Scene, index: number, y: number): void {
+  const { spans, colors } = scene;
+  context.fillStyle = colors.text;
+  for (let i = spans.partsAt[index]!; i < spans.partsAt[index + 1]!; i += 2) {
     const left = Math.max(xOf(scene, spans.parts[i]!), scene.names);
     const right = Math.min(xOf(scene, spans.parts[i + 1]!), scene.width);
     if (left <= right) context.fillRect(left, y + BAR / 2 + 1, Math.max(right - left, 1), 2);
@@ -268,38 +271,38 @@ function critical(context: Context, scene: Scene, place: number, y: number): voi
 function lengthOf(
   context: Context,
   scene: Scene,
-  place: number,
+  index: number,
   left: number,
   right: number,
   y: number,
 ): void {
-  const { texts, paint } = scene;
-  context.font = `11px ${paint.font}`;
-  const text = duration(scene.spans.length[place]);
+  const { texts, colors } = scene;
+  context.font = `11px ${colors.font}`;
+  const text = duration(scene.spans.length[index]);
   const room = texts.width(context, text) + 1;
-  context.fillStyle = paint.dim;
+  context.fillStyle = colors.dim;
   if (right + room + 8 < scene.width) {
     texts.draw(context, text, right + 5, y, room);
   } else if (left - room - 8 > scene.names) {
     texts.draw(context, text, left - room - 5, y, room);
   } else {
     // On the bar itself, which is dark where the page is light, and the other way round.
-    context.font = `10px ${paint.font}`;
-    context.fillStyle = paint.panel;
+    context.font = `10px ${colors.font}`;
+    context.fillStyle = colors.panel;
     const x = Math.min(right, scene.width) - texts.width(context, text) - 8;
     texts.draw(context, text, x, y + 0.5, room);
   }
 }
 
 function dots(context: Context, scene: Scene, first: number, last: number): void {
-  const { paint } = scene;
+  const { colors } = scene;
   context.lineWidth = 1.5;
-  context.strokeStyle = paint.panel;
+  context.strokeStyle = colors.panel;
   for (let i = firstDot(scene.dots, first); i < scene.dots.row.length; i++) {
     const row = scene.dots.row[i]!;
     if (row >= last) return;
     const x = xOf(scene, scene.dots.at[i]!);
-    context.fillStyle = paint.severity(scene.logs[scene.dots.line[i]!]?.severity ?? "");
+    context.fillStyle = colors.severity(scene.logs[scene.dots.line[i]!]?.severity ?? "");
     context.beginPath();
     context.arc(x, HEAD + row * ROW - scene.scroll + ROW - 4, DOT, 0, 2 * Math.PI);
     context.stroke();

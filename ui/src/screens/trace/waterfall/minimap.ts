@@ -1,16 +1,16 @@
 /** All spans in little. */
 
 import { duration } from "../../../lib/format/format";
-import type { Paint } from "./canvas";
+import type { Colors } from "./canvas";
 import type { Spans } from "../model/spans";
-import { ticks, whole } from "../model/window";
+import { ticks, fullWindow } from "../model/window";
 
 const TICKS = 16;
 
 export function drawAll(
   context: CanvasRenderingContext2D,
   spans: Spans,
-  paint: Paint,
+  colors: Colors,
   width: number,
   height: number,
 ): void {
@@ -31,19 +31,20 @@ export function drawAll(
       pixels.fill(color, y * columns + from, y * columns + Math.max(to, from + 1));
     }
   };
-  const colors = spans.services.map((service) => pixelOf(paint.service(service)));
-  const error = pixelOf(paint.error);
-  for (let i = 0; i < spans.count; i++) if (!spans.isFailed[i]) one(i, colors[spans.service[i]!]!);
+  const pixelColors = spans.services.map((service) => pixelOf(colors.service(service)));
+  const error = pixelOf(colors.error);
+  for (let i = 0; i < spans.count; i++)
+    if (!spans.isFailed[i]) one(i, pixelColors[spans.service[i]!]!);
   // Whatever failed is not hidden by others.
   for (let i = 0; i < spans.count; i++) if (spans.isFailed[i]) one(i, error);
   context.putImageData(image, 0, 0);
-  context.font = `11px ${paint.font}`;
+  context.font = `11px ${colors.font}`;
   context.textBaseline = "middle";
-  for (const at of ticks(whole(spans.total), Math.max(width / 140, 1))) {
+  for (const at of ticks(fullWindow(spans.total), Math.max(width / 140, 1))) {
     const x = Math.round((at / spans.total) * width);
-    context.fillStyle = paint.line;
+    context.fillStyle = colors.line;
     context.fillRect(x, 0, 1, height);
-    context.fillStyle = paint.dim;
+    context.fillStyle = colors.dim;
     if (x + 60 < width) context.fillText(at === 0 ? "0" : duration(at), x + 4, TICKS / 2 + 1);
   }
 }

@@ -2,33 +2,43 @@
 
 import type { StoredDashboard } from "../../../lib/api/types.gen";
 import { ApiError, messageOf } from "../../../lib/api/client";
-import { appended, inOrder, packed } from "../model/grid";
-import { type Dash, dashOf, type DashPanel, freeId, textOf } from "../model/dashboard";
-import { createDashboard, keepDraft, keptDraft, storeDashboard } from "../model/store";
+import { appendItem, readingOrder, pack } from "../model/grid";
+import {
+  type DashboardModel,
+  parseDashboard,
+  type PanelModel,
+  unusedId,
+  toFileText,
+} from "../model/dashboard";
+import { createDashboard, saveDraft, loadDraft, saveDashboard } from "../model/store";
 
-export class Editing {
-  private stored = $state.raw<{ readonly etag: string; readonly dash: Dash } | null>(null);
-  private draft = $state.raw<Dash | null>(null);
+export class DashboardEditor {
+  private stored = $state.raw<{ readonly etag: string; readonly dash: DashboardModel } | null>(
+    null,
+  );
+  private draft = $state.raw<DashboardModel | null>(null);
   trouble = $state.raw<{ readonly message: string; readonly isConflict: boolean } | null>(null);
 
   constructor(private readonly name: string) {}
 
-  get dash(): Dash | undefined {
+  get dash(): DashboardModel | undefined {
     return this.draft ?? this.stored?.dash;
   }
 
   /** Is there something to save? */
   get isChanged(): boolean {
     return (
-      this.draft !== null && this.stored !== null && textOf(this.draft) !== textOf(this.stored.dash)
+      this.draft !== null &&
+      this.stored !== null &&
+      toFileText(this.draft) !== toFileText(this.stored.dash)
     );
   }
 
   /** Begin with what the node has, and with what was changed before in this tab. */
   begin({ dashboard, etag }: StoredDashboard): void {
     if (!dashboard) return;
-    const kept = keptDraft(this.name);
-    this.stored = { etag: kept?.etag ?? etag, dash: dashOf(dashboard) };
+    const kept = loadDraft(this.name);
+    this.stored = { etag: kept?.etag ?? etag, dash: parseDashboard(dashboard) };
     this.draft = kept?.dash ?? null;
   }
 
@@ -36,36 +46,36 @@ export class Editing {
   keep(): void {
     if (!this.stored) return;
     const { etag } = this.stored;
-    keepDraft(this.name, this.isChanged && this.draft ? { etag, dash: this.draft } : null);
+    saveDraft(this.name, this.isChanged && this.draft ? { etag, dash: this.draft } : null);
   }
 
-  change(to: Partial<Dash>): void {
+  change(to: Partial<DashboardModel>): void {
     if (this.dash) this.draft = { ...this.dash, ...to };
   }
 
   /** A panel as it is now, or a new one. */
-  keepPanel(panel: DashPanel): void {
+  keepPanel(panel: PanelModel): void {
     const panels = this.dash?.panels ?? [];
     const isThere = panels.some((each) => each.id === panel.id);
     const changed = panels.map((each) => (each.id === panel.id ? panel : each));
-    this.change({ panels: isThere ? packed(changed, panel.id) : appended(panels, panel) });
+    this.change({ panels: isThere ? pack(changed, panel.id) : appendItem(panels, panel) });
   }
 
-  duplicate(panel: DashPanel): void {
+  duplicate(panel: PanelModel): void {
     const panels = this.dash?.panels ?? [];
-    this.change({ panels: appended(panels, { ...panel, id: freeId(panels) }) });
+    this.change({ panels: appendItem(panels, { ...panel, id: unusedId(panels) }) });
   }
 
-  remove(panel: DashPanel): void {
+  remove(panel: PanelModel): void {
     const panels = this.dash?.panels ?? [];
-    this.change({ panels: packed(panels.filter((each) => each.id !== panel.id)) });
+    this.change({ panels: pack(panels.filter((each) => each.id !== panel.id)) });
   }
 
   save = async (): Promise<void> => {
     if (!this.draft || !this.stored) return;
-    const dash = { ...this.draft, panels: inOrder(this.draft.panels) };
+    const dash = { ...this.draft, panels: readingOrder(this.draft.panels) };
     try {
-      const { etag } = await storeDashboard(this.name, dash, this.stored.etag);
+      const { etag } = await saveDashboard(this.name, dash, this.stored.etag);
       this.stored = { etag, dash };
       this.draft = null;
       this.trouble = null;
@@ -89,7 +99,7 @@ export class Editing {
   }
 
   discard(): void {
-    keepDraft(this.name, null);
+    saveDraft(this.name, null);
     this.draft = null;
     this.trouble = null;
   }
