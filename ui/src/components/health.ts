@@ -1,6 +1,6 @@
 import type { Check, HealthAnswer } from "../lib/api/types.gen";
 
-/** How a room does; `off` is one that nobody has switched on. */
+/** Health of a component; `off` means disabled. */
 export type HealthState = "ok" | "degraded" | "failed" | "off";
 
 export const STATE_NAMES: Record<HealthState, string> = {
@@ -10,7 +10,7 @@ export const STATE_NAMES: Record<HealthState, string> = {
   off: "off",
 };
 
-/** One sentence about everything, which changes only when something does. */
+/** One sentence about the whole node; it changes only when the health does. */
 export function summarizeHealth(health: HealthAnswer): { state: HealthState; text: string } {
   const failed = health.checks.filter((check) => check.state === "failed");
   const degraded = health.checks.filter((check) => check.state === "degraded");

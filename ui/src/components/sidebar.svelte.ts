@@ -1,4 +1,4 @@
-/** The side of a screen. The address has it; on a phone it is only there when somebody opens it. */
+/** Sidebar state. It is kept in the address; on a phone the sidebar starts closed. */
 
 import { MediaQuery } from "svelte/reactivity";
 

@@ -1,4 +1,4 @@
-/** All screens. Each is loaded when somebody goes there. */
+/** All screens, loaded on first use. */
 
 import type { Component } from "svelte";
 
@@ -7,9 +7,9 @@ import type { ScreenName } from "../lib/router/address";
 export interface Screen {
   readonly title: string;
   readonly load: () => Promise<{ default: Component<{ id: string }> }>;
-  /** Is the range of time of any use there? */
+  /** Whether the time picker is shown. */
   readonly hasTime: boolean;
-  /** Its place in the list on the left, and the key after `g` that leads there. */
+  /** Key after `g` that opens it; only screens with a key are in the navigation. */
   readonly key?: string;
 }
 

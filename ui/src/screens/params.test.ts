@@ -1,4 +1,4 @@
-/** Every screen: what it shows survives its address, whatever that is. */
+/** Every screen's parameters survive the address, whatever it contains. */
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ for (const [path, exported] of Object.entries(modules)) {
 
 test.each(codecs)("%s", (_, fields) => {
   const names = Object.keys(fields.shape);
-  // What is in the address is mostly what the page wrote there, and sometimes what somebody typed.
+  // Mostly values that the page writes, sometimes values that a user typed.
   const word = fc.oneof(
     fc.string(),
     fc.constantFrom("1", "0", "", "-5", "1e3", "a=b", "true", "null", "[]", "{}"),

@@ -1,15 +1,15 @@
-/** A small line without axes: how something went, beside a number. */
+/** SVG paths of sparklines. */
 
 export type Values = readonly (number | null)[];
 
-/** The path of a line through the values, from the left edge to the right one; gaps are gaps. */
+/** Path of a line through the values, from edge to edge; null values are gaps. */
 export function linePath(values: Values, width: number, height: number, max: number): string {
   return runsOf(values)
     .map((run) => `M${run.map((i) => pointText(values, i, width, height, max)).join("L")}`)
     .join("");
 }
 
-/** The same line, closed along the bottom, to be filled. */
+/** The line closed along the bottom, to be filled. */
 export function areaPath(values: Values, width: number, height: number, max: number): string {
   return runsOf(values)
     .map((run) => {
@@ -21,12 +21,12 @@ export function areaPath(values: Values, width: number, height: number, max: num
     .join("");
 }
 
-/** The most that is shown: never zero, so that nothing is at the bottom and not in the middle. */
+/** The largest value, or 1: an all-zero line is drawn at the bottom. */
 export function topOf(values: Values): number {
   return values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0) || 1;
 }
 
-/** Places that follow each other and have a value. */
+/** Runs of consecutive indices that have a value. */
 function runsOf(values: Values): number[][] {
   const runs: number[][] = [];
   values.forEach((value, i) => {

@@ -1,4 +1,4 @@
-/** How a chart looks and behaves, as uPlot wants to be told. */
+/** uPlot options of a chart. */
 
 import type uPlot from "uplot";
 
@@ -7,11 +7,11 @@ import type { TimeRange } from "../../lib/time/range";
 export interface ChartLine {
   readonly name: string;
   readonly color: string;
-  /** Null is a gap; undefined lies between two values that belong together. */
+  /** Null is a gap; undefined connects the neighbouring values. */
   readonly values: readonly (number | null | undefined)[];
 }
 
-/** One value apart from the lines, as an exemplar is. */
+/** A single value beside the lines, such as an exemplar. */
 export interface ChartDot {
   readonly timeMs: number;
   readonly value: number;
@@ -35,7 +35,7 @@ export interface ChartOptions {
   readonly onchoose: (dot: ChartDot) => void;
 }
 
-/** Each line on top of those before it. Where a line has no value, it adds nothing. */
+/** Stack each line on those before it. A missing value counts as zero. */
 export function stacked(lines: readonly (readonly (number | null | undefined)[])[]): number[][] {
   const heights: number[][] = [];
   let below: number[] = [];
@@ -58,7 +58,7 @@ export function uplotOptions(options: ChartOptions): Omit<uPlot.Options, "width"
     ticks: { show: false },
     font: "11px sans-serif",
   };
-  // What is stacked is drawn from the top down, so that each covers the foot of the one above it.
+  // Stacked areas are drawn from the top down, so that each covers the one above it.
   const order = options.isStacked
     ? options.lines.map((_, i) => options.lines.length - 1 - i)
     : null;
@@ -113,7 +113,7 @@ export function uplotOptions(options: ChartOptions): Omit<uPlot.Options, "width"
         (chart) => chart.over.addEventListener("click", (event) => choose(chart, options, event)),
       ],
     },
-    // Bars begin where the one below ends; a band would cut them off there.
+    // Stacked bars start where the one below ends, so they need no bands.
     ...(order && options.kind === "lines" && { bands: bandsOf(options.lines.length) }),
   };
 }
@@ -131,20 +131,20 @@ function seriesOf(line: ChartLine, options: ChartOptions): uPlot.Series {
   };
 }
 
-/** Of what is stacked only the part above the line below is filled. */
+/** Fill only the area between a stacked line and the one below. */
 function bandsOf(count: number): uPlot.Band[] {
   return Array.from({ length: Math.max(0, count - 1) }, (_, i) => ({
     series: [i + 2, i + 1] as [number, number],
   }));
 }
 
-/** A value between two that are missing would not be seen. */
+/** A value between two gaps is visible only as a point. */
 function hasFewPoints(chart: uPlot, series: number): boolean {
   const values = chart.data[series] as (number | null | undefined)[];
   return values.filter((value) => value !== null && value !== undefined).length <= 2;
 }
 
-/** Bars as long as a step, from the line below, beginning at their time. */
+/** Bars one step wide, standing on the bar below. */
 function bars(options: ChartOptions): uPlot.Series.PathBuilder {
   return (chart, series, from, to) => {
     const fill = new Path2D();
@@ -160,7 +160,7 @@ function bars(options: ChartOptions): uPlot.Series.PathBuilder {
       const right = chart.valToPos(times[i]! + step, "x", true);
       const top = chart.valToPos(value, "y", true);
       const bottom = chart.valToPos(foot, "y", true);
-      // Whatever is there must be seen, however little it is.
+      // Draw at least one pixel for any value.
       const height = Math.max(1, bottom - top);
       fill.rect(left + 0.5, bottom - height, Math.max(1, right - left - 1), height);
     }
@@ -207,12 +207,12 @@ function dotPositions(chart: uPlot, options: ChartOptions, onCanvas: boolean) {
       x: chart.valToPos(dot.timeMs / 1000, "x", onCanvas),
       y: Math.max(
         chart.valToPos(dot.value, "y", onCanvas),
-        onCanvas ? chart.bbox.top : 0, // Above the top of the chart it is shown at its top.
+        onCanvas ? chart.bbox.top : 0, // Dots above the scale are drawn at its top.
       ),
     }));
 }
 
-/** A moment under the chart, as short as the next tick allows; a new day says which. */
+/** Tick label: as short as the distance between ticks allows; midnight shows the date. */
 function tickOf(date: Date, apartS: number): string {
   const two = (value: number) => String(value).padStart(2, "0");
   const isMidnight = date.getHours() + date.getMinutes() + date.getSeconds() === 0;
@@ -221,7 +221,7 @@ function tickOf(date: Date, apartS: number): string {
   return apartS >= 60 ? minute : `${minute}:${two(date.getSeconds())}`;
 }
 
-/** A date whose local parts are those of the zone that is shown. */
+/** A date whose local fields are those of the displayed time zone. */
 function shifted(ms: number, isUtc: boolean): Date {
   const date = new Date(ms);
   return isUtc ? new Date(ms + date.getTimezoneOffset() * 60_000) : date;

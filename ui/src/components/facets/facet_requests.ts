@@ -1,4 +1,4 @@
-/** What the node is asked, to know how often values occur. */
+/** Requests for facet counts. */
 
 import type { FacetsAnswer } from "../../lib/api/types.gen";
 import type { QueryParams } from "../../lib/api/client";
@@ -14,7 +14,7 @@ import {
 export type FacetTable = "logs" | "spans";
 export type FacetCounts = ReadonlyMap<string, FacetValues>;
 
-/** So many values are listed at first, and after each wish for more; the node gives no others. */
+/** Values per facet: at first, and after each "more". The API accepts no other limits. */
 export const LIMITS = [8, 100, 1000] as const;
 export type Limit = (typeof LIMITS)[number];
 
@@ -24,8 +24,8 @@ export const PATHS: Record<FacetTable, string> = {
 };
 
 /**
- * One question for all names that are asked alike. A name that something is wanted of is asked for
- * without that: its other values are what else could be wanted.
+ * Combine names with equal parameters into one request. A name with an include filter is requested
+ * without that filter, so that its other values are counted.
  */
 export function facetRequests(
   asked: QueryParams,
@@ -58,7 +58,7 @@ export function facetRequests(
   ];
 }
 
-/** By name, with what is chosen now in its place among what was shown before. */
+/** Merge responses by name; selected values keep the position they had before. */
 export function mergeCounts(
   answers: readonly FacetsAnswer[],
   chosen: Filters,

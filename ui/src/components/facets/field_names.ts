@@ -1,11 +1,11 @@
-/** Names of fields: as people read them, and as filters know them. */
+/** Field names as displayed, and as filters use them. */
 
-/** Without what the API needs to tell it apart. */
+/** Drop the prefix that the API needs to tell attributes apart. */
 export function shortName(name: string): string {
   return name.replace(/^(?:resource|attribute)\./, "");
 }
 
-/** What the search box knows by another name; filters know the column only. */
+/** Aliases of the search box; filters know only the column. */
 const COLUMNS = {
   logs: new Map([
     ["service", "service_name"],

@@ -1,31 +1,31 @@
-/** Facets: the most frequent values of fields, and what somebody has chosen among them. */
+/** Facet values and the filters selected from them. */
 
 import { hasTerm, termOf, withoutTerm, withTerm } from "../search/terms";
 
 export interface FacetValues {
   readonly name: string;
   /**
-   * The most frequent first. Null is for those that do not have the field at all; for a count, it
-   * is for one that nobody knows.
+   * Most frequent first. A null value stands for records without the field; a null count is
+   * unknown.
    */
   readonly values: readonly (readonly [value: string | null, count: number | null])[];
-  /** All that these counts are of. */
+  /** Number of records that the counts are of. */
   readonly total: number;
 }
 
-/** Only with a value, or without it. */
+/** Include or exclude a value. */
 export type FilterMode = "is" | "not";
 
-/** What a screen looks for, as its address has it. */
+/** Filters of a screen, as kept in its address. */
 export interface Filters {
-  /** The search box. */
+  /** Search text. */
   readonly q: string;
-  /** `name=value`: has one of the values of each name, and none of `not`. */
+  /** `name=value`: matches any included value of each name, and no excluded one. */
   readonly is: readonly string[];
   readonly not: readonly string[];
 }
 
-/** `name=value`, as the API takes them; a name has no `=` in it. */
+/** `name=value`, as the API expects; names contain no `=`. */
 export function pairOf(name: string, value: string): string {
   return `${name}=${value}`;
 }
@@ -37,7 +37,7 @@ export function splitPair(pair: string): { name: string; value: string } {
     : { name: pair.slice(0, at), value: pair.slice(at + 1) };
 }
 
-/** Null where only the box can say it: a pair has a value, and ends its name at the first `=`. */
+/** Null if only the search box can express it: no value, or a name with `=`. */
 function pairFor(name: string, value: string | null): string | null {
   return value === null || name.includes("=") ? null : pairOf(name, value);
 }
@@ -53,8 +53,8 @@ export function hasFilter(
 }
 
 /**
- * In when it was out, out when it was in. It is never wanted and refused at the same time, and a
- * field is never wanted with a value and without any: nothing would fit.
+ * Add or remove a filter. A value is never included and excluded at once, nor a field required to
+ * have a value and to be missing: nothing would match.
  */
 export function toggleFilter(
   chosen: Filters,
@@ -82,7 +82,7 @@ function withoutOpposite(chosen: Filters, name: string, value: string | null): F
   return value === null ? withoutFiltersOn(chosen, name) : without(chosen, name, null, "is");
 }
 
-/** Without what is wanted of one name: so its other values are counted too. */
+/** Remove the include filters on a name, so that its other values are counted. */
 export function withoutFiltersOn({ q, is, not }: Filters, name: string): Filters {
   return {
     q: withoutTerm(q, termOf(name, null, "is")),
@@ -92,8 +92,8 @@ export function withoutFiltersOn({ q, is, not }: Filters, name: string): Filters
 }
 
 /**
- * What is shown of a facet: a value that was chosen is there also when it is not listed, so that
- * it can be given up. It stays where it was before, below the hand that chose it.
+ * Values to list. A selected value is listed even if it is not among the most frequent, so that it
+ * can be removed; it keeps its previous position.
  */
 export function visibleValues(
   facet: FacetValues,
@@ -120,7 +120,7 @@ function chosenOf(chosen: Filters, name: string, way: FilterMode): (string | nul
   return [...values.map(({ value }) => value), ...unset];
 }
 
-/** How many have a value that is not listed. */
+/** Number of records with a value that is not listed. */
 export function otherCount({ values, total }: FacetValues): number {
   return Math.max(0, total - values.reduce((sum, [, count]) => sum + (count ?? 0), 0));
 }

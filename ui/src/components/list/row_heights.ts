@@ -1,7 +1,7 @@
-/** Where rows of a long list lie: nearly all are equally high, and only the others are noted. */
+/** Offsets of rows in a long list; only heights that differ from the default are stored. */
 
 export class RowHeights {
-  /** Numbers of the rows that are otherwise, rising, and how much higher all up to each are. */
+  /** Numbers of rows with another height, ascending, and the accumulated difference up to each. */
   private numbers: number[] = [];
   private sums: number[] = [];
   private readonly heights = new Map<number, number>();
@@ -12,7 +12,7 @@ export class RowHeights {
     return this.heights.get(number) ?? this.rowHeight;
   }
 
-  /** Note heights. Those that are as all others are forgotten. */
+  /** Store measured heights; default heights are dropped. */
   note(measured: Iterable<readonly [number, number]>): void {
     for (const [number, height] of measured) {
       if (height === this.rowHeight) this.heights.delete(number);
@@ -28,20 +28,20 @@ export class RowHeights {
     this.note([]);
   }
 
-  /** Rows before this one are gone, and do not come back. */
+  /** Drop rows before this one; they do not come back. */
   forgetBefore(first: number): void {
     if (this.numbers.length === 0 || this.numbers[0]! >= first) return;
     for (const number of this.numbers) if (number < first) this.heights.delete(number);
     this.note([]);
   }
 
-  /** The upper edge of a row, if row 0 is at 0. */
+  /** Offset of a row's top, with row 0 at 0. */
   top(number: number): number {
     const place = this.placeOf(number);
     return number * this.rowHeight + (place > 0 ? this.sums[place - 1]! : 0);
   }
 
-  /** The row there, out of those from `first` to before `end`. */
+  /** The row at an offset, between `first` and `end` (exclusive). */
   at(y: number, first: number, end: number): number {
     let [low, high] = [first, Math.max(first, end - 1)];
     while (low < high) {
@@ -52,7 +52,7 @@ export class RowHeights {
     return low;
   }
 
-  /** How many of the noted ones come before that row. */
+  /** Number of stored rows before that row. */
   private placeOf(number: number): number {
     let [low, high] = [0, this.numbers.length];
     while (low < high) {

@@ -1,33 +1,33 @@
 /**
- * Scrolling farther than a browser can: elements end at some millions of pixels, lists do not.
+ * Scrolling beyond the maximum element height of browsers.
  *
- * A turn of the wheel moves what is seen by as many pixels, as ever. A jump, as with the scrollbar,
- * goes to the same share of the whole. In between both have to be brought together again: what is
- * seen stays, and the scrollbar is moved to where it belongs.
+ * A turn of the wheel moves the content by the same number of pixels. A jump, as with the
+ * scrollbar, goes to the same share of the content. When scrolling ends, the scrollbar is moved to
+ * match the content, which stays in place.
  */
 
-/** Firefox ends at 17.9 million pixels, others later. */
+/** Firefox supports 17.9 million pixels, others more. */
 export const PIXELS_MAX = 8_000_000;
 
 export interface ScrollPosition {
-  /** Where one is in the whole. */
+  /** Offset in the content. */
   readonly offset: number;
-  /** Where the scrollbar is. */
+  /** Position of the scrollbar. */
   readonly scrollTop: number;
 }
 
 export interface Sizes {
-  /** How high all of it is, and how high the part that is seen. */
+  /** Heights of the content and of the viewport. */
   readonly whole: number;
   readonly view: number;
 }
 
-/** How high the element is. */
+/** Height of the scrolled element. */
 export function elementHeight({ whole }: Sizes): number {
   return Math.min(whole, PIXELS_MAX);
 }
 
-/** The scrollbar was moved to `scrollTop`. */
+/** Position after the scrollbar moved to `scrollTop`. */
 export function afterScroll(
   position: ScrollPosition,
   scrollTop: number,
@@ -38,26 +38,26 @@ export function afterScroll(
   const [scrollTopMax, offsetMax] = [elementHeight(sizes) - sizes.view, sizes.whole - sizes.view];
   const isJump = Math.abs(step) > 2 * sizes.view;
   const offset = isJump ? (scrollTop / scrollTopMax) * offsetMax : position.offset + step;
-  // At an end there is nothing more to scroll to.
+  // A jump to an end goes to the end of the content.
   if (scrollTop <= 0 && isJump) return { offset: 0, scrollTop };
   if (scrollTop >= scrollTopMax && isJump) return { offset: offsetMax, scrollTop };
   return { offset: clamp(offset, offsetMax), scrollTop };
 }
 
-/** Where the scrollbar belongs for that position in the whole. */
+/** Position whose scrollbar matches an offset in the content. */
 export function alignedTo(offset: number, sizes: Sizes): ScrollPosition {
   const offsetMax = Math.max(0, sizes.whole - sizes.view);
   const position = clamp(offset, offsetMax);
   if (sizes.whole <= PIXELS_MAX) return { offset: position, scrollTop: position };
   const scrollTopMax = elementHeight(sizes) - sizes.view;
   const share = Math.round((position / offsetMax) * scrollTopMax);
-  // By an end it has as offset to go as what is seen, so that both arrive together.
+  // Near an end, both have the same distance left and arrive together.
   const least = Math.min(position, 2 * sizes.view);
   const most = scrollTopMax - Math.min(offsetMax - position, 2 * sizes.view);
   return { offset: position, scrollTop: Math.max(least, Math.min(most, share)) };
 }
 
-/** Is the scrollbar at an end, and what is seen is not? Then it cannot be scrolled on. */
+/** Whether the scrollbar is at an end but the content is not, so that scrolling is blocked. */
 export function isStuck({ offset, scrollTop }: ScrollPosition, sizes: Sizes): boolean {
   if (sizes.whole <= PIXELS_MAX) return false;
   const [scrollTopMax, offsetMax] = [elementHeight(sizes) - sizes.view, sizes.whole - sizes.view];

@@ -1,21 +1,21 @@
-/** What somebody is about to write into the search box, and how it is written. */
+/** Completion of search terms. */
 
 export interface PartialTerm {
   readonly kind: "field" | "value";
-  /** The field whose value is written. */
+  /** Field of the value being typed. */
   readonly field: string;
-  /** What is there of it already, without quotes. */
+  /** Text typed so far, without quotes. */
   readonly typed: string;
-  /** What is replaced by the choice. */
+  /** Range that the completion replaces. */
   readonly begin: number;
   readonly end: number;
 }
 
-/** Signs that end a word, unless it is in quotes. */
+/** Characters that end a word outside quotes. */
 const ENDS = /[\s()]/;
 const COMPARES = /^(?:>=|<=|>|<)/;
 
-/** The word at the caret. */
+/** The term at the caret. */
 export function partialTermAt(text: string, caret: number): PartialTerm {
   const begin = wordBegin(text, caret);
   let end = caret;
@@ -25,7 +25,7 @@ export function partialTermAt(text: string, caret: number): PartialTerm {
   const colon = colonOf(text, from, caret);
   if (colon < 0) {
     const typed = bare(text.slice(from, caret));
-    // With the rest of the name, and the colon that is there already.
+    // Include the rest of the name and an existing colon.
     const rest = colonOf(text, caret, end);
     return { kind: "field", field: "", typed, begin: from, end: rest < 0 ? end : rest + 1 };
   }
@@ -40,7 +40,7 @@ export function partialTermAt(text: string, caret: number): PartialTerm {
   };
 }
 
-/** With the choice in place of what was partial, and where the caret is then. */
+/** Insert a completion; returns the text and the caret after it. */
 export function complete(text: string, partial: PartialTerm, choice: string) {
   const written = partial.kind === "field" ? `${nameWord(choice)}:` : `${valueWord(choice)} `;
   const rest = text.slice(partial.end);
@@ -51,19 +51,19 @@ export function complete(text: string, partial: PartialTerm, choice: string) {
   };
 }
 
-/** A value as the box takes it for just that: in quotes if anything in it means something. */
+/** A value as a search term, quoted if it contains operators. */
 export function valueWord(text: string): string {
   return /^[\p{L}\p{N}_./@][\p{L}\p{N}_.\-/@]*$/u.test(text) && !OPERATORS.test(text)
     ? text
     : quoted(text);
 }
 
-/** The same for a name, which begins with a letter. */
+/** A field name as a search term; names begin with a letter. */
 export function nameWord(text: string): string {
   return /^[\p{L}_@][\p{L}\p{N}_.\-/@]*$/u.test(text) ? text : quoted(text);
 }
 
-/** Operators, and ranges. */
+/** Operators and ranges. */
 const OPERATORS = /^(?:AND|OR|NOT)$|\.\./;
 
 function quoted(text: string): string {
@@ -93,7 +93,7 @@ function colonOf(text: string, from: number, to: number): number {
   return -1;
 }
 
-/** Without quotes; the last one need not be there yet. */
+/** Strip quotes; the closing one may be missing. */
 function bare(text: string): string {
   if (!text.startsWith('"')) return text;
   return /^"((?:\\[^]|[^"\\])*)/.exec(text)![1]!.replace(/\\([^])/g, "$1");

@@ -1,4 +1,4 @@
-/** What the search box offers: names that records have, and values that they occur with. */
+/** Suggestions of the search box: field names and their values. */
 
 import { get } from "../../lib/api/client";
 import { rangeParams, type TimeRange } from "../../lib/time/range";
@@ -11,7 +11,7 @@ export interface Suggestion {
 }
 
 const SUGGESTIONS_MAX = 12;
-/** Of so many frequent values those are suggestions that begin with what was typed. */
+/** Number of frequent values to search for matches. */
 const VALUES_MAX = 200;
 
 export async function fetchSuggestions(
@@ -52,7 +52,7 @@ async function valuesLike(
   const values = await valuesOf(table, field, range, signal);
   const wanted = typed.toLowerCase();
   const fitting = values.filter(([text]) => text?.toLowerCase().includes(wanted));
-  // Those that begin so come first; otherwise the most frequent do.
+  // Prefix matches first, then by frequency.
   const begins = (text: string | null) => text?.toLowerCase().startsWith(wanted);
   return [...fitting.filter(([text]) => begins(text)), ...fitting.filter(([text]) => !begins(text))]
     .slice(0, SUGGESTIONS_MAX)

@@ -1,20 +1,20 @@
-/** Terms of the search box that must all fit: put behind what is there, and taken away again. */
+/** Add and remove AND-terms of a search text. */
 
 import { nameWord, valueWord } from "./completion";
 
-/** A field that has this value, or another one. With null, one that is missing, or there. */
+/** Term for a field with or without a value. With null: field missing or present. */
 export function termOf(name: string, value: string | null, way: "is" | "not"): string {
   if (value === null) return `${way === "is" ? "-" : ""}${nameWord(name)}:*`;
   return `${way === "not" ? "-" : ""}${nameWord(name)}:${valueWord(value)}`;
 }
 
-/** Must this fit, as it is written here? */
+/** Whether the term is required, exactly as written. */
 export function hasTerm(q: string, term: string): boolean {
   return placeOf(piecesOf(q), term) >= 0;
 }
 
 export function withTerm(q: string, term: string): string {
-  // OR binds less than what stands side by side.
+  // OR binds weaker than the implicit AND.
   const before = piecesOf(q).includes("OR") ? `(${q.trim()})` : q.trim();
   return `${before} ${term}`.trim();
 }
@@ -33,7 +33,7 @@ function placeOf(pieces: readonly string[], term: string): number {
   return pieces.findIndex((piece, i) => piece === term && pieces[i - 1] !== "NOT");
 }
 
-/** What spaces part; those in quotes and in parentheses part nothing. */
+/** Split at spaces outside quotes and parentheses. */
 function piecesOf(q: string): string[] {
   const pieces: string[] = [];
   let begin = 0;

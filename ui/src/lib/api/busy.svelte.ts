@@ -1,4 +1,4 @@
-/** Is the node being asked something that takes a while? For the thin line below the title. */
+/** Tracks pending requests for the progress bar below the title. */
 
 const DELAY_MS = 250;
 
@@ -7,7 +7,7 @@ class Busy {
   private count = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Somebody waits for an answer; what is given back ends that. */
+  /** Register a pending request. Returns a function that ends it. */
   begin(): () => void {
     this.count += 1;
     this.timer ??= setTimeout(() => (this.isVisible = this.count > 0), DELAY_MS);

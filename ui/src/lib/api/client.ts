@@ -1,10 +1,10 @@
-/** Questions to the node. Every one can be given up, and says in a sentence why it failed. */
+/** HTTP client of the node's API. Every request can be aborted; failures are `ApiError`. */
 
 import { busy } from "./busy.svelte";
 import { ROOT } from "../router/router.svelte";
 import { token } from "./token.svelte";
 
-/** What a question takes: lists are repeated, what is null or empty is left out. */
+/** Query parameters: lists are repeated; null and empty values are left out. */
 export type QueryParams = Record<
   string,
   string | number | boolean | readonly string[] | null | undefined
@@ -12,7 +12,7 @@ export type QueryParams = Record<
 
 export class ApiError extends Error {
   constructor(
-    /** One word for programs, as docs/api.md lists them; `unreachable` when nobody answered. */
+    /** Error kind as listed in docs/api.md; `unreachable` without a response. */
     readonly kind: string,
     message: string,
     readonly status = 0,
@@ -45,7 +45,7 @@ export async function send<T>(
   return (await response.json()) as T;
 }
 
-/** Any question, answered in any form; failures are `ApiError`. */
+/** Send a request. Throws `ApiError` on failure. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   if (token.value) headers.set("authorization", `Bearer ${token.value}`);
@@ -74,12 +74,12 @@ export function queryString(params: QueryParams): string {
   return text && `?${text}`;
 }
 
-/** Was it given up by ourselves? Then there is nothing to say about it. */
+/** Whether the request was aborted by the page; such errors are not shown. */
 export function isAborted(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-/** What to tell people of anything that was thrown. */
+/** Message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

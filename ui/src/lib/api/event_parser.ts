@@ -1,12 +1,12 @@
-/** Server-sent events, made of text. */
+/** Parser of server-sent events. */
 
 export interface ServerEvent {
-  /** Empty for one without a name. */
+  /** Empty for events without a name. */
   readonly name: string;
   readonly data: string;
 }
 
-/** Makes events of text that comes in pieces of any length. */
+/** Parses a stream in chunks of any length. */
 export class EventParser {
   lastId = "";
   private rest = "";

@@ -1,4 +1,4 @@
-/** Server-sent events over fetch: as EventSource, but with a token, and with errors that say why. */
+/** Server-sent events over fetch. Unlike EventSource it sends the token and reports errors. */
 
 import { ApiError, request, isAborted } from "./client";
 import { EventParser, type ServerEvent } from "./event_parser";
@@ -6,8 +6,8 @@ import { EventParser, type ServerEvent } from "./event_parser";
 const RETRY_MS = 2000;
 
 /**
- * Hear events until the signal ends it. A lost connection is taken up where it was lost, and
- * `onTrouble` hears of it; what the node refuses is thrown.
+ * Receive events until the signal aborts. A lost connection is resumed at the last event and
+ * reported to `onTrouble`; errors of the node are thrown.
  */
 export async function streamEvents(
   path: string,

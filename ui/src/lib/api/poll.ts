@@ -1,6 +1,7 @@
 /**
- * Ask again and again, as long as the page is seen. The next time comes `intervalMs` after the last
- * answer, so that a slow node is never asked twice at once. Gives what ends it, as an effect wants.
+ * Run a request repeatedly while the page is visible. The next run starts `intervalMs` after the
+ * last one ended, so a slow node never has two. Returns a function that stops it, for use as an
+ * effect.
  */
 export function poll(
   intervalMs: number,
@@ -22,7 +23,7 @@ export function poll(
     }
   }
 
-  // Whoever comes back looks at what is now.
+  // Run at once when the page becomes visible again.
   document.addEventListener("visibilitychange", () => void step(), { signal: abort.signal });
   void step();
   return () => {

@@ -1,4 +1,4 @@
-/** Semaphore: only so many questions are asked at the same time, the others wait for theirs. */
+/** Limits the number of concurrent requests. */
 
 export class Semaphore {
   private waiting: (() => void)[] = [];
@@ -6,7 +6,7 @@ export class Semaphore {
 
   constructor(private readonly max: number) {}
 
-  /** Ask when it is our turn; not at all when nobody waits for it any more. */
+  /** Run a task when a slot is free; rejects if aborted while waiting. */
   async run<T>(signal: AbortSignal, task: () => Promise<T>): Promise<T> {
     await this.acquire(signal);
     try {

@@ -1,4 +1,4 @@
-/** The token that a node may ask for. It is kept as long as the tab is open, and nowhere else. */
+/** The API token. It is kept in session storage, until the tab is closed. */
 
 const KEY = "frazil.token";
 
@@ -6,7 +6,7 @@ class Token {
   value = $state(sessionStorage.getItem(KEY) ?? "");
   isRequired = $state(false);
 
-  /** The node does not know who asks, or does not believe it. */
+  /** The node rejected the request: ask for a token. */
   require(): void {
     this.isRequired = true;
   }

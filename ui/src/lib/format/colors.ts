@@ -1,4 +1,4 @@
-/** Colours that mean something: a severity, a service. Only errors are red. */
+/** Colours of severities and services. Only errors are red. */
 
 import { ServiceColors } from "./service_colors";
 
@@ -33,7 +33,7 @@ const SERVICES = {
   ],
 };
 
-/** From the least to the worst, as bars are stacked. */
+/** Ascending, as bars are stacked. */
 export const SEVERITIES = [
   "UNSPECIFIED",
   "TRACE",
@@ -69,7 +69,7 @@ const SEVERITY: Record<"light" | "dark", Record<string, string>> = {
 const KEY = "frazil.services";
 let serviceColors: ServiceColors | undefined;
 
-/** The same service has the same colour on every screen of this browser. */
+/** The colour of a service: the same on every screen of this browser. */
 export function serviceColor(service: string, isDark: boolean): string {
   const colors = SERVICES[isDark ? "dark" : "light"];
   serviceColors ??= new ServiceColors(colors.length, stored());
@@ -87,11 +87,11 @@ function stored(): [string, number][] {
     const read: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
     return Array.isArray(read) ? read.filter(isEntry) : [];
   } catch {
-    return []; // Somebody else's, or half of it.
+    return []; // Invalid or truncated.
   }
 }
 
-/** For lines of a chart, which have no meaning of their own. */
+/** Colours of chart lines without a meaning. */
 export function lineColor(index: number, isDark: boolean): string {
   const colors = SERVICES[isDark ? "dark" : "light"];
   return colors[index % colors.length]!;

@@ -1,32 +1,32 @@
 /**
- * Text that others have sent, with everything in it that could not be seen made visible: a line
- * that is read is the line that was written, and nothing in it turns the text around it.
+ * Makes invisible characters of received text visible, so that what is read is what was sent and
+ * bidi controls cannot reorder the text around it.
  */
 
 const CONTROL_PICTURES = 0x2400;
-/** Signs that every font has. */
+/** Symbols that every font has. */
 const SYMBOLS: Readonly<Record<string, string>> = { "\n": "↵", "\t": "⇥", "\x7f": "␡" };
 
 /**
  * Control characters (C0, C1), format characters such as bidi overrides and zero-width ones, line
- * separators, fillers that look like a space, blank braille, tags, and halves of pairs.
+ * separators, fillers that look like a space, blank braille, tags, and lone surrogates.
  */
 const INVISIBLE =
   /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u{e0100}-\u{e01ef}]/gu;
 const INVISIBLE_IN_LINES =
   /[\0-\x08\x0b-\x1f\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u{e0100}-\u{e01ef}]/gu;
 
-/** Joins pictures to one, as in families and flags. */
+/** Joins emoji, as in families and flags. */
 const JOINER = "\u200d";
 const BEFORE_JOINER = /[\p{Extended_Pictographic}\u{1f3fb}-\u{1f3ff}\ufe0f]$/u;
 const AFTER_JOINER = /^\p{Extended_Pictographic}/u;
 
-/** On one line: ends of lines are replacement too. */
+/** Escape a text for one line; line breaks are escaped too. */
 export function escapeText(text: string): string {
   return text.replace(INVISIBLE, replacement);
 }
 
-/** With its lines and tabs as they are. */
+/** Escape a text, keeping its line breaks and tabs. */
 export function escapeLines(text: string): string {
   return text.replace(/\r\n/g, "\n").replace(INVISIBLE_IN_LINES, replacement);
 }
@@ -47,26 +47,23 @@ function isInEmoji(text: string, at: number): boolean {
   );
 }
 
-/**
- * What terminals take for colours and movements, left out. What is left of a broken one is replacement
- * by `visible`.
- */
+/** Remove ANSI escape sequences. Broken ones are left for `escapeText`. */
 export function stripAnsi(text: string): string {
   return text.includes("\x1b") || text.includes("\x9b") ? text.replace(ANSI, "") : text;
 }
 
 const ANSI = new RegExp(
   [
-    "(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]", // colours, movements
+    "(?:\\x1b\\[|\\x9b)[0-?]*[ -/]*[@-~]", // colours, cursor movement
     "\\x1b\\][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)", // titles, links
-    "\\x1b[PX^_][^\\x1b]*\\x1b\\\\", // strings for the terminal itself
+    "\\x1b[PX^_][^\\x1b]*\\x1b\\\\", // device control strings
     "\\x1b[()*+#%][0-9A-Za-z]", // character sets
     "\\x1b[=>78cDEHMNOZ]",
   ].join("|"),
   "g",
 );
 
-/** The beginning of a text, never half of a pair. `…` says that there is more. */
+/** Truncate a text with `…`, never inside a surrogate pair. */
 export function truncate(text: string, length: number): string {
   if (text.length <= length) return text;
   const isHalf = (text.codePointAt(length - 1) ?? 0) > 0xffff;

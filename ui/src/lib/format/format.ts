@@ -1,4 +1,4 @@
-/** Numbers, sizes, durations and times, short enough to read at a glance. */
+/** Short formats of numbers, sizes, durations and times. */
 
 import { prefs } from "../state/prefs.svelte";
 
@@ -15,7 +15,7 @@ export function short(value: number): string {
   return SHORT.format(value);
 }
 
-/** Any number, with three digits that matter. */
+/** A number with three significant digits. */
 export function figure(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (!Number.isFinite(value)) return String(value);
@@ -40,7 +40,7 @@ export function bytes(value: number | null | undefined): string {
   return `${size >= 100 || unit === 0 ? Math.round(size) : Number(size.toPrecision(3))} ${BYTES[unit]}`;
 }
 
-/** 1.23 ms, 4.5 s, 3 min, from nanoseconds. */
+/** 1.23 ms, 4.5 s, 3 min; from nanoseconds. */
 export function duration(nano: number | null | undefined): string {
   if (nano === null || nano === undefined) return "–";
   const size = Math.abs(nano);
@@ -54,7 +54,7 @@ export function duration(nano: number | null | undefined): string {
   return `${digits(nano / 86_400e9)} d`;
 }
 
-/** How long ago, in words. */
+/** Time since, as "3 min ago". */
 export function ago(seconds: number): string {
   return seconds < 1 ? "now" : `${duration(seconds * 1e9)} ago`;
 }
@@ -66,11 +66,11 @@ export function share(part: number, whole: number): string {
   return `${percent > 0 && percent < 0.1 ? "<0.1" : Number(percent.toFixed(percent < 10 ? 1 : 0))} %`;
 }
 
-/** The parts of a moment in the zone that is shown. `time` may have more digits than a Date. */
+/** Parts of a time in the displayed zone. `time` may have more digits than a Date. */
 export interface Moment {
   readonly day: string;
   readonly clock: string;
-  /** After the point, as many digits as there are, at least three. */
+  /** Fractional digits, at least three. */
   readonly fraction: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which of so many colours each service has: the same on every screen and after a reload, and no
- * two have the same one before all are taken.
+ * Assigns colours to services: stable across screens and reloads, and without repetition until all
+ * colours are taken.
  */
 
 const STORED_MAX = 200;
@@ -17,7 +17,7 @@ export class ServiceColors {
     }
   }
 
-  /** The color of a service. One that is new gets one of those that the fewest have. */
+  /** The colour of a service. A new one gets one of the least used. */
   of(service: string): { color: number; isNew: boolean } {
     const known = this.colors.get(service);
     if (known !== undefined) return { color: known, isNew: false };
@@ -30,7 +30,7 @@ export class ServiceColors {
     return { color, isNew: true };
   }
 
-  /** To be stored, the newest last. */
+  /** For storage, newest last. */
   get all(): [string, number][] {
     return [...this.colors].slice(-STORED_MAX);
   }

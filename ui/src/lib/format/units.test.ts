@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 
 import { perSecond, formatterOf, unitName } from "./units";
 
-// What somebody likes is the browser's.
+// Preferences need a browser.
 vi.mock("../state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 describe("units", () => {

@@ -1,4 +1,4 @@
-/** Values with their unit, as OpenTelemetry spells units, short enough for an axis. */
+/** Formats values with OpenTelemetry units, short enough for an axis. */
 
 import { bytes, duration, figure } from "./format";
 
@@ -31,10 +31,10 @@ const SIZES: Readonly<Record<string, number>> = {
   bytes: 1,
 };
 
-/** A unit that is longer is not repeated at each value. */
+/** Longer units are not repeated at each value. */
 const UNIT_LETTERS_MAX = 10;
 
-/** How values of a unit are written: 12.3 ms, 4 MiB, 5 %, 0.3/s. */
+/** Formatter of a unit: 12.3 ms, 4 MiB, 5 %, 0.3/s. */
 export function formatterOf(unit: string | null | undefined): Formatter {
   const { base, isRate } = split(unit ?? "");
   const one = plain(base);
@@ -45,14 +45,14 @@ export function formatterOf(unit: string | null | undefined): Formatter {
   };
 }
 
-/** The unit by itself, as it is read: no braces, and nothing where it is only a number. */
+/** The unit as displayed: without braces, empty for plain numbers. */
 export function unitName(unit: string | null | undefined): string {
   const { base, isRate } = split(unit ?? "");
   const name = base === "1" ? "" : base.replace(/^\{(.*)\}$/, "$1");
   return isRate ? `${name}/s` : name;
 }
 
-/** That much each second. */
+/** The unit per second. */
 export function perSecond(unit: string | null | undefined): string {
   return `${unit || "1"}/s`;
 }

@@ -1,4 +1,4 @@
-/** Asking for one metric over time. */
+/** Fetch one metric over time. */
 
 import type { SeriesAnswer } from "../api/types.gen";
 import { get } from "../api/client";
@@ -12,10 +12,10 @@ import {
 } from "./metric";
 import { type TimeRange, roundStepS } from "../time/range";
 
-/** About so many steps fill the time. */
+/** Default number of steps. */
 export const STEPS = 120;
 
-/** Ask for all aggregates at once. Where points come seldom, steps are as long as they need. */
+/** Fetch all aggregates. The step grows to the interval between points, unless it is fixed. */
 export async function fetchMetric(
   query: MetricQuery,
   range: TimeRange,
@@ -28,7 +28,7 @@ export async function fetchMetric(
   if (fixedS !== null || intervalS === null || intervalS <= firstS) {
     return toChartData(query, responses, range, firstS);
   }
-  // A step that is shorter than the time between points would show peaks that are none.
+  // A step shorter than the interval between points would show false peaks.
   const secondS = roundStepS({ sinceMs: 0, untilMs: intervalS * 1000 }, 1);
   return toChartData(query, await fetchAll(query, range, secondS, signal), range, secondS);
 }

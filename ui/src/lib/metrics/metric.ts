@@ -1,4 +1,4 @@
-/** One metric over time: what can be query of it, and the response as lines of a chart. */
+/** Queries of one metric over time, and responses as chart lines. */
 
 import type { Series, SeriesAnswer } from "../api/types.gen";
 import { rangeParams, type TimeRange } from "../time/range";
@@ -9,12 +9,12 @@ const NUMBERS = ["avg", "min", "max", "sum", "last", "count"] as const;
 const DISTRIBUTIONS = ["avg", "sum", "count", "rate"] as const;
 const COUNTERS = ["rate", "increase"] as const;
 
-/** Series of one question; a chart with more cannot be read. */
+/** Series per query; more cannot be told apart in a chart. */
 export const SERIES_MAX = 50;
 
 const SERVICE = "service_name";
 
-/** What a metric is, as far as it matters for what can be query. */
+/** Kind of a metric, as far as it decides the aggregates. */
 export interface MetricKind {
   readonly type: string;
   readonly is_monotonic?: boolean | null;
@@ -22,18 +22,18 @@ export interface MetricKind {
 
 export interface MetricQuery {
   readonly name: string;
-  /** Needed only where a name is used for several kinds. */
+  /** Needed only if a name is used for several types. */
   readonly type: string;
   readonly aggregates: readonly string[];
   readonly by: readonly string[];
   /** `name=value` */
   readonly filter: readonly string[];
   readonly exclude: readonly string[];
-  /** As 10s, 5m; empty for one that fits. */
+  /** Such as 10s or 5m; empty for automatic. */
   readonly step: string;
 }
 
-/** Values of one line, at the times that all lines share. `undefined` is between two values. */
+/** Values of one line at the common times. `undefined` connects its neighbours. */
 export interface Line {
   readonly name: string;
   readonly labels: Readonly<Record<string, string | null>>;
@@ -47,11 +47,11 @@ export interface ChartData {
   readonly stepS: number;
   readonly timesMs: readonly number[];
   readonly lines: readonly Line[];
-  /** There are more series than are drawn. */
+  /** There are more series than drawn. */
   readonly isCut: boolean;
 }
 
-/** The service of each line, when each is of another: they have colours of their own. */
+/** The service of each line if every line has another one, so that service colours can be used. */
 export function servicesOf(lines: readonly Line[]): readonly string[] | null {
   const services = lines.flatMap(({ labels }) => {
     const [[name, value] = [], ...others] = Object.entries(labels);
@@ -61,7 +61,7 @@ export function servicesOf(lines: readonly Line[]): readonly string[] | null {
   return isOfEach ? services : null;
 }
 
-/** What makes sense for a kind of metric; the most useful comes first. */
+/** Aggregates of a metric kind, most useful first. */
 export function aggregatesOf(kind: MetricKind): readonly string[] {
   if (isDistribution(kind.type)) return [...QUANTILES, ...DISTRIBUTIONS];
   if (kind.type === "sum" && kind.is_monotonic) return [...COUNTERS, ...NUMBERS];
@@ -69,12 +69,12 @@ export function aggregatesOf(kind: MetricKind): readonly string[] {
   return [...NUMBERS, ...QUANTILES];
 }
 
-/** What is shown when nobody has chosen. */
+/** Default aggregates of a metric kind. */
 export function defaultAggregates(kind: MetricKind): readonly string[] {
   return isDistribution(kind.type) ? ["p50", "p90", "p99"] : aggregatesOf(kind).slice(0, 1);
 }
 
-/** Choose one more, or one less: several quantiles go together, everything else goes alone. */
+/** Toggle an aggregate: quantiles combine, all others are exclusive. */
 export function toggleAggregate(chosen: readonly string[], aggregate: string): readonly string[] {
   if (!isQuantile(aggregate)) return [aggregate];
   const others = chosen.filter((each) => isQuantile(each) && each !== aggregate);
@@ -92,12 +92,12 @@ export function isQuantile(aggregate: string): boolean {
   return /^p\d/.test(aggregate);
 }
 
-/** Is the value of a step one that was recorded, or could have been? Exemplars are, too. */
+/** Whether the aggregate is on the scale of recorded values, as exemplars are. */
 export function isValueAggregate(aggregate: string): boolean {
   return isQuantile(aggregate) || ["avg", "min", "max", "last"].includes(aggregate);
 }
 
-/** The unit of what an aggregate gives. */
+/** Unit of an aggregate. */
 export function unitOf(type: string | null, unit: string | null, aggregate: string): string | null {
   const counted = type !== null && isDistribution(type) ? "1" : unit;
   if (aggregate === "count") return "1";
@@ -106,12 +106,12 @@ export function unitOf(type: string | null, unit: string | null, aggregate: stri
   return unit;
 }
 
-/** A step as the API takes it. */
+/** A step as the API expects it. */
 export function stepText(seconds: number): string {
   return `${Math.max(1, Math.round(seconds))}s`;
 }
 
-/** What the API is query, for one aggregate. */
+/** Request parameters for one aggregate. */
 export function metricParams(
   query: MetricQuery,
   aggregate: string,
@@ -135,7 +135,7 @@ export function metricParams(
   };
 }
 
-/** All responses over one list of times: a whole step each, whether it has a value or not. */
+/** Combine responses on one time grid, with an entry for every step. */
 export function toChartData(
   query: MetricQuery,
   responses: readonly SeriesAnswer[],
@@ -165,7 +165,7 @@ export function toChartData(
   };
 }
 
-/** The beginnings of all steps that touch the range. */
+/** Start times of all steps that overlap the range. */
 export function gridOf({ sinceMs, untilMs }: TimeRange, stepS: number): number[] {
   const stepMs = stepS * 1000;
   const first = Math.floor(sinceMs / stepMs) * stepMs;
@@ -173,7 +173,7 @@ export function gridOf({ sinceMs, untilMs }: TimeRange, stepS: number): number[]
   return Array.from({ length: count }, (_, i) => first + i * stepMs);
 }
 
-/** Values at their steps. Between two that are near it goes on; where nothing came it breaks. */
+/** Place values on the grid. Near values are connected; longer gaps break the line. */
 function placed(
   series: Series,
   timesMs: readonly number[],
@@ -193,7 +193,7 @@ function placed(
   return values;
 }
 
-/** How far apart values mostly are, in seconds; null when there are too few to say. */
+/** Median interval between values in seconds; null if there are too few. */
 export function medianIntervalS(all: readonly Series[]): number | null {
   const distances: number[] = [];
   for (const { values } of all) {
@@ -215,7 +215,7 @@ function lineName(
   return label || `${aggregate} of ${query.name}`;
 }
 
-/** `90s`, `5m`, `1h` in seconds; null when it is none of these. */
+/** Parse `90s`, `5m` or `1h` into seconds; null if invalid. */
 export function secondsOf(step: string): number | null {
   const match = /^(\d{1,6})([smhd])$/.exec(step.trim());
   if (!match) return null;
@@ -223,7 +223,7 @@ export function secondsOf(step: string): number | null {
   return seconds > 0 ? seconds : null;
 }
 
-/** A line in a few numbers. */
+/** Summary of a line. */
 export interface LineSummary {
   readonly last: number | null;
   readonly min: number | null;

@@ -1,4 +1,6 @@
-/** Where in the page one is: a screen, what it is about, and the query that its codec reads. */
+/**
+ * An address of the page: a screen, an optional id, and the query that the screen's codec reads.
+ */
 
 export const SCREENS = [
   "start",
@@ -17,17 +19,17 @@ export const SCREENS = [
 
 export type ScreenName = (typeof SCREENS)[number];
 
-/** Screens about one thing, which the address names: `trace/<id>`. */
+/** Screens with an id in their path: `trace/<id>`. */
 const ABOUT_ONE: ReadonlySet<ScreenName> = new Set(["trace", "dashboard"]);
 
 export interface Address {
   readonly screen: ScreenName;
-  /** Of what a screen is about; empty for the others. */
+  /** Id of the trace or dashboard; empty for other screens. */
   readonly id: string;
   readonly query: URLSearchParams;
 }
 
-/** The address behind a path below the root; null when there is no such screen. */
+/** Parse a path below the root; null if there is no such screen. */
 export function parseAddress(path: string, search: string): Address | null {
   const parts = path.split("/").filter((part) => part !== "");
   const query = new URLSearchParams(search);
@@ -37,7 +39,7 @@ export function parseAddress(path: string, search: string): Address | null {
   return { screen, id: decoded(parts[1] ?? ""), query };
 }
 
-/** The address as formatAddress: a path below the root, and a query. */
+/** Format an address as a path below the root with a query. */
 export function formatAddress(address: Address): string {
   const query = address.query.toString();
   const path =
@@ -53,6 +55,6 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // Not formatAddress by us.
+    return part; // Not encoded by this page.
   }
 }

@@ -36,7 +36,7 @@ test("a state survives the address", () => {
       fc.string({ minLength: 1 }),
       (state, screen, id) => {
         const isAbout = screen === "trace" || screen === "dashboard";
-        // A lone surrogate cannot be formatAddress in an address, nor are `.` and `..` parts of one.
+        // An address cannot contain a lone surrogate, nor `.` and `..` as path segments.
         fc.pre(id.isWellFormed() && state.q.isWellFormed() && ![".", ".."].includes(id));
         const address = { screen, id: isAbout ? id : "", query: fields.write(state) };
         const url = new URL(formatAddress(address), "http://node/below/a/path/");

@@ -1,8 +1,8 @@
 /**
- * What a screen shows, as the query of an address, and back.
+ * Converts the state of a screen to query parameters and back.
  *
- * A screen names its fields; whatever has the value it begins with is left out of the address.
- * Reading never fails: what makes no sense is the value it begins with.
+ * Parameters with their default value are left out of the address. Parsing never fails: invalid
+ * values become the default.
  */
 
 export interface Field<T> {
@@ -38,7 +38,7 @@ export function codec<S extends Shape>(shape: S): Codec<S> {
         const field = shape[name]!;
         const written = field.write(state[name]);
         if (same(written, field.write(field.empty))) continue;
-        // A list that was emptied is not the list it begins with.
+        // An emptied list differs from the default list.
         for (const text of written.length ? written : [""]) query.append(name, text);
       }
       return query;
@@ -51,7 +51,7 @@ export function text(empty = ""): Field<string> {
   return { empty, read: (texts) => texts[0] ?? empty, write: (value) => [value] };
 }
 
-/** One of a few words. */
+/** One of a fixed set of words. */
 export function choice<const T extends string>(words: readonly T[], empty: T): Field<T> {
   return {
     empty,
@@ -60,7 +60,7 @@ export function choice<const T extends string>(words: readonly T[], empty: T): F
   };
 }
 
-/** Yes or no. */
+/** A boolean. */
 export function flag(empty = false): Field<boolean> {
   return {
     empty,
@@ -69,7 +69,7 @@ export function flag(empty = false): Field<boolean> {
   };
 }
 
-/** A finite number, or none. */
+/** A finite number or null. */
 export function number(empty: number | null = null): Field<number | null> {
   return {
     empty,
@@ -83,7 +83,7 @@ export function number(empty: number | null = null): Field<number | null> {
   };
 }
 
-/** Several texts, none of which is empty. */
+/** A list of non-empty texts. */
 export function texts(empty: readonly string[] = []): Field<readonly string[]> {
   return {
     empty,
@@ -92,7 +92,7 @@ export function texts(empty: readonly string[] = []): Field<readonly string[]> {
   };
 }
 
-/** The same, each once: lists on a screen are kept apart by them. */
+/** A list without duplicates, usable as keys. */
 export function distinct(empty: readonly string[] = []): Field<readonly string[]> {
   const { read, write } = texts(empty);
   return { empty, read: (given) => [...new Set(read(given))], write };

@@ -1,10 +1,10 @@
-/** The router: where in the page one is now. The browser's address is the only copy that counts. */
+/** Current address of the page. The browser's location is the single source of truth. */
 
 import { type Address, parseAddress, type ScreenName, formatAddress } from "./address";
 import type { Codec, Shape, StateOf } from "./codec";
 import { rangeFields } from "../time/range";
 
-/** The root of the page. The document's base is fixed when it is loaded, the path below may change. */
+/** Root of the page. The document's base URL is fixed at load; the path below it changes. */
 export const ROOT = new URL(".", document.baseURI);
 
 class Router {
@@ -14,7 +14,7 @@ class Router {
     addEventListener("popstate", () => (this.address = here()));
   }
 
-  /** Go somewhere. To `replace` leaves no step to come back to: for what changes by itself. */
+  /** Navigate. `replace` adds no history entry, for automatic changes. */
   navigate(href: string, how: { replace?: boolean } = {}): void {
     const url = new URL(href, ROOT);
     if (url.href === location.href) return;
@@ -26,7 +26,7 @@ class Router {
 
 export const router = new Router();
 
-/** What links have in `href`: the time stays the one that is looked at, unless the query says. */
+/** Link to a screen. It keeps the current time range unless the query sets one. */
 export function linkTo(screen: ScreenName, query: Query = {}, id = ""): string {
   const all = new URLSearchParams();
   for (const name of Object.keys(rangeFields)) {
@@ -42,9 +42,9 @@ export function linkTo(screen: ScreenName, query: Query = {}, id = ""): string {
 export type Query = Record<string, string | readonly string[]>;
 
 /**
- * The state of a screen, read from the address and formatAddress to it.
+ * The state of a screen, read from and written to the address.
  *
- *     const url = urlState(fields);
+ *     const url = urlState(params);
  *     url.params.search          // reactive
  *     url.set({ search: "x" })
  */
@@ -54,11 +54,11 @@ export function urlState<S extends Shape>(codec: Codec<S>) {
     get params(): StateOf<S> {
       return params;
     },
-    /** Change some of it. What the codec does not know stays in the address. */
+    /** Change parameters. Parameters unknown to the codec are kept. */
     set(change: Partial<StateOf<S>>, how: { replace?: boolean } = {}): void {
       if (router.address) router.navigate(hrefWith(codec, change), how);
     },
-    /** Where that change would lead, for a link. */
+    /** Address after a change, for links. */
     href: (change: Partial<StateOf<S>>): string => hrefWith(codec, change),
   };
 }

@@ -1,10 +1,10 @@
-/** The palette (Ctrl+K): everything that can be done, found by typing. */
+/** Commands of the palette (Ctrl+K). */
 
 import { untrack } from "svelte";
 
 export interface Command {
   readonly name: string;
-  /** More words it is found by. */
+  /** Additional search words. */
   readonly words?: string;
   readonly run: () => void;
 }
@@ -13,9 +13,9 @@ class Palette {
   isOpen = $state(false);
   private lists = $state.raw<readonly (() => readonly Command[])[]>([]);
 
-  /** Commands of a part of the page, as long as it is there: call it in an effect. */
+  /** Register commands of a component; call it in an effect. */
   add(list: () => readonly Command[]): () => void {
-    // Whoever adds does not depend on what others have added.
+    // Registering must not depend on other registrations.
     this.lists = [...untrack(() => this.lists), list];
     return () => {
       this.lists = this.lists.filter((each) => each !== list);
@@ -29,7 +29,7 @@ class Palette {
 
 export const palette = new Palette();
 
-/** Those that have all typed words, in the order in which they are offered. */
+/** Commands that contain all typed words, in their order. */
 export function matchingCommands(commands: readonly Command[], typed: string): Command[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return commands.filter((command) => {

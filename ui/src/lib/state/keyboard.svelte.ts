@@ -1,13 +1,13 @@
-/** Keys: what each does on the screen that is open. `?` lists them. */
+/** Keyboard shortcuts of the current screen. `?` lists them. */
 
 import { untrack } from "svelte";
 
 export interface Shortcut {
-  /** As `KeyboardEvent.key` names it; after `g` a second one: `g l`. `mod+k` is Ctrl or Command. */
+  /** `KeyboardEvent.key`, optionally after `g`: `g l`. `mod+k` is Ctrl or Command. */
   readonly key: string;
   readonly description: string;
   readonly run: (event: KeyboardEvent) => void;
-  /** Also while somebody types into a field? */
+  /** Also active while typing into a field. */
   readonly whileTyping?: boolean;
 }
 
@@ -18,25 +18,25 @@ class Keyboard {
   private first = "";
   private firstAt = 0;
 
-  /** All keys that do something now, for the list. */
+  /** All active shortcuts, for the list. */
   get all() {
     return this.groups;
   }
 
   /**
-   * Keys of a part of the page, as long as it is there. Call it in an effect:
-   * `$effect(() => keyboard.add("Logs", [...]))`.
+   * Register shortcuts of a component; call it in an effect: `$effect(() => keyboard.add("Logs",
+   * [...]))`.
    */
   add(name: string, list: readonly Shortcut[]): () => void {
     const group = { name, keys: list };
-    // Whoever adds does not depend on what others have added.
+    // Registering must not depend on other registrations.
     this.groups = [...untrack(() => this.groups), group];
     return () => {
       this.groups = this.groups.filter((each) => each !== group);
     };
   }
 
-  /** For the window: run what the key stands for. */
+  /** Handler of the window's key events. */
   press = (event: KeyboardEvent): void => {
     if (event.defaultPrevented || event.isComposing) return;
     if (presses(event)) return;
@@ -57,7 +57,7 @@ class Keyboard {
     }
   };
 
-  /** The screen on top wins. */
+  /** The last registered group wins. */
   private find(key: string, isTyping: boolean): Shortcut | undefined {
     return this.groups
       .toReversed()
@@ -72,7 +72,7 @@ class Keyboard {
   }
 }
 
-/** Does the key press what has the focus? Then it means that, and nothing else. */
+/** Whether the key activates the focused element; it then has no other meaning. */
 function presses({ key, target, ctrlKey, metaKey }: KeyboardEvent): boolean {
   if ((key !== " " && key !== "Enter") || ctrlKey || metaKey) return false;
   const pressed = "button, a[href], summary, input[type=checkbox], input[type=radio]";

@@ -1,4 +1,4 @@
-/** How the node does now, and how it did in the last minutes: for every screen that shows it. */
+/** Current status of the node and samples of the last minutes, shared by all screens. */
 
 import type { HealthAnswer, Status } from "../api/types.gen";
 import { get, isAborted, messageOf } from "../api/client";
@@ -11,10 +11,10 @@ class NodeStatus {
   status = $state.raw<Status | undefined>();
   health = $state.raw<HealthAnswer | undefined>();
   error = $state<string | null>(null);
-  /** Oldest first. Kept while one looks at other screens, too. */
+  /** Oldest first. Kept across screens. */
   samples = $state.raw<readonly Sample[]>([]);
 
-  /** Look at it until the end, which is what this gives: `$effect(() => node.watch())`. */
+  /** Poll the status. Returns a function that stops it: `$effect(() => node.watch())`. */
   watch(everyMs = EVERY_MS): () => void {
     return poll(everyMs, (signal) => this.refresh(signal));
   }

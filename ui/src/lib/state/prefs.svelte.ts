@@ -1,4 +1,4 @@
-/** What somebody likes, whatever he looks at: it stays in this browser, not in the address. */
+/** User preferences, stored in this browser and not in the address. */
 
 export type Theme = "system" | "light" | "dark";
 
@@ -27,7 +27,7 @@ class Prefs {
     this.apply();
   }
 
-  /** For what is drawn, and cannot follow a style sheet. */
+  /** For canvases, which cannot follow a style sheet. */
   get isDark(): boolean {
     return this.theme === "dark" || (this.theme === "system" && this.isSystemDark);
   }
@@ -49,7 +49,7 @@ function read(): Partial<Preferences> {
     const theme = (["system", "light", "dark"] as const).find((each) => each === stored.theme);
     return { ...(theme && { theme }), isUtc: stored.isUtc === true };
   } catch {
-    return {}; // Somebody else's, or half of it.
+    return {}; // Invalid or truncated.
   }
 }
 

@@ -1,10 +1,10 @@
-/** What a node did in the last minutes, as far as the page has watched it. */
+/** Status samples of the last minutes, collected while the page is open. */
 
 import type { Status } from "../api/types.gen";
 
 const RETAINED_MS = 5 * 60_000;
 
-/** What is appendSample of a moment: numbers by name. */
+/** Values of one sample, by name. */
 export interface Sample {
   readonly atMs: number;
   readonly values: Readonly<Record<string, number | null>>;
@@ -40,14 +40,14 @@ export function sampleOf(status: Status, atMs: number): Sample {
   return { atMs, values };
 }
 
-/** What was appendSample under a name, oldest first; gaps are null. */
+/** Values of one name, oldest first; gaps are null. */
 export function trendOf(samples: readonly Sample[], name: string): readonly (number | null)[] {
   return samples.map((sample) => sample.values[name] ?? null);
 }
 
 /**
- * How fast a number rose in the last `withinMs`, a second. Null while nobody knows; one that fell, as
- * after a restart of the node, is counted from there.
+ * Increase per second over the last `withinMs`. Null if unknown; after a reset, as by a restart,
+ * counting starts again.
  */
 export function increasePerSecond(
   samples: readonly Sample[],

@@ -1,13 +1,13 @@
-/** A range of time that is looked at: the last hour, or from then to then. */
+/** Time ranges, relative or absolute. */
 
 import { codec, flag, type StateOf, text } from "../router/codec";
 
-/** How an address names it. `to` is empty for now; `play` moves on by itself. */
+/** Query parameters of a range. An empty `to` means now; `play` refreshes automatically. */
 export const rangeFields = { from: text("1h"), to: text(), play: flag() };
 export const rangeCodec = codec(rangeFields);
 export type RangeState = StateOf<typeof rangeFields>;
 
-/** A range of time, in milliseconds since 1970. */
+/** A time range in milliseconds since 1970. */
 export interface TimeRange {
   readonly sinceMs: number;
   readonly untilMs: number;
@@ -21,7 +21,7 @@ export const UNITS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** What is offered; anything else can be typed. */
+/** Presets of the time picker; other values can be typed. */
 export const PRESETS = [
   ["5m", "5 minutes"],
   ["15m", "15 minutes"],
@@ -37,13 +37,13 @@ export const PRESETS = [
 const AGO = /^(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw])$/;
 const HOUR_MS = 3_600_000;
 
-/** `90s`, `15m`, `6h`, `7d` in milliseconds; null when it is none of these. */
+/** Parse `90s`, `15m`, `6h` or `7d` into milliseconds; null if invalid. */
 export function parseDurationMs(text: string): number | null {
   const match = AGO.exec(text.trim());
   return match ? Number(match[1]) * UNITS[match[2]!]! : null;
 }
 
-/** A moment as written: how long ago, or a date, with a zone or in the one that is shown. */
+/** Parse a time: a duration ago, or a date with a zone or in the displayed one. */
 export function parseTime(text: string, nowMs: number, isUtc = false): number | null {
   const trimmed = text.trim();
   if (trimmed === "" || trimmed === "now") return nowMs;
@@ -59,27 +59,27 @@ export function parseTime(text: string, nowMs: number, isUtc = false): number | 
   return Number.isNaN(ms) ? null : ms;
 }
 
-/** From when to when that is, at a moment. What makes no sense is the last hour. */
+/** Resolve a range at a time. An invalid range becomes the last hour. */
 export function resolveRange(range: RangeState, nowMs: number): TimeRange {
   const untilMs = parseTime(range.to, nowMs) ?? nowMs;
   const sinceMs = parseTime(range.from, nowMs) ?? untilMs - HOUR_MS;
   return sinceMs < untilMs ? { sinceMs, untilMs } : { sinceMs: untilMs - HOUR_MS, untilMs };
 }
 
-/** Does it move with the time? */
+/** Whether the range moves with time. */
 export function isRelative(range: RangeState): boolean {
   return (
     parseDurationMs(range.from) !== null && (range.to === "" || parseDurationMs(range.to) !== null)
   );
 }
 
-/** That very range, as an address names it. */
+/** A fixed range as query parameters. */
 export function fixedRange({ sinceMs, untilMs }: TimeRange): RangeState {
   const iso = (ms: number) => new Date(ms).toISOString();
   return { from: iso(Math.floor(sinceMs)), to: iso(Math.ceil(untilMs)), play: false };
 }
 
-/** For the API. */
+/** The range as API parameters. */
 export function rangeParams({ sinceMs, untilMs }: TimeRange): { since: string; until: string } {
   return { since: new Date(sinceMs).toISOString(), until: new Date(untilMs).toISOString() };
 }
@@ -88,7 +88,7 @@ const STEPS_S = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
 ];
 
-/** A step that people count in, so that about `count` of them fill the range; in seconds. */
+/** A round step in seconds, so that about `count` steps fill the range. */
 export function roundStepS({ sinceMs, untilMs }: TimeRange, count: number): number {
   const wanted = (untilMs - sinceMs) / 1000 / count;
   return STEPS_S.find((step) => step >= wanted) ?? 86_400 * Math.ceil(wanted / 86_400);

@@ -1,10 +1,10 @@
-/** Gives somebody a file. */
+/** Save a text as a file. */
 export function download(name: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   const link = document.createElement("a");
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has taken it by the next turn.
+  // Revoke the URL after the browser has started the download.
   setTimeout(() => URL.revokeObjectURL(url));
 }

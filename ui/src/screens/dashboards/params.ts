@@ -1,13 +1,13 @@
-/** What the screens of dashboards show, as their address has it. */
+/** URL parameters of the dashboard screens. */
 
 import { codec, flag, text, texts } from "../../lib/router/codec";
 
 export const params = codec({
-  /** What is chosen of variables: `name=value`, several by repetition; `name=` is all of them. */
+  /** Selected variable values: `name=value`, repeated for several; `name=` means all. */
   var: texts(),
-  /** May panels be moved and changed? */
+  /** Edit mode. */
   edit: flag(),
-  /** The panel that is shown alone. */
+  /** Panel shown alone. */
   panel: text(),
 });
 

@@ -1,4 +1,4 @@
-/** Exemplars: single values with their spans, and the same as dots of a chart. */
+/** Fetch exemplars, and draw them as chart dots. */
 
 import type { SqlAnswer } from "../../lib/api/types.gen";
 import { send } from "../../lib/api/client";
@@ -18,7 +18,7 @@ export interface ExemplarPoint {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Of so many parts of the time the largest is shown. */
+/** Number of time buckets; the largest exemplar of each is shown. */
 const PARTS = 60;
 const EXAMPLES_MAX = 500;
 
@@ -50,7 +50,7 @@ export function hasTrace({ traceId }: ExemplarPoint): boolean {
   return /^[0-9a-f]{32}$/.test(traceId) && !/^0+$/.test(traceId);
 }
 
-/** Only those that lead somewhere. */
+/** Only exemplars with a trace. */
 export function dotsOf(examples: readonly ExemplarPoint[], unit: string | null): ChartDot[] {
   const value = formatterOf(unit);
   return examples.filter(hasTrace).map((example) => ({

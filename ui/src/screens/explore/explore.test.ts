@@ -5,7 +5,7 @@ import type { MetricQuery } from "../../lib/metrics/metric";
 import { metricSql } from "./metric_sql";
 import { searchMetrics, groupByPrefix, kindName, prefixOf } from "./metric_list";
 
-// There is no page here.
+// There is no DOM here.
 vi.mock("../../lib/router/router.svelte", () => ({ ROOT: new URL("http://node/") }));
 vi.mock("../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 vi.mock("../../lib/api/token.svelte", () => ({ token: {} }));

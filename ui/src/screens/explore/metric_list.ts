@@ -1,13 +1,13 @@
-/** The list of metrics: what is found, and what stands under which heading. */
+/** Search and grouping of the metric list. */
 
 import type { Metric } from "../../lib/api/types.gen";
 
-/** A line of the list: a heading, or a metric below it. */
+/** A list entry: a heading or a metric. */
 export type Entry =
   | { readonly kind: "group"; readonly name: string; readonly count: number }
   | { readonly kind: "metric"; readonly metric: Metric };
 
-/** Those with all typed words in name or description. */
+/** Metrics with all typed words in name or description. */
 export function searchMetrics(metrics: readonly Metric[], typed: string): Metric[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return metrics.filter((metric) => {
@@ -16,7 +16,7 @@ export function searchMetrics(metrics: readonly Metric[], typed: string): Metric
   });
 }
 
-/** Metrics under the first part of their names. */
+/** Group metrics by the first part of their names. */
 export function groupByPrefix(metrics: readonly Metric[]): Entry[] {
   const groups = new Map<string, Metric[]>();
   for (const metric of metrics) {
@@ -34,7 +34,7 @@ export function prefixOf(name: string): string {
   return /^[^._/:-]+/.exec(name)?.[0] ?? name;
 }
 
-/** What people call it. */
+/** Display name of a metric kind. */
 export function kindName(metric: Pick<Metric, "type" | "is_monotonic">): string {
   if (metric.type === "sum") return metric.is_monotonic ? "counter" : "sum";
   return metric.type === "exponential_histogram" ? "exp. histogram" : metric.type;

@@ -1,4 +1,4 @@
-/** The same question for others to ask: as SQL, and as a command of the shell. */
+/** The current query as SQL and as a curl command. */
 
 import { queryString } from "../../lib/api/client";
 import { STEPS } from "../../lib/metrics/fetch_metric";
@@ -20,7 +20,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   summary: "summaries",
 };
 
-/** One line for each aggregate. */
+/** One command per aggregate. */
 export function curlCommand(asked: MetricQuery, range: TimeRange, origin: string): string {
   const stepS = secondsOf(asked.step) ?? roundStepS(range, STEPS);
   return asked.aggregates
@@ -31,7 +31,7 @@ export function curlCommand(asked: MetricQuery, range: TimeRange, origin: string
     .join("\n");
 }
 
-/** The largest exemplar of each of so many parts of the time: the newest would all be of its end. */
+/** The largest exemplar of each time bucket: the newest ones would all lie at the end. */
 export function exemplarsSql(asked: MetricQuery, range: TimeRange, parts: number): string {
   const seconds = Math.max(1, Math.ceil((range.untilMs - range.sinceMs) / 1000 / parts));
   const value = "coalesce(one['value_double'], CAST(one['value_int'] AS DOUBLE))";
@@ -60,7 +60,7 @@ function conditionsOf(asked: MetricQuery, range: TimeRange): string {
   ].join("\n  AND ");
 }
 
-/** A name that comes several times may have any of its values. */
+/** Repeated filters on a name match any of their values. */
 function conditionsIn(pairs: readonly string[]): string[] {
   const nameOf = (pair: string) => pair.slice(0, pair.indexOf("="));
   return [...new Set(pairs.map(nameOf))].map((name) => {
@@ -70,7 +70,7 @@ function conditionsIn(pairs: readonly string[]): string[] {
   });
 }
 
-/** What SQL says of it. How counters restart and where quantiles lie is known to the API only. */
+/** The aggregate in SQL. Counter resets and quantile interpolation are left to the API. */
 export function metricSql(asked: MetricQuery, kind: MetricKind, range: TimeRange): string {
   const stepS = secondsOf(asked.step) ?? roundStepS(range, STEPS);
   const labels = asked.by.map((label) => `${columnOf(label)} AS ${quoted(label, '"')}`);
@@ -124,11 +124,11 @@ function grown(aggregate: string, counter: string, stepS: number): string {
 
 function condition(pair: string, operator: string): string {
   const at = pair.indexOf("=");
-  // In parentheses, as `a IS DISTINCT FROM b AND c` is read as if `b AND c` was meant.
+  // In parentheses, because `a IS DISTINCT FROM b AND c` would parse as `b AND c`.
   return `(${columnOf(pair.slice(0, at))} ${operator} ${quoted(pair.slice(at + 1))})`;
 }
 
-/** As docs/sql.md spells labels. */
+/** Label syntax of docs/sql.md. */
 function columnOf(label: string): string {
   if (label === "service_name") return label;
   for (const [prefix, column] of [

@@ -1,4 +1,4 @@
-/** How other engines read a table, with the settings of this node's catalog. */
+/** Snippets that read a table with other engines, using this node's catalog settings. */
 
 import type { CatalogInfo } from "../../lib/api/types.gen";
 
@@ -8,12 +8,12 @@ export interface Snippet {
   readonly text: string;
 }
 
-/** A text in Python, and in JSON. */
+/** A string literal in Python and JSON. */
 const quoted = (text: string) => JSON.stringify(text);
-/** A text in a shell. */
+/** A string literal in a shell. */
 const inShell = (text: string) =>
   /^[\w.:/=,@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-/** A text in SQL. */
+/** A string literal in SQL. */
 const inSql = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
 const EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions";

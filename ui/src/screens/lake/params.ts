@@ -1,4 +1,4 @@
-/** What the lake screen shows, as its address names it. */
+/** URL parameters of the lake screen. */
 
 import { choice, codec, text } from "../../lib/router/codec";
 
@@ -8,11 +8,11 @@ export const ORDERS = ["newest", "largest", "smallest"] as const;
 export const params = codec({
   table: text(),
   tab: choice(TABS, "snapshots"),
-  /** The snapshot that is told of in full. */
+  /** Expanded snapshot. */
   snapshot: text(),
-  /** Only files of this partition. */
+  /** Partition filter of the file list. */
   partition: text(),
   order: choice(ORDERS, "newest"),
-  /** The schema that is shown; empty is the current one. */
+  /** Selected schema; empty means the current one. */
   schema: text(),
 });

@@ -1,4 +1,4 @@
-/** What can be chosen on the screen. The screen makes it, and its parts take it from the context. */
+/** State and actions of the logs screen, shared with its components through a context. */
 
 import { createContext } from "svelte";
 
@@ -22,7 +22,7 @@ export class LogsScreen {
     return this.url.href(change);
   }
 
-  /** Only records with that value, or none of them; once more, and it is as before. */
+  /** Toggle a filter on a value. */
   filter({ name, value }: { name: string; value: string }, way: FilterMode): void {
     this.url.set(toggleFilter(this.url.params, name, value, way));
   }
@@ -35,7 +35,7 @@ export class LogsScreen {
     this.url.set({ columns: toggleColumn(this.url.params.columns, name) });
   }
 
-  /** Open a record in its place; the one that is open already is closed. */
+  /** Open a record, or close it if it is open. */
   open(cursor: string): void {
     this.url.set({ open: this.url.params.open === cursor ? "" : cursor, around: "" });
   }

@@ -1,9 +1,9 @@
-/** What the logs screen shows, as its address has it. */
+/** URL parameters of the logs screen. */
 
 import { choice, codec, distinct, flag, type StateOf, text } from "../../lib/router/codec";
 import { columnsField } from "./list/columns";
 
-/** Which values are counted when nobody says, and how people call them. */
+/** Default facets and their display names. */
 export const FACETS = new Map([
   ["service_name", "Service"],
   ["severity", "Severity"],
@@ -14,25 +14,25 @@ export const FACETS = new Map([
 ]);
 
 export const params = codec({
-  /** The search box. */
+  /** Search text. */
   q: text(),
-  /** `name=value`: has one of the values of each name, and none of `not`. */
+  /** `name=value`: matches any included value of each name, and no excluded one. */
   is: distinct(),
   not: distinct(),
   order: choice(["newest", "oldest"], "newest"),
   columns: columnsField,
   wrap: flag(),
-  /** What is there at all: the histogram, the facets, the query as SQL. */
+  /** Visibility of the histogram, the facets and the SQL preview. */
   bars: flag(true),
   side: flag(true),
   sql: flag(),
   facets: distinct([...FACETS.keys()]),
-  /** Facets that are folded. */
+  /** Collapsed facets. */
   folded: distinct(),
-  /** The cursor of the record that is open, and around it what was logged before and after. */
+  /** Cursor of the open record, and the scope of its surrounding logs. */
   open: text(),
   around: choice(["", "service", "host", "all"], ""),
-  /** Rows as they come. */
+  /** Live tail. */
   tail: flag(),
 });
 

@@ -1,4 +1,4 @@
-/** What the node is asked for what the screen looks for. */
+/** Request parameters of the current filters. */
 
 import type { QueryParams } from "../../lib/api/client";
 import { rangeParams, type TimeRange } from "../../lib/time/range";

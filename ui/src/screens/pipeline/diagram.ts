@@ -1,4 +1,4 @@
-/** The river as boxes and flows: what each says, from how the node does. */
+/** Boxes and flows of the pipeline diagram, derived from the node's status. */
 
 import type { Check, HealthAnswer, LakeStatus, Status, Timing } from "../../lib/api/types.gen";
 import * as format from "../../lib/format/format";
@@ -10,13 +10,13 @@ export type BoxName = "ingest" | "log" | "hot" | "query" | "spark" | "tables" | 
 export interface Fact {
   readonly name: string;
   readonly value: string;
-  /** Of a limit, 0 to 1: drawn as a bar. */
+  /** Share of a limit, 0 to 1; drawn as a bar. */
   readonly share?: number | null;
-  /** Is the limit there to be reached? */
+  /** Whether reaching the limit is normal. */
   readonly isExpected?: boolean;
-  /** What is remembered of it: drawn as a line. */
+  /** Name of the samples drawn as a sparkline. */
   readonly trend?: string;
-  /** Is it two durations? They leave no place beside them. */
+  /** Two durations leave no space for a sparkline. */
   readonly isTiming?: boolean;
   readonly title?: string;
 }
@@ -33,7 +33,7 @@ export interface Box {
 export interface Flow {
   readonly from: BoxName;
   readonly to: BoxName;
-  /** Null while nobody knows. */
+  /** Null if unknown. */
   readonly perSecond: number | null;
   readonly label: string;
 }
@@ -85,7 +85,7 @@ export function boxesOf(status: Status, health: HealthAnswer): Record<BoxName, B
     spark: lake
       ? box("spark", "Spark", lakeCheck, sparkFacts(lake))
       : off("spark", "Spark", lakeOff, lakeNext),
-    // What is wrong with the lake is said once.
+    // A problem of the lake is shown once.
     tables: lake
       ? {
           ...box("tables", "Iceberg tables", undefined, tableFacts(lake)),
@@ -125,7 +125,7 @@ export function flowsOf(status: Status, samples: readonly Sample[]): Flow[] {
   return flows;
 }
 
-/** How thick a flow is drawn: it grows with each tenfold. */
+/** Line width: grows with each power of ten. */
 export function widthOf(perSecond: number | null): number {
   if (!perSecond || perSecond <= 0) return 1.5;
   return Math.min(9, 2 + 1.6 * Math.log10(1 + perSecond));
@@ -213,7 +213,7 @@ function sparkFacts(lake: LakeStatus): Fact[] {
   ];
 }
 
-/** What is done to the tables, in words. */
+/** Progress of a lake job in words. */
 export function progressText({ doing, spark }: LakeStatus): string {
   if (spark.state === "starting") return "Spark starts";
   if (!doing) return "waits";
@@ -259,7 +259,7 @@ function subscriberFacts({ subscribers }: Status): Fact[] {
   ];
 }
 
-/** The hot tier reads the log under names of its own. */
+/** Whether a subscriber is one of the hot tier's. */
 export function isHotTierSubscriber(subscriber: string): boolean {
   return subscriber.startsWith("hot_");
 }

@@ -1,7 +1,7 @@
 import type { Flushed, Tidied } from "../../lib/api/types.gen";
 import * as format from "../../lib/format/format";
 
-/** What a flush or maintenance has done, in a sentence. */
+/** Result of a flush or maintenance, in a sentence. */
 export function describeResult(done: Flushed | Tidied): string {
   return "commits" in done ? flushed(done) : tidied(done);
 }

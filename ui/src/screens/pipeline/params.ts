@@ -2,5 +2,5 @@ import { choice, codec } from "../../lib/router/codec";
 
 export const DETAILS = ["partitions", "subscribers", "tables", "commits", "refusals"] as const;
 
-/** What is listed below the picture. */
+/** Table shown below the diagram. */
 export const params = codec({ show: choice(DETAILS, "partitions") });

@@ -1,9 +1,9 @@
 import type { TopicStatus } from "../../lib/api/types.gen";
 
 export interface StageOffsets {
-  /** Offsets that are durable, of all partitions. */
+  /** Durable offsets of all partitions. */
   readonly end: number;
-  /** How many of these each stage has before it; a stage that is not there is left out. */
+  /** Offsets ahead of each stage; disabled stages are left out. */
   readonly lags: readonly { readonly stage: "hot" | "lake"; readonly lag: number }[];
 }
 

@@ -1,4 +1,4 @@
-/** The line of a small chart, from zero at its foot to the greatest value at its top. */
+/** SVG path of a sparkline, from zero at the bottom to the maximum at the top. */
 export function pathOf(values: readonly (number | null)[], width: number, height: number): string {
   const greatest = Math.max(0, ...values.map((value) => (isShown(value) ? value : 0)));
   const step = values.length > 1 ? width / (values.length - 1) : 0;

@@ -9,7 +9,7 @@ function call(caller: string, callee: string, call_count = 1, is_linked = false)
   return { caller, callee, is_linked, call_count, error_count: 0, p95_nano: 1, p99_nano: 1 };
 }
 
-// Also names that mean something to objects, or to who joins texts.
+// Including names that are special to objects or separators.
 const names = fc.constantFrom("web", "cart", "__proto__", "constructor", "a\x01b", "", "b\0");
 
 test("every service and every call is drawn, whatever they are called", () => {

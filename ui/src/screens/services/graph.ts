@@ -1,30 +1,30 @@
-/** Services and their calls as a drawing: what is in it, and how wide its lines are. */
+/** The service graph: nodes, edges and line widths. */
 
 import type { Dependency, Service } from "../../lib/api/types.gen";
 
 export interface Graph {
   readonly services: readonly GraphService[];
   readonly calls: readonly GraphCall[];
-  /** Calls that there was no room for, the rarest ones. */
+  /** Number of calls left out, the rarest ones. */
   readonly leftOut: number;
 }
 
 export interface GraphService {
   readonly name: string;
-  /** Null where it is called, and sent nothing in this time itself. */
+  /** Null for a called service that sent no spans in the range. */
   readonly service: Service | null;
 }
 
 export interface GraphCall {
   readonly call: Dependency;
-  /** Places in the list of services: names may be anything. */
+  /** Indices into the service list: names may contain anything. */
   readonly from: number;
   readonly to: number;
 }
 
 const CALLS_MAX = 200;
 
-/** All services that sent spans, and all that are called. Calls come with the most frequent first. */
+/** All services that sent spans or were called. The most frequent calls come first. */
 export function graphOf(services: readonly Service[], calls: readonly Dependency[]): Graph {
   const shown = calls.toSorted((one, other) => other.call_count - one.call_count);
   const kept = shown.slice(0, CALLS_MAX);
@@ -45,12 +45,12 @@ export function graphOf(services: readonly Service[], calls: readonly Dependency
   };
 }
 
-/** Where calls are looked at: traces through both, or, by links, those of who works on messages. */
+/** Traces of a call: through both services or, for links, those of the message consumer. */
 export function tracesOf({ caller, callee, is_linked }: Dependency): Record<string, string[]> {
   return is_linked ? { is: [`service_name=${callee}`] } : { through: [caller, callee] };
 }
 
-/** By the square root: ten times as many calls are about three times as wide. */
+/** Square root scale: ten times the calls are about three times as wide. */
 export function widthOf(callCount: number, most: number): number {
   return 1 + 5 * Math.sqrt(callCount / Math.max(1, most));
 }
@@ -58,14 +58,14 @@ export function widthOf(callCount: number, most: number): number {
 export interface View {
   readonly x: number;
   readonly y: number;
-  /** How large things are; 1 is as they were laid out. */
+  /** Zoom factor; 1 is the original layout. */
   readonly zoom: number;
 }
 
 const ZOOM_MIN = 0.1;
 const ZOOM_MAX = 3;
 
-/** All of it in the middle of the window below its `top`, never larger than it was laid out. */
+/** Fit the layout into the viewport below `top`, without enlarging it. */
 export function fitted(
   size: { width: number; height: number },
   room: { width: number; height: number; top: number },
@@ -82,7 +82,7 @@ export function fitted(
   };
 }
 
-/** Larger or smaller, so that what is at that point of the window stays there. */
+/** Zoom around a point of the viewport. */
 export function zoomed(view: View, factor: number, at: { x: number; y: number }): View {
   const zoom = Math.min(ZOOM_MAX, Math.max(ZOOM_MIN, view.zoom * factor));
   const ratio = zoom / view.zoom;

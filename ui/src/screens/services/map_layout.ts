@@ -1,4 +1,4 @@
-/** Where services and calls are drawn. Loaded when somebody looks at the map. */
+/** Layout of the service map. Loaded on first use. */
 
 import { Graph as Dagre, layout as arrange } from "@dagrejs/dagre";
 
@@ -16,18 +16,18 @@ export interface Point {
 export interface Drawing {
   readonly width: number;
   readonly height: number;
-  /** Middles of the services, in their order. */
+  /** Centers of the services, in their order. */
   readonly services: readonly Point[];
   readonly calls: readonly DrawnCall[];
 }
 
 export interface DrawnCall {
   readonly path: string;
-  /** The middle of what is written beside it. */
+  /** Center of the label. */
   readonly label: Point;
 }
 
-/** Callers on the left, in as few crossings as can be found. */
+/** Callers on the left, with few crossings. */
 export function layout(graph: Graph): Drawing {
   const dagre = new Dagre({ multigraph: true });
   dagre.setGraph({
@@ -38,7 +38,7 @@ export function layout(graph: Graph): Drawing {
     marginx: MARGIN,
     marginy: MARGIN,
   });
-  // Names of services may be anything; places are only numbers.
+  // Indices as ids: names may contain anything.
   graph.services.forEach((_, place) => dagre.setNode(String(place), { ...NODE }));
   graph.calls.forEach(({ from, to }, i) => {
     dagre.setEdge(String(from), String(to), { ...LABEL, labelpos: "c" }, String(i));
@@ -60,7 +60,7 @@ function pointOf({ x = 0, y = 0 }: { x?: number; y?: number }): Point {
   return { x, y };
 }
 
-/** A smooth line near all points, from the first to the last one. */
+/** A smooth curve through the points. */
 export function curveOf(points: readonly Point[]): string {
   const [first, ...rest] = points;
   const last = rest.at(-1);

@@ -1,4 +1,4 @@
-/** What the services screen shows, as its address has it. */
+/** URL parameters of the services screen. */
 
 import { choice, codec, flag, type StateOf, text } from "../../lib/router/codec";
 
@@ -10,13 +10,13 @@ export const TABS = ["table", "map", "calls"] as const;
 export const params = codec({
   tab: choice(TABS, "table"),
   sort: choice(SORTS, "errors"),
-  /** The other way round. */
+  /** Reversed order. */
   up: flag(),
-  /** A part of the name. */
+  /** Name filter. */
   name: text(),
-  /** The service that is open. */
+  /** Expanded service. */
   open: text(),
-  /** All failures, also those that only came of others. */
+  /** Show all failures, including those caused by others. */
   all: flag(),
 });
 

@@ -1,4 +1,4 @@
-/** Rate, errors and durations of services, as lines of a table. */
+/** Rate, errors and durations of services, as table rows. */
 
 import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
 import type { TimeRange } from "../../lib/time/range";
@@ -15,7 +15,7 @@ export interface ServiceLine {
   readonly over: ServiceTrend;
 }
 
-/** The same over time, step by step. */
+/** The same per step. */
 export interface ServiceTrend {
   readonly rate: Values;
   readonly errors: Values;
@@ -52,7 +52,7 @@ export function rateOf(count: number, { sinceMs, untilMs }: TimeRange): number {
   return count / Math.max(0.001, (untilMs - sinceMs) / 1000);
 }
 
-/** Steps without spans have none; how long they took is not known. */
+/** Steps without spans have no duration. */
 export function trendOverTime(
   steps: readonly ServiceStep[],
   range: TimeRange,
@@ -83,7 +83,7 @@ const MEASURES: Record<Exclude<Sort, "name">, (line: ServiceLine) => number> = {
   logs: (line) => line.service.log_count ?? 0,
 };
 
-/** The most first, names from A on; `isUp` turns that round. Of equals the name decides. */
+/** Descending, names ascending; `isUp` reverses it. Ties are broken by name. */
 export function sortLines(lines: readonly ServiceLine[], sort: Sort, isUp: boolean): ServiceLine[] {
   const byName = (one: ServiceLine, other: ServiceLine) =>
     one.service.name < other.service.name ? -1 : Number(one.service.name > other.service.name);
@@ -100,15 +100,12 @@ export function filterByName(lines: readonly ServiceLine[], part: string): Servi
   return lines.filter((line) => line.service.name.toLowerCase().includes(wanted));
 }
 
-/** An answer from 400 on says that the question was wrong; that is no fault of who gave it. */
+/** A 4xx response is the client's fault, not the service's. */
 function isRefusal({ error_type, message }: Failure): boolean {
   return message === null && /^4\d\d$/.test(error_type ?? "");
 }
 
-/**
- * Where trouble comes from first: failures that began there, then requests that were refused, then
- * what only failed because something below did.
- */
+/** Root causes first, then rejected requests, then failures caused by a callee. */
 export function causesFirst(failures: readonly Failure[]): Failure[] {
   const rank = (failure: Failure) => (failure.origin_count === 0 ? 2 : isRefusal(failure) ? 1 : 0);
   return failures.toSorted(
@@ -117,7 +114,7 @@ export function causesFirst(failures: readonly Failure[]): Failure[] {
   );
 }
 
-/** What is known of how it failed, in a few words. */
+/** Short reason of a failure. */
 export function failureReason({ message, error_type }: Failure): string {
   if (message) return message;
   if (!error_type) return "no message";

@@ -1,4 +1,4 @@
-/** History, what a chart is of, where an error is, plans, and what an Arrow stream says. */
+/** Tests of history, plots, error positions, plans and stream metadata. */
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** What the SQL screen shows, as its address names it. */
+/** URL parameters of the SQL screen. */
 
 import { choice, codec, text, texts } from "../../lib/router/codec";
 
@@ -8,19 +8,19 @@ export const ROWS = ["1000", "10000", "100000"] as const;
 export const MARKS = ["auto", "lines", "bars"] as const;
 
 export const params = codec({
-  /** What stands in the editor, as it was run. */
+  /** Editor text, as it was run. */
   q: text(),
-  /** The selected part of it, if only that was run. */
+  /** The selected part, if only that was run. */
   part: text(),
   engine: choice(ENGINES, "own"),
-  /** How many rows are fetched. */
+  /** Row limit. */
   rows: choice(ROWS, "10000"),
   view: choice(VIEWS, "table"),
-  /** The number of a column, with a minus before it for the greatest first. */
+  /** Sort column, with a minus for descending. */
   sort: text(),
-  /** The cell that is shown whole: row and column, as `12.3`. */
+  /** Open cell as `row.column`. */
   cell: text(),
-  /** Of the chart: columns by name. */
+  /** Chart columns, by name. */
   x: text(),
   y: texts(),
   series: text(),

@@ -1,6 +1,6 @@
 import type { Status, Volume } from "../../lib/api/types.gen";
 
-/** Has anything ever come, also before this start of the node? */
+/** Whether any data has arrived, also before the last restart. */
 export function hasData({ ingest, log, hot, lake }: Status): boolean {
   const isTelemetry = (topic: string) => topic.startsWith("otlp_");
   return (
@@ -14,7 +14,7 @@ export function hasData({ ingest, log, hot, lake }: Status): boolean {
   );
 }
 
-/** Of what came first, the most. */
+/** The signal with the most records. */
 export function firstSignal(volumes: readonly Volume[]): Volume | null {
   return volumes.toSorted((one, other) => other.row_count - one.row_count)[0] ?? null;
 }

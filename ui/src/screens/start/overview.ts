@@ -1,8 +1,8 @@
-/** What the overview shows, from what the API says. */
+/** Data of the overview. */
 
 import type { Failure, Service } from "../../lib/api/types.gen";
 
-/** Those that say why come first: they are nearer to the cause than those that only pass it on. */
+/** Failures with a message first: they are closer to the cause. */
 export function describe(failures: readonly Failure[], count: number): Failure[] {
   return failures
     .toSorted(
@@ -22,7 +22,7 @@ export interface ServiceHealth {
   readonly errorLogs: number;
 }
 
-/** The services, those with most errors first. */
+/** Services, most errors first. */
 export function worst(services: readonly Service[]): ServiceHealth[] {
   return services
     .map((service) => ({

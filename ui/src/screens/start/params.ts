@@ -6,9 +6,9 @@ export const TRANSPORTS = ["http", "grpc"] as const;
 export type Transport = (typeof TRANSPORTS)[number];
 
 export const params = codec({
-  /** What sends, and how. */
+  /** Language and transport of the setup guide. */
   language: choice(LANGUAGES, "python"),
   by: choice(TRANSPORTS, "http"),
-  /** The settings, also when something has come. */
+  /** Show the setup guide although data has arrived. */
   settings: flag(),
 });

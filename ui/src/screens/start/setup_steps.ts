@@ -1,4 +1,4 @@
-/** What to tell applications, so that their telemetry comes here. */
+/** Setup steps for applications. */
 
 import type { IngestStatus } from "../../lib/api/types.gen";
 import type { Language, Transport } from "./params";
@@ -18,7 +18,7 @@ export interface Step {
 }
 
 export interface Target {
-  /** Of this node, as the browser sees it. */
+  /** Endpoints of this node, as seen from the browser. */
   readonly host: string;
   readonly ports: Readonly<Record<Transport, number>>;
   readonly isTls: boolean;

@@ -1,6 +1,6 @@
 /**
- * Changes of the address that wait until a movement is over. Browsers refuse more than a few a
- * second, and nobody wants them in the history.
+ * Debounced changes of the address: browsers limit the rate, and intermediate steps do not belong
+ * in the history.
  */
 
 import type { StateOf } from "../../lib/router/codec";
@@ -33,7 +33,7 @@ export class DebouncedUrl {
     this.write(change);
   }
 
-  /** Nothing of it is written: somebody has gone elsewhere. */
+  /** Drop pending changes: the user navigated away. */
   close(): void {
     clearTimeout(this.timer);
     this.timer = undefined;

@@ -1,4 +1,4 @@
-/** From a trace to other screens. */
+/** Links from a trace to other screens. */
 
 import { linkTo } from "../../lib/router/router.svelte";
 import { fixedRange } from "../../lib/time/range";
@@ -6,7 +6,7 @@ import type { Spans } from "./model/spans";
 
 const MARGIN_MS = 60_000;
 
-/** The time of the trace, with a little around it: what is found elsewhere is found again there. */
+/** Time range of the trace with a margin. */
 function around(spans: Spans): { from: string; to: string } {
   const sinceMs = Date.parse(spans.begin);
   const { from, to } = fixedRange({
@@ -16,7 +16,7 @@ function around(spans: Spans): { from: string; to: string } {
   return { from, to };
 }
 
-/** Log records with these values: columns, attributes, or `resource.` and an attribute. */
+/** Logs with these values: columns, attributes, or `resource.` attributes. */
 export function logsWith(spans: Spans, ...pairs: string[]): string {
   return linkTo("logs", { ...around(spans), is: pairs });
 }

@@ -1,4 +1,4 @@
-/** What is looked at of a trace, as an address has it. */
+/** URL parameters of the trace screen. */
 
 import { choice, codec, flag, number, text, texts } from "../../lib/router/codec";
 
@@ -9,24 +9,24 @@ export type PanelTab = (typeof PANEL_TABS)[number];
 
 export const params = codec({
   tab: choice(TABS, "waterfall"),
-  /** The span that is chosen, and whether its panel is open. */
+  /** Selected span, and whether its panel is open. */
   span: text(),
   panel: flag(true),
   show: choice(PANEL_TABS, "attributes"),
-  /** Spans from that depth on are closed, except these, which are the other way round. */
+  /** Spans from this depth on are closed; `turned` spans are inverted. */
   level: number(),
   turned: texts(),
-  /** The window of time, in nanoseconds after the begin; null is all of it. */
+  /** Time window in nanoseconds since the start; null for all. */
   low: number(),
   high: number(),
-  /** What is found, and whether only that is shown. */
+  /** Find query, and whether only matches are visible. */
   q: text(),
   only: flag(),
   critical: flag(),
-  /** The statistics: by what, in which order. */
+  /** Grouping and order of the statistics. */
   by: choice(["service", "operation"], "operation"),
   sort: choice(["name", "count", "failed", "self", "total", "p50", "p95", "max"], "self"),
   rising: flag(),
-  /** The box of the flame graph that is looked at, by a span of it. */
+  /** Zoomed box of the flame graph, by one of its spans. */
   box: text(),
 });

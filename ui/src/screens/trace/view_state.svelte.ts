@@ -1,4 +1,4 @@
-/** What is looked at of one trace: everything that the parts of the screen share. */
+/** State of the trace screen, shared by its components. */
 
 import type { FindAnswer, LogRow } from "../../lib/api/types.gen";
 import { get } from "../../lib/api/client";
@@ -39,18 +39,18 @@ export class ViewState {
   readonly spans: Spans;
   logs = $state.raw<readonly LogRow[]>([]);
 
-  /** The chosen span; it may be ahead of the address while a key is held down. */
+  /** Selected span; ahead of the address while a key is held. */
   chosen = $state(NONE);
-  /** The window of time; ahead of the address while it is moved. */
+  /** Time window; ahead of the address while it moves. */
   window = $state.raw<Window>({ low: 0, high: 1 });
-  /** What is typed; ahead of the address while somebody types. */
+  /** Find text; ahead of the address while typing. */
   typed = $state("");
   pointed = $state(NONE);
 
   private readonly deferred = new DebouncedUrl((change) => this.url.set(change, { replace: true }));
   private readonly asked = new Resource<{ q: string; ids: readonly string[] }>();
 
-  // Only what has changed is worked out anew: the address changes with every step.
+  // Separate derived values: the address changes with every step.
   private readonly level = $derived.by(() => this.url.params.level);
   private readonly turned = $derived.by(() => this.url.params.turned.join());
   readonly closed: Uint8Array = $derived.by(() => closedSpans(this.spans, this.folding));
@@ -88,13 +88,13 @@ export class ViewState {
     return this.asked.error;
   }
 
-  /** Is there more to be found than is known by now? */
+  /** Whether the node's matches are pending. */
   get isLoading(): boolean {
     const isAnswered = this.asked.data?.q === this.typed || this.asked.error !== null;
     return needsNode(this.wanted) && !isAnswered;
   }
 
-  /** Go where the address says, unless we are about to change it ourselves. */
+  /** Follow the address, unless a change of our own is pending. */
   follow(): void {
     const { span, low, high, q } = this.url.params;
     if (this.deferred.isWaiting) return;
@@ -103,7 +103,7 @@ export class ViewState {
     this.typed = q;
   }
 
-  /** Ask the node for what cannot be found here; as an effect. */
+  /** Fetch the node's matches; for use as an effect. */
   find(): () => void {
     const { typed, wanted } = this;
     if (!needsNode(wanted)) return () => {};
@@ -127,30 +127,30 @@ export class ViewState {
     this.deferred.close();
   }
 
-  /** A span that somebody clicked on: a step in the history. */
+  /** Select a span by click; adds a history entry. */
   choose(index: number): void {
     this.chosen = index;
     this.go({ span: this.spans.ids[index] ?? "", panel: true });
   }
 
-  /** A span that somebody moves to by key: none. */
+  /** Select a span by key; adds no history entry. */
   moveTo(index: number): void {
     if (index < 0 || index >= this.spans.count) return;
     this.chosen = index;
     this.deferred.set({ span: this.spans.ids[index]! });
   }
 
-  /** The same, and whatever hides it is opened. */
+  /** Select a span and open its ancestors. */
   reveal(index: number): void {
     if (index < 0) return;
     const isHidden = ancestors(this.spans, index).some((each) => this.closed[each]);
     if (!isHidden) return this.moveTo(index);
-    // What has to be opened is a step in the history; going from one to the next is none.
+    // Opening ancestors adds a history entry; stepping between matches does not.
     this.chosen = index;
     this.go({ ...reveal(this.spans, this.folding, index), span: this.spans.ids[index]! });
   }
 
-  /** To the next row, or the one before. */
+  /** Select the next or previous row. */
   step(by: 1 | -1): void {
     const row = this.chosen < 0 ? (by > 0 ? -1 : 1) : rowOf(this.rows, this.chosen);
     const next = Math.min(Math.max(row + by, 0), this.rows.length - 1);
@@ -174,7 +174,7 @@ export class ViewState {
     if (id !== undefined && this.spans.children[index]) this.fold(toggle(this.folding, id));
   }
 
-  /** As in a tree: open it, or go to the first one below; close it, or go to the one above. */
+  /** As in a tree: open it or go to its first child; close it or go to its parent. */
   open(): void {
     const index = this.chosen;
     if (index < 0 || !this.spans.children[index]) return;
@@ -201,7 +201,7 @@ export class ViewState {
     this.go({ level, turned: [...turned] });
   }
 
-  /** Look at another window of time, as a step in the history or as a part of a movement. */
+  /** Set the time window, with a history entry or as part of a movement. */
   look(window: Window, isStep = false): void {
     this.window = window;
     const isAll = isFullWindow(window, this.spans.total);
@@ -230,7 +230,7 @@ export class ViewState {
     this.deferred.set({ q: text });
   }
 
-  /** A search that somebody clicked on. */
+  /** Start a search from a link. */
   search(text: string): void {
     this.typed = text;
     this.go({ q: text, tab: "waterfall" });

@@ -1,9 +1,9 @@
-/** What the traces screen shows, as its address has it. */
+/** URL parameters of the traces screen. */
 
 import { choice, codec, distinct, flag, number, type StateOf, text } from "../../lib/router/codec";
 import { rangeFields } from "../../lib/time/range";
 
-/** Which values are counted when nobody says, and how people call them. */
+/** Default facets and their display names. */
 export const FACETS = new Map([
   ["service_name", "Service"],
   ["name", "Operation"],
@@ -17,28 +17,28 @@ export const ORDERS = ["newest", "longest", "spans", "errors"] as const;
 export type Order = (typeof ORDERS)[number];
 
 export const params = codec({
-  /** The search box: what a span of the trace must fit. */
+  /** Search that a span of the trace must match. */
   q: text(),
-  /** `name=value`: that span has one of the values of each name, and none of `not`. */
+  /** `name=value`: the span has any included value of each name, and no excluded one. */
   is: distinct(),
   not: distinct(),
   errors: flag(),
   roots: flag(),
-  /** Services that the trace goes through, all of them. */
+  /** Services that the trace must pass, all of them. */
   through: distinct(),
-  /** How long the trace took, in milliseconds. */
+  /** Duration of the trace in milliseconds. */
   min: number(),
   max: number(),
   order: choice(ORDERS, "newest"),
-  /** What is there at all: the facets, the picture. */
+  /** Visibility of the facets and the scatter plot. */
   side: flag(true),
   dots: flag(true),
   facets: distinct([...FACETS.keys()]),
-  /** Facets that are folded. */
+  /** Collapsed facets. */
   folded: distinct(),
 });
 
 export type TracesState = StateOf<typeof params.shape>;
 
-/** The same with the time, for what changes both in one step. */
+/** With the time range, to change both in one history entry. */
 export const paramsWithTime = codec({ ...params.shape, ...rangeFields });

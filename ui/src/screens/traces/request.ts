@@ -1,4 +1,4 @@
-/** From what the screen shows to what the API is asked. */
+/** Request parameters of the traces screen. */
 
 import type { QueryParams } from "../../lib/api/client";
 import { rangeParams, type TimeRange } from "../../lib/time/range";
@@ -9,7 +9,7 @@ type Fitting = Pick<
   "q" | "is" | "not" | "errors" | "roots" | "through" | "min" | "max"
 >;
 
-/** Which traces. */
+/** Parameters of the trace search. */
 export function traceParams(state: Fitting, range: TimeRange): QueryParams {
   return {
     ...rangeParams(range),
@@ -24,12 +24,12 @@ export function traceParams(state: Fitting, range: TimeRange): QueryParams {
   };
 }
 
-/** Which spans values are counted of. What is demanded of whole traces says nothing of these. */
+/** Parameters of the facet counts. Conditions on whole traces do not apply to spans. */
 export function facetParams({ errors, roots }: Fitting, range: TimeRange): QueryParams {
   return { ...rangeParams(range), errors, roots };
 }
 
-/** The words that are looked for in the opened trace: what was found is marked there. */
+/** The search, carried into the opened trace to mark its matches. */
 export function searchParams(q: string): Record<string, string> {
   return q.trim() ? { q } : {};
 }
@@ -46,14 +46,14 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ["h", 3_600_000],
 ]);
 
-/** `250`, `250ms`, `1.5 s`, `2m` in milliseconds; null when it is none of these. */
+/** Parse `250`, `250ms`, `1.5 s` or `2m` into milliseconds; null if invalid. */
 export function parseMillis(typed: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*([a-zµ]*)$/.exec(typed.trim().toLowerCase());
   const unit = UNIT_MS.get(match?.[2] ?? "none");
   return match && unit ? Number((Number(match[1]) * unit).toPrecision(12)) : null;
 }
 
-/** That, as it is typed. */
+/** The inverse: milliseconds as typed. */
 export function formatMillis(ms: number | null): string {
   if (ms === null) return "";
   const digits = (value: number) => String(Number(value.toPrecision(6)));

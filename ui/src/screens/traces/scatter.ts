@@ -1,4 +1,4 @@
-/** Durations over time as dots: where they are drawn, and which of them is meant. */
+/** Geometry of the scatter plot. */
 
 import type { TraceDot } from "../../lib/api/types.gen";
 import type { TimeRange } from "../../lib/time/range";
@@ -10,7 +10,7 @@ export interface Area {
   readonly height: number;
 }
 
-/** From time and duration to a place, and back. Durations are on a logarithmic scale. */
+/** Maps time and duration to a position and back. Durations are logarithmic. */
 export interface Scale {
   readonly area: Area;
   readonly range: TimeRange;
@@ -25,7 +25,7 @@ export interface Point {
 
 const LEAST_NANO = 1000;
 
-/** Around all durations, at least one decade, so that a single dot is in the middle. */
+/** Spans all durations and at least one decade, so that a single dot is centered. */
 export function scaleOf(dots: readonly TraceDot[], range: TimeRange, area: Area): Scale {
   let [low, high] = [Infinity, 0];
   for (const { duration_nano } of dots) {
@@ -54,7 +54,7 @@ export function nanoAt({ area, minNano, maxNano }: Scale, y: number): number {
   return minNano * (maxNano / minNano) ** (1 - (y - area.top) / area.height);
 }
 
-/** Durations to write at the side: 1, 10, 100; for a short scale also 2 and 5. */
+/** Duration ticks: 1, 10, 100; on a short scale also 2 and 5. */
 export function durationTicks({ minNano, maxNano }: Scale): number[] {
   const isShort = maxNano / minNano < 300;
   const ticks: number[] = [];
@@ -67,7 +67,7 @@ export function durationTicks({ minNano, maxNano }: Scale): number[] {
   return ticks;
 }
 
-/** Times to write below, at whole steps as the clock shows them. */
+/** Time ticks at round local times. */
 export function timeTicks({ sinceMs, untilMs }: TimeRange, stepMs: number, shiftMs = 0): number[] {
   const ticks: number[] = [];
   const first = Math.ceil((sinceMs + shiftMs) / stepMs) * stepMs - shiftMs;
@@ -78,7 +78,7 @@ export function timeTicks({ sinceMs, untilMs }: TimeRange, stepMs: number, shift
 const RADIUS = 2.5;
 const RADIUS_MAX = 7;
 
-/** More traces are a larger dot, but never one that hides the others. */
+/** Radius grows with the number of traces, up to a limit. */
 export function radiusOf(traceCount: number): number {
   return Math.min(RADIUS_MAX, RADIUS + Math.log2(Math.max(1, traceCount)) * 0.8);
 }
@@ -88,7 +88,7 @@ export interface PositionedDot extends Point {
   readonly radius: number;
 }
 
-/** In the order they are drawn in: failed ones last, on top of all others. */
+/** In drawing order: failed ones last, on top. */
 export function positionDots(dots: readonly TraceDot[], scale: Scale): PositionedDot[] {
   return dots
     .map((dot) => ({
@@ -101,7 +101,7 @@ export function positionDots(dots: readonly TraceDot[], scale: Scale): Positione
 
 const NEAR = 6;
 
-/** The dot that somebody points at: the nearest, and of two as near the one that is on top. */
+/** The nearest dot; of equally near ones the topmost. */
 export function nearest(all: readonly PositionedDot[], { x, y }: Point): PositionedDot | null {
   let found: PositionedDot | null = null;
   let least = Infinity;
@@ -113,7 +113,7 @@ export function nearest(all: readonly PositionedDot[], { x, y }: Point): Positio
 }
 
 export interface DragSelection {
-  /** Null where the drag does not say: it went up or along only. */
+  /** Null for the direction without movement. */
   readonly range: TimeRange | null;
   readonly minMs: number | null;
   readonly maxMs: number | null;
@@ -122,7 +122,7 @@ export interface DragSelection {
 const DRAG_MIN = 6;
 const NS_PER_MS = 1e6;
 
-/** What a drag from here to there means; null when it was none. */
+/** Selection of a drag; null if it was too short. */
 export function selectionOf(scale: Scale, from: Point, to: Point): DragSelection | null {
   const isAlong = Math.abs(to.x - from.x) >= DRAG_MIN;
   const isUp = Math.abs(to.y - from.y) >= 2 * DRAG_MIN;

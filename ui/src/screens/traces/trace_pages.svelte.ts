@@ -1,4 +1,4 @@
-/** Traces page by page, as far as somebody has scrolled. */
+/** Traces, loaded page by page while scrolling. */
 
 import type { TracesAnswer, TraceSummary } from "../../lib/api/types.gen";
 import { type QueryParams, get, isAborted, messageOf } from "../../lib/api/client";
@@ -7,18 +7,21 @@ const PAGE = 50;
 
 export class TracePages {
   rows = $state.raw<readonly TraceSummary[]>([]);
-  /** Has the first page come? */
+  /** Whether the first page is loaded. */
   isLoaded = $state(false);
   isLoading = $state(false);
   error = $state<string | null>(null);
-  /** How long the search took, for its first page. */
+  /** Duration of the first request. */
   tookMs = $state<number | null>(null);
   hasMore = $state(false);
   private cursor: string | null = null;
   private params: QueryParams = {};
   private abort = new AbortController();
 
-  /** Ask anew. The old rows stay until others come. Gives what ends it, as an effect wants. */
+  /**
+   * Start a search. Old rows stay until new ones arrive. Returns a function that aborts it, for use
+   * as an effect.
+   */
   begin(params: QueryParams): () => void {
     this.params = params;
     this.fetch(null);
@@ -55,7 +58,7 @@ export class TracePages {
   }
 }
 
-/** A trace that got another span since its page was params may come again with a later one. */
+/** A trace that got a span after its page was fetched may come again on a later page. */
 function appendNew(before: readonly TraceSummary[], next: readonly TraceSummary[]): TraceSummary[] {
   const known = new Set(before.map((trace) => trace.trace_id));
   return [...before, ...next.filter((trace) => !known.has(trace.trace_id))];

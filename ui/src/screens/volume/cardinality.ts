@@ -1,17 +1,17 @@
-/** How many different things each service sends, at least: questions about a part of the rows. */
+/** Cardinality per service, as a lower bound from a sample of rows. */
 
 import type { SqlAnswer } from "../../lib/api/types.gen";
 import { send } from "../../lib/api/client";
 import { rangeParams, type TimeRange } from "../../lib/time/range";
 
 const SERVICES_MAX = 10_000;
-/** Of each table, that are looked at: enough to find what there is, and quick. */
+/** Rows sampled per table: enough to find most values, and fast. */
 export const ROWS_MAX = 100_000;
 
 export interface Cardinality {
-  /** Different series of metrics: name, attributes, instance. Estimated. */
+  /** Distinct metric series: name, attributes, instance. Estimated. */
   readonly series: ReadonlyMap<string, number>;
-  /** Different names of attributes of spans, and of logs. */
+  /** Distinct attribute names of spans and logs. */
   readonly spanKeys: ReadonlyMap<string, number>;
   readonly logKeys: ReadonlyMap<string, number>;
 }
@@ -30,7 +30,7 @@ export async function cardinalityOf(range: TimeRange, signal: AbortSignal): Prom
     `array_to_string(map_keys(attributes), '|'), array_to_string(map_values(attributes), '|'))) ` +
     `FROM ${some("metrics", "metric_name, service_instance_id, attributes")} ` +
     `GROUP BY 1 LIMIT ${SERVICES_MAX}`;
-  // One after the other: each may need a process of its own on the node.
+  // Sequential: each may need its own worker process on the node.
   return {
     series: await counts(series, signal),
     spanKeys: await counts(keys("spans"), signal),

@@ -5,12 +5,12 @@ export const SIGNALS = ["all", "logs", "spans", "metrics"] as const;
 export const ORDERS = ["rows", "growth", "service"] as const;
 
 export const params = codec({
-  /** What the chart is stacked by, and what counts. */
+  /** URL parameters of the volume screen. */
   by: choice(SPLITS, "service"),
   signal: choice(SIGNALS, "all"),
   order: choice(ORDERS, "rows"),
-  /** Of a gigabyte that is kept for a month, in whatever money. */
+  /** Price of a gigabyte per month. */
   price: number(0.023),
-  /** For how many days rows are kept. */
+  /** Retention in days. */
   keep: number(30),
 });

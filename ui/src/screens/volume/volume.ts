@@ -1,4 +1,4 @@
-/** How much each service sends: summed up, compared, projected. Pure, so that it can be tested. */
+/** Volume per service: totals, comparison, projection. */
 
 import type { Status, Volume } from "../../lib/api/types.gen";
 
@@ -14,11 +14,11 @@ export interface VolumeLine {
   readonly service: string;
   readonly counts: Counts;
   readonly rows: number;
-  /** Rows in the range before, of the same length. */
+  /** Rows in the previous range of the same length. */
   readonly before: number;
 }
 
-/** One line for each service that sends, or has sent before. */
+/** One row per service that sends now or did before. */
 export function volumeLines(
   volumes: readonly Volume[],
   before: readonly Volume[],
@@ -56,7 +56,7 @@ export function sortLines(
   });
 }
 
-/** "+12 %", "new", "gone" or "as before": how rows have changed. */
+/** Change of the row count: "+12 %", "new", "gone" or "as before". */
 export function growthText(rows: number, before: number): string {
   if (before === 0) return rows === 0 ? "–" : "new";
   if (rows === 0) return "gone";
@@ -70,7 +70,7 @@ export interface Layer {
   readonly values: readonly number[];
 }
 
-/** Layers of the chart: the most of them first, the rest as one. Every step has a value in each. */
+/** Chart layers, largest first, the rest combined. Every step has a value in each. */
 export function layersOf(
   volumes: readonly Volume[],
   timesMs: readonly number[],
@@ -100,7 +100,7 @@ export function layersOf(
   return [...layers].map(([name, values]) => ({ name, values }));
 }
 
-/** A colour for each name: its own, unless one before it has that already. */
+/** A colour per name, unique within the chart. */
 export function colorsOf(
   names: readonly string[],
   own: (name: string) => string,
@@ -117,7 +117,7 @@ export function colorsOf(
   return colors;
 }
 
-/** When steps begin: at whole multiples since 1970, as the node counts them. */
+/** Start times of steps: multiples since 1970, as the node counts. */
 export function stepsOf(sinceMs: number, untilMs: number, stepMs: number): number[] {
   const first = Math.floor(sinceMs / stepMs) * stepMs;
   const times = [];
@@ -126,13 +126,13 @@ export function stepsOf(sinceMs: number, untilMs: number, stepMs: number): numbe
 }
 
 export interface Weight {
-  /** Bytes a row takes in the lake's files; null while nothing is there to measure. */
+  /** Bytes per row in the lake's files; null without data. */
   readonly stored: number | null;
-  /** Bytes a row took in the requests that brought it; null when none came since the start. */
+  /** Bytes per row in requests; null if none arrived since the start. */
   readonly sent: number | null;
 }
 
-/** What a row of each signal weighs, as measured on this node. */
+/** Bytes per row and signal, as measured on this node. */
 export function weightsOf({ lake, ingest }: Status): Record<Signal, Weight> {
   const weight = (signal: Signal): Weight => {
     const table = lake?.tables.find((each) => each.table === signal);
@@ -147,7 +147,7 @@ export function weightsOf({ lake, ingest }: Status): Record<Signal, Weight> {
   return { logs: weight("logs"), spans: weight("spans"), metrics: weight("metrics") };
 }
 
-/** Bytes of rows, by what one of them weighs; null when nobody knows of a signal that has any. */
+/** Total bytes; null if the size of a signal with rows is unknown. */
 export function bytesOf(
   counts: Counts,
   weights: Record<Signal, Weight>,
@@ -163,12 +163,12 @@ export function bytesOf(
   return total;
 }
 
-/** As much a day, if it goes on as in that range. */
+/** Daily volume at the rate of that range. */
 export function perDay(amount: number, sinceMs: number, untilMs: number): number {
   return (amount * DAY_S * 1000) / Math.max(1, untilMs - sinceMs);
 }
 
-/** What it costs a month to keep `days` days of it. */
+/** Monthly cost of keeping `days` days. */
 export function costOf(bytesPerDay: number, days: number, price: number): number {
   return (bytesPerDay * days * price) / GB;
 }

@@ -1,4 +1,4 @@
-/** One dashboard as it is edited: what is stored, what was changed, and what went wrong. */
+/** Editing state of one dashboard: stored version, changes and errors. */
 
 import type { StoredDashboard } from "../../../lib/api/types.gen";
 import { ApiError, messageOf } from "../../../lib/api/client";
@@ -25,7 +25,7 @@ export class DashboardEditor {
     return this.draft ?? this.stored?.dash;
   }
 
-  /** Is there something to save? */
+  /** Whether there are unsaved changes. */
   get isChanged(): boolean {
     return (
       this.draft !== null &&
@@ -34,7 +34,7 @@ export class DashboardEditor {
     );
   }
 
-  /** Begin with what the node has, and with what was changed before in this tab. */
+  /** Start from the stored version and this tab's draft. */
   begin({ dashboard, etag }: StoredDashboard): void {
     if (!dashboard) return;
     const kept = loadDraft(this.name);
@@ -42,7 +42,7 @@ export class DashboardEditor {
     this.draft = kept?.dash ?? null;
   }
 
-  /** Remember what is not saved, for whoever leaves and comes back. */
+  /** Keep unsaved changes while the user navigates. */
   keep(): void {
     if (!this.stored) return;
     const { etag } = this.stored;
@@ -53,7 +53,7 @@ export class DashboardEditor {
     if (this.dash) this.draft = { ...this.dash, ...to };
   }
 
-  /** A panel as it is now, or a new one. */
+  /** Replace or add a panel. */
   keepPanel(panel: PanelModel): void {
     const panels = this.dash?.panels ?? [];
     const isThere = panels.some((each) => each.id === panel.id);
@@ -85,7 +85,7 @@ export class DashboardEditor {
     }
   };
 
-  /** Under another name, which it gives; null when that failed. */
+  /** Save as a copy; returns its name, or null on failure. */
   async saveCopy(): Promise<string | null> {
     if (!this.dash) return null;
     try {

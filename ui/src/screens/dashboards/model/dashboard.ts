@@ -1,4 +1,4 @@
-/** A dashboard: as the page has it, with all its fields, and as a file has it. */
+/** A dashboard in memory, with all fields, and its JSON file. */
 
 import type {
   Dashboard,
@@ -40,7 +40,7 @@ export interface DashboardModel {
 
 export const EMPTY: DashboardModel = { title: "", description: "", variables: [], panels: [] };
 
-/** A new panel of a kind, which asks nothing yet. */
+/** A new panel without a query. */
 export function newPanel(kind: PanelModel["kind"], id: string): PanelModel {
   const size = { series: [6, 8], stat: [3, 4], table: [6, 8], logs: [12, 8], top: [4, 8] }[kind];
   return {
@@ -75,14 +75,14 @@ export function newVariable(name: string): VariableModel {
   };
 }
 
-/** An id that no panel has. */
+/** An id that no panel uses. */
 export function unusedId(panels: readonly { id: string }[]): string {
   for (let n = panels.length + 1; ; n++) {
     if (!panels.some((panel) => panel.id === `p${n}`)) return `p${n}`;
   }
 }
 
-/** What a file has. Throws what is wrong with it, in a sentence. */
+/** Parse a file. Throws an error that says what is wrong. */
 export function parseDashboard(value: unknown): DashboardModel {
   const file = requireObject(value, "A dashboard");
   if (file["format"] !== 1) {
@@ -100,7 +100,7 @@ export function parseDashboard(value: unknown): DashboardModel {
   return dash;
 }
 
-/** As a file has it: without what goes without saying. */
+/** The file's content, without default values. */
 export function toFile(dash: DashboardModel): Dashboard {
   return {
     format: 1,
@@ -111,7 +111,7 @@ export function toFile(dash: DashboardModel): Dashboard {
   };
 }
 
-/** The text of that file, the same that the node writes. */
+/** The file's text, identical to what the node writes. */
 export function toFileText(dash: DashboardModel): string {
   return `${JSON.stringify(sorted(toFile(dash)), null, 2)}\n`;
 }
@@ -141,7 +141,7 @@ function variableFile({ name, kind, ...rest }: VariableModel): Variable {
   return { name, kind, ...withoutEmpty(rest) };
 }
 
-/** Without empty texts and lists, and without what is not so. */
+/** Drop empty texts, empty lists and false. */
 function withoutEmpty<T extends object>(all: T): Partial<T> {
   return Object.fromEntries(
     Object.entries(all).filter(([, value]) =>
@@ -281,7 +281,7 @@ function sorted(value: unknown): unknown {
   );
 }
 
-/** A name for the file of a dashboard, unlike those that are taken. */
+/** A file name that is not taken. */
 export function unusedName(title: string, taken: readonly string[]): string {
   const plain = title
     .normalize("NFKD")

@@ -19,12 +19,12 @@ const panels = fc
   .array(fc.record({ x: wild, y: wild, w: wild, h: wild }), { maxLength: 12 })
   .map((all) => all.map((each, i): GridItem => ({ ...each, id: `p${i}` })));
 
-/** The panels that are not as they should be. */
+/** Panels that break the rules of the grid. */
 function wrong(placed: readonly GridItem[]): GridItem[] {
   return placed.filter((one) => {
     const others = placed.filter((other) => other !== one);
     const isInside = one.x >= 0 && one.y >= 0 && one.w >= 1 && one.h >= 1 && one.h <= HEIGHT_MAX;
-    // Nothing floats: it stands at the top, or on another.
+    // A panel stands at the top or on another panel.
     const stands = one.y === 0 || others.some((other) => overlap({ ...one, y: one.y - 1 }, other));
     const isAlone = !others.some((other) => overlap(one, other));
     return !(isInside && one.x + one.w <= COLUMNS && stands && isAlone);

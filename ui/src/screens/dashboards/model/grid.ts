@@ -1,4 +1,6 @@
-/** The grid: 12 columns, rows without end. No two panels overlap, and nothing floats. */
+/**
+ * A grid of 12 columns and unlimited rows. Panels do not overlap, and move up as far as they can.
+ */
 
 export const COLUMNS = 12;
 export const HEIGHT_MAX = 60;
@@ -11,7 +13,7 @@ export interface GridItem {
   readonly h: number;
 }
 
-/** All panels as far up as they go. `first` wins its place. The list keeps its order. */
+/** Move all panels up as far as possible. `first` keeps its position. The list keeps its order. */
 export function pack<T extends GridItem>(panels: readonly T[], first?: string): T[] {
   const order = panels.toSorted(
     (one, other) =>
@@ -25,12 +27,12 @@ export function pack<T extends GridItem>(panels: readonly T[], first?: string): 
   return panels.map((panel) => settled.find((each) => each.id === panel.id) ?? panel);
 }
 
-/** In the order in which they are read. */
+/** Panels in reading order. */
 export function readingOrder<T extends GridItem>(panels: readonly T[]): T[] {
   return panels.toSorted((one, other) => one.y - other.y || one.x - other.x);
 }
 
-/** One panel elsewhere; the others make room. */
+/** Move a panel; the others make room. */
 export function moveItem<T extends GridItem>(
   panels: readonly T[],
   id: string,
@@ -43,7 +45,7 @@ export function moveItem<T extends GridItem>(
   );
 }
 
-/** One panel larger or smaller; the others make room. */
+/** Resize a panel; the others make room. */
 export function resizeItem<T extends GridItem>(
   panels: readonly T[],
   id: string,
@@ -58,7 +60,7 @@ export function resizeItem<T extends GridItem>(
   );
 }
 
-/** One step, by keyboard: as far as it takes for something to change. */
+/** Move a panel by keyboard, as far as needed to change the layout. */
 export function nudgeItem<T extends GridItem>(
   panels: readonly T[],
   id: string,
@@ -75,7 +77,7 @@ export function nudgeItem<T extends GridItem>(
   return [...panels];
 }
 
-/** A new panel where there is room: below all others. */
+/** Add a panel below all others. */
 export function appendItem<T extends GridItem>(panels: readonly T[], panel: T): T[] {
   const y = Math.max(0, ...panels.map((each) => each.y + each.h));
   return pack([...panels, { ...panel, x: 0, y }]);
@@ -90,7 +92,7 @@ export function overlap(one: GridItem, other: GridItem): boolean {
   );
 }
 
-/** Within the columns. */
+/** Clamp a panel to the grid. */
 function fitted<T extends GridItem>(panel: T): T {
   const w = Math.min(COLUMNS, Math.max(1, panel.w));
   const h = Math.min(HEIGHT_MAX, Math.max(1, panel.h));

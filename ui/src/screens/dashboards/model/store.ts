@@ -1,4 +1,4 @@
-/** Dashboards of the node: read, stored, deleted. */
+/** Read, save and delete dashboards on the node. */
 
 import type {
   DashboardsAnswer,
@@ -19,7 +19,7 @@ export function readDashboard(name: string, signal?: AbortSignal): Promise<Store
   return get(`${PATH}/${encodeURIComponent(name)}`, {}, signal);
 }
 
-/** In place of the text with that etag, or as a new one. */
+/** Replace the version with that etag, or create a new file. */
 export function saveDashboard(
   name: string,
   dash: DashboardModel,
@@ -32,20 +32,20 @@ export function deleteDashboard(name: string, etag: string): Promise<StoredDashb
   return send("DELETE", `${PATH}/${encodeURIComponent(name)}${queryString({ etag })}`);
 }
 
-/** As a new one, under a name that is free. */
+/** Create a dashboard under an unused name. */
 export async function createDashboard(dash: DashboardModel): Promise<StoredDashboard> {
   for (let tried = 1; ; tried++) {
     const taken = (await listDashboards()).map((each) => each.name);
     try {
       return await saveDashboard(unusedName(dash.title, taken), dash, null);
     } catch (error) {
-      // Somebody may have taken the name meanwhile.
+      // Another client may have taken the name.
       if (!(error instanceof ApiError) || error.kind !== "conflict" || tried === TRIES) throw error;
     }
   }
 }
 
-/** A file that somebody has. Throws what is wrong with it. */
+/** Parse an imported file. Throws an error that says what is wrong. */
 export function parseDashboardText(text: string): DashboardModel {
   let file: unknown;
   try {
@@ -56,7 +56,7 @@ export function parseDashboardText(text: string): DashboardModel {
   return parseDashboard(file);
 }
 
-/** What was changed and not stored stays in this tab, until it is stored or file up. */
+/** Unsaved changes are kept in session storage until saved or discarded. */
 const DRAFT = "frazil.dashboard.";
 
 export interface Draft {
@@ -72,7 +72,7 @@ export function loadDraft(name: string): Draft | null {
     } | null;
     return stored && { etag: String(stored.etag), dash: parseDashboard(stored.file) };
   } catch {
-    return null; // Of another version, or half of it.
+    return null; // Of another version, or truncated.
   }
 }
 
@@ -84,6 +84,6 @@ export function saveDraft(name: string, draft: Draft | null): void {
       sessionStorage.setItem(DRAFT + name, JSON.stringify(stored));
     }
   } catch {
-    // Without room it is not stored; the page warns before it is left all the same.
+    // Storage is full: the draft is lost, but the page warns before it is closed.
   }
 }

@@ -1,4 +1,4 @@
-/** Dashboards to begin with. */
+/** Dashboard templates. */
 
 import {
   type DashboardModel,
@@ -40,7 +40,7 @@ const panel = (
   more: Partial<PanelModel>,
 ): PanelModel => ({ ...newPanel(kind, id), title, x, y, w, h, ...more });
 
-/** Spans that answer somebody, of the services that are chosen, in the time that is looked at. */
+/** Server spans of the selected services in the time range. */
 const ANSWERS = `FROM spans
 WHERE kind IN ('SERVER', 'CONSUMER') AND service_name IN ($service)
   AND time >= $from AND time < $to`;

@@ -1,4 +1,4 @@
-/** The values of variables, asked for all of them at once. */
+/** Fetch the values of all variables. */
 
 import type { LabelsAnswer, SqlAnswer } from "../../../lib/api/types.gen";
 import { get, send } from "../../../lib/api/client";
@@ -9,7 +9,7 @@ import { type VariableValues, substituteSql } from "./variables";
 
 const VALUES_MAX = 500;
 
-/** LoadedValues by name, and what went wrong with those that could not be had. */
+/** Values by variable, and errors of those that failed. */
 export interface LoadedValues {
   readonly known: VariableValues;
   readonly errors: Readonly<Record<string, string>>;

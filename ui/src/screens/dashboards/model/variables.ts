@@ -1,13 +1,13 @@
-/** Variables: what is chosen of them, and what panels ask with it in place of `$name`. */
+/** Selected variable values, and their substitution for `$name` in panel queries. */
 
 import type { MetricQuery } from "../../../lib/metrics/metric";
 import type { TimeRange } from "../../../lib/time/range";
 import type { PanelModel, VariableModel, LogsQuery } from "./dashboard";
 
-/** What is chosen, by name. No value is all of them. */
+/** Selected values by variable. An empty list means all. */
 export type VariableValues = Readonly<Record<string, readonly string[]>>;
 
-/** What an address says: `name=value`. A variable that it does not name is as the file has it. */
+/** Read the selection from `name=value` pairs. Other variables have the file's default. */
 export function selectedValues(
   variables: readonly VariableModel[],
   pairs: readonly string[],
@@ -22,7 +22,7 @@ export function selectedValues(
   );
 }
 
-/** The same in an address, after one of them has changed. */
+/** The pairs after one variable has changed. */
 export function pairsWith(
   pairs: readonly string[],
   name: string,
@@ -40,7 +40,7 @@ function substitute(text: string, value: (name: string) => string | undefined): 
   });
 }
 
-/** In a title: as people read it. */
+/** Substitute in titles. */
 export function substituteText(text: string, chosen: VariableValues): string {
   return substitute(text, (name) => {
     const values = own(chosen, name);
@@ -49,8 +49,8 @@ export function substituteText(text: string, chosen: VariableValues): string {
 }
 
 /**
- * In SQL: `$service` is a list of quoted texts, for `IN ($service)`; `$from`, `$to` are the time that
- * is looked at, `$step` the seconds of a step. All is each value that is known.
+ * Substitute in SQL: `$service` becomes a list of quoted texts, for `IN ($service)`; `$from` and
+ * `$to` are the time range, `$step` the step in seconds. All means every known value.
  */
 export function substituteSql(
   sql: string,
@@ -70,7 +70,7 @@ export function substituteSql(
   });
 }
 
-/** In filters: one for each value; where all are chosen there is none. */
+/** Substitute in filters: one per selected value, none for all. */
 export function substitutePairs(pairs: readonly string[], chosen: VariableValues): string[] {
   return pairs.flatMap((pair) => {
     const whole = /=\$\{?([a-z][a-z0-9_]*)\}?$/.exec(pair);
@@ -98,7 +98,7 @@ export function substituteLogs(query: LogsQuery, chosen: VariableValues): LogsQu
   };
 }
 
-/** Does a panel ask with a variable? */
+/** Whether a panel uses a variable. */
 export function isUsed(panel: PanelModel, name: string): boolean {
   return (
     JSON.stringify(panel).includes(`$${name}`) || JSON.stringify(panel).includes(`\${${name}}`)

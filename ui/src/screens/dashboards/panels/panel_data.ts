@@ -1,4 +1,4 @@
-/** What a panel asks, and what comes back. */
+/** Fetch the data of a panel. */
 
 import type { LogsAnswer, SqlAnswer } from "../../../lib/api/types.gen";
 import { get, send } from "../../../lib/api/client";
@@ -33,7 +33,7 @@ export type PanelData =
 
 export interface PanelContext {
   readonly chosen: VariableValues;
-  /** All values of the variables. */
+  /** All known values of the variables. */
   readonly known: VariableValues;
   readonly range: TimeRange;
 }

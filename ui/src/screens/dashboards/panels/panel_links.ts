@@ -1,4 +1,4 @@
-/** Where else one can look at what a panel shows. */
+/** Links from a panel to the screens that show the same data. */
 
 import { STEPS } from "../../../lib/metrics/fetch_metric";
 import { linkTo } from "../../../lib/router/router.svelte";

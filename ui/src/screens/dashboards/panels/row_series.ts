@@ -1,4 +1,4 @@
-/** Rows of SQL as what a panel draws: lines over time, or named numbers. */
+/** SQL rows as lines over time or named values. */
 
 import type { SqlAnswer } from "../../../lib/api/types.gen";
 import type { ChartData, Line } from "../../../lib/metrics/metric";
@@ -8,7 +8,7 @@ const TIMES = /^(timestamp|date)/;
 const NUMBERS = /^(u?int|float|double|half|decimal)/;
 const LINES_MAX = 50;
 
-/** A column, by what is in it. */
+/** Columns whose type matches. */
 function columnsOf({ types }: SqlAnswer, pattern: RegExp): number[] {
   return (types ?? []).flatMap((type, i) => (pattern.test(type) ? [i] : []));
 }
@@ -17,7 +17,10 @@ export function hasTime(answer: SqlAnswer): boolean {
   return columnsOf(answer, TIMES).length > 0;
 }
 
-/** The first column that is a time, each column of numbers a line, for each of the other texts. */
+/**
+ * The first time column is the time axis; each number column is a line, per combination of the text
+ * columns.
+ */
 export function rowLines(answer: SqlAnswer): ChartData {
   const [time] = columnsOf(answer, TIMES);
   const numbers = columnsOf(answer, NUMBERS);
@@ -61,7 +64,7 @@ export interface NamedValue {
   readonly value: number;
 }
 
-/** Texts of a row as a name, its first number as the value. */
+/** The text columns as the name, the first number column as the value. */
 export function rowValues(answer: SqlAnswer): NamedValue[] {
   const [number] = columnsOf(answer, NUMBERS);
   if (number === undefined) throw new Error("There is no column with a number: select one.");
@@ -73,7 +76,7 @@ export function rowValues(answer: SqlAnswer): NamedValue[] {
   });
 }
 
-/** Lines as one number each. */
+/** Reduce each line to one number. */
 export function reduceLines(
   lines: readonly Line[],
   reduce: "last" | "avg" | "min" | "max" | "sum",
@@ -86,12 +89,12 @@ export function reduceLines(
   });
 }
 
-/** The largest first. */
+/** In descending order. */
 export function topOf(named: readonly NamedValue[], limit: number): NamedValue[] {
   return named.toSorted((one, other) => other.value - one.value).slice(0, limit);
 }
 
-/** Any value of a row as text. */
+/** A cell as text. */
 export function textOf(value: unknown): string {
   if (value === null || value === undefined) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -101,7 +104,7 @@ function isNumber({ types }: SqlAnswer, i: number): boolean {
   return NUMBERS.test(types?.[i] ?? "");
 }
 
-/** Texts where JSON has no number: decimals, and what is not finite. */
+/** Decimals and non-finite numbers arrive as text. */
 function numberOf(value: unknown): number | null {
   const number = typeof value === "string" && value !== "" ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : null;
@@ -112,7 +115,7 @@ function nameOf(label: string, column: string, numbers: number): string {
   return numbers > 1 ? `${column} ${label}` : label;
 }
 
-/** A time without a zone is UTC. */
+/** Times without a zone are UTC. */
 function zoned(text: string): string {
   return /T.*(Z|[+-]\d\d:\d\d)$/.test(text) || !text.includes("T") ? text : `${text}Z`;
 }

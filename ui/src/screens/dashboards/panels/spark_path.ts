@@ -1,4 +1,4 @@
-/** A small line without axes, as a path. */
+/** SVG path of a sparkline. */
 
 export function sparkPath(
   values: readonly (number | null | undefined)[],

@@ -1,6 +1,6 @@
-/** Long texts: JSON with its lines, and what is folded of the rest. */
+/** Pretty-printed JSON and truncation of long texts. */
 
-/** JSON in lines, every number and text as it was written; null when it is none. */
+/** Indent JSON, keeping numbers and strings as written; null if it is not JSON. */
 export function prettyJson(text: string): string | null {
   const trimmed = text.trim();
   if (!/^[{[]/.test(trimmed)) return null;
@@ -11,7 +11,7 @@ export function prettyJson(text: string): string | null {
   }
   let depth = 0;
   const line = () => `\n${"  ".repeat(depth)}`;
-  // Texts are left alone; space between the signs is ours.
+  // Strings are kept; whitespace between tokens is replaced.
   return trimmed.replace(/"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|\s+/g, (sign) => {
     if (sign.startsWith('"')) return sign;
     if (sign.length > 1 && /^[{[]/.test(sign)) return sign[0]! + sign.at(-1)!;
@@ -29,14 +29,14 @@ export function prettyJson(text: string): string | null {
 
 export interface TruncatedText {
   readonly text: string;
-  /** Lines, or if it is only one, characters, that are not shown. */
+  /** Number of hidden lines, or characters for a single line. */
   readonly hidden: string | null;
 }
 
 export const LINES_VISIBLE = 5;
 export const CHARACTERS_VISIBLE = 4000;
 
-/** The beginning of a long text, and how much is left. */
+/** The beginning of a long text and how much is hidden. */
 export function truncateText(text: string): TruncatedText {
   let end = -1;
   for (let line = 0; line < LINES_VISIBLE; line++) {

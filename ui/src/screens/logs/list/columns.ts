@@ -1,4 +1,4 @@
-/** The columns of the list. Each has a name, as filters have them, and a width. */
+/** Columns of the log list with names, as filters use them, and widths. */
 
 import type { Field } from "../../../lib/router/codec";
 import type { LogRecord } from "./records";
@@ -13,14 +13,14 @@ export const WIDTH_MAX = 800;
 export const WIDTH_NEW = 140;
 export const WIDTH_STEP = 16;
 
-/** The body follows them, and has the rest of the line. */
+/** The body comes last and takes the remaining width. */
 export const COLUMNS: readonly Column[] = [
   { name: "time", width: 104 },
   { name: "severity", width: 58 },
   { name: "service_name", width: 116 },
 ];
 
-/** As `120:http.route`, each once. */
+/** As `120:http.route`, without duplicates. */
 export const columnsField: Field<readonly Column[]> = {
   empty: COLUMNS,
   read(texts) {
@@ -39,7 +39,7 @@ export function bounded(width: number): number {
   return Math.round(Math.min(WIDTH_MAX, Math.max(WIDTH_MIN, width)));
 }
 
-/** With that column, or without it if it is there. */
+/** Add or remove a column. */
 export function toggleColumn(columns: readonly Column[], name: string): readonly Column[] {
   const others = columns.filter((column) => column.name !== name);
   return others.length < columns.length ? others : [...columns, { name, width: WIDTH_NEW }];
@@ -49,7 +49,7 @@ export function resizeColumn(columns: readonly Column[], name: string, width: nu
   return columns.map((each) => (each.name === name ? { name, width: bounded(width) } : each));
 }
 
-/** One place to the left or right. */
+/** Move a column left or right. */
 export function moveColumn(
   columns: readonly Column[],
   name: string,
@@ -66,7 +66,7 @@ export function moveColumn(
 const DAY_WIDTH = 26;
 const CLOCK_WIDTH = 92;
 
-/** For a CSS grid: columns get narrower before the body has no room. A day needs some more. */
+/** CSS grid template: columns shrink before the body has no space. Dates need more width. */
 export function templateOf(columns: readonly Column[], hasDay = false): string {
   const tracks = columns.map(({ name, width }) => {
     const most = name === "time" && hasDay ? width + DAY_WIDTH : width;
@@ -76,7 +76,7 @@ export function templateOf(columns: readonly Column[], hasDay = false): string {
   return [...tracks, "minmax(40%, 1fr)"].join(" ");
 }
 
-/** Columns of the table that are attributes of the resource. */
+/** Table columns that are resource attributes. */
 const OF_RESOURCE: Readonly<Record<string, readonly string[]>> = {
   service_namespace: ["service.namespace"],
   service_instance_id: ["service.instance.id"],
@@ -105,7 +105,7 @@ const OF_RECORD = [
   "scope_version",
 ] as const satisfies readonly (keyof LogRecord)[];
 
-/** What a record has under a name; null when it has nothing. */
+/** Value of a field; null if it is missing. */
 export function valueOf(row: LogRecord, name: string): string | null {
   const own = OF_RECORD.find((each) => each === name);
   if (own) return row[own] === null ? null : String(row[own]);
@@ -128,9 +128,9 @@ function attributeOf(attributes: Record<string, string>, key: string): string | 
   return Object.hasOwn(attributes, key) ? attributes[key]! : null;
 }
 
-/** How filters and columns name an attribute of a record. */
+/** Filter name of an attribute. */
 export function attributeName(key: string): string {
-  // Columns have no dots, so a key that has one can only be mistaken for a prefix.
+  // Columns have no dots, so a key with a dot can only be mistaken for a prefix.
   const isPlain = key.includes(".") && !/^(?:resource|scope|attribute)\./.test(key);
   return isPlain ? key : `attribute.${key}`;
 }

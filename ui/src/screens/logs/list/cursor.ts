@@ -1,8 +1,8 @@
-/** The places of records among all others, as cursors write them: `time-partition-offset-row`. */
+/** Cursors of records: `time-partition-offset-row`. */
 
 export type Order = "newest" | "oldest";
 
-/** Which comes first in the list? Negative when `one` does. */
+/** Compare by list order; negative if `one` comes first. */
 export function compared(one: string, other: string, order: Order): number {
   const [ones, others] = [numbersOf(one), numbersOf(other)];
   for (let i = 0; i < ones.length; i++) {
@@ -12,7 +12,7 @@ export function compared(one: string, other: string, order: Order): number {
   return 0;
 }
 
-/** The page that has the record at `cursor`; each of `ends` is the last record of a page. */
+/** The page of the record at `cursor`; `ends` are the last records of the pages. */
 export function pageOf(cursor: string, ends: readonly string[], order: Order): number {
   let [low, high] = [0, ends.length];
   while (low < high) {

@@ -1,7 +1,7 @@
 /**
- * A list of any length, of which only the pages are here that are looked at.
+ * A list of any length, of which only visible pages are loaded.
  *
- * Where pages begin is asked once, with the count; so whatever comes meanwhile moves nothing.
+ * Page cursors are fetched once, with the count, so that new records do not shift the list.
  */
 
 import {
@@ -16,12 +16,12 @@ import { type Order, pageOf } from "./cursor";
 import { type LogRecord, parseRecord } from "./records";
 
 export const PAGE_ROWS = 500;
-/** So many pages stay, and so much text: what was looked at longest ago goes first. */
+/** Limits of pages and text kept; the least recently viewed page is dropped first. */
 const PAGES_MAX = 12;
 const TEXT_MAX = 48 * 1024 * 1024;
-/** A page that is only passed is not asked for. */
+/** Pages that are scrolled past within this time are not requested. */
 const PASSED_MS = 80;
-/** So many rows before they are seen, a page is asked for. */
+/** Rows ahead of the viewport at which a page is requested. */
 const AHEAD = 60;
 
 interface Page {
@@ -37,13 +37,13 @@ interface PagesAnswer {
 }
 
 export class LogPages {
-  /** How many rows there are; so many as are known until they are counted. */
+  /** Number of rows; the number loaded until all are counted. */
   count = $state(0);
   isCounted = $state(false);
-  /** There are more, which cannot be reached. */
+  /** There are more rows than can be reached. */
   isCut = $state(false);
   error = $state<string | null>(null);
-  /** Changes when rows have come. */
+  /** Changes when rows are loaded. */
   private version = $state(0);
   private readonly pages = new Map<number, Page>();
   private readonly loading = new Map<number, AbortController>();
@@ -57,7 +57,7 @@ export class LogPages {
     readonly order: Order,
   ) {}
 
-  /** The first page. The count takes longer, and comes later. */
+  /** Load the first page. The count takes longer and follows. */
   async begin(): Promise<void> {
     const first = await this.fetched(null, PAGE_ROWS, this.life.signal);
     this.keep(0, first);
@@ -72,13 +72,13 @@ export class LogPages {
     for (const abort of this.loading.values()) abort.abort();
   }
 
-  /** A row, if it is here. */
+  /** A row, if its page is loaded. */
   row(index: number): LogRecord | undefined {
     void this.version;
     return this.pages.get(Math.floor(index / PAGE_ROWS))?.rows[index % PAGE_ROWS];
   }
 
-  /** These rows are looked at: have them here, and give up others that are under way. */
+  /** Load visible rows and abort requests for others. */
   see(first: number, last: number): void {
     const from = Math.floor(Math.max(0, first - AHEAD) / PAGE_ROWS);
     const to = Math.floor(Math.min(this.count - 1, last + AHEAD) / PAGE_ROWS);
@@ -92,14 +92,14 @@ export class LogPages {
     }, PASSED_MS);
   }
 
-  /** Ask again for what failed. */
+  /** Retry failed requests. */
   retry = (): void => {
     this.error = null;
     const [from = 0, to = 0] = this.wanted.split("-").map(Number);
     for (let number = from; number <= to; number++) void this.load(number);
   };
 
-  /** Where the record at that cursor is in the list, or -1. Its page is here then. */
+  /** Index of the record at a cursor, or -1. Loads its page. */
   async find(cursor: string): Promise<number> {
     const number = pageOf(cursor, this.cursors, this.order);
     await this.load(number);
@@ -124,7 +124,7 @@ export class LogPages {
   private async load(number: number): Promise<void> {
     const kept = this.pages.get(number);
     if (kept) {
-      // The last that was looked at is the last to go.
+      // Keep the map in order of last use.
       this.pages.delete(number);
       this.pages.set(number, kept);
       return;
@@ -138,7 +138,7 @@ export class LogPages {
       this.error = null;
     } catch (error) {
       if (!isAborted(error)) this.error = messageOf(error);
-      else this.wanted = ""; // It is asked for again when it is seen again.
+      else this.wanted = ""; // Requested again when visible again.
     } finally {
       this.loading.delete(number);
     }
@@ -155,7 +155,7 @@ export class LogPages {
     this.version += 1;
   }
 
-  /** So many rows. If they are too large for one answer, in several. */
+  /** Fetch rows, in several requests if one response would be too large. */
   private async fetched(after: string | null, limit: number, signal: AbortSignal): Promise<Page> {
     try {
       const asked = { ...this.asked, order: this.order, after, limit };

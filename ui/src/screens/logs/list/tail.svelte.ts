@@ -1,4 +1,4 @@
-/** Records as they come, in a buffer that does not grow for ever. */
+/** Live tail of log records in a bounded buffer. */
 
 import { messageOf, queryString } from "../../../lib/api/client";
 import { streamEvents } from "../../../lib/api/event_stream";
@@ -6,25 +6,25 @@ import type { ServerEvent } from "../../../lib/api/event_parser";
 import type { LogsFilter } from "../request";
 import { type LogRecord, parseRecord } from "./records";
 
-/** So many stay; the oldest go first. As many may wait while somebody reads. */
+/** Records kept; the oldest are dropped first. As many may wait while paused. */
 export const ROWS_MAX = 5000;
 
 export class Tail {
-  /** The newest last. */
+  /** Newest last. */
   rows = $state.raw<readonly LogRecord[]>([]);
-  /** How many rows went before the first, so that each keeps its number. */
+  /** Number of rows dropped from the front, so that each keeps its number. */
   first = $state(0);
-  /** While it does not follow, what comes waits, and the list stays as it is. */
+  /** While paused, new rows wait and the list does not change. */
   isFollowing = $state(true);
   waitingCount = $state(0);
-  /** Rows that came too fast to be shown. */
+  /** Rows skipped because they arrived too fast. */
   skippedCount = $state(0);
-  /** Why nothing is heard now. */
+  /** Why the connection is down. */
   trouble = $state<string | null>("Connecting …");
   error = $state<string | null>(null);
   private waiting: LogRecord[] = [];
 
-  /** Hear of new ones until the signal ends it. */
+  /** Receive records until the signal aborts. */
   async run({ q, is, not }: LogsFilter, signal: AbortSignal): Promise<void> {
     const asked = { table: "logs", query: q, filter: is, exclude: not };
     try {

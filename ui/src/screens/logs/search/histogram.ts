@@ -1,4 +1,4 @@
-/** HistogramData of a histogram: one for every step, also where nothing was. */
+/** Histogram bars: one for every step, including empty ones. */
 
 import type { Bar } from "../../../lib/api/types.gen";
 import type { TimeRange } from "../../../lib/time/range";

@@ -1,18 +1,18 @@
-/** Views with a name: what was looked for, kept in this browser. */
+/** Saved views, stored in this browser. */
 
 const KEY = "frazil.views.logs";
 const VIEWS_MAX = 100;
 
 export interface View {
   readonly name: string;
-  /** The query of the address. */
+  /** Query string of the address. */
   readonly query: string;
 }
 
 class Views {
   all = $state.raw<readonly View[]>(read());
 
-  /** One of the same name is replaced. */
+  /** Replaces a view of the same name. */
   save(view: View): void {
     const others = this.all.filter(({ name }) => name !== view.name);
     this.keep([...others, view].sort((one, other) => one.name.localeCompare(other.name)));
@@ -36,7 +36,7 @@ function read(): View[] {
       typeof query === "string" ? [{ name, query }] : [],
     );
   } catch {
-    return []; // Somebody else's, or half of it.
+    return []; // Invalid or truncated.
   }
 }
 

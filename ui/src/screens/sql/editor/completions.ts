@@ -1,18 +1,18 @@
-/** What is offered while somebody writes a query. */
+/** Completions of the SQL editor. */
 
 import type { Schema } from "../schema/schema.svelte";
 import { tableUses } from "./tokens";
 
 export interface Completion {
-  /** What is shown, and looked for. */
+  /** Displayed and matched. */
   readonly label: string;
-  /** What is written when it is chosen. */
+  /** Inserted text. */
   readonly text: string;
   readonly hint: string;
 }
 
 export interface Completions {
-  /** What the choice takes the place of. */
+  /** Range that the completion replaces. */
   readonly from: number;
   readonly to: number;
   readonly items: readonly Completion[];
@@ -32,8 +32,8 @@ const ATTRIBUTE = /([A-Za-z_]*attributes)\s*\[\s*('?)([^'\]]*)$/;
 const WORD = /[A-Za-z_][\w$]*$/;
 
 /**
- * At the caret: keys of attributes inside brackets; else columns of the tables that the query
- * names, tables, functions and keywords. Null where nothing is to be offered.
+ * Completions at the caret: attribute keys inside brackets; otherwise columns of the query's
+ * tables, tables, functions and keywords. Null if there are none.
  */
 export async function completionsAt(
   sql: string,
@@ -49,7 +49,7 @@ export async function completionsAt(
   if (attribute) {
     const [, column = "attributes", quote = "", typed = ""] = attribute;
     const keys = await keysOf(tables[0]?.name ?? "spans", column);
-    // Whatever closes it already is written over.
+    // Existing closing characters are overwritten.
     const rest = /^'?\]?/.exec(sql.slice(caret))?.[0].length ?? 0;
     const all = keys.map((key) => ({
       label: key,
@@ -64,7 +64,7 @@ export async function completionsAt(
   return some(caret - typed.length, caret, found);
 }
 
-/** Everything that a word may be, what is nearest first. */
+/** All candidates, most relevant first. */
 function wordsFor(schema: Schema, tables: Schema["tables"]): Completion[] {
   const all = new Map<string, Completion>();
   const add = (label: string, hint: string, text = label) => {
@@ -79,7 +79,7 @@ function wordsFor(schema: Schema, tables: Schema["tables"]): Completion[] {
   return [...all.values()];
 }
 
-/** Those that begin with what is typed, then those that have it somewhere. */
+/** Prefix matches first, then substring matches. */
 export function rankMatches(all: readonly Completion[], typed: string): Completion[] {
   const wanted = typed.toLowerCase();
   const places = all.map((offer) => offer.label.toLowerCase().indexOf(wanted));
@@ -88,12 +88,12 @@ export function rankMatches(all: readonly Completion[], typed: string): Completi
   return [...begin, ...within].slice(0, ITEMS_MAX);
 }
 
-/** Nothing is offered when it is all there. */
+/** Null without candidates. */
 function some(from: number, to: number, items: readonly Completion[]): Completions | null {
   return items.length ? { from, to, items } : null;
 }
 
-/** In a text, a comment, or behind a point, nobody wants names. */
+/** No names inside strings and comments, or after a dot. */
 function isInside(before: string): boolean {
   if (/[.\w$]$/.test(before)) return true;
   const rest = before.replace(/--[^\n]*\n|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"/g, "");

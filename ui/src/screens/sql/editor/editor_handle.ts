@@ -1,8 +1,8 @@
-/** What a screen may have an open editor do. */
+/** Operations of an open editor. */
 export interface EditorHandle {
-  /** What is selected, and where it begins; empty when nothing is. */
+  /** The selection and its start; empty if nothing is selected. */
   readonly selected: () => { text: string; from: number };
-  /** In the place of what is selected. */
+  /** Replaces the selection. */
   readonly insert: (text: string) => void;
   readonly focus: () => void;
 }

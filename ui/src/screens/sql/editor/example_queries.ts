@@ -1,4 +1,4 @@
-/** Queries to begin with. */
+/** Example queries for an empty editor. */
 
 export interface ExampleQuery {
   readonly name: string;

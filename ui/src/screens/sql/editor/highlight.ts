@@ -1,10 +1,10 @@
-/** A query in pieces, each with the colour it has. All of them together are the query. */
+/** Syntax highlighting of a query. */
 
 import { KEYWORDS } from "./completions";
 
 export interface Piece {
   readonly text: string;
-  /** Empty for what has no colour of its own. */
+  /** Empty for plain text. */
   readonly kind: "" | "keyword" | "text" | "number" | "comment";
   readonly isWrong: boolean;
 }
@@ -13,7 +13,7 @@ const PIECE =
   /(--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|([\p{L}_][\p{L}\p{N}_$]*)|('(?:[^']|'')*(?:'|$))|(\d[\d.]*)/gu;
 const WORDS: ReadonlySet<string> = new Set(KEYWORDS);
 
-/** Lines of pieces; where it is wrong, pieces are cut at both ends of that. */
+/** Highlighted lines; pieces are split at the ends of the error. */
 export function highlightLines(sql: string, wrong: { from: number; to: number } | null): Piece[][] {
   const lines: Piece[][] = [[]];
   let at = 0;

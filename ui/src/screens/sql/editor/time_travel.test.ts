@@ -32,7 +32,7 @@ test.each([
   expect(withAsOf(sql, "logs", SNAPSHOT)).toBe(wanted);
 });
 
-/** Queries of all kinds of words, most of which make no sense. */
+/** Random queries, most of them invalid. */
 const words = fc
   .array(
     fc.constantFrom(

@@ -1,20 +1,20 @@
-/** A query about other times: tables of it, as they were. */
+/** AS OF clauses of a query. */
 
 import { tableUses } from "./tokens";
 
-/** A snapshot by its id, which is a text as it has too many digits; or a moment. */
+/** A snapshot id, as text because it exceeds a number's precision, or a time. */
 export type PointInTime = { readonly snapshotId: string } | { readonly momentMs: number };
 
 export function clauseOf(when: PointInTime): string {
   if ("snapshotId" in when) {
-    // Only digits: whatever else it is, it is no id.
+    // An id has only digits.
     return `FOR SYSTEM_VERSION AS OF ${when.snapshotId.replace(/\D/g, "")}`;
   }
   const moment = new Date(when.momentMs).toISOString().replace("T", " ").replace("Z", "");
   return `FOR SYSTEM_TIME AS OF TIMESTAMP '${moment}'`;
 }
 
-/** The same query, with a table as of then wherever it is named; null is as of now. */
+/** Add an AS OF clause to every use of a table; null removes it. */
 export function withAsOf(sql: string, table: string, when: PointInTime | null): string {
   let text = "";
   let at = 0;
@@ -22,13 +22,13 @@ export function withAsOf(sql: string, table: string, when: PointInTime | null): 
     if (use.table !== table) continue;
     text += sql.slice(at, use.end) + (when ? ` ${clauseOf(when)}` : "");
     at = use.clauseEnd;
-    // What follows must not become a part of it, as a quote behind a quote would.
+    // Separate the clause from what follows.
     if (when && /[\w'"$]/.test(sql[at] ?? "")) text += " ";
   }
   return text + sql.slice(at);
 }
 
-/** The tables that a query names, each once, and whether it is one of another time there. */
+/** Tables of a query, and whether each has an AS OF clause. */
 export function tablesIn(sql: string): { table: string; isOther: boolean }[] {
   const found = new Map<string, boolean>();
   for (const use of tableUses(sql)) {

@@ -1,8 +1,8 @@
-/** The tokens of a query: enough to find tables in it, and to leave texts and comments alone. */
+/** Tokenizer of SQL: enough to find tables and to skip strings and comments. */
 
 export interface Token {
   readonly kind: "word" | "quoted" | "text" | "number" | "sign";
-  /** As a name: without quotes, in lower case unless it has quotes. */
+  /** Identifier: without quotes, lower case unless quoted. */
   readonly name: string;
   readonly begin: number;
   readonly end: number;
@@ -11,7 +11,7 @@ export interface Token {
 const WORD =
   /(--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|([\p{L}_][\p{L}\p{N}_$]*)|("(?:[^"]|"")*(?:"|$))|('(?:[^']|'')*(?:'|$))|(\d[\d.]*)|(\S)/gu;
 
-/** All of them, without comments. */
+/** All tokens except comments. */
 export function tokenize(sql: string): Token[] {
   const found: Token[] = [];
   for (const match of sql.matchAll(WORD)) {
@@ -34,16 +34,16 @@ export function tokenize(sql: string): Token[] {
   return found;
 }
 
-/** A table where a query names it, and the clause of another time behind it, if it has one. */
+/** A use of a table, with its AS OF clause if there is one. */
 export interface TableUse {
   readonly table: string;
   readonly end: number;
-  /** From the end of the name to the end of the clause; equal to `end` when there is none. */
+  /** End of the clause; equal to `end` without one. */
   readonly clauseEnd: number;
 }
 
 const BEFORE_TABLES: ReadonlySet<string> = new Set(["from", "join"]);
-/** Words after which a comma does not mean another table. */
+/** Keywords after which a comma does not separate tables. */
 const AFTER_TABLES: ReadonlySet<string> = new Set([
   "select",
   "where",
@@ -59,11 +59,11 @@ const AFTER_TABLES: ReadonlySet<string> = new Set([
   "values",
 ]);
 
-/** Every table that a query reads from, in their order. */
+/** All uses of tables, in order. */
 export function tableUses(sql: string): TableUse[] {
   const tokens = tokenize(sql);
   const found: TableUse[] = [];
-  /** For each open parenthesis: do tables stand here? */
+  /** For each open parenthesis: whether tables are listed here. */
   const areTables = [false];
   for (let at = 0; at < tokens.length; at++) {
     const word = tokens[at]!;
@@ -99,7 +99,7 @@ function isExtract(tokens: readonly Token[], from: number): boolean {
   return false;
 }
 
-/** The table at a place, if there is one; gives the last place it takes. */
+/** Read a table; returns the index of its last token. */
 function readTable(tokens: readonly Token[], first: number, found: TableUse[]): number {
   let at = first;
   if (tokens[at]?.name === "lateral") at += 1;
@@ -108,7 +108,7 @@ function readTable(tokens: readonly Token[], first: number, found: TableUse[]): 
   while (tokens[at + 1]?.name === "." && isName(tokens[at + 2])) at += 2;
   if (tokens[at + 1]?.name === "(") return at; // a function
   const table = tokens[at]!;
-  // The node reads one clause; a second one is in the way of any other time, too.
+  // The node accepts one clause; a second one is replaced as well.
   let last = at;
   while (isAsOfClause(tokens, last + 1)) {
     last += tokens[last + 5]?.name === "timestamp" ? 6 : 5;

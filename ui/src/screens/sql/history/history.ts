@@ -1,13 +1,13 @@
-/** What was asked before, and what somebody wanted to keep. Both stay in this browser. */
+/** Recent and saved queries, stored in this browser. */
 
 export interface HistoryEntry {
   readonly text: string;
   readonly engine: "own" | "spark";
-  /** When, in milliseconds since 1970. */
+  /** Time of the run in milliseconds since 1970. */
   readonly at: number;
   readonly tookMs: number | null;
   readonly rows: number | null;
-  /** Why it failed; empty when it did not. */
+  /** Error message; empty on success. */
   readonly error: string;
 }
 
@@ -21,7 +21,7 @@ export const SAVED_MAX = 200;
 const TEXT_MAX = 20_000;
 const ERROR_MAX = 300;
 
-/** The newest first; the same text again takes the place of what it was before. */
+/** Newest first; a repeated query moves to the front. */
 export function addToHistory(
   history: readonly HistoryEntry[],
   asked: HistoryEntry,
@@ -31,7 +31,7 @@ export function addToHistory(
   return [{ ...asked, error: asked.error.slice(0, ERROR_MAX) }, ...kept].slice(0, HISTORY_MAX);
 }
 
-/** By its name; another text under the same name takes its place. */
+/** Replaces a query of the same name. */
 export function addSaved(all: readonly SavedQuery[], saved: SavedQuery): SavedQuery[] {
   const others = all.filter((each) => each.name !== saved.name);
   return [...others, saved]
@@ -39,7 +39,7 @@ export function addSaved(all: readonly SavedQuery[], saved: SavedQuery): SavedQu
     .slice(0, SAVED_MAX);
 }
 
-/** Those that have all words in them, in any case. */
+/** Entries that contain all words, ignoring case. */
 export function searchHistory<T extends { readonly text: string; readonly name?: string }>(
   all: readonly T[],
   typed: string,
@@ -51,7 +51,7 @@ export function searchHistory<T extends { readonly text: string; readonly name?:
   });
 }
 
-/** What storage has; whatever makes no sense is left out. */
+/** Parse the stored text; invalid entries are dropped. */
 export function parseHistory(stored: string | null): HistoryEntry[] {
   return listOf(stored).flatMap((each) => {
     const { text, engine, at, tookMs, rows, error } = each;
@@ -83,6 +83,6 @@ function listOf(stored: string | null): Record<string, unknown>[] {
       (each): each is Record<string, unknown> => typeof each === "object" && each !== null,
     );
   } catch {
-    return []; // Somebody else's, or half of it.
+    return []; // Invalid or truncated.
   }
 }

@@ -1,4 +1,4 @@
-/** History and saved queries, as this browser keeps them. */
+/** Recent and saved queries in local storage. */
 
 import {
   type HistoryEntry,
@@ -17,7 +17,7 @@ class Kept {
   saved = $state.raw<readonly SavedQuery[]>(parseSaved(localStorage.getItem(SAVED)));
 
   remember(asked: HistoryEntry): void {
-    // Another tab may have added something.
+    // Another tab may have added entries.
     this.history = addToHistory(parseHistory(localStorage.getItem(HISTORY)), asked);
     store(HISTORY, this.history);
   }
@@ -42,7 +42,7 @@ function store(key: string, value: unknown): void {
   try {
     localStorage.setItem(key, JSON.stringify(value));
   } catch {
-    return; // The browser has no room left: what is there stays.
+    return; // Storage is full: keep what is there.
   }
 }
 

@@ -1,4 +1,4 @@
-/** A cell as it is seen: one line, cut, in the zone that is chosen. */
+/** Cell text: one line, truncated, in the displayed time zone. */
 
 import { type DataType, Type } from "@uwdata/flechette";
 
@@ -10,7 +10,7 @@ const LETTERS_MAX = 400;
 
 export interface CellText {
   readonly text: string;
-  /** On hover: what the text leaves out. */
+  /** Tooltip with the full text. */
   readonly title: string | undefined;
 }
 

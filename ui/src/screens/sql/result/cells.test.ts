@@ -28,7 +28,7 @@ import {
   sorted,
 } from "./cells";
 
-/** As it comes from the node. */
+/** As decoded from the node's response. */
 function through(values: readonly unknown[], type: DataType): unknown[] {
   const sent = tableToIPC(tableFromColumns({ c: columnFromValues(values, type) }), {
     format: "stream",

@@ -1,8 +1,8 @@
-/** Values of a result as text: exact where it matters, short where they are many. */
+/** Cell values as text. */
 
 import { type DataType, DateUnit, TimeUnit, Type } from "@uwdata/flechette";
 
-/** How a column is treated. */
+/** How a column is displayed and sorted. */
 export type CellKind = "number" | "time" | "text" | "truth" | "bytes" | "nested";
 
 const NUMBERS: ReadonlySet<number> = new Set([Type.Int, Type.Float, Type.Decimal]);
@@ -21,7 +21,7 @@ const LISTS: ReadonlySet<number> = new Set([
   Type.LargeListView,
 ]);
 
-/** What is below: of a dictionary, its values. */
+/** The value type of a dictionary. */
 function bare(type: DataType): DataType {
   return type.typeId === Type.Dictionary ? bare(type.dictionary) : type;
 }
@@ -36,7 +36,7 @@ export function kindOf(given: DataType): CellKind {
   return "text";
 }
 
-/** As people call it. */
+/** Display name. */
 export function typeName(given: DataType): string {
   const type = bare(given);
   switch (type.typeId) {
@@ -84,9 +84,9 @@ const UNITS: Readonly<Record<number, Unit>> = {
   [TimeUnit.NANOSECOND]: { name: "ns", perSecond: 1_000_000_000n, digits: 9 },
 };
 const SECONDS_MAX = 8_640_000_000_000n;
-/** Beyond, no calendar of a browser goes. */
+/** JavaScript dates end here. */
 
-/** A moment to its last digit, in RFC 3339; what no calendar has, as the number that it is. */
+/** A timestamp in RFC 3339 with all digits; out of range, the plain number. */
 export function exactTime(value: bigint, unit: number, hasZone: boolean): string {
   const { perSecond, digits, name } = UNITS[unit] ?? UNITS[TimeUnit.SECOND]!;
   const part = ((value % perSecond) + perSecond) % perSecond;
@@ -97,7 +97,7 @@ export function exactTime(value: bigint, unit: number, hasZone: boolean): string
   return `${whole}${rest}${hasZone ? "Z" : ""}`;
 }
 
-/** A scaled whole number as a decimal. */
+/** A scaled integer as a decimal. */
 export function decimalText(value: bigint, scale: number): string {
   if (scale <= 0) return String(value * 10n ** BigInt(-scale));
   const digits = String(value < 0n ? -value : value).padStart(scale + 1, "0");
@@ -105,7 +105,7 @@ export function decimalText(value: bigint, scale: number): string {
   return `${value < 0n ? "-" : ""}${whole}.${digits.slice(-scale)}`;
 }
 
-/** A value to its last digit, as it is copied and shown whole. Null has no text of its own. */
+/** A value with all digits, as copied and shown in full. Null is empty. */
 export function exactText(value: unknown, given: DataType): string {
   if (value === null || value === undefined) return "";
   const type = bare(given);
@@ -146,7 +146,7 @@ function hex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A value of any depth as JSON has it; whole numbers of 64 bits stay `bigint`. */
+/** A nested value as JSON; 64-bit integers stay `bigint`. */
 export function plain(value: unknown, given: DataType): unknown {
   if (value === null || value === undefined) return null;
   const type = bare(given);
@@ -177,14 +177,14 @@ export function plain(value: unknown, given: DataType): unknown {
   return typeof value === "boolean" ? value : exactText(value, type);
 }
 
-/** Names such as `__proto__` are names like any other. */
+/** Keys such as `__proto__` are ordinary keys. */
 function fromPairs(pairs: readonly (readonly [string, unknown])[]): Record<string, unknown> {
   const found = Object.create(null) as Record<string, unknown>;
   for (const [name, value] of pairs) found[name] = value;
   return found;
 }
 
-/** JSON in which `bigint` is a number with all of its digits. */
+/** JSON with `bigint` as a number with all digits. */
 export function jsonText(value: unknown, indent = 0, depth = 0): string {
   if (typeof value === "bigint") return String(value);
   if (typeof value === "number" && !Number.isFinite(value)) return `"${value}"`;
@@ -203,7 +203,7 @@ export function jsonText(value: unknown, indent = 0, depth = 0): string {
   return `${open}\n${pad}${parts.join(`,\n${pad}`)}\n${" ".repeat(indent * depth)}${close}`;
 }
 
-/** What a text has inside, if it is JSON with something inside; else undefined. */
+/** Parsed JSON object or list in a text; otherwise undefined. */
 export function parsedJson(text: string): unknown {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
@@ -213,7 +213,7 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** For charts and sorting: null when it is no number. Times are in milliseconds. */
+/** Number for charts and sorting; null if it is none. Times are in milliseconds. */
 export function numberOf(value: unknown, given: DataType): number | null {
   if (value === null || value === undefined) return null;
   const type = bare(given);
@@ -228,7 +228,7 @@ export function numberOf(value: unknown, given: DataType): number | null {
   return Number.isFinite(number) ? number : null;
 }
 
-/** Rows in the order of a column. Equal ones stay as they were, and nulls come last. */
+/** Sorted row indices. The sort is stable, and nulls come last. */
 export function sorted(
   values: readonly unknown[],
   given: DataType,

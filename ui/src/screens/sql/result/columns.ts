@@ -1,4 +1,4 @@
-/** The columns of a result, and where each stands in the grid. */
+/** Columns of a result and their positions in the grid. */
 
 import type { Table } from "@uwdata/flechette";
 
@@ -27,28 +27,28 @@ export function columnsOf(table: Table): GridColumn[] {
   }));
 }
 
-/** As wide as the first rows need. */
+/** Width for the first rows. */
 export function widthOf(table: Table, column: GridColumn): number {
   let letters = column.name.length + 2;
   const type = table.schema.fields[column.index]!.type;
   const values = table.getChildAt(column.index);
   for (let row = 0; row < Math.min(SAMPLE_ROWS, table.numRows); row++) {
     const value: unknown = values.at(row);
-    // A time is shown to the millisecond.
+    // Times are shown in milliseconds.
     const length = column.kind === "time" ? 23 : exactText(value, type).length;
     letters = Math.max(letters, length);
   }
   return Math.round(Math.min(WIDTH_MAX, Math.max(WIDTH_MIN, letters * LETTER_PX + PAD_PX)));
 }
 
-/** Where each column begins, and at the end how wide all of them are. */
+/** Left edges of the columns, and the total width. */
 export function beginsOf(widths: readonly number[]): number[] {
   const begins = [0];
   for (const width of widths) begins.push(begins.at(-1)! + width);
   return begins;
 }
 
-/** The first and one after the last column that can be seen. */
+/** Visible columns; the end is exclusive. */
 export function columnsBetween(
   begins: readonly number[],
   left: number,
@@ -62,7 +62,7 @@ export function columnsBetween(
   return [first, last];
 }
 
-/** `Timestamp(µs, "UTC")` is a timestamp; nobody reads what a map is made of. */
+/** `Timestamp(µs, "UTC")` becomes `timestamp`; type parameters are dropped. */
 export function shortType(type: string): string {
   const name = /^\w+/.exec(type)?.[0] ?? type;
   return name.replace(/^(Large)?Utf8(View)?$/, "text").toLowerCase();

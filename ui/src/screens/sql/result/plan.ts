@@ -1,4 +1,4 @@
-/** What EXPLAIN answers, as trees. */
+/** Parses the output of EXPLAIN into trees. */
 
 export interface Step {
   readonly text: string;
@@ -10,7 +10,7 @@ export interface Section {
   readonly steps: readonly Step[];
 }
 
-/** What is further to the right is inside of what is above it. */
+/** Deeper indentation means a child of the line above. */
 export function stepsOf(text: string): Step[] {
   const root: { text: string; inside: Step[]; indent: number } = {
     text: "",
@@ -37,7 +37,7 @@ const NAMES: Readonly<Record<string, string>> = {
   physical_plan: "How it is done",
 };
 
-/** The rows of EXPLAIN; those of the same name together. */
+/** Group the rows of EXPLAIN by name. */
 export function sectionsOf(rows: readonly (readonly [string, string])[]): Section[] {
   const found = new Map<string, string[]>();
   for (const [name, text] of rows) found.set(name, [...(found.get(name) ?? []), text]);

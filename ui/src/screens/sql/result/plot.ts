@@ -1,4 +1,4 @@
-/** Which columns a chart is of, and what it draws. */
+/** Choice of chart columns, and chart lines. */
 
 import type { CellKind } from "./cells";
 
@@ -8,7 +8,7 @@ export interface PlotColumn {
 }
 
 export interface PlotChoice {
-  /** Columns by their number; -1 is none. */
+  /** Column indices; -1 is none. */
   readonly x: number;
   readonly y: readonly number[];
   readonly series: number;
@@ -17,7 +17,7 @@ export interface PlotChoice {
 export const LINES_MAX = 20;
 export const BARS_MAX = 200;
 
-/** What is drawn when nobody has chosen: numbers over the first time, a line for each text. */
+/** Default columns: numbers over the first time column, a line per text value. */
 export function chooseColumns(
   columns: readonly PlotColumn[],
   asked: { readonly x: string; readonly y: readonly string[]; readonly series: string },
@@ -44,7 +44,7 @@ export function chooseColumns(
         : columns[x]?.kind === "time"
           ? first("text", x)
           : -1;
-  // With a line for each text, one number is enough to be understood.
+  // With a line per text value, one number column is enough.
   const y = askedY.length ? askedY : series >= 0 ? numbers.slice(0, 1) : numbers.slice(0, 8);
   return { x, y, series };
 }
@@ -58,13 +58,13 @@ export interface Point {
 export interface PlotLines {
   readonly timesMs: number[];
   readonly lines: { readonly name: string; readonly values: (number | null)[] }[];
-  /** The shortest time between two values. */
+  /** Shortest interval between two values. */
   readonly stepMs: number;
-  /** Lines for which there was no room. */
+  /** Number of lines left out. */
   readonly leftOut: number;
 }
 
-/** Lines over common times; the largest ones, when there are too many. */
+/** Lines on common times; the largest ones if there are too many. */
 export function plotLines(points: readonly Point[]): PlotLines {
   const timesMs = [...new Set(points.map((point) => point.timeMs))].sort((a, b) => a - b);
   const places = new Map(timesMs.map((time, i) => [time, i]));

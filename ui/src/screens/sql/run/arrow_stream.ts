@@ -1,4 +1,4 @@
-/** Rows as the node sends them: an Arrow stream, with what it says besides rows. */
+/** Reads an Arrow stream with its metadata. */
 
 import { type Table, tableFromIPC } from "@uwdata/flechette";
 
@@ -8,23 +8,23 @@ import { readMetadata } from "./stream_metadata";
 
 export interface QueryResult {
   readonly table: Table;
-  /** Were there more rows? */
+  /** Whether there are more rows. */
   readonly isCut: boolean;
-  /** What was read of each table. */
+  /** Scan statistics per table. */
   readonly parts: readonly TableScan[];
   readonly bytes: number;
 }
 
-/** More than that is no table to look at, and may be more than a tab can hold. */
+/** Larger results are useless as a table and may exceed the tab's memory. */
 const BYTES_MAX = 256 * 1024 * 1024;
 const CUT_KEY = "frazil.is_cut";
 const ERROR_KEY = "frazil.error";
 const PARTS_KEY = "frazil.parts";
 
-/** Numbers of 64 bits and times stay exact. */
+/** Keep 64-bit integers and times exact. */
 const EXACT = { useBigInt: true, useBigIntTimestamp: true, useDecimalInt: true };
 
-/** Read all of an answer; `onbytes` hears how much has come. */
+/** Read a response; `onbytes` reports progress. */
 export async function readArrow(
   answer: Response,
   onbytes: (bytes: number) => void,
@@ -48,7 +48,7 @@ export async function readArrow(
     }
   } catch (error) {
     if (error instanceof ApiError || (error as Error).name === "AbortError") throw error;
-    isBroken = true; // The last batch may say why.
+    isBroken = true; // The last batch may carry an error.
   }
   const whole = concat(chunks, bytes);
   const said = readMetadata(whole);

@@ -1,4 +1,4 @@
-/** A query that runs, and the last answer to one. */
+/** A running query and its last result. */
 
 import { ApiError, request, isAborted, messageOf } from "../../../lib/api/client";
 import { type QueryResult, readArrow } from "./arrow_stream";
@@ -19,7 +19,7 @@ const TICK_MS = 100;
 
 export class QueryRun {
   result = $state.raw<QueryResult | undefined>();
-  /** The query that the answer, or the error, is of. */
+  /** Query of the current result or error. */
   query = $state.raw<Query | undefined>();
   error = $state<string | null>(null);
   isRunning = $state(false);
@@ -28,7 +28,10 @@ export class QueryRun {
   tookMs = $state(0);
   private abort: AbortController | undefined;
 
-  /** Run it; what ran before ends, also on the node. Gives what ends it, as an effect wants. */
+  /**
+   * Run a query; the previous one is aborted, also on the node. Returns a function that aborts it,
+   * for use as an effect.
+   */
   run(query: Query, onend: (outcome: Outcome) => void): () => void {
     this.abort?.abort();
     const abort = new AbortController();
@@ -58,7 +61,7 @@ export class QueryRun {
     return () => abort.abort();
   }
 
-  /** Nobody waits for it any more: the node ends it when the connection closes. */
+  /** Cancel: the node stops the query when the connection closes. */
   cancel(): void {
     this.abort?.abort();
     this.isRunning = false;
@@ -83,7 +86,7 @@ export class QueryRun {
 
 export type Format = "arrow" | "csv" | "parquet" | "json";
 
-/** One query, answered in one of the node's formats. */
+/** Send a query; the response is in one of the node's formats. */
 export function postSql(
   query: Pick<Query, "text" | "engine">,
   format: Format,
@@ -104,7 +107,7 @@ export function postSql(
   });
 }
 
-/** The whole result as a file, whatever of it is shown: asked for anew. */
+/** Export the whole result: the query runs again. */
 export async function exportResult(
   query: Pick<Query, "text" | "engine">,
   format: "csv" | "parquet" | "arrow",

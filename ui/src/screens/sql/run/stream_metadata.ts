@@ -1,21 +1,21 @@
-/** What an Arrow stream says besides its rows. */
+/** Metadata of an Arrow stream. */
 
 export interface StreamMetadata {
-  /** Of the last message that has any. */
+  /** Of the last message that has metadata. */
   readonly metadata: ReadonlyMap<string, string>;
-  /** Does the stream end where it should? */
+  /** Whether the stream has an end marker. */
   readonly hasEnd: boolean;
 }
 
 const LENGTH_BYTES = 4;
 const CONTINUES = -1;
-/** Fields of a message, as Arrow numbers them. */
+/** Field numbers of an Arrow message. */
 const BODY_LENGTH = 3;
 const METADATA = 4;
 
 /**
- * What a stream says besides its rows, which the library leaves out. Each message is its length, a
- * flatbuffer and a body; a length of zero is the end.
+ * Read the metadata that the Arrow library drops. Each message is a length, a flatbuffer and a
+ * body; a length of zero is the end.
  */
 export function readMetadata(stream: Uint8Array): StreamMetadata {
   const view = new DataView(stream.buffer, stream.byteOffset, stream.byteLength);
@@ -40,7 +40,7 @@ export function readMetadata(stream: Uint8Array): StreamMetadata {
   return { metadata, hasEnd: false };
 }
 
-/** The place of each field of a flatbuffer's table; null when it is not there. */
+/** Returns the position of a flatbuffer table's field; null if it is missing. */
 function tableAt(view: DataView, at: number): (field: number) => number | null {
   const table = at + view.getUint32(at, true);
   const fields = table - view.getInt32(table, true);

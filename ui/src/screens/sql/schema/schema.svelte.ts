@@ -1,4 +1,4 @@
-/** Tables, columns and functions, as the node lists them. */
+/** Tables, columns and functions of the node. */
 
 import { send } from "../../../lib/api/client";
 import { shortType } from "../result/columns";
@@ -26,7 +26,7 @@ interface Rows {
 const COLUMNS = `SELECT table_name, column_name, data_type FROM information_schema.columns
 WHERE table_schema = 'public' ORDER BY table_name, ordinal_position`;
 const FUNCTIONS = "SELECT DISTINCT routine_name FROM information_schema.routines ORDER BY 1";
-/** What Frazil adds, and the engine does not list. */
+/** Frazil's own functions, which the engine does not list. */
 const ADDED = ["matches", "get_json_object", "time_bucket", "percentile", "now"];
 const TELEMETRY = ["logs", "spans", "metrics", "dead_letters"];
 export const GROUPS = ["Telemetry", "One kind of metric", "Topics", "The lake itself"] as const;
@@ -55,19 +55,19 @@ const KEYS_MAX = 500;
 const SAMPLE_ROWS = 5000;
 const keys = new Map<string, Promise<string[]>>();
 
-/** Keys of a column of attributes, the most frequent first; asked for once. */
+/** Attribute keys of a column, most frequent first; fetched once. */
 export function keysOf(table: string, column: string): Promise<string[]> {
   const place = `${table}.${column}`;
   let found = keys.get(place);
   if (!found) {
     const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
-    // Any rows will do: those that are at hand are quicker than the newest.
+    // Any rows will do; without an order the query is faster.
     const sql = `SELECT key FROM (SELECT unnest(map_keys(${quoted(column)})) AS key
       FROM (SELECT ${quoted(column)} FROM ${quoted(table)} LIMIT ${SAMPLE_ROWS}))
       GROUP BY key ORDER BY count(*) DESC LIMIT ${KEYS_MAX}`;
     found = send<Rows>("POST", "api/v1/sql", { sql }).then(
       (answer) => answer.rows.map(([key]) => key ?? ""),
-      () => [], // No completion is no failure.
+      () => [], // A failed completion is not an error.
     );
     keys.set(place, found);
   }

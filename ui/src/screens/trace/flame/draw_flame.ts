@@ -1,4 +1,4 @@
-/** The boxes of a flame graph. */
+/** Draws the flame graph. */
 
 import type { Flame } from "./flame";
 import type { Colors, TextCache } from "../waterfall/canvas";
@@ -12,7 +12,7 @@ const FAILED = 3;
 export interface FlameScene {
   readonly flame: Flame;
   readonly spans: Spans;
-  /** The box that is looked at; 0 is everything. */
+  /** The zoomed box; 0 is the root. */
   readonly closer: number;
   readonly chosen: number;
   readonly pointed: number;
@@ -23,7 +23,7 @@ export interface FlameScene {
   readonly height: number;
 }
 
-/** Which moment of the flame is drawn there. */
+/** Time at a position. */
 export function nanoOf({ flame, closer, width }: FlameScene, x: number): number {
   return flame.left[closer]! + (x / width) * flame.width[closer]!;
 }
@@ -71,7 +71,7 @@ function rectangle(
   const room = Math.max(width - 1, LEAST);
   context.fillRect(x, y, room, FLAME_ROW - 1);
   if (flame.failed[box]) {
-    // As much of the box as calls of it failed; all of it when all did.
+    // Red share of the box: the share of failed calls.
     const share = flame.failed[box]! / flame.calls[box]!;
     const height = share === 1 ? FLAME_ROW - 1 : FAILED;
     context.fillStyle = colors.error;

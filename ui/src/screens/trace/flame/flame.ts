@@ -1,25 +1,25 @@
 /**
- * A trace as a flame graph: calls of the same operation below the same ones are one box, as wide
- * as their own times and those of all below them together. Boxes below never are wider than the
- * one they hang from, whatever ran at the same time.
+ * A trace as a flame graph: calls of the same operation with the same parents are one box, as wide
+ * as the self times of its subtree. Children are never wider than their parent, even if they ran in
+ * parallel.
  */
 
 import type { Spans } from "../model/spans";
 
 export interface Flame {
   readonly count: number;
-  /** Boxes in an order in which each comes after the one it hangs from; the first is everything. */
+  /** Boxes, parents before children; the first is the root. */
   readonly parent: Int32Array;
   readonly depth: Int32Array;
   readonly deepest: number;
-  /** A span of it: whose service and name it has. */
+  /** A span of the box, for service and name. */
   readonly sample: Int32Array;
   readonly calls: Int32Array;
   readonly failed: Int32Array;
-  /** Where it begins and how wide it is, in nanoseconds. */
+  /** Left edge and width, in nanoseconds. */
   readonly left: Float64Array;
   readonly width: Float64Array;
-  /** For each span its box. */
+  /** Box of each span. */
   readonly boxOf: Int32Array;
 }
 
@@ -82,7 +82,7 @@ function placed(parent: readonly number[], width: readonly number[]) {
   };
 }
 
-/** The box at a depth and a moment; -1 when there is none. */
+/** The box at a depth and time; -1 if there is none. */
 export function boxAt(flame: Flame, depth: number, at: number): number {
   for (let box = 0; box < flame.count; box++) {
     const begin = flame.left[box]!;

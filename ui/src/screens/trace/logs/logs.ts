@@ -1,4 +1,4 @@
-/** What was logged in a trace: where it stands in the waterfall. */
+/** Log records of a trace and their positions in the waterfall. */
 
 import type { LogRow, LogsAnswer } from "../../../lib/api/types.gen";
 import { get } from "../../../lib/api/client";
@@ -7,10 +7,10 @@ import { rowOf } from "../model/rows";
 import type { Spans } from "../model/spans";
 
 const PAGE = 1000;
-/** A list that is longer is read with the logs screen. */
+/** Longer lists belong on the logs screen. */
 export const LINES_MAX = 10_000;
 
-/** All of them, oldest first, page by page. */
+/** Fetch all records, oldest first, page by page. */
 export async function fetchTraceLogs(traceId: string, signal: AbortSignal): Promise<LogRow[]> {
   const found: LogRow[] = [];
   let after: string | null = null;
@@ -23,12 +23,12 @@ export async function fetchTraceLogs(traceId: string, signal: AbortSignal): Prom
   return found;
 }
 
-/** LogDots, sorted by row. A line of a span that is hidden stands at the closed one above it. */
+/** Dots sorted by row. A record of a hidden span is drawn at its closed ancestor. */
 export interface LogDots {
   readonly row: Int32Array;
-  /** In nanoseconds after the begin of the trace. */
+  /** Nanoseconds since the start of the trace. */
   readonly at: Float64Array;
-  /** Which of the lines it is. */
+  /** Index of the record. */
   readonly line: Int32Array;
 }
 
@@ -38,7 +38,7 @@ export function logDots(spans: Spans, rows: Int32Array, lines: readonly LogRow[]
     const index = spans.indexOf.get(log.span_id ?? "");
     const row = index === undefined ? -1 : rowOf(rows, index);
     if (index === undefined || row < 0) return;
-    // With only matches shown, the row before it may be of another branch.
+    // With only matches visible, the row above may belong to another branch.
     const shown = rows[row]!;
     if (spans.subtreeEnd[shown]! <= index) return;
     dots.push({ row, at: nanosAfter(log.time, spans.begin), line });
@@ -51,7 +51,7 @@ export function logDots(spans: Spans, rows: Int32Array, lines: readonly LogRow[]
   };
 }
 
-/** The first dot of a row, or of a later one. */
+/** First dot of a row or a later one. */
 export function firstDot(dots: LogDots, row: number): number {
   let low = 0;
   let high = dots.row.length;

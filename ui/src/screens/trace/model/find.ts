@@ -1,8 +1,8 @@
 /**
- * What is looked for in a trace: `pay order.id=17 service:"my shop"`.
+ * Find queries of a trace: `pay order.id=17 service:"my shop"`.
  *
- * Words together are a text that a span has somewhere; `key=value` or `key:value` is a value of an
- * attribute or a column. What is known of every span is answered here and at once, the rest by the node.
+ * Words match any text of a span; `key=value` or `key:value` matches an attribute or column. What
+ * the page knows is matched locally at once, the rest by the node.
  */
 
 import { kindOf, nameOf, serviceOf, type Spans } from "./spans";
@@ -24,7 +24,7 @@ export function parseFindQuery(q: string): FindQuery {
   return { text: words.join(" ").trim(), pairs: pairs.filter(([, value]) => value !== "") };
 }
 
-/** A pair as it is typed, so that it is read as the same. */
+/** A pair as it is typed, so that it parses to the same pair. */
 export function formatTerm(key: string, value: string): string {
   const isBare = /^[^\s"\\]+$/u.test(value);
   return `${key}=${isBare ? value : `"${value.replace(/["\\]/gu, "\\$&")}"`}`;
@@ -38,7 +38,7 @@ export function isEmptyQuery({ text, pairs }: FindQuery): boolean {
   return text === "" && pairs.length === 0;
 }
 
-/** Short names for columns. */
+/** Column aliases. */
 const COLUMNS: Readonly<Record<string, string>> = {
   service: "service_name",
   operation: "name",
@@ -62,12 +62,12 @@ export function filtersOf(wanted: FindQuery): string[] {
   });
 }
 
-/** Does it take the node to answer it? */
+/** Whether the node must answer it. */
 export function needsNode(wanted: FindQuery): boolean {
   return wanted.text !== "" || wanted.pairs.some(([key]) => !((COLUMNS[key] ?? key) in HERE));
 }
 
-/** The spans that fit, as far as can be told here. */
+/** Spans that match, as far as known locally. */
 export function localMatches(spans: Spans, wanted: FindQuery): Uint8Array {
   const found = new Uint8Array(spans.count);
   if (isEmptyQuery(wanted)) return found;
@@ -84,7 +84,7 @@ export function localMatches(spans: Spans, wanted: FindQuery): Uint8Array {
   return found;
 }
 
-/** Together with what the node has found. */
+/** Add the node's matches. */
 export function addMatches(spans: Spans, here: Uint8Array, ids: readonly string[]): Uint8Array {
   const found = here.slice();
   for (const id of ids) {

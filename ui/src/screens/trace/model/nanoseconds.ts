@@ -1,8 +1,8 @@
-/** Moments to the nanosecond, which a number cannot hold. */
+/** Nanosecond timestamps, which exceed a number's precision. */
 
 const TIME = /^(.*?)(?:\.(\d{1,9}))?Z$/;
 
-/** How long after `begin` that is, in nanoseconds. Both are as the API writes them. */
+/** Nanoseconds since `begin`, both in API format. */
 export function nanosAfter(time: string, begin: string): number {
   const [seconds, nanos] = parts(time);
   const [beginSeconds, beginNanos] = parts(begin);
@@ -14,7 +14,7 @@ function parts(time: string): [number, number] {
   return [Date.parse(`${whole}Z`) / 1000, Number(fraction.padEnd(9, "0"))];
 }
 
-/** JSON whose moments in nanoseconds are texts, to the last digit; as in OTLP. */
+/** Parse JSON, keeping nanosecond timestamps as text, as in OTLP. */
 export function parseExact(json: string): unknown {
   return JSON.parse(json.replace(/("\w*_unix_nano":)(-?\d+)/g, '$1"$2"'));
 }

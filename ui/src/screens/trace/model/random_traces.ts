@@ -1,4 +1,4 @@
-/** Traces for tests: any tree with any times. */
+/** Random traces for tests. */
 
 import fc from "fast-check";
 
@@ -26,7 +26,7 @@ const one: fc.Arbitrary<One> = fc.record({
   failed: fc.boolean(),
 });
 
-/** Each hangs below the one before it, or so many levels further up, or is a root. */
+/** Each span is a child of the previous one or of one of its ancestors, or a root. */
 export const traces: fc.Arbitrary<Spans> = fc
   .array(one, { minLength: 1, maxLength: 40 })
   .map((all) => toSpans(outlineOf(all)));

@@ -1,8 +1,8 @@
-/** Which spans are rows now: what is closed hides what is below it. */
+/** Visible rows of the span tree. */
 
 import { ancestors, type Spans } from "./spans";
 
-/** Spans from a depth on are closed; those that were turned are the other way round. */
+/** Spans from a depth on are closed; toggled spans are inverted. */
 export interface Expansion {
   readonly level: number | null;
   readonly turned: readonly string[];
@@ -11,7 +11,7 @@ export interface Expansion {
 export const ALL_OPEN: Expansion = { level: null, turned: [] };
 export const ALL_CLOSED: Expansion = { level: 0, turned: [] };
 
-/** For each span, whether it is closed. Only what has something below it can be. */
+/** Whether each span is closed. Only parents can be. */
 export function closedSpans(spans: Spans, folding: Expansion): Uint8Array {
   const level = folding.level ?? Infinity;
   const closed = new Uint8Array(spans.count);
@@ -25,7 +25,7 @@ export function closedSpans(spans: Spans, folding: Expansion): Uint8Array {
   return closed;
 }
 
-/** The rows, in order. With `kept`, only those, whatever is closed. */
+/** The rows in order. With `kept`, exactly those spans. */
 export function visibleRows(spans: Spans, closed: Uint8Array, kept: Uint8Array | null): Int32Array {
   const rows = new Int32Array(spans.count);
   let count = 0;
@@ -36,7 +36,7 @@ export function visibleRows(spans: Spans, closed: Uint8Array, kept: Uint8Array |
   return rows.slice(0, count);
 }
 
-/** Spans, and all above them: for rows that still are a tree. */
+/** Spans with all their ancestors. */
 export function withAncestors(spans: Spans, marks: Uint8Array): Uint8Array {
   const kept = marks.slice();
   for (let i = spans.count - 1; i >= 0; i--) {
@@ -46,7 +46,7 @@ export function withAncestors(spans: Spans, marks: Uint8Array): Uint8Array {
   return kept;
 }
 
-/** Open what is closed, or close what is open. */
+/** Toggle a span. */
 export function toggle(folding: Expansion, id: string): Expansion {
   const turned = folding.turned.includes(id)
     ? folding.turned.filter((each) => each !== id)
@@ -54,10 +54,10 @@ export function toggle(folding: Expansion, id: string): Expansion {
   return { ...folding, turned };
 }
 
-/** More than that by hand, and an address becomes too long: everything is opened then. */
+/** More toggled spans make the address too long: everything is opened instead. */
 const TURNED_MAX = 100;
 
-/** Open what hides a span, and nothing else. */
+/** Open the ancestors of a span, and nothing else. */
 export function reveal(spans: Spans, folding: Expansion, index: number): Expansion {
   const closed = closedSpans(spans, folding);
   const hiding = ancestors(spans, index).filter((each) => closed[each]);
@@ -65,14 +65,14 @@ export function reveal(spans: Spans, folding: Expansion, index: number): Expansi
   return hiding.reduce((now, each) => toggle(now, spans.ids[each]!), folding);
 }
 
-/** One level more of it, or one less; nothing is left of what was turned by hand. */
+/** Expand one level more or less; toggled spans are reset. */
 export function changeDepth(spans: Spans, folding: Expansion, by: 1 | -1): Expansion {
   const all = spans.deepest;
   const level = Math.min(Math.max((folding.level ?? all) + by, 0), all);
   return { level: level === all ? null : level, turned: [] };
 }
 
-/** The row of a span, or of the closed one that hides it. -1 when there is none. */
+/** Row of a span or of its closed ancestor; -1 if there is none. */
 export function rowOf(rows: Int32Array, index: number): number {
   let low = 0;
   let high = rows.length;
@@ -84,7 +84,7 @@ export function rowOf(rows: Int32Array, index: number): number {
   return low - 1;
 }
 
-/** The next marked index subtreeEnd one, or before it; around the end. -1 when none is marked. */
+/** The next flagged span after or before an index, wrapping around; -1 if there is none. */
 export function nextFlagged(marks: Uint8Array, from: number, by: 1 | -1): number {
   const count = marks.length;
   for (let step = 1; step <= count; step++) {

@@ -1,7 +1,7 @@
 /**
- * A trace as arrays. A span is a index in each of them, in the order of a waterfall: what is below
- * a span comes right subtreeEnd it, up to `subtreeEnd`. So fifty thousand are a few megabytes, and most
- * questions one loop.
+ * A trace as a struct of arrays. A span is an index, in waterfall order: its subtree follows it
+ * directly, up to `subtreeEnd`. Fifty thousand spans take a few megabytes, and most operations are
+ * one loop.
  */
 
 import type { Outline } from "../../../lib/api/types.gen";
@@ -10,7 +10,7 @@ export interface Spans {
   readonly traceId: string;
   readonly count: number;
   readonly isCut: boolean;
-  /** When the first one began, and how long it is from there to the last end; in nanoseconds. */
+  /** Start of the first span, and nanoseconds from there to the last end. */
   readonly begin: string;
   readonly total: number;
   readonly services: readonly string[];
@@ -21,7 +21,7 @@ export interface Spans {
   readonly parent: Int32Array;
   readonly depth: Int32Array;
   readonly deepest: number;
-  /** The index subtreeEnd the last one below it. */
+  /** Index after the last descendant. */
   readonly subtreeEnd: Int32Array;
   readonly children: Int32Array;
   readonly service: Int32Array;
@@ -32,14 +32,14 @@ export interface Spans {
   readonly self: Float64Array;
   readonly isFailed: Uint8Array;
   readonly failedCount: number;
-  /** How many of those below it failed. */
+  /** Number of failed descendants. */
   readonly failedDescendants: Int32Array;
   readonly isOrphan: Uint8Array;
-  /** It began before the span that called it: their clocks differ. */
+  /** Started before its parent: clock skew. */
   readonly isSkewed: Uint8Array;
-  /** The critical path: from when to when, two by two; those of a span lie together. */
+  /** Critical path as pairs of start and end, grouped by span. */
   readonly parts: Float64Array;
-  /** Where in `parts` those of a span begin; those of the next one follow. */
+  /** Start of each span's pairs in `parts`. */
   readonly partsAt: Int32Array;
 }
 
@@ -95,14 +95,14 @@ export function kindOf(spans: Spans, index: number): string {
   return spans.kinds[spans.kind[index]!] ?? "";
 }
 
-/** All above a span, the nearest first. */
+/** Ancestors, nearest first. */
 export function ancestors(spans: Spans, index: number): number[] {
   const found: number[] = [];
   for (let i = spans.parent[index] ?? -1; i >= 0; i = spans.parent[i]!) found.push(i);
   return found;
 }
 
-/** How long a span is on the critical path itself. */
+/** Time of a span on the critical path. */
 export function criticalTime(spans: Spans, index: number): number {
   let sum = 0;
   for (let i = spans.partsAt[index]!; i < spans.partsAt[index + 1]!; i += 2) {
@@ -117,7 +117,7 @@ function marked(count: number, indices: readonly number[]): Uint8Array {
   return marks;
 }
 
-/** Of several spans with the same id, which no SDK makes, the first one has it. */
+/** With duplicate ids, which no SDK creates, the first span wins. */
 function indices(ids: readonly string[]): Map<string, number> {
   const found = new Map<string, number>();
   for (let i = ids.length - 1; i >= 0; i--) found.set(ids[i]!, i);
@@ -152,7 +152,7 @@ function below(parent: Int32Array, isFailed: Uint8Array) {
   return { subtreeEnd, children, failedDescendants };
 }
 
-/** From threes in any order to pairs in the order of the spans. */
+/** From unordered triples to pairs in span order. */
 function criticalParts(count: number, threes: readonly number[]) {
   const partsAt = new Int32Array(count + 1);
   for (let i = 0; i < threes.length; i += 3) partsAt[threes[i]! + 1]! += 2;

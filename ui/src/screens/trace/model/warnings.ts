@@ -1,11 +1,11 @@
-/** What is odd about a trace, in words. */
+/** Warnings about a trace. */
 
 import { count } from "../../../lib/format/format";
 import type { Spans } from "./spans";
 
 export interface Warning {
   readonly text: string;
-  /** The spans it is about; none for all of them. */
+  /** Affected spans; empty for all. */
   readonly indices: readonly number[];
 }
 

@@ -1,11 +1,11 @@
-/** The window of time that is seen, in nanoseconds after the begin of the trace. */
+/** The visible time window, in nanoseconds since the start of the trace. */
 
 export interface Window {
   readonly low: number;
   readonly high: number;
 }
 
-/** Nothing shorter is looked at: clocks are not that good. */
+/** Shortest window: clocks are not more precise. */
 const LEAST = 100;
 
 export function fullWindow(total: number): Window {
@@ -16,22 +16,22 @@ export function isFullWindow(window: Window, total: number): boolean {
   return window.low <= 0 && window.high >= total;
 }
 
-/** Moved and made longer until it fits: inside of the trace, and not too short. */
+/** Clamp a window to the trace and to the minimum length. */
 export function clampWindow({ low, high }: Window, total: number): Window {
-  // What misses it by a rounding is all of it.
+  // Tolerates rounding.
   if (high - low > total * (1 - 1e-9)) return fullWindow(total);
   const length = Math.min(Math.max(high - low, Math.min(LEAST, total)), total);
   const begin = Math.min(Math.max(low, 0), total - length);
   return { low: begin, high: begin + length };
 }
 
-/** What an address names; what makes no sense is all of it. */
+/** Window of an address; invalid values mean the whole trace. */
 export function windowOf(low: number | null, high: number | null, total: number): Window {
   const [from, to] = [low ?? 0, high ?? total];
   return from < to ? clampWindow({ low: from, high: to }, total) : fullWindow(total);
 }
 
-/** Longer or shorter by a factor; the moment at `share` of it stays where it is. */
+/** Zoom by a factor around a share of the window. */
 export function zoomWindow(window: Window, factor: number, share: number, total: number): Window {
   const length = window.high - window.low;
   const at = window.low + length * share;
@@ -39,13 +39,13 @@ export function zoomWindow(window: Window, factor: number, share: number, total:
   return clampWindow({ low: at - wanted * share, high: at + wanted * (1 - share) }, total);
 }
 
-/** Moved by a share of its length. */
+/** Move by a share of the length. */
 export function panWindow(window: Window, share: number, total: number): Window {
   const by = (window.high - window.low) * share;
   return clampWindow({ low: window.low + by, high: window.high + by }, total);
 }
 
-/** Moments that people count in, at most so many of them, all inside. */
+/** Round tick times inside the window, at most `count`. */
 export function ticks({ low, high }: Window, most: number): number[] {
   const step = niceStep((high - low) / Math.max(most, 1));
   const found: number[] = [];

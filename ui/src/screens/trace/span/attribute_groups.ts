@@ -1,15 +1,15 @@
-/** What is known of a span, by where it comes from. */
+/** Attributes of a span, grouped by origin. */
 
 import type { SpanDetail } from "./detail";
 
 export interface AttributeGroup {
   readonly title: string;
-  /** Before a key, for the API. */
+  /** Key prefix of the API. */
   readonly prefix: string;
   readonly pairs: readonly (readonly [key: string, value: string])[];
 }
 
-/** Groups that are not empty; with a filter, of what has that text in its key or its value. */
+/** Non-empty groups; a filter matches keys and values. */
 export function attributeGroups(span: SpanDetail, filter: string): AttributeGroup[] {
   const scope: Record<string, string> = {};
   if (span.scope_name) scope["scope_name"] = span.scope_name;

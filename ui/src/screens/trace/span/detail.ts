@@ -1,4 +1,4 @@
-/** One span with everything that is known of it. */
+/** All data of one span. */
 
 import { request } from "../../../lib/api/client";
 import { parseExact } from "../model/nanoseconds";
@@ -15,7 +15,7 @@ export interface SpanLink {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** Of the columns, those that the panel names. */
+/** The columns that the panel uses. */
 export interface SpanDetail extends Readonly<Record<string, unknown>> {
   readonly time: string;
   readonly status_code: string;
@@ -47,7 +47,7 @@ export async function fetchSpan(
   return parseExact(await (await request(path, { signal })).text()) as SpanAnswer;
 }
 
-/** Lines of a trace from one span on, with all that is known of them. */
+/** Fetch a subtree with all data. */
 export async function fetchSubtree(
   traceId: string,
   spanId: string,

@@ -17,7 +17,7 @@ export function oneLine(spans: Spans, index: number, message: string | null): st
   return parts.join(", ").replace(/\s+/g, " ");
 }
 
-/** Everything that is not empty. */
+/** JSON without empty values. */
 export function jsonOf(value: unknown): string {
   return JSON.stringify(
     value,
@@ -26,7 +26,7 @@ export function jsonOf(value: unknown): string {
   );
 }
 
-/** Columns of ours that say nothing about the span, and whatever is empty. */
+/** Internal columns and empty values. */
 function isLeftOut(key: string, value: unknown): boolean {
   if (value === null || /^_(log_partition|offset|row|value_types)$/.test(key)) return true;
   return typeof value === "object" && key !== "" && Object.keys(value).length === 0;
@@ -40,7 +40,7 @@ export function subtreeJson(lines: readonly SubtreeLine[]): string {
 
 const VALUE_MAX = 300;
 
-/** A nested list: each span with its times, failures and attributes. */
+/** A nested list of spans with times, errors and attributes. */
 export function subtreeMarkdown(traceId: string, lines: readonly SubtreeLine[]): string {
   const told = lines.flatMap((line) => {
     const indent = "  ".repeat(line.depth);
@@ -66,7 +66,7 @@ function details({ span }: SubtreeLine): string[] {
   return [...pairs(span.attributes), ...events];
 }
 
-/** Text of others, which must not become markup. */
+/** Escape Markdown. */
 function escaped(text: string): string {
   return text.replace(/\s+/g, " ").replace(/[\\`*_{}[\]<>#|~]/g, "\\$&");
 }

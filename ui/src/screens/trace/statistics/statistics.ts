@@ -1,10 +1,10 @@
-/** How often and how long, by service or by operation. */
+/** Counts and durations per service or operation. */
 
 import { nameOf, serviceOf, type Spans } from "../model/spans";
 
 export interface Group {
   readonly service: string;
-  /** Null for all of a service. */
+  /** Null when grouped by service. */
   readonly operation: string | null;
   readonly count: number;
   readonly failed: number;
@@ -56,7 +56,7 @@ function groupOf(spans: Spans, indices: readonly number[], by: "service" | "oper
   };
 }
 
-/** The least value that this share of them does not exceed. */
+/** Nearest-rank quantile. */
 export function quantile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;
 }

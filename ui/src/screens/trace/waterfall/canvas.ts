@@ -1,4 +1,4 @@
-/** Colours and texts for a canvas. */
+/** Colours and texts of a canvas. */
 
 import { serviceColor, severityColor } from "../../../lib/format/colors";
 import { escapeText } from "../../../lib/format/escape";
@@ -26,7 +26,7 @@ export interface Colors extends Record<(typeof TOKENS)[number], string> {
   readonly severity: (severity: string) => string;
 }
 
-/** The colours of the theme as it is now, which a canvas cannot take from a style sheet. */
+/** Theme colours, which a canvas cannot take from a style sheet. */
 export function canvasColors(element: HTMLElement, isDark: boolean): Colors {
   const probe = document.createElement("span");
   element.append(probe);
@@ -50,7 +50,7 @@ export function canvasColors(element: HTMLElement, isDark: boolean): Colors {
   };
 }
 
-/** As many pixels as the screen has, and none more; gives a context that counts in CSS's. */
+/** Match the device pixels; returns a context in CSS pixels. */
 export function fit(
   canvas: HTMLCanvasElement,
   width: number,
@@ -68,12 +68,12 @@ export function fit(
 const LETTERS_MAX = 300;
 const KEPT_MAX = 20_000;
 
-/** TextCache as they fit, and how wide they are; both are kept, as measuring is slow. */
+/** Caches text widths and escaped texts, because measuring is slow. */
 export class TextCache {
   private widths = new Map<string, number>();
   private shown = new Map<string, string>();
 
-  /** Without anything that could not be seen. */
+  /** Escaped text. */
   private visible(text: string): string {
     let found = this.shown.get(text);
     if (found === undefined) {
@@ -95,7 +95,7 @@ export class TextCache {
     return width;
   }
 
-  /** Draw it, cut if it must be. Gives the index subtreeEnd it. */
+  /** Draw a text, truncated to fit. Returns the x position after it. */
   draw(
     context: CanvasRenderingContext2D,
     text: string,

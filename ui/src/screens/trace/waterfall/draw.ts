@@ -1,4 +1,4 @@
-/** The waterfall: rows with a tree on the left and bars over time on the right. */
+/** Draws the waterfall: a tree on the left, bars over time on the right. */
 
 import type { LogRow } from "../../../lib/api/types.gen";
 import { duration } from "../../../lib/format/format";
@@ -33,28 +33,28 @@ export interface Scene {
   readonly texts: TextCache;
   readonly width: number;
   readonly height: number;
-  /** Of the tree on the left. */
+  /** Width of the tree. */
   readonly names: number;
   readonly scroll: number;
-  /** Where the pointer is over the time, or null. */
+  /** Pointer position over the time axis, or null. */
   readonly cursor: number | null;
 }
 
 type Context = CanvasRenderingContext2D;
 
-/** How far a depth is moved to the right: less when the tree is deep, so that names have room. */
+/** Indent per level: smaller in deep trees, so that names have space. */
 export function indentOf(scene: Pick<Scene, "spans" | "names">): number {
   return Math.min(INDENT, (scene.names * 0.45) / Math.max(scene.spans.deepest, 1));
 }
 
-/** Where a moment is drawn. */
+/** Position of a time. */
 export function xOf(scene: Pick<Scene, "window" | "names" | "width">, nano: number): number {
   const { low, high } = scene.window;
   const room = scene.width - scene.names - EDGE * 2;
   return scene.names + EDGE + ((nano - low) / (high - low)) * room;
 }
 
-/** Which moment is drawn there. */
+/** Time at a position. */
 export function nanoAt(scene: Pick<Scene, "window" | "names" | "width">, x: number): number {
   const { low, high } = scene.window;
   const room = Math.max(scene.width - scene.names - EDGE * 2, 1);
@@ -142,7 +142,7 @@ function head(context: Context, scene: Scene): void {
   if (scene.cursor !== null) hairline(context, scene, scene.cursor);
 }
 
-/** Where the pointer is, and which moment that is. */
+/** Pointer line with its time. */
 function hairline(context: Context, scene: Scene, x: number): void {
   const { colors, texts } = scene;
   const text = `${duration(Math.max(nanoAt(scene, x), 0))}`;
@@ -163,7 +163,7 @@ function label(context: Context, scene: Scene, index: number, y: number): void {
   const indent = indentOf(scene);
   const left = 8 + depth * indent;
   context.fillStyle = colors.line;
-  // In a very deep tree they would be a grey area, and take their time.
+  // In a very deep tree the lines would be a slow grey area.
   for (let i = 0; i < depth && indent >= GUIDED; i++) {
     context.fillRect(Math.round(8 + i * indent + TRIANGLE / 2 - 2), y, 1, ROW);
   }
@@ -204,7 +204,7 @@ function triangle(context: Context, x: number, y: number, isClosed: boolean): vo
   context.fill();
 }
 
-/** It failed: a full disk. Something below it did, which is not seen: a ring. */
+/** A filled circle: the span failed. A ring: a hidden descendant failed. */
 function mark(context: Context, scene: Scene, x: number, y: number, isOwn: boolean): number {
   context.beginPath();
   context.arc(x + 4, y, isOwn ? 4 : 3.2, 0, 2 * Math.PI);
@@ -246,7 +246,7 @@ function bar(context: Context, scene: Scene, index: number, y: number): void {
   lengthOf(context, scene, index, left, right, middle);
 }
 
-/** A bar outside of the window: an arrow says on which side. */
+/** An arrow for a bar outside the window. */
 function beyond(context: Context, scene: Scene, isLeft: boolean, y: number): void {
   const x = isLeft ? scene.names + 4 : scene.width - 4;
   const to = isLeft ? 5 : -5;
@@ -286,7 +286,7 @@ function lengthOf(
   } else if (left - room - 8 > scene.names) {
     texts.draw(context, text, left - room - 5, y, room);
   } else {
-    // On the bar itself, which is dark where the page is light, and the other way round.
+    // Text on the bar, with inverted brightness.
     context.font = `10px ${colors.font}`;
     context.fillStyle = colors.panel;
     const x = Math.min(right, scene.width) - texts.width(context, text) - 8;
@@ -310,7 +310,7 @@ function dots(context: Context, scene: Scene, first: number, last: number): void
   }
 }
 
-/** The line whose dot is near, or -1. */
+/** Record whose dot is near, or -1. */
 export function dotAt(scene: Scene, row: number, x: number): number {
   let found = -1;
   let nearest = 6;

@@ -1,4 +1,4 @@
-/** All spans in little. */
+/** Draws all spans as a minimap. */
 
 import { duration } from "../../../lib/format/format";
 import type { Colors } from "./canvas";
@@ -22,7 +22,7 @@ export function drawAll(
   const top = TICKS * ratio;
   const row = Math.min((lines - top - 2) / spans.count, 5 * ratio);
   const thick = Math.max(Math.round(row * 0.8), 1);
-  // One rectangle for each of many spans takes a canvas long; they are few pixels each.
+  // Pixels are written directly: a canvas rectangle per span would be slow.
   const one = (i: number, color: number) => {
     const from = Math.min(Math.floor(spans.offset[i]! * scale), columns - 1);
     const to = Math.min(Math.ceil((spans.offset[i]! + spans.length[i]!) * scale), columns);
@@ -35,7 +35,7 @@ export function drawAll(
   const error = pixelOf(colors.error);
   for (let i = 0; i < spans.count; i++)
     if (!spans.isFailed[i]) one(i, pixelColors[spans.service[i]!]!);
-  // Whatever failed is not hidden by others.
+  // Failed spans are drawn last, on top.
   for (let i = 0; i < spans.count; i++) if (spans.isFailed[i]) one(i, error);
   context.putImageData(image, 0, 0);
   context.font = `11px ${colors.font}`;
@@ -49,7 +49,7 @@ export function drawAll(
   }
 }
 
-/** `#rrggbb` or `rgb(r, g, b)`, as bytes lie in an image. */
+/** `#rrggbb` or `rgb(r, g, b)` as a pixel. */
 function pixelOf(color: string): number {
   const hex = /^#(..)(..)(..)$/
     .exec(color)
