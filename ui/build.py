@@ -1,7 +1,7 @@
 """Build the web page into the package: `python ui/build.py`.
 
-Nothing is done when it is there already, made from these very files. With --if-possible a machine
-without Node.js is no failure: Frazil works without its page, and says so.
+Does nothing if the build is up to date. With --if-possible, a missing Node.js is not an error:
+Frazil works without its page and says so.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parent / "src" / "frazil" / "serve" / "built"
-MARK = BUILT / ".made-from"
-INSTALLED = HERE / "node_modules" / ".made-from"
+BUILD_DIGEST = BUILT / ".made-from"
+INSTALL_DIGEST = HERE / "node_modules" / ".made-from"
 LOCK = HERE / "package-lock.json"
 NODE_MIN = (20, 19)
 
 
 def main(arguments: list[str]) -> int:
-    """Build it, unless it is there."""
-    made_from = _digest(_sources())
-    if MARK.is_file() and MARK.read_text() == made_from:
+    """Build the page unless it is up to date. Returns the exit code."""
+    digest = _digest(_sources())
+    if BUILD_DIGEST.is_file() and BUILD_DIGEST.read_text() == digest:
         return 0
-    why_not = _why_not()
-    if why_not is not None:
-        print(f"the web page is not built: {why_not}; everything else works", file=sys.stderr)
+    problem = _node_problem()
+    if problem is not None:
+        print(f"the web page is not built: {problem}; everything else works", file=sys.stderr)
         return 0 if "--if-possible" in arguments else 1
     print("building the web page", file=sys.stderr)
     lock = _digest([LOCK])
-    if not INSTALLED.is_file() or INSTALLED.read_text() != lock:
+    if not INSTALL_DIGEST.is_file() or INSTALL_DIGEST.read_text() != lock:
         _npm("ci", "--no-audit", "--no-fund", "--loglevel=error")
-        INSTALLED.write_text(lock)
+        INSTALL_DIGEST.write_text(lock)
     _npm("run", "--silent", "build", "--", "--logLevel", "warn")
-    MARK.write_text(made_from)
+    BUILD_DIGEST.write_text(digest)
     return 0
 
 
-def _why_not() -> str | None:
-    """Why it cannot be built here; None when it can."""
+def _node_problem() -> str | None:
+    """Return why the page cannot be built, or None."""
     node, npm = shutil.which("node"), shutil.which("npm")
-    wanted = ".".join(map(str, NODE_MIN))
+    required = ".".join(map(str, NODE_MIN))
     if node is None or npm is None:
-        return f"there is no Node.js here; install {wanted} or newer, and npm"
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"v(\d+)\.(\d+)", said)
-    if found is None or (int(found[1]), int(found[2])) < NODE_MIN:
-        return f"Node.js is {said.strip() or 'of no version'}; install {wanted} or newer"
+        return f"Node.js was not found; install {required} or newer, and npm"
+    output = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.match(r"v(\d+)\.(\d+)", output)
+    if version is None or (int(version[1]), int(version[2])) < NODE_MIN:
+        return f"Node.js is {output.strip() or 'too old'}; install {required} or newer"
     return None
 
 

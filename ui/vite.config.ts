@@ -2,11 +2,11 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
 
-// `npm run dev` asks this node; FRAZIL_URL names another.
+// The node behind `npm run dev`; FRAZIL_URL overrides it.
 const node = process.env.FRAZIL_URL ?? "http://127.0.0.1:4320";
 
 export default defineConfig({
-  // All addresses are relative, so that the page works below any path.
+  // Relative addresses, so that the page works below any path.
   base: "./",
   plugins: [svelte(), { name: "base", apply: "serve", transformIndexHtml: atRoot }],
   build: {
@@ -19,10 +19,11 @@ export default defineConfig({
     reportCompressedSize: false,
   },
   server: { proxy: { "/api": node } },
-  test: { include: ["src/**/*.test.ts", "tests/**/*.test.ts"] },
+  // Without isolation, modules are loaded once instead of once per test file.
+  test: { include: ["src/**/*.test.ts"], pool: "threads", isolate: false },
 });
 
-/** What the node does for the built page: say where the root is. */
+/** Set the base, as the node does for the built page. */
 function atRoot(page: string): string {
   return page.replace('<base href="./" />', '<base href="/" />');
 }

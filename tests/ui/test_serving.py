@@ -1,4 +1,4 @@
-"""The page elsewhere: below a path, and in front of a node that wants a token."""
+"""The page below a path prefix, and on a node that requires a token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_page_works_below_a_path_prefix(browser: Browser, node: Node) -> Non
         expect(page).to_have_url(re.compile(f"^{re.escape(url)}/pipeline"))
         page.reload()
         expect(page.get_by_role("heading", name="Pipeline", level=1)).to_be_visible()
-        page.goto(f"{url}/trace/{'ab' * 16}?span=1")  # deeper, and loaded anew
+        page.goto(f"{url}/trace/{'ab' * 16}?span=1")  # deeper, and reloaded
         expect(page.get_by_role("heading", name="Trace", level=1)).to_be_visible()
         screens.get_by_role("link", name="SQL").click()
         expect(page).to_have_url(re.compile(f"^{re.escape(url)}/sql"))
@@ -38,7 +38,7 @@ def test_the_page_asks_for_a_token_and_sends_it(browser: Browser, tmp_path: Path
     ):
         page.goto("/pipeline")
         dialog = page.get_by_role("dialog", name="Token")
-        dialog.get_by_label("Token").fill("not-the-one-that-it-wants")
+        dialog.get_by_label("Token").fill("a-wrong-token")
         page.keyboard.press("Enter")
         dialog.get_by_label("Token").fill(TOKEN)
         page.keyboard.press("Enter")
@@ -46,10 +46,10 @@ def test_the_page_asks_for_a_token_and_sends_it(browser: Browser, tmp_path: Path
         page.reload()
         expect(page.get_by_role("heading", name="Pipeline", level=1)).to_be_visible()
         expect(dialog).to_be_hidden()
-        _is_asked_with(page, TOKEN)
+        _assert_sends(page, TOKEN)
 
 
-def _is_asked_with(page: Page, token: str) -> None:
-    with page.expect_request("**/api/v1/status") as asked:
+def _assert_sends(page: Page, token: str) -> None:
+    with page.expect_request("**/api/v1/status") as request:
         page.reload()
-    assert asked.value.headers["authorization"] == f"Bearer {token}"
+    assert request.value.headers["authorization"] == f"Bearer {token}"

@@ -1,4 +1,4 @@
-"""What surrounds every screen: the list of screens, the time, keys, the palette, the theme."""
+"""The frame of every screen: navigation, time range, shortcuts, command palette, theme."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways through the page that a stranger takes: to the cause of the shop's trouble."""
+"""Walks from the start page to the cause of the shop's failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PRESSES_MAX = 80
 
 
 def tab_to(page: Page, name: str) -> None:
-    """Press Tab until something of that name has the focus."""
+    """Press Tab until an element with that name has the focus."""
     seen = []
     for _ in range(PRESSES_MAX):
         page.keyboard.press("Tab")
@@ -19,7 +19,7 @@ def tab_to(page: Page, name: str) -> None:
         seen.append(text)
         if re.match(name, text):
             return
-    raise AssertionError(f"nothing called {name} in {seen}")
+    raise AssertionError(f"{name} never got the focus; seen: {seen}")
 
 
 def test_the_keyboard_leads_from_the_start_page_to_the_logs_of_a_failed_span(page: Page) -> None:
@@ -30,7 +30,7 @@ def test_the_keyboard_leads_from_the_start_page_to_the_logs_of_a_failed_span(pag
     expect(page).to_have_url(re.compile("/trace/[0-9a-f]{32}"))
     rows = page.get_by_role("treegrid")
     expect(rows.get_by_role("row").first).to_be_visible()
-    for _ in range(PRESSES_MAX):  # from one failed span to the next, until one has said why
+    for _ in range(PRESSES_MAX):  # until a failed span has logs
         page.keyboard.press("e")
         expect(page).to_have_url(re.compile("span=[0-9a-f]{16}"))
         page.keyboard.press("Enter")
@@ -46,7 +46,7 @@ def test_the_keyboard_leads_from_the_start_page_to_the_logs_of_a_failed_span(pag
 
 
 def test_three_clicks_lead_from_the_start_page_to_the_cause(page: Page) -> None:
-    """docs/page.md has this way in words."""
+    """docs/page.md describes these steps."""
     page.goto("/")
     why = page.get_by_role("row").filter(has_text="no answer within 1500 ms").first
     why.get_by_role("link", name="Open trace").click()

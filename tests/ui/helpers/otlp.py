@@ -1,4 +1,4 @@
-"""Telemetry for a node of a test, as OTLP in JSON."""
+"""Log records as OTLP/JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def log(
     severity_text: str = "",
     event_name: str = "",
 ) -> dict[str, Any]:
-    """A log record of now."""
+    """Return a log record with the current time."""
     now = str(time.time_ns())
     return {
         "timeUnixNano": now,
@@ -43,12 +43,12 @@ def send_logs(
     scope: str = "test",
     resource: Mapping[str, str] | None = None,
 ) -> None:
-    """All of them in one request. Returns once they are durable."""
-    named = {**(resource or {}), "service.name": service}
+    """Send records in one request. Returns once they are durable."""
+    resource_attributes = {**(resource or {}), "service.name": service}
     body = {
         "resourceLogs": [
             {
-                "resource": {"attributes": _attributes(named)},
+                "resource": {"attributes": _attributes(resource_attributes)},
                 "scopeLogs": [{"scope": {"name": scope}, "logRecords": list(records)}],
             }
         ]
@@ -58,9 +58,9 @@ def send_logs(
         data=json.dumps(body).encode(),
         headers={"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-        assert answer.status == 200, answer.read()
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+        assert response.status == 200, response.read()
 
 
-def _attributes(given: Mapping[str, str]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": {"stringValue": value}} for key, value in given.items()]
+def _attributes(attributes: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]

@@ -1,4 +1,4 @@
-"""A proxy that puts a path before a node, as people do who have one name for many things."""
+"""A reverse proxy that serves a node below a path."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PREFIX = "/tools/frazil"
 CHUNK = 16 * 1024
-KEPT_BY_ITSELF = {"connection", "transfer-encoding", "content-length", "date", "server"}
+OWN_HEADERS = {"connection", "transfer-encoding", "content-length", "date", "server"}
 
 
 @contextmanager
 def below_a_path(port: int) -> Iterator[str]:
-    """The address of that node below a path; nothing else is at this server."""
+    """Serve a node below `PREFIX`; returns the URL. Other paths are not found."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._pass_on(None)
+            self._forward(None)
 
         def do_POST(self) -> None:
-            self._pass_on(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
+            self._forward(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
 
-        def _pass_on(self, body: bytes | None) -> None:
+        def _forward(self, body: bytes | None) -> None:
             if not self.path.startswith(f"{PREFIX}/"):
                 self.send_error(404)
                 return
@@ -37,16 +37,16 @@ def below_a_path(port: int) -> Iterator[str]:
             answer = inner.getresponse()
             self.send_response(answer.status)
             for name, value in answer.getheaders():
-                if name.lower() not in KEPT_BY_ITSELF:
+                if name.lower() not in OWN_HEADERS:
                     self.send_header(name, value)
             self.send_header("Connection", "close")
             self.end_headers()
-            with suppress(ConnectionError):  # whoever has asked may have left
+            with suppress(ConnectionError):  # the client may be gone
                 while piece := answer.read1(CHUNK):
                     self.wfile.write(piece)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)

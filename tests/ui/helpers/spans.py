@@ -1,4 +1,4 @@
-"""Spans for a node of a test, as OTLP in JSON."""
+"""Spans with unusual names, as OTLP/JSON."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ODD_NAMES = (
     "x" * 5000,
     "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u05d0\u05d1\u05d2 {{7*7}} ${7*7}",
 )
-"""Of services, operations and messages."""
+"""Names of services, operations and messages."""
 
 
 def send_odd_traces(node: Node) -> None:
-    """One trace for each odd name: a service with it calls another one, and that fails."""
+    """Send one trace per odd name: a service of that name calls another one, which fails."""
     now = time.time_ns()
     resources: list[dict[str, Any]] = []
     for number, name in enumerate(ODD_NAMES, 1):
@@ -43,8 +43,8 @@ def send_odd_traces(node: Node) -> None:
         data=json.dumps({"resourceSpans": resources}).encode(),
         headers={"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-        assert answer.status == 200, answer.read()
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+        assert response.status == 200, response.read()
     wait_for(node, "SELECT span_id FROM spans", 2 * len(ODD_NAMES))
 
 

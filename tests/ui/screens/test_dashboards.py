@@ -1,4 +1,4 @@
-"""Dashboards: made, changed, moved, stored as files, taken in and given away."""
+"""Dashboards: create, edit, arrange, store, import and export."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVIL = "<img src=x onerror=window.hacked=1>\u202e</script>"
 
 @pytest.fixture(autouse=True)
 def no_dashboards(node: Node) -> Iterator[None]:
-    """Each test begins without any, and leaves none."""
+    """Delete all dashboards after each test."""
     yield
     for path in (node.folder / "dashboards").glob("*"):
         path.unlink()
@@ -41,7 +41,7 @@ def stat(number: int, **more: Any) -> dict[str, Any]:
 
 
 def store(node: Node, name: str, *panels: dict[str, Any], **more: Any) -> None:
-    """As somebody does by hand."""
+    """Write a dashboard file, as a user would by hand."""
     folder = node.folder / "dashboards"
     folder.mkdir(exist_ok=True)
     dashboard = {"format": 1, "title": name.title(), "panels": panels, **more}
@@ -68,7 +68,7 @@ def save(page: Page) -> None:
 
 
 def test_a_new_dashboard_starts_from_a_template(page: Page, node: Node) -> None:
-    """All kinds of panels, over metrics, SQL and logs, with what the shop has sent."""
+    """With panels of every kind, over metrics, SQL and logs."""
     page.goto("/dashboards")
     expect(page.get_by_text("There are no dashboards yet.")).to_be_visible()
     page.get_by_role("button", name="New dashboard").first.click()
@@ -125,7 +125,7 @@ def test_a_panel_is_added_with_a_preview_and_saved(page: Page, node: Node) -> No
 
 
 def test_a_metric_can_be_typed_before_the_metric_list_is_loaded(page: Page, node: Node) -> None:
-    """What is usual for its kind is asked as soon as the kind is known."""
+    """The default aggregates apply once the kind is known."""
     held: list[Route] = []
     store(node, "mine", stat(1))
     page.route(re.compile(r"/api/v1/metrics\?"), lambda route: held.append(route))
@@ -326,7 +326,6 @@ def test_the_json_can_be_edited(page: Page, node: Node) -> None:
 
 
 def test_panels_query_only_when_visible(page: Page, node: Node) -> None:
-    """What is far below is asked for when somebody comes there."""
     store(node, "long", *(stat(number, y=20 * number, h=20) for number in range(8)))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.post_data or ""))

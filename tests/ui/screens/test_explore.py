@@ -1,4 +1,4 @@
-"""The explorer of metrics: all five kinds over time, by labels, with their exemplars."""
+"""The metrics screen: all five kinds over time, labels and exemplars."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ KINDS = [
 ]
 EVIL = '<img src=x onerror="window.hacked=1">\u202e\x00"\'&{{7*7}}'
 SEEN = 10
-"""Pixels of a line, at least; most of its edge is mixed with what is behind it."""
+"""Minimum pixels of a line in its exact colour; most are antialiased."""
 EXEMPLAR = "rgb(255, 212, 59)"
 DOT = 40
-"""A pixel that is inside of one, not at its edge."""
+"""Index of a pixel inside a dot, not at its edge."""
 LINES = 60
-"""More than are drawn."""
+"""More than the chart draws."""
 
 
 def chart(page: Page) -> Locator:
@@ -49,7 +49,7 @@ def legend(page: Page) -> Locator:
 
 
 def places_of(page: Page, color: str) -> list[list[int]]:
-    """Where on the canvas of the chart that colour is, in pixels of the page."""
+    """Return the positions of a colour on the chart, in CSS pixels."""
     found: list[list[int]] = chart(page).evaluate(
         """(chart, color) => {
           const canvas = chart.querySelector("canvas");
@@ -98,7 +98,7 @@ def test_metrics_are_listed_and_found_by_name_or_description(page: Page) -> None
 def test_every_metric_kind_is_charted(
     page: Page, name: str, kind: str, aggregates: list[str], unit: str
 ) -> None:
-    """With the aggregates that make sense for it, its unit, and a line that is really there."""
+    """With its default aggregates, its unit, and visible pixels."""
     page.goto(f"/explore?metric={name}")
     expect(page.get_by_label("One metric").locator("header")).to_contain_text(kind)
     choices = page.get_by_role("group", name="Aggregate")
@@ -114,7 +114,7 @@ def test_every_metric_kind_is_charted(
 
 
 def assert_sql_runs(page: Page, name: str) -> None:
-    """What is copied is SQL that the node answers, and a command that asks the same."""
+    """Assert that the copied SQL and curl command work."""
     sql = copied(page, "SQL", "SELECT")
     assert name in sql
     said = page.request.post("/api/v1/sql", data={"sql": sql})
@@ -256,7 +256,7 @@ def test_the_screen_is_accessible_and_fits_a_phone(
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node with metrics that nobody should have sent."""
+    """A node with hostile metrics."""
     with Node(tmp_path_factory.mktemp("hostile") / "data", "--set", "lake.enabled=false") as node:
         send(node, hostile_metrics())
         wait_for(node, "SELECT 1 FROM metrics LIMIT 1000", LINES * 3)
@@ -294,7 +294,7 @@ def send(node: Node, request: ExportMetricsServiceRequest) -> None:
 
 
 def test_hostile_names_and_labels_are_shown_as_text(browser: Browser, hostile: Node) -> None:
-    """Nothing runs, nothing turns the text around it, nothing leaves the page."""
+    """Nothing runs, no text direction changes, nothing overflows."""
     with open_page(browser, hostile.url) as page:
         page.goto("/explore")
         links = page.get_by_role("list", name="Metrics").get_by_role("link")
@@ -314,7 +314,6 @@ def test_hostile_names_and_labels_are_shown_as_text(browser: Browser, hostile: N
 
 
 def test_legend_values_match_the_api(page: Page, node: Node) -> None:
-    """What the legend says of a line is what the API answers for the same steps."""
     page.goto("/explore?metric=shop.carts.open&agg=max")
     with page.expect_response(re.compile("metrics/query")) as asked:
         page.get_by_role("button", name="Look again").click()

@@ -1,4 +1,4 @@
-"""The lake screen, over tables that were filled without Spark."""
+"""The lake screen, on tables filled without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.serve.frozen import BEHIND, COLUMN, LOGS, ROUNDS, freeze
 from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
 
 NEVER = "lake.flush_age_ms=86400000"
-"""No commit comes by itself, and so no Spark."""
+"""No automatic commit, so that Spark does not start."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_tables_are_listed_with_rows_and_lag(lake: Page) -> None:
 
 
 def test_a_snapshot_links_to_a_query_as_of_it(lake: Page, frozen: Node) -> None:
-    """Its id has more digits than JavaScript can count."""
+    """Its id exceeds the precision of a JavaScript number."""
     lake.goto("/lake?table=logs")
     ids = frazil.connect(frozen.url).sql(
         "SELECT CAST(snapshot_id AS VARCHAR) FROM snapshots "
@@ -102,7 +102,7 @@ def test_the_copied_pyiceberg_snippet_reads_the_table(lake: Page, frozen: Node) 
 
 
 def test_flush_and_maintenance_show_their_result(lake: Page) -> None:
-    """Spark does it in other tests; here its answer is given."""
+    """The responses are stubbed; other tests run Spark."""
     commit = {"table": "logs", "covered": [], "row_count": 1234, "dead_count": 1, "snapshot_id": 1}
     lake.route("**/api/v1/flush", lambda route: route.fulfill(json={"commits": [commit]}))
     tidied = {"table": "spans", "files_joined": 12, "files_made": 2, "snapshots_expired": 3}

@@ -71,7 +71,7 @@ def test_facet_values_are_included_excluded_and_added_as_columns(page: Page) -> 
     facets.get_by_role("button", name=re.compile(r"^checkout \S+$")).click()
     expect(page).to_have_url(re.compile("is=service_name%3Dcheckout"))
     expect(lines(page).first).to_contain_text("checkout")
-    # Other services can still be chosen as well, and are counted.
+    # Other services are still counted and can be added.
     facets.get_by_role("button", name=re.compile(r"^cart \S+$")).click()
     expect(page.get_by_role("group", name="Filters")).to_contain_text("cart")
     facets.get_by_role("button", name=re.compile(r"^INFO")).click(modifiers=["Alt"])
@@ -111,7 +111,7 @@ def test_a_missing_field_can_be_included_and_excluded(page: Page) -> None:
     unset.click()
     expect(search(page)).to_have_value("-exception.type:*")
     expect(unset).to_have_attribute("aria-pressed", "true")
-    # What else could be wanted is still counted.
+    # Other values are still counted.
     expect(facets.get_by_role("button", name=re.compile("^Without"))).not_to_have_count(1)
     unset.click(modifiers=["Alt"])
     expect(search(page)).to_have_value("exception.type:*")
@@ -168,7 +168,7 @@ def test_a_record_opens_in_place_and_its_values_become_filters(page: Page) -> No
     lines(page).first.click(position={"x": 300, "y": 10})
     record = page.get_by_role("group", name="All of the record")
     expect(record.get_by_label("Body")).to_contain_text("HttpTimeoutException")
-    # A stack is folded, and can be unfolded.
+    # A stack trace is truncated and can be expanded.
     folded = record.get_by_label("Body").inner_text().count("\n")
     record.get_by_role("button", name=re.compile(r"Show \d+ more lines")).first.click()
     eventually(page, lambda: record.get_by_label("Body").inner_text().count("\n") > folded)
@@ -188,7 +188,7 @@ def test_a_record_opens_in_place_and_its_values_become_filters(page: Page) -> No
     expect(record).to_be_visible()
     record.get_by_role("button", name="Without this service.version").click()
     expect(page).to_have_url(re.compile("not=resource.service.version"))
-    # What is open now fits no more, and can still be read.
+    # The open record no longer matches, but stays readable.
     expect(page.get_by_text("not among those that fit")).to_be_visible()
     expect(record).to_be_visible()
 
@@ -256,7 +256,7 @@ def test_the_list_is_navigated_by_keyboard(page: Page) -> None:
 
 
 def test_all_rows_are_reached_in_both_orders(page: Page) -> None:
-    """the list is longer than a page, and its end is what the other order begins with."""
+    """The list is longer than a page; its last row is the first one in the other order."""
     page.goto("/logs")
     shown = page.get_by_role("list", name="Log records", exact=True)
     expect(
@@ -344,7 +344,7 @@ def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
 
 @pytest.fixture(scope="module")
 def own_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node that tests may send to."""
+    """A node that tests may write to."""
     folder = tmp_path_factory.mktemp("ui_logs") / "data"
     with Node(folder, "--set", "lake.enabled=false") as started:
         yield started
@@ -365,7 +365,7 @@ def test_live_tail_pauses_and_catches_up(browser: Browser, own_node: Node) -> No
         expect(tailed.get_by_text("tick paused")).to_be_hidden()
         page.get_by_role("button", name="1 new").click()
         expect(tailed.get_by_text("tick paused")).to_be_in_viewport()
-        # Whoever scrolls up is left alone.
+        # Scrolling up pauses the tail.
         tailed.hover()
         page.mouse.wheel(0, -400)
         expect(status.filter(has_text="Paused")).to_be_visible()
@@ -375,7 +375,7 @@ def test_live_tail_pauses_and_catches_up(browser: Browser, own_node: Node) -> No
         expect(tailed.get_by_text("tick unseen")).to_be_in_viewport()
         expect(status.filter(has_text="Following")).to_be_visible()
         expect(tailed.get_by_text("another")).to_have_count(0)
-        # What comes too fast is counted.
+        # Skipped records are counted.
         send_logs(own_node, [log(f"tick fast {n}") for n in range(2000)], service="ticker")
         expect(status.filter(has_text="came too fast")).to_be_visible()
         expect(tailed.get_by_text("tick fast 1999")).to_be_in_viewport()
@@ -410,7 +410,7 @@ HOSTILE = (
 
 
 def test_hostile_records_are_shown_as_text(browser: Browser, own_node: Node) -> None:
-    """Whatever a record has in any field, nothing runs, and all of the screen still works."""
+    """Hostile text in any field never runs, and the screen keeps working."""
     for text in HOSTILE:
         short = text[:2000]
         sent = log(text, {"id": short, short: short}, severity_text=short, event_name=short)

@@ -14,7 +14,7 @@ from tests.ui.helpers.responses import HOSTILE, SNAPSHOT, alter_response, lake_s
 
 
 def test_every_box_shows_its_health(page: Page) -> None:
-    """What is off says how to switch it on."""
+    """A disabled component says how to enable it."""
     page.goto("/pipeline")
     expect(page.get_by_role("status").filter(has_text="All rooms are well.")).to_be_visible()
     river = page.get_by_role("group", name="The river")
@@ -31,7 +31,6 @@ def test_every_box_shows_its_health(page: Page) -> None:
 
 
 def test_numbers_refresh_automatically(page: Page) -> None:
-    """Looked at again and again, without anybody pressing anything."""
     looks = 0
 
     def count(found: dict[str, Any]) -> None:
@@ -47,7 +46,7 @@ def test_numbers_refresh_automatically(page: Page) -> None:
 
 
 def test_a_failed_check_shows_its_reason_and_next_step(page: Page) -> None:
-    """By a word and a shape, and the rooms that are well stay so."""
+    """Healthy components stay unaffected."""
 
     def break_it(found: dict[str, Any]) -> None:
         for check in found["checks"]:
@@ -84,7 +83,6 @@ def test_the_selected_details_are_kept_in_the_address(page: Page) -> None:
 
 
 def test_spark_progress_commits_and_a_flush_are_shown(page: Page) -> None:
-    """What Spark does now, what it has done, and a button that has it do more."""
     alter_response(page, "status", lambda found: found.update(lake=lake_status()))
     committed = {"table": "spans", "covered": [], "row_count": 4321, "dead_count": 0}
     page.route(
@@ -123,7 +121,7 @@ def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) ->
 
 
 def test_hostile_names_are_shown_as_text(page: Page) -> None:
-    """Topics and subscribers may be called anything; the page is as wide as before."""
+    """Names of topics and subscribers do not widen the page."""
 
     def rename(found: dict[str, Any]) -> None:
         found["log"]["topics"][0]["topic"] = HOSTILE

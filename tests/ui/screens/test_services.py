@@ -1,4 +1,4 @@
-"""Services: what fails, rate, errors and durations, and who calls whom."""
+"""The services screen: failures, RED metrics and the service map."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.clients.node import Node
 from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_page
 
 SERVICES = 9
-"""Of the shop."""
+"""Services of the shop."""
 NOWHERE = "\u2013"
-"""Where it began is another line."""
+"""Shown when the failure began in another row."""
 
 
 def table(page: Page) -> Locator:
@@ -25,7 +25,7 @@ def names(page: Page) -> list[str]:
 
 
 def test_a_failure_links_to_its_cause(page: Page) -> None:
-    """What began where it is listed comes first, with its message and a trace that shows it."""
+    """Root causes come first, with a message and a trace."""
     page.goto("/services")
     fails = page.get_by_role("region", name="What fails")
     cause = fails.get_by_role("row").filter(has_text="no answer within 1500 ms")
@@ -47,7 +47,7 @@ def test_all_failures_are_listed_on_demand(page: Page) -> None:
     expect(fails.get_by_role("row")).to_have_count(7)
     fails.get_by_role("button", name=re.compile("Show all")).click()
     expect(page).to_have_url(re.compile("all=1"))
-    # What only failed because of something below has begun nowhere here.
+    # Failures caused by a callee have no origin.
     passed_on = (
         fails.get_by_role("row").filter(has_text="shop.Payment/Charge").filter(has_text=NOWHERE)
     )

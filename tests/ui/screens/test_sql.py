@@ -1,4 +1,4 @@
-"""The SQL screen: a query is written, run, looked at, taken elsewhere."""
+"""The SQL screen: editor, result, plan, history and export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.ui.helpers.page import THEMES, Theme, accessibility_violations, open_
 
 COUNTS = "SELECT service_name, count(*) AS n FROM logs GROUP BY 1 ORDER BY n DESC"
 WRONG = ("status of 400",)
-"""The browser tells its console of every answer that is no success."""
+"""Browsers log every failed response to the console."""
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e\u0000'\"{{7*7}}"
 
 
@@ -35,7 +35,7 @@ def editor(page: Page) -> Locator:
 
 
 def write(page: Page, text: str) -> None:
-    """Into the editor, in the place of what is there."""
+    """Replace the editor's text."""
     editor(page).click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(text)
@@ -96,7 +96,6 @@ def test_tables_columns_and_attribute_keys_are_completed(page: Page) -> None:
 
 
 def test_completions_appear_once_the_schema_is_loaded(page: Page) -> None:
-    """As soon as it is known which tables there are."""
     held: list[Route] = []
     page.route("**/api/v1/sql", lambda route: held.append(route))
     page.goto("/sql")
@@ -216,7 +215,6 @@ def test_scan_statistics_show_hot_and_lake_rows(page: Page, node: Node) -> None:
 
 
 def test_a_query_can_be_cancelled(page: Page, node: Node) -> None:
-    """And ends on the node, too."""
     slow = "SELECT sum(length(a.body || b.body)) FROM logs a CROSS JOIN logs b CROSS JOIN logs c"
     page.goto(address(slow))
     page.get_by_role("button", name="Cancel").click()
@@ -226,7 +224,7 @@ def test_a_query_can_be_cancelled(page: Page, node: Node) -> None:
 
 @pytest.mark.parametrize("name", ["CSV", "Parquet", "Arrow"])
 def test_the_whole_result_is_exported(page: Page, name: str) -> None:
-    """Also what is not shown."""
+    """Including rows beyond the displayed ones."""
     page.goto(address("SELECT name FROM spans LIMIT 2500", rows="1000"))
     expect(page.get_by_text("1,000 rows")).to_be_visible()
     with page.expect_download() as coming:
@@ -259,7 +257,7 @@ def test_history_and_saved_queries_are_searched(page: Page) -> None:
 
 
 def test_time_travel_adds_an_as_of_clause(browser: Browser, node: Node) -> None:
-    """Without a lake there are no snapshots; that is said, and a moment is understood."""
+    """Without a lake there are no snapshots, but a time can be used."""
     with open_page(browser, node.url, allowed=("503",)) as page:
         page.goto(address("SELECT count(*) FROM logs"))
         page.get_by_role("button", name="Another time").click()
@@ -272,7 +270,7 @@ def test_time_travel_adds_an_as_of_clause(browser: Browser, node: Node) -> None:
 
 
 def test_hostile_values_are_shown_as_text(page: Page) -> None:
-    """In a name, in a cell, in a map, in the panel, in a chart: nothing runs, all is seen."""
+    """In a name, a cell, a map, the panel and a chart."""
     quoted = HOSTILE.replace("\u0000", "").replace("'", "''")
     name = quoted.replace('"', '""')
     page.goto(

@@ -1,4 +1,4 @@
-"""The start page: what to do while nothing has come, then what fails and where to look."""
+"""The start page: setup steps until data arrives, then failures."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.ui.helpers.responses import HOSTILE, alter_response
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Iterator[Node]:
-    """A node that has never seen anything."""
+    """A node without data."""
     with Node(tmp_path / "data", "--set", "lake.enabled=false") as started:
         yield started
 
 
 def make_empty(found: dict[str, Any]) -> None:
-    """A status as if nothing had ever come."""
+    """Change a status to that of a node without data."""
     for signal in found["ingest"]["signals"]:
         signal["accepted_records"] = 0
     for topic in found["log"]["topics"]:
@@ -37,7 +37,7 @@ def make_empty(found: dict[str, Any]) -> None:
 
 
 def test_the_first_span_switches_the_page_to_the_overview(browser: Browser, empty: Node) -> None:
-    """Then the demo is one press away, and can be ended."""
+    """The demo can then be started and stopped."""
     with open_page(browser, empty.url) as page:
         page.goto("/")
         expect(page.get_by_role("heading", name="Waiting for the first signal")).to_be_visible()
@@ -64,7 +64,7 @@ def test_the_first_span_switches_the_page_to_the_overview(browser: Browser, empt
 
 
 def test_setup_steps_follow_the_language_and_are_copied(page: Page) -> None:
-    """Which one is in the address; a token is spoken of where one is wanted."""
+    """The selection is in the address; a required token is mentioned."""
 
     def guard(found: dict[str, Any]) -> None:
         make_empty(found)
@@ -95,7 +95,7 @@ def test_a_refused_demo_shows_the_reason(page: Page) -> None:
 
 
 def test_the_overview_shows_current_failures(page: Page) -> None:
-    """From there one press leads to a trace of it, and others to its logs."""
+    """They link to a trace and to logs."""
     page.goto("/")
     fails = page.get_by_role("region", name=re.compile("services have failed spans"))
     expect(fails).to_contain_text("no answer within 1500 ms")
@@ -132,7 +132,7 @@ def test_the_empty_and_the_filled_page_are_accessible(
 
 
 def test_hostile_names_are_shown_as_text(browser: Browser, node: Node) -> None:
-    """Also on a phone."""
+    """On a phone."""
 
     def rename(found: dict[str, Any]) -> None:
         for failure in found["failures"]:

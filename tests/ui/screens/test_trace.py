@@ -1,4 +1,4 @@
-"""One trace: its waterfall, its spans, what was logged in it, and where its time went."""
+"""The trace screen: waterfall, spans, logs, statistics and flame graph."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node with a trace whose every value is known, and one that means harm."""
+    """A node with a trace of known values and a hostile one."""
     folder = tmp_path_factory.mktemp("trace") / "data"
     with Node(folder, "--set", "lake.enabled=false") as started:
         shop.send(started)
@@ -48,7 +48,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def send_hostile(node: Node) -> None:
-    """Every field that can have any text has one of them."""
+    """Send a trace with hostile text in every text field."""
 
     def texts(harm: str) -> list[dict[str, Any]]:
         return [{"key": key, "value": {"stringValue": harm}} for key in (harm, "plain")]
@@ -89,7 +89,7 @@ def send_hostile(node: Node) -> None:
 
 @pytest.fixture
 def small(browser: Browser, known: Node) -> Iterator[Page]:
-    """A page in front of that node."""
+    """A page of that node."""
     with open_page(browser, known.url) as opened:
         yield opened
 
@@ -119,7 +119,7 @@ def copied(page: Page, button: str) -> str:
 
 
 def failed_checkout(node: Node) -> str:
-    """A trace of the shop in which something failed deep down."""
+    """Return the id of a shop trace with a failure deep inside."""
     query = urllib.parse.urlencode({"errors": "true", "service": "payment", "limit": 100})
     with urllib.request.urlopen(f"{node.url}/api/v1/traces?{query}", timeout=60) as answer:
         found = json.load(answer)["traces"]
@@ -320,7 +320,7 @@ def test_logs_and_spans_link_to_each_other(small: Page) -> None:
 
 
 def test_log_lines_of_any_height_do_not_overlap(small: Page) -> None:
-    """And the line of the span that is chosen is seen, however far down it is."""
+    """The line of the selected span is visible, however far down it is."""
 
     def answer(route: Route) -> None:
         response = route.fetch()
@@ -346,7 +346,7 @@ def test_log_lines_of_any_height_do_not_overlap(small: Page) -> None:
     last = logs.locator("[aria-posinset='300']")
 
     def is_at_the_end() -> bool:
-        # It moves on as long as lines are seen that are higher than was thought.
+        # The end moves while lines turn out higher than estimated.
         logs.evaluate("element => element.scrollTo(0, element.scrollHeight)")
         return last.is_visible()
 

@@ -1,4 +1,4 @@
-"""The search for traces: no service has to be chosen first."""
+"""The traces screen."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def asked_of(page: Page) -> dict[str, list[str]]:
 
 
 def change(page: Page, by: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Have the node give other traces than it would."""
+    """Pass the traces of responses through `by`."""
 
     def answer(route: Route) -> None:
         response = route.fetch()
@@ -75,7 +75,7 @@ def test_facet_values_are_included_and_excluded(page: Page) -> None:
     expect(page).to_have_url(re.compile("is=service_name%3Dpayment"))
     expect(lines(page).first).to_contain_text("POST /checkout")
     expect(lines(page).filter(has_not_text="POST /checkout")).to_have_count(0)
-    # Other values of the same facet are still there to be chosen.
+    # Other values of the facet are still listed.
     expect(facets.get_by_role("button", name=re.compile(r"^storefront"))).to_be_visible()
     page.get_by_role("button", name="Give up service_name=payment").click()
     expect(lines(page).filter(has_not_text="POST /checkout").first).to_be_visible()
@@ -86,14 +86,14 @@ def test_facet_values_are_included_and_excluded(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("not=service_name%3Dmailer"))
     expect(lines(page).filter(has_text="process orders")).to_have_count(0)
-    # Once it is counted, it stays where it is.
+    # An excluded value keeps its position.
     expect(mailer).to_have_text(re.compile(r"\b0$"))
     mailer.click(modifiers=["Alt"])
     expect(page).not_to_have_url(re.compile("not="))
 
 
 def test_an_excluded_value_keeps_its_position_and_focus(page: Page) -> None:
-    """The same key, or a click at the same place, gives it up."""
+    """The same key, or a click at the same position, removes the filter."""
     page.goto("/traces")
     facets = page.get_by_role("complementary", name="Facets")
     without = facets.get_by_role("button", name="Without Service gateway")
@@ -140,7 +140,7 @@ def test_a_missing_field_can_be_included_and_excluded(page: Page) -> None:
     expect(box).to_have_value("(GET OR render) -http_route:*")
     expect(unset).to_have_attribute("aria-pressed", "true")
     expect(lines(page).first).to_be_visible()
-    # The routes are still there to be chosen; nothing has one of them and none.
+    # The routes are still listed; selecting one replaces (not set).
     facets.get_by_role("button", name=re.compile(r"^.products.\{id\}")).click()
     expect(page).to_have_url(re.compile("is=http_route%3D"))
     expect(unset).to_have_attribute("aria-pressed", "false")
@@ -160,7 +160,7 @@ def test_facet_names_are_suggested_and_a_facet_stays_collapsed(page: Page) -> No
     added.focus()
     offered = facets.locator("datalist option")
     expect(offered.locator("xpath=self::*[@value='rpc.method']")).to_have_count(1)
-    # The search box has other names for some columns; filters do not.
+    # The search box has aliases for some columns; filters do not.
     added.fill("status")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("facets=status_code$"))
@@ -241,7 +241,7 @@ def test_a_drag_narrows_time_and_duration_together(page: Page) -> None:
 
 
 def test_a_dot_shows_its_trace_and_a_click_opens_it(page: Page) -> None:
-    """The longest trace of all stands alone: on its dot a click opens it."""
+    """The longest trace stands alone, so its dot can be hit."""
     page.goto("/traces?from=30m&order=longest&errors=1&min=1000")
     first = lines(page).first
     expect(first).to_be_visible()
@@ -276,7 +276,7 @@ def test_scrolling_loads_more_pages(page: Page) -> None:
 
 
 def test_a_trace_that_moved_to_a_later_page_is_listed_once(page: Page) -> None:
-    """It got another span in between."""
+    """A new span moved it between two requests."""
     pages: list[list[dict[str, Any]]] = []
 
     def repeat(traces: list[dict[str, Any]]) -> None:
@@ -311,7 +311,7 @@ def test_the_list_is_navigated_by_keyboard(page: Page) -> None:
 def test_a_trace_keeps_focus_and_height_when_newer_ones_arrive(
     browser: Browser, node: Node
 ) -> None:
-    """On a phone a trace that failed is higher than others."""
+    """On a phone, failed traces have a higher row."""
 
     def fail(traces: list[dict[str, Any]]) -> None:
         traces[0]["error_count"] = 3
@@ -401,7 +401,7 @@ def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node with names that nobody should have."""
+    """A node with odd names."""
     folder: Path = tmp_path_factory.mktemp("odd") / "data"
     with Node(folder, "--set", "lake.enabled=false") as started:
         send_odd_traces(started)
@@ -410,7 +410,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.mark.parametrize("screen", ["traces", "services", "services?tab=map", "services?tab=calls"])
 def test_hostile_names_are_shown_as_text(browser: Browser, odd: Node, screen: str) -> None:
-    """Nothing of it runs, nothing is turned round, and all of it is there."""
+    """Nothing runs, no text direction changes, and every name is shown."""
     with open_page(browser, odd.url) as page:
         page.goto(f"/{screen}")
         shown = page.locator("#screen")

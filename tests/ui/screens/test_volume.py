@@ -1,4 +1,4 @@
-"""Volume: who sends how much, more or less than before, and what it would cost."""
+"""The volume screen: volume per service, growth and cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.ui.helpers.responses import HOSTILE, alter_response, lake_status
 
 
 def test_services_are_counted_by_signal(page: Page) -> None:
-    """The table has what the API says, with shares, growth and how many different things."""
+    """The table matches the API, with shares, growth and cardinality."""
     page.goto("/volume")
     volumes = page.request.get("/api/v1/volumes").json()["volumes"]
     logs = next(
@@ -49,7 +49,7 @@ def test_the_selection_is_kept_in_the_address(page: Page) -> None:
 
 
 def test_a_price_per_gigabyte_gives_a_monthly_cost(page: Page) -> None:
-    """By what rows weigh on this node; without a lake nobody knows."""
+    """From the measured bytes per row; unknown without a lake."""
     page.goto("/volume")
     cost = page.get_by_role("region", name="What would this cost?")
     expect(cost).to_contain_text("There is no lake on this node")
@@ -86,7 +86,7 @@ def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) ->
 
 
 def test_hostile_names_are_shown_as_text(browser: Browser, node: Node) -> None:
-    """Also on a phone."""
+    """On a phone."""
 
     def rename(found: dict[str, Any]) -> None:
         for volume in found["volumes"]:

@@ -3,18 +3,18 @@ import { expect, test } from "vitest";
 
 import { areaPath, linePath, topOf } from "./sparkline";
 
-test("a line goes from the left edge to the right one, the most at the top", () => {
+test("a line spans the width, with the maximum at the top", () => {
   expect(linePath([0, 2, 4], 80, 21, 4)).toBe("M0,21L40,11L80,1");
   expect(areaPath([0, 4], 80, 21, 4)).toBe("M0,21L0,21L80,1L80,21Z");
 });
 
-test("where nothing is known, there is no line", () => {
+test("there is no line without values", () => {
   expect(linePath([1, null, 1, 1], 30, 11, 1)).toBe("M0,1M20,1L30,1");
   expect(linePath([null, null], 30, 11, 1)).toBe("");
   expect(linePath([], 30, 11, 1)).toBe("");
 });
 
-test("whatever the values are, the line stays inside", () => {
+test("any values stay inside the drawing", () => {
   const value = fc.option(fc.double({ min: 0, max: 1e15, noNaN: true }));
   fc.assert(
     fc.property(fc.array(value), (values) => {

@@ -5,7 +5,7 @@ import { type FacetCounts, type Limit, facetRequests, mergeCounts } from "./face
 const few = (): Limit => 8;
 const nothing = { query: "", filter: [], exclude: [] };
 
-test("without a choice all are one question", () => {
+test("without filters there is one request", () => {
   const chosen = { q: "", is: [], not: [] };
   expect(facetRequests({}, chosen, ["a", "b"], few)).toEqual([
     { ...nothing, name: ["a", "b"], limit: 8 },
@@ -13,7 +13,7 @@ test("without a choice all are one question", () => {
   expect(facetRequests({}, chosen, [], few)).toEqual([]);
 });
 
-test("a facet is counted without what was chosen from it", () => {
+test("a facet is counted without its own include filters", () => {
   const is = ["kind=SERVER", "kind=CLIENT", "name=GET /"];
   const chosen = { q: "timeout -db:*", is, not: ["kind=INTERNAL"] };
   const asked = { errors: true, query: "timeout -db:*", filter: is, exclude: ["kind=INTERNAL"] };
@@ -24,7 +24,7 @@ test("a facet is counted without what was chosen from it", () => {
   ]);
 });
 
-test("where more values are wanted, only these are asked for more", () => {
+test("only facets with a larger limit request more", () => {
   const limitOf = (name: string): Limit => (name === "b" ? 100 : 8);
   const chosen = { q: "", is: ["c=1"], not: [] };
   expect(facetRequests({}, chosen, ["a", "b", "c"], limitOf)).toEqual([
@@ -34,7 +34,7 @@ test("where more values are wanted, only these are asked for more", () => {
   ]);
 });
 
-test("each name has the total of the answer that it is in", () => {
+test("each facet has the total of its response", () => {
   const a = { name: "a", values: [] };
   const answers = [
     { total: 5, facets: [a] },
@@ -47,7 +47,7 @@ test("each name has the total of the answer that it is in", () => {
   ]);
 });
 
-test("a value that is refused stays where it was", () => {
+test("an excluded value keeps its position", () => {
   const answer = (...values: [string, number][]) => [{ total: 9, facets: [{ name: "a", values }] }];
   const shown = (counted: FacetCounts) => counted.get("a")?.values.map(([value]) => value);
   const before = mergeCounts(answer(["x", 4], ["y", 3], ["z", 2]), { q: "", is: [], not: [] });

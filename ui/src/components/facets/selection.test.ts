@@ -24,7 +24,7 @@ const names = fc.constantFrom("service", "route", "odd", "with=sign");
 const values = fc.constantFrom("a", "/", "", 'say "x"', null);
 const ways = fc.constantFrom<FilterMode>("is", "not");
 
-test("a pair is a name and a value, whatever the value is", () => {
+test("a pair splits into name and value, whatever the value", () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[^=]+$/), fc.string(), (name, value) => {
       expect(splitPair(pairOf(name, value))).toEqual({ name, value });
@@ -32,8 +32,8 @@ test("a pair is a name and a value, whatever the value is", () => {
   );
 });
 
-describe("toggled", () => {
-  test("a value is wanted, then not, then neither", () => {
+describe("toggleFilter", () => {
+  test("a value is included, excluded, then unfiltered", () => {
     const wanted = toggleFilter(nothing, "service_name", "cart", "is");
     expect(wanted.is).toEqual(["service_name=cart"]);
     const refused = toggleFilter(wanted, "service_name", "cart", "not");
@@ -41,14 +41,14 @@ describe("toggled", () => {
     expect(toggleFilter(refused, "service_name", "cart", "not")).toEqual(nothing);
   });
 
-  test("a value may have anything in it; a name with = goes to the box", () => {
+  test("values may contain anything; a name with = uses the search box", () => {
     expect(toggleFilter(nothing, "a", "b=c\n", "is").is).toEqual(["a=b=c\n"]);
     const refused = toggleFilter(nothing, "a=b", 'say "x"', "not");
     expect(refused.q).toBe('-"a=b":"say \\"x\\""');
     expect(toggleFilter(refused, "a=b", 'say "x"', "not")).toEqual(nothing);
   });
 
-  test("a field that is not set goes to the box", () => {
+  test("a missing field uses the search box", () => {
     const wanted = toggleFilter({ ...nothing, q: "timeout" }, "http.route", null, "is");
     expect(wanted).toEqual({ ...nothing, q: "timeout -http.route:*" });
     const refused = toggleFilter(wanted, "http.route", null, "not");
@@ -56,7 +56,7 @@ describe("toggled", () => {
     expect(toggleFilter(refused, "http.route", null, "not").q).toBe("timeout");
   });
 
-  test("nothing has a value and none", () => {
+  test("a field cannot be set and missing at once", () => {
     const wanted = { ...nothing, is: ["service=a", "route=/"], not: ["service=b"] };
     const unset = toggleFilter(wanted, "service", null, "is");
     expect(unset).toEqual({ q: "-service:*", is: ["route=/"], not: ["service=b"] });
@@ -67,7 +67,7 @@ describe("toggled", () => {
     });
   });
 
-  test("what is toggled is there or not, and never both wanted and refused", () => {
+  test("a toggled filter is on or off, and never both included and excluded", () => {
     fc.assert(
       fc.property(chosen, names, values, ways, (was, name, value, way) => {
         const now = toggleFilter(was, name, value, way);
@@ -80,7 +80,7 @@ describe("toggled", () => {
     );
   });
 
-  test("what else was chosen stays", () => {
+  test("other filters stay", () => {
     fc.assert(
       fc.property(chosen, pairs, ways, (was, pair, way) => {
         const { name, value } = splitPair(pair);
@@ -95,13 +95,13 @@ describe("toggled", () => {
   });
 });
 
-test("without a name its other filters stay", () => {
+test("removing a name's filters keeps the others", () => {
   const looked = { ...nothing, is: ["a=1", "b=2", "a=3"], not: ["a=4"] };
   expect(withoutFiltersOn(looked, "a")).toEqual({ q: "", is: ["b=2"], not: ["a=4"] });
   expect(withoutFiltersOn({ ...nothing, q: "x -a:* -b:*" }, "a").q).toBe("x -b:*");
 });
 
-describe("what is shown", () => {
+describe("visible values", () => {
   const facet = {
     name: "service",
     values: [
@@ -111,7 +111,7 @@ describe("what is shown", () => {
     total: 4,
   };
 
-  test("a chosen value is shown also when none is left of it", () => {
+  test("a selected value is listed without matching records", () => {
     const refused = { ...nothing, is: ["service=a"], not: ["service=z", "route=/"] };
     expect(visibleValues(facet, refused)).toEqual([
       ["a", 3],
@@ -122,18 +122,18 @@ describe("what is shown", () => {
     expect(visibleValues(unset, { ...nothing, q: "service:*" })).toEqual([[null, 0]]);
   });
 
-  test("each is shown once, whatever an address says", () => {
+  test("repeated values of an address are listed once", () => {
     const odd = { ...nothing, is: ["service=z", "service=z"], not: ["service=z"] };
     expect(visibleValues(facet, odd).map(([value]) => value)).toEqual(["a", null, "z"]);
   });
 
-  test("how many have a wanted value that is not listed is not known", () => {
+  test("the count of an unlisted selected value is unknown", () => {
     const wanted = { ...nothing, is: ["service=z"] };
     expect(visibleValues(facet, wanted).at(-1)).toEqual(["z", 0]);
     expect(visibleValues({ ...facet, total: 10 }, wanted).at(-1)).toEqual(["z", null]);
   });
 
-  test("all that are not listed are others", () => {
+  test("unlisted values are counted as other", () => {
     expect(otherCount({ ...facet, total: 10 })).toBe(6);
     expect(otherCount({ ...facet, total: 2 })).toBe(0);
   });

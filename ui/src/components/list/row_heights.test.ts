@@ -6,7 +6,7 @@ import { RowHeights } from "./row_heights";
 const COUNT = 60;
 const measured = fc.array(fc.tuple(fc.nat(COUNT - 1), fc.integer({ min: 1, max: 300 })));
 
-test("rows lie below each other, however high they are", () => {
+test("rows of any height do not overlap", () => {
   fc.assert(
     fc.property(measured, (given) => {
       const heights = new RowHeights(22);
@@ -26,14 +26,14 @@ test("rows lie below each other, however high they are", () => {
   );
 });
 
-test("a million rows are no work", () => {
+test("a million rows are fast", () => {
   const heights = new RowHeights(22);
   heights.note([[999_000, 500]]);
   expect(heights.top(999_001)).toBe(999_001 * 22 + 478);
   expect(heights.at(heights.top(999_500), 0, 1_000_000)).toBe(999_500);
 });
 
-test("what is gone is forgotten", () => {
+test("removed rows are forgotten", () => {
   const heights = new RowHeights(10);
   heights.note([
     [1, 30],

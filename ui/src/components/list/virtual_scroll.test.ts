@@ -17,7 +17,7 @@ const sizes = fc.record({
 });
 
 describe("a list that fits", () => {
-  test("is scrolled as any", () => {
+  test("scrolls natively", () => {
     const short = { whole: 5000, view: 600 };
     expect(afterScroll({ offset: 0, scrollTop: 0 }, 4400, short)).toEqual({
       offset: 4400,
@@ -29,13 +29,13 @@ describe("a list that fits", () => {
 });
 
 describe("a list that is too long", () => {
-  test("the wheel moves it by as much as it turns", () => {
+  test("the wheel moves by its delta", () => {
     const begin = alignedTo(11_000_000, offset);
     const next = afterScroll(begin, begin.scrollTop + 100, offset);
     expect(next.offset - begin.offset).toBe(100);
   });
 
-  test("a jump goes to the same share, and the ends are reached", () => {
+  test("a jump goes to the same share and reaches both ends", () => {
     const scrollTopMax = PIXELS_MAX - offset.view;
     expect(afterScroll({ offset: 0, scrollTop: 0 }, scrollTopMax, offset).offset).toBe(
       offset.whole - offset.view,
@@ -45,7 +45,7 @@ describe("a list that is too long", () => {
     expect(half.offset).toBeCloseTo((offset.whole - offset.view) / 2);
   });
 
-  test("wherever it is settled, it stays there, and can go on", () => {
+  test("an aligned position is stable and can scroll on", () => {
     fc.assert(
       fc.property(sizes, fc.double({ min: 0, max: 1, noNaN: true }), (given, share) => {
         const wanted = share * (given.whole - given.view);
@@ -57,7 +57,7 @@ describe("a list that is too long", () => {
     );
   });
 
-  test("many turns of the wheel come to the end", () => {
+  test("repeated wheel events reach the end", () => {
     const end = offset.whole - offset.view;
     let position = alignedTo(end - 20_000, offset);
     for (let turn = 0; turn < 1000 && position.offset < end; turn++) {

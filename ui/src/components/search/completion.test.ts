@@ -13,7 +13,7 @@ function at(text: string) {
   return partialTermAt(text.replace("|", ""), caret);
 }
 
-describe("begunAt", () => {
+describe("partialTermAt", () => {
   test.each([
     ["|", "field", "", ""],
     ["ser|", "field", "", "ser"],
@@ -30,7 +30,7 @@ describe("begunAt", () => {
     expect(at(text)).toMatchObject({ kind, field, typed });
   });
 
-  test("any caret in any text has a word around it", () => {
+  test("any caret position has a term", () => {
     fc.assert(
       fc.property(fc.string(), fc.nat(30), (text, given) => {
         const caret = Math.min(given, text.length);
@@ -43,7 +43,7 @@ describe("begunAt", () => {
   });
 });
 
-describe("completed", () => {
+describe("complete", () => {
   test.each([
     ["ser|", "service_name", "service_name:|"],
     ["se|r:x", "service_name", "service_name:|x"],
@@ -55,7 +55,7 @@ describe("completed", () => {
     expect(`${written.slice(0, caret)}|${written.slice(caret)}`).toBe(expected);
   });
 
-  test("a word that was written is read as that word", () => {
+  test("a quoted word parses back", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ minLength: 1 }), quotes), (value) => {
         const text = `field:${valueWord(value)}`;

@@ -63,7 +63,7 @@ describe("withoutTerm", () => {
     expect(withoutTerm(q, TERM)).toBe(shorter);
   });
 
-  test("what was put there is there, and can be taken away", () => {
+  test("an added term is found and can be removed", () => {
     fc.assert(
       fc.property(queries, (q) => {
         fc.pre(!hasTerm(q, TERM) && !/(?:NOT|AND)$/.test(q));

@@ -11,7 +11,7 @@ const events = fc.array(
   }),
 );
 
-test("events are the same, however the text is cut into pieces", () => {
+test("parsing does not depend on chunk boundaries", () => {
   fc.assert(
     fc.property(events, fc.array(fc.nat(40)), (given, cuts) => {
       const whole = given
@@ -35,7 +35,7 @@ test("events are the same, however the text is cut into pieces", () => {
   );
 });
 
-test("the last id stays known", () => {
+test("the last event id is kept", () => {
   const parser = new EventParser();
   parser.feed("id: 0:7\n\ndata: x\n\n");
   expect(parser.lastId).toBe("0:7");

@@ -22,7 +22,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-test("it is asked at once, then every so often, until the end", async () => {
+test("polls at once, then at the interval, until stopped", async () => {
   const end = poll(1000, ask);
   await vi.advanceTimersByTimeAsync(3500);
   expect(asked).toBe(4);
@@ -31,7 +31,7 @@ test("it is asked at once, then every so often, until the end", async () => {
   expect(asked).toBe(4);
 });
 
-test("nothing is asked while nobody sees it, and at once when somebody does again", async () => {
+test("polling pauses while hidden and resumes when visible", async () => {
   const end = poll(1000, ask);
   await vi.advanceTimersByTimeAsync(10);
   page.hidden = true;
@@ -44,7 +44,7 @@ test("nothing is asked while nobody sees it, and at once when somebody does agai
   end();
 });
 
-test("a slow answer is waited for, and given up at the end", async () => {
+test("a slow request is awaited, and aborted at the end", async () => {
   let isGivenUp = false;
   const end = poll(1000, (signal) => {
     asked += 1;

@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 
 import { Semaphore } from "./semaphore";
 
-describe("turns", () => {
-  it("lets only so many ask at once, and all of them in the end", async () => {
-    const turns = new Semaphore(2);
+describe("Semaphore", () => {
+  it("limits concurrency, and runs every task", async () => {
+    const semaphore = new Semaphore(2);
     const { signal } = new AbortController();
     let now = 0;
     let most = 0;
     const asked = Array.from({ length: 9 }, (_, i) =>
-      turns.run(signal, async () => {
+      semaphore.run(signal, async () => {
         now += 1;
         most = Math.max(most, now);
         await Promise.resolve();
@@ -21,21 +21,21 @@ describe("turns", () => {
     expect(most).toBe(2);
   });
 
-  it("does not ask for those who have left, and goes on after a failure", async () => {
-    const turns = new Semaphore(1);
+  it("skips aborted tasks and continues after a failure", async () => {
+    const semaphore = new Semaphore(1);
     const stay = new AbortController().signal;
     const leaving = new AbortController();
-    const first = turns.run(stay, () => Promise.reject(new Error("failed")));
+    const first = semaphore.run(stay, () => Promise.reject(new Error("failed")));
     let isAsked = false;
-    const second = turns.run(leaving.signal, async () => {
+    const second = semaphore.run(leaving.signal, async () => {
       isAsked = true;
     });
-    const third = turns.run(stay, () => Promise.resolve("third"));
+    const third = semaphore.run(stay, () => Promise.resolve("third"));
     leaving.abort();
     await expect(first).rejects.toThrow("failed");
     await expect(second).rejects.toThrow();
     expect(await third).toBe("third");
     expect(isAsked).toBe(false);
-    await expect(turns.run(leaving.signal, () => Promise.resolve())).rejects.toThrow();
+    await expect(semaphore.run(leaving.signal, () => Promise.resolve())).rejects.toThrow();
   });
 });

@@ -15,7 +15,7 @@ const texts = fc
 const UNSEEN =
   /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/u;
 
-describe("visible", () => {
+describe("escapeText", () => {
   test.each([
     ["plain text, with — dashes, ümläuts, 漢字 and עברית", undefined],
     ["a\0b", "a␀b"],
@@ -32,7 +32,7 @@ describe("visible", () => {
     expect(escapeText(text)).toBe(shown ?? text);
   });
 
-  test("nothing unseen is left, and it is the same when done twice", () => {
+  test("no invisible character is left, and escaping is idempotent", () => {
     fc.assert(
       fc.property(texts, (text) => {
         const shown = escapeText(text);
@@ -45,12 +45,12 @@ describe("visible", () => {
     );
   });
 
-  test("lines and tabs stay where lines are shown", () => {
+  test("escapeLines keeps line breaks and tabs", () => {
     expect(escapeLines("a\r\n\tb\rc")).toBe("a\n\tb␍c");
   });
 });
 
-describe("withoutAnsi", () => {
+describe("stripAnsi", () => {
   test.each([
     ["\x1b[31;1merror\x1b[0m: no", "error: no"],
     ["\x1b]8;;http://evil.example\x07link\x1b]8;;\x07", "link"],
@@ -62,13 +62,13 @@ describe("withoutAnsi", () => {
     expect(stripAnsi(text)).toBe(left);
   });
 
-  test("a megabyte of half codes takes no time", () => {
+  test("a megabyte of broken codes is fast", () => {
     const text = "\x1b]".repeat(500_000) + "\x1b[".repeat(200_000) + "1;".repeat(100_000);
     expect(stripAnsi(text).length).toBeLessThanOrEqual(text.length);
   });
 });
 
-test("a text is cut between pairs", () => {
+test("truncation never splits a surrogate pair", () => {
   expect(truncate("abc", 3)).toBe("abc");
   expect(truncate("abcd", 3)).toBe("abc…");
   fc.assert(

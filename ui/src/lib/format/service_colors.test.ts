@@ -5,7 +5,7 @@ import { ServiceColors } from "./service_colors";
 
 const COUNT = 12;
 
-test("no two services share a color before all are taken, and a reload changes nothing", () => {
+test("services have distinct colours while there are enough, also after a reload", () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (services) => {
       const colors = new ServiceColors(COUNT);
@@ -19,7 +19,7 @@ test("no two services share a color before all are taken, and a reload changes n
   );
 });
 
-test("what somebody else has stored is no color", () => {
+test("invalid stored colours are ignored", () => {
   const colors = new ServiceColors(COUNT, [
     ["a", 99],
     ["b", -1],

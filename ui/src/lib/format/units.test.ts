@@ -25,19 +25,19 @@ describe("units", () => {
     expect(formatterOf(unit)(value)).toBe(wanted);
   });
 
-  it("has a sign for no value, and no unit for nothing", () => {
+  it("shows a dash for null, and zero without a unit", () => {
     expect(formatterOf("s")(null)).toBe("–");
     expect(formatterOf("By/s")(0)).toBe("0");
   });
 
-  it("is named without braces", () => {
+  it("is displayed without braces", () => {
     expect(unitName("{order}")).toBe("order");
     expect(unitName("1")).toBe("");
     expect(unitName(perSecond("{order}"))).toBe("order/s");
     expect(unitName(perSecond(null))).toBe("/s");
   });
 
-  it("takes any unit and any number", () => {
+  it("formats any unit and number", () => {
     fc.assert(
       fc.property(fc.option(fc.string()), fc.double({ noNaN: true }), (unit, value) => {
         expect(formatterOf(unit)(value).length).toBeGreaterThan(0);

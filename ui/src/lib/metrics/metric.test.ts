@@ -18,7 +18,7 @@ import {
   defaultAggregates,
 } from "./metric";
 
-// What somebody likes is the browser's.
+// Preferences need a browser.
 vi.mock("../state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 
 const KINDS = [
@@ -50,7 +50,7 @@ const answer = (values: [number, number][], labels = {}): SeriesAnswer => ({
   ],
 });
 
-describe("what can be asked of a metric", () => {
+describe("aggregates of a metric", () => {
   it.each(KINDS)("is known for $type, $is_monotonic", (kind) => {
     const usual = defaultAggregates(kind);
     expect(usual.length).toBeGreaterThan(0);
@@ -58,13 +58,13 @@ describe("what can be asked of a metric", () => {
     expect(new Set(aggregatesOf(kind)).size).toBe(aggregatesOf(kind).length);
   });
 
-  it("has a rate only where something only grows", () => {
+  it("offers rates only for counters", () => {
     expect(aggregatesOf({ type: "sum", is_monotonic: true })).toContain("rate");
     expect(aggregatesOf({ type: "sum", is_monotonic: false })).not.toContain("rate");
     expect(aggregatesOf({ type: "gauge" })).not.toContain("rate");
   });
 
-  it("is one aggregate, or several quantiles, and never none", () => {
+  it("is one aggregate or several quantiles, never none", () => {
     const any = fc.constantFrom(...QUANTILES, "avg", "rate");
     fc.assert(
       fc.property(fc.array(any), any, (pressed, last) => {
@@ -76,7 +76,7 @@ describe("what can be asked of a metric", () => {
     );
   });
 
-  it("says other quantiles by their share", () => {
+  it("sends other quantiles as a number", () => {
     const range = { sinceMs: 0, untilMs: 1000 };
     expect(metricParams(ASKED, "p99", range, 1).aggregate).toBe("p99");
     const rare = metricParams(ASKED, "p99.9", range, 1);
@@ -84,7 +84,7 @@ describe("what can be asked of a metric", () => {
     expect("quantile" in rare && rare.quantile).toBeCloseTo(0.999);
   });
 
-  it("has a unit of its own", () => {
+  it("has a unit per aggregate", () => {
     expect(unitOf("sum", "By", "rate")).toBe("By/s");
     expect(unitOf("histogram", "s", "rate")).toBe("1/s");
     expect(unitOf("histogram", "s", "p99")).toBe("s");
@@ -92,8 +92,8 @@ describe("what can be asked of a metric", () => {
   });
 });
 
-describe("an answer as lines", () => {
-  it("has a place for each step", () => {
+describe("a response as lines", () => {
+  it("has an entry for each step", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 1e12 }),
@@ -110,7 +110,7 @@ describe("an answer as lines", () => {
     );
   });
 
-  it("goes on over a missing step, and breaks where nothing came for long", () => {
+  it("connects short gaps and breaks at long ones", () => {
     const got = toChartData(
       ASKED,
       [
@@ -140,7 +140,7 @@ describe("an answer as lines", () => {
     expect(name({ aggregates: ["p50", "p99"], by: ["a"] }, { a: "x" })).toBe("p50 x");
   });
 
-  it("knows how far apart points mostly are", () => {
+  it("finds the median interval", () => {
     const { series } = answer([
       [0, 1],
       [60, 1],
@@ -152,7 +152,7 @@ describe("an answer as lines", () => {
     expect(medianIntervalS(answer([[0, 1]]).series)).toBeNull();
   });
 
-  it("is summed up without its gaps", () => {
+  it("is summarized without its gaps", () => {
     expect(summarize([null, 1, undefined, 3, null])).toEqual({ last: 3, min: 1, max: 3, avg: 2 });
     expect(summarize([null]).last).toBeNull();
   });
@@ -166,7 +166,7 @@ describe("services of lines", () => {
     values: [],
   });
 
-  it("are known when each line is one service, and nothing else", () => {
+  it("are known if each line is exactly one service", () => {
     const both = [line({ service_name: "cart" }), line({ service_name: "mailer" })];
     expect(servicesOf(both)).toEqual(["cart", "mailer"]);
   });

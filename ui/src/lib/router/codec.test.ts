@@ -48,7 +48,7 @@ test("a state survives the address", () => {
   );
 });
 
-test("whatever an address says can be read, and is then formatAddress the same way", () => {
+test("any address parses, and formats the same way again", () => {
   const query = fc.array(
     fc.tuple(fc.constantFrom(...Object.keys(fields.shape), "else"), fc.string()),
   );
@@ -60,11 +60,11 @@ test("whatever an address says can be read, and is then formatAddress the same w
   );
 });
 
-test("what a screen begins with is not in the address", () => {
+test("defaults are not in the address", () => {
   expect(fields.write(fields.empty).toString()).toBe("");
 });
 
-test("what an address repeats is there once", () => {
+test("repeated columns are listed once", () => {
   const { read } = distinct(["time"]);
   expect(read(["a=b", "c", "", "a=b"])).toEqual(["a=b", "c"]);
   expect(read([])).toEqual(["time"]);

@@ -7,7 +7,7 @@ const sample = (seconds: number, value: number | null): Sample => ({
   values: { n: value },
 });
 
-test("a rise is of the last seconds, and one that fell is counted from there", () => {
+test("the rate covers the last seconds and restarts after a reset", () => {
   const samples = [sample(0, 0), sample(10, 100), sample(20, 120), sample(30, 20), sample(40, 40)];
   expect(increasePerSecond(samples, "n", 10_000)).toBe(2);
   expect(increasePerSecond(samples, "n", 40_000)).toBe(3.5);
@@ -16,7 +16,7 @@ test("a rise is of the last seconds, and one that fell is counted from there", (
   expect(increasePerSecond(samples, "other", 10_000)).toBe(0);
 });
 
-test("only the last minutes are remembered", () => {
+test("old samples are dropped", () => {
   let samples: readonly Sample[] = [];
   for (let second = 0; second < 1000; second += 10) {
     samples = appendSample(samples, sample(second, second));

@@ -25,26 +25,26 @@ const metric = (name: string, description = ""): Metric => ({
 describe("the list of metrics", () => {
   const all = [metric("http.a", "Requests"), metric("http.b"), metric("node_cpu")];
 
-  it("finds by all words of name and description", () => {
+  it("finds metrics by all words of name and description", () => {
     expect(searchMetrics(all, "HTTP req").map((each) => each.name)).toEqual(["http.a"]);
     expect(searchMetrics(all, " ")).toHaveLength(3);
   });
 
-  it("has headings with what is below them", () => {
+  it("groups metrics under headings", () => {
     expect(
       groupByPrefix(all).map((each) => (each.kind === "group" ? each.name : each.metric.name)),
     ).toEqual(["http", "http.a", "http.b", "node", "node_cpu"]);
     expect(prefixOf("...")).toBe("...");
   });
 
-  it("calls kinds what people call them", () => {
+  it("names metric kinds", () => {
     expect(kindName({ type: "sum", is_monotonic: true })).toBe("counter");
     expect(kindName({ type: "exponential_histogram", is_monotonic: null })).toBe("exp. histogram");
   });
 });
 
 describe("SQL", () => {
-  it("quotes what comes from elsewhere", () => {
+  it("quotes received text", () => {
     const asked: MetricQuery = {
       name: "it's",
       type: "gauge",

@@ -11,7 +11,7 @@ const CATALOG = {
   spark_packages: ["a:b:1", "c:d:2"],
 };
 
-test("settings are quoted as each language wants it", () => {
+test("settings are quoted per language", () => {
   const [python, spark, shell, duckdb] = engineSnippets(CATALOG, "logs", "file:///it's/v1.json");
   expect(python!.text).toContain(String.raw`"uri": "sqlite:////a\"b/catalog.db"`);
   expect(python!.text).toContain('load_table("frazil.logs")');

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { stageOffsets } from "./stage_offsets";
 import { pathOf } from "./trend";
 
-test("whatever the values are, the line stays inside", () => {
+test("any values stay inside the drawing", () => {
   const values = fc.array(fc.oneof(fc.constant(null), fc.double({ min: 0, noNaN: true })), {
     maxLength: 200,
   });
@@ -24,11 +24,11 @@ test("whatever the values are, the line stays inside", () => {
   );
 });
 
-test("gaps are gaps", () => {
+test("null values are gaps", () => {
   expect(pathOf([1, null, 1, 1], 30, 10).match(/M/g)?.length).toBe(2);
 });
 
-test("a stage that is not there is left out", () => {
+test("missing stages are left out", () => {
   const part = {
     partition: 0,
     start_offset: 0,

@@ -12,7 +12,7 @@ function call(caller: string, callee: string, call_count = 1, is_linked = false)
 // Including names that are special to objects or separators.
 const names = fc.constantFrom("web", "cart", "__proto__", "constructor", "a\x01b", "", "b\0");
 
-test("every service and every call is drawn, whatever they are called", () => {
+test("every service and call is drawn, whatever its name", () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.tuple(names, names), { selector: String }), (pairs) => {
       const calls = pairs.map(([one, other]) => call(one, other));
@@ -31,18 +31,18 @@ test("every service and every call is drawn, whatever they are called", () => {
   );
 });
 
-test("a call and a message between the same two are two lines", () => {
+test("a call and a message between the same services are two edges", () => {
   const graph = graphOf([], [call("shop", "mailer"), call("shop", "mailer", 2, true)]);
   const paths = layout(graph).calls.map(({ path }) => path);
   expect(new Set(paths).size).toBe(2);
 });
 
-test("messages are looked at where they are worked on, which is another trace", () => {
+test("messages link to the consumer's traces", () => {
   expect(tracesOf(call("shop", "mailer"))).toEqual({ through: ["shop", "mailer"] });
   expect(tracesOf(call("shop", "mailer", 1, true))).toEqual({ is: ["service_name=mailer"] });
 });
 
-test("a service without calls is there, one without spans is not", () => {
+test("services without calls are listed, services without spans are not", () => {
   const last_seen = "2026-01-01T00:00:00Z";
   const graph = graphOf(
     [
@@ -55,7 +55,7 @@ test("a service without calls is there, one without spans is not", () => {
   expect(layout(graphOf([], []))).toMatchObject({ services: [], calls: [] });
 });
 
-test("of very many calls the most frequent are drawn", () => {
+test("only the most frequent calls are drawn", () => {
   const calls = Array.from({ length: 300 }, (_, i) => call("web", `s${i}`, i));
   const graph = graphOf([], calls);
   expect(graph.leftOut).toBe(100);
@@ -64,7 +64,7 @@ test("of very many calls the most frequent are drawn", () => {
   expect(widthOf(0, 299)).toBe(1);
 });
 
-test("what is zoomed at stays where it is", () => {
+test("zooming keeps the point under the pointer", () => {
   const view = fitted({ width: 1000, height: 500 }, { width: 500, height: 540, top: 40 });
   expect(view).toEqual({ x: 0, y: 165, zoom: 0.5 });
   const at = { x: 100, y: 200 };
@@ -75,7 +75,7 @@ test("what is zoomed at stays where it is", () => {
   expect(zoomed(view, 1e9, at).zoom).toBe(3);
 });
 
-test("a line without points is none", () => {
+test("an empty line has no path", () => {
   expect(curveOf([])).toBe("");
   expect(curveOf([{ x: 1, y: 2 }])).toBe("");
   expect(curveOf([0, 1, 2].map((x) => ({ x, y: 0 })))).toBe("M0,0Q1,0 1.5,0L2,0");

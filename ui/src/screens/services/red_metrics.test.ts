@@ -60,7 +60,7 @@ const lines = fc
   )
   .map((services) => serviceLines(services, [], STRETCH, 10));
 
-test("sorting loses nothing, and the other way round is the other way round", () => {
+test("sorting loses nothing and can be reversed", () => {
   fc.assert(
     fc.property(lines, fc.constantFrom(...SORTS), (given, sort) => {
       const down = sortLines(given, sort, false);
@@ -75,7 +75,7 @@ test("sorting loses nothing, and the other way round is the other way round", ()
   );
 });
 
-test("rates are by second of the time that is looked at", () => {
+test("rates are per second of the range", () => {
   expect(rateOf(120, STRETCH)).toBe(2);
   const [line] = serviceLines(
     [service("cart", { span_count: 120, error_count: 30 })],
@@ -86,27 +86,27 @@ test("rates are by second of the time that is looked at", () => {
   expect([line?.rate, line?.errorShare]).toEqual([2, 0.25]);
 });
 
-test("every step of the time is there, also when nothing was sent in it", () => {
+test("every step is present, also without spans", () => {
   const over = trendOverTime([step(10_000, 20, 3), step(30_000, 5), step(90_000, 7)], STRETCH, 10);
   expect(over.rate).toEqual([0, 2, 0, 0.5, 0, 0]);
   expect(over.errors).toEqual([0, 3, 0, 0, 0, 0]);
   expect(over.p95).toEqual([null, 5, null, 5, null, null]);
 });
 
-test("names are found by a part, in any case", () => {
+test("names match by substring, ignoring case", () => {
   const all = serviceLines([service("Cart"), service("checkout")], [], STRETCH, 10);
   expect(filterByName(all, " CART ").map((line) => line.service.name)).toEqual(["Cart"]);
   expect(filterByName(all, "").length).toBe(2);
 });
 
-test("the cause comes before what came of it", () => {
+test("causes come before consequences", () => {
   const cause = failure({ operation: "charge", message: "too late", origin_count: 5, count: 5 });
   const refused = failure({ operation: "POST", error_type: "409", origin_count: 80, count: 80 });
   const above = failure({ operation: "GET /", origin_count: 0, count: 90 });
   expect(causesFirst([above, refused, cause])).toEqual([cause, refused, above]);
 });
 
-test("a failure says what is known of it", () => {
+test("a failure shows its reason", () => {
   expect(failureReason(failure({ message: "too late", error_type: "timeout" }))).toBe("too late");
   expect(failureReason(failure({ error_type: "409" }))).toBe("answer 409");
   expect(failureReason(failure({ error_type: "timeout" }))).toBe("timeout");

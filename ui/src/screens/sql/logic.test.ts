@@ -27,7 +27,7 @@ const asked = (text: string, error = ""): HistoryEntry => ({
   error,
 });
 
-test("history is bounded, has each text once, and the newest first", () => {
+test("history is bounded, unique and newest first", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 2 }), { maxLength: 400 }), (texts) => {
       const history = texts.reduce<HistoryEntry[]>(
@@ -43,7 +43,7 @@ test("history is bounded, has each text once, and the newest first", () => {
   );
 });
 
-test("whatever storage has is read, or left out", () => {
+test("invalid stored entries are dropped", () => {
   fc.assert(
     fc.property(fc.oneof(fc.json(), fc.string(), fc.constant(null)), (stored) => {
       expect(Array.isArray(parseHistory(stored))).toBe(true);
@@ -53,7 +53,7 @@ test("whatever storage has is read, or left out", () => {
   expect(parseHistory('[{"text": 5}, {"text": "SELECT 1", "at": 1}]')).toHaveLength(1);
 });
 
-test("saved queries have their names, and are found by words", () => {
+test("saved queries have names and are found by words", () => {
   const all = [
     { name: "errors", text: "SELECT 1" },
     { name: "slow", text: "SELECT duration" },
@@ -81,7 +81,7 @@ test.each([
   else expect(sql.slice(found.from, found.to)).toBe(wanted);
 });
 
-test("a place that is not there marks nothing outside of the text", () => {
+test("an invalid position marks nothing outside the text", () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom(..."ab \n𝒳é'") }),
@@ -106,14 +106,14 @@ const COUNT = { name: "n", kind: "number" } as const;
 const MEAN = { name: "mean", kind: "number" } as const;
 const NOTHING = { x: "", y: [], series: "" };
 
-test("a chart is of numbers over time, with a line for each text", () => {
+test("default chart: numbers over time, a line per text value", () => {
   expect(chooseColumns([SERVICE, TIME, COUNT], NOTHING)).toEqual({ x: 1, y: [2], series: 0 });
   expect(chooseColumns([TIME, COUNT, MEAN], NOTHING)).toEqual({ x: 0, y: [1, 2], series: -1 });
   expect(chooseColumns([SERVICE, COUNT], NOTHING)).toEqual({ x: 0, y: [1], series: -1 });
   expect(chooseColumns([], NOTHING)).toEqual({ x: -1, y: [], series: -1 });
 });
 
-test("what somebody has chosen counts, if it is there", () => {
+test("chosen columns are used if they exist", () => {
   const all = [TIME, SERVICE, COUNT, MEAN];
   expect(chooseColumns(all, { x: "service", y: ["mean"], series: "" })).toEqual({
     x: 1,
@@ -128,7 +128,7 @@ test("what somebody has chosen counts, if it is there", () => {
   expect(chooseColumns(all, { x: "gone", y: ["gone"], series: "gone" }).y).toEqual([2]);
 });
 
-test("lines have common times, and no value is lost", () => {
+test("lines share their times, and no value is lost", () => {
   const point = fc.record({
     timeMs: fc.integer({ min: 0, max: 5 }),
     name: fc.constantFrom("a", "b"),
@@ -154,7 +154,7 @@ test("lines have common times, and no value is lost", () => {
   expect([lines.length, leftOut, lines[0]!.name]).toEqual([LINES_MAX, 5, `${LINES_MAX + 4}`]);
 });
 
-test("a plan is a tree, by its indents", () => {
+test("indentation makes a plan a tree", () => {
   expect(stepsOf("A\n  B\n    C\n  D\nE")).toEqual([
     {
       text: "A",
@@ -175,7 +175,7 @@ test("a plan is a tree, by its indents", () => {
   expect(pieces!.steps.map((step) => step.text)).toEqual(["logs: reads 1", "spans: reads 2"]);
 });
 
-test("the columns that are seen are those in view", () => {
+test("only columns in view are rendered", () => {
   const widths = fc.array(fc.integer({ min: 40, max: 400 }), { minLength: 1, maxLength: 60 });
   fc.assert(
     fc.property(widths, fc.nat(5000), fc.integer({ min: 1, max: 1500 }), (given, left, width) => {
@@ -189,13 +189,13 @@ test("the columns that are seen are those in view", () => {
   );
 });
 
-test("a stream that is broken anywhere has no end, and breaks nothing", () => {
+test("a truncated stream has no end marker and does not throw", () => {
   expect(readMetadata(new Uint8Array()).hasEnd).toBe(false);
   expect(readMetadata(Uint8Array.of(255, 255, 255, 255, 0, 0, 0, 0)).hasEnd).toBe(true);
   expect(readMetadata(Uint8Array.of(255, 255, 255, 255, 16, 0, 0, 0, 1)).hasEnd).toBe(false);
 });
 
-test("types are short", () => {
+test("type names are short", () => {
   expect(shortType('Timestamp(µs, "UTC")')).toBe("timestamp");
   expect(shortType("Utf8View")).toBe("text");
   expect(shortType('Map("entries": Struct())')).toBe("map");

@@ -28,19 +28,19 @@ test.each(LANGUAGES.flatMap((language) => TRANSPORTS.map((by) => [language, by] 
   },
 );
 
-test("TLS is said where it is spoken", () => {
+test("TLS endpoints use https", () => {
   expect(endpointOf({ ...target, isTls: true }, "http")).toBe("https://box.example:4318");
   expect(all("collector", "grpc")).toContain("insecure: true");
   expect(all("collector", "grpc", { ...target, isTls: true })).not.toContain("insecure");
 });
 
-test("what is by hand in the shell is JSON once the shell has read it", () => {
+test("the shell's quoting yields valid JSON", () => {
   const body = /-d '(.*)'$/m.exec(all("shell", "http"))?.[1] ?? "";
   const read = body.replace("'$(date +%s)'", "1794839872");
   expect(JSON.parse(read)).toHaveProperty("resourceLogs");
 });
 
-test("failures that say why come first, and of these where they began", () => {
+test("failures with a message come first, then those that began there", () => {
   const failure = (count: number, message: string | null, origin_count = 0) => ({
     service: "s",
     operation: "o",
@@ -56,7 +56,7 @@ test("failures that say why come first, and of these where they began", () => {
   expect(began.map((each) => each.count)).toEqual([3, 9]);
 });
 
-test("the service with most errors is the first", () => {
+test("the service with most errors comes first", () => {
   const service = (name: string, error_count: number, span_count: number) => ({
     name,
     error_count,
@@ -67,7 +67,7 @@ test("the service with most errors is the first", () => {
   expect(names.map((each) => each.name)).toEqual(["c", "b", "a"]);
 });
 
-test("the first signal is said in words", () => {
+test("the first signal is described", () => {
   const spans = { service: "checkout", signal: "spans", row_count: 12 } as const;
   const logs = { service: "checkout", signal: "logs", row_count: 1 } as const;
   expect(firstSignal([logs, spans])).toBe(spans);

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { searchParams, facetParams, traceParams, parseMillis, formatMillis } from "./request";
 import { params } from "./params";
 
-test("a duration is typed with its unit", () => {
+test("durations parse with units", () => {
   expect(["250", "250 ms", "1.5s", "2m", "30us", "30 µs", "1h"].map(parseMillis)).toEqual([
     250, 250, 1500, 120_000, 0.03, 0.03, 3_600_000,
   ]);
@@ -13,7 +13,7 @@ test("a duration is typed with its unit", () => {
   );
 });
 
-test("what is shown of a duration can be typed", () => {
+test("formatted durations parse back", () => {
   fc.assert(
     fc.property(fc.double({ min: 1e-4, max: 1e8, noNaN: true }), (ms) => {
       const read = parseMillis(formatMillis(ms)) ?? NaN;
@@ -23,7 +23,7 @@ test("what is shown of a duration can be typed", () => {
   expect(formatMillis(null)).toBe("");
 });
 
-test("nothing is asked for that nobody has chosen", () => {
+test("defaults add no parameters", () => {
   const range = { sinceMs: 0, untilMs: 1000 };
   const chosen = Object.entries(traceParams(params.empty, range)).filter(
     ([, value]) => value && (!Array.isArray(value) || value.length),
@@ -35,12 +35,12 @@ test("nothing is asked for that nobody has chosen", () => {
   });
 });
 
-test("the search goes along into the trace", () => {
+test("the search is carried into the trace", () => {
   expect(searchParams("  ")).toEqual({});
   expect(searchParams("status_code:ERROR")).toEqual({ q: "status_code:ERROR" });
 });
 
-test("values are counted of spans: what is demanded of whole traces is left out", () => {
+test("facet counts ignore conditions on whole traces", () => {
   const state = { ...params.empty, errors: true, through: ["cart"], min: 5, max: 9 };
   expect(facetParams(state, { sinceMs: 0, untilMs: 1000 })).toEqual({
     since: "1970-01-01T00:00:00.000Z",

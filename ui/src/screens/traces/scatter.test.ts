@@ -34,7 +34,7 @@ function dot(timeMs: number, duration_nano: number, more: Partial<TraceDot> = {}
 const durations = fc.integer({ min: 1, max: 1e13 });
 const times = fc.integer({ min: STRETCH.sinceMs, max: STRETCH.untilMs });
 
-test("every dot is inside the area, and can be read back from its place", () => {
+test("every dot is inside the area and maps back", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(times, durations), { minLength: 1 }), (given) => {
       const dots = given.map(([timeMs, nano]) => dot(timeMs, nano));
@@ -52,7 +52,7 @@ test("every dot is inside the area, and can be read back from its place", () => 
   );
 });
 
-test("there are some durations at the side, rising, whatever is shown", () => {
+test("there are always ascending duration ticks", () => {
   fc.assert(
     fc.property(durations, durations, (one, other) => {
       const scale = scaleOf([dot(2e6, one), dot(2e6, other)], STRETCH, AREA);
@@ -64,12 +64,12 @@ test("there are some durations at the side, rising, whatever is shown", () => {
   );
 });
 
-test("times below are at whole steps of the clock that is shown", () => {
+test("time ticks are at round local times", () => {
   expect(timeTicks({ sinceMs: 1, untilMs: 3000 }, 1000)).toEqual([1000, 2000, 3000]);
   expect(timeTicks({ sinceMs: 1, untilMs: 3000 }, 2000, 500)).toEqual([1500]);
 });
 
-test("of dots at one place the failed one is meant, and none that is far away", () => {
+test("the topmost near dot is picked, and no distant one", () => {
   const dots = [dot(2e6, 1e7, { is_failed: true }), dot(2e6, 1e7), dot(3e6, 1e9)];
   const scale = scaleOf(dots, STRETCH, AREA);
   const all = positionDots(dots, scale);
@@ -78,12 +78,12 @@ test("of dots at one place the failed one is meant, and none that is far away", 
   expect(nearest(all, { x: there.x + 60, y: there.y })).toBeNull();
 });
 
-test("more traces are a larger dot, within bounds", () => {
+test("radius grows with traces, within bounds", () => {
   expect(radiusOf(1)).toBeLessThan(radiusOf(10));
   expect(radiusOf(1e9)).toBeLessThan(10);
 });
 
-test("a drag narrows the time, the duration, or both", () => {
+test("a drag selects time, duration or both", () => {
   const scale = scaleOf([dot(2e6, 1e6), dot(3e6, 1e9)], STRETCH, AREA);
   const [from, to] = [pointOf(scale, 3e6, 1e7), pointOf(scale, 2e6, 1e8)];
   const both = selectionOf(scale, from, to);

@@ -24,7 +24,7 @@ const volume = fc.record({
 });
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
 
-test("every row is in one line, and in one layer", () => {
+test("every row is in exactly one line and one layer", () => {
   fc.assert(
     fc.property(fc.array(volume), fc.integer({ min: 2, max: 8 }), (volumes: Volume[], count) => {
       const rows = sum(volumes.map((each) => each.row_count));
@@ -38,7 +38,7 @@ test("every row is in one line, and in one layer", () => {
   );
 });
 
-test("lines are ordered as asked", () => {
+test("lines are sorted by the selected order", () => {
   const line = (service: string, rows: number, before: number) => ({
     service,
     rows,
@@ -53,7 +53,7 @@ test("lines are ordered as asked", () => {
   expect(names("service")).toEqual(["a", "b", "c"]);
 });
 
-test("growth is said in words where a share makes no sense", () => {
+test("growth is a word where a percentage makes no sense", () => {
   expect(growthText(0, 0)).toBe("–");
   expect(growthText(5, 0)).toBe("new");
   expect(growthText(0, 5)).toBe("gone");
@@ -62,7 +62,7 @@ test("growth is said in words where a share makes no sense", () => {
   expect(growthText(50, 100)).toBe("−50 %");
 });
 
-test("no two layers have the same colour while there are enough", () => {
+test("layers have distinct colours while there are enough", () => {
   const palette = ["red", "green", "blue"];
   const other = (index: number) => palette[index % 3]!;
   expect([...colorsOf(["a", "b", "c"], () => "green", other).values()].sort()).toEqual([
@@ -73,11 +73,11 @@ test("no two layers have the same colour while there are enough", () => {
   expect(colorsOf(["a", "b", "c", "d"], () => "", other).size).toBe(4);
 });
 
-test("steps begin at whole multiples", () => {
+test("steps begin at multiples", () => {
   expect(stepsOf(61_000, 181_000, STEP)).toEqual([60_000, 120_000, 180_000]);
 });
 
-test("what a service weighs is known only if all of it is", () => {
+test("bytes are known only if every signal's size is", () => {
   const known = { stored: 10, sent: 100 };
   const weights = { logs: known, spans: known, metrics: { stored: null, sent: 5 } };
   expect(bytesOf({ logs: 3, spans: 2, metrics: 0 }, weights, "stored")).toBe(50);

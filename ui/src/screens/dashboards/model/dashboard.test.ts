@@ -66,7 +66,7 @@ const dash: fc.Arbitrary<DashboardModel> = fc.record({
 });
 
 describe("a dashboard", () => {
-  it("is read from its file as it was written", () => {
+  it("survives its file", () => {
     fc.assert(
       fc.property(dash, (made) => {
         expect(parseDashboard(toFile(made))).toEqual(made);
@@ -76,7 +76,7 @@ describe("a dashboard", () => {
     );
   });
 
-  it("is a dashboard, or is refused in a sentence", () => {
+  it("parses, or throws a readable error", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (given) => {
         try {
@@ -99,7 +99,7 @@ describe("a dashboard", () => {
     expect(() => parseDashboard(given)).toThrow(why);
   });
 
-  it("does not say what goes without saying", () => {
+  it("leaves out defaults", () => {
     expect(toFileText({ title: "x", description: "", variables: [], panels: [] })).toBe(
       '{\n  "format": 1,\n  "title": "x"\n}\n',
     );
@@ -114,7 +114,7 @@ describe("a dashboard", () => {
 });
 
 describe("names", () => {
-  it("are free, and those of a file", () => {
+  it("are unused and valid file names", () => {
     fc.assert(
       fc.property(fc.string(), fc.array(fc.string()), (title, taken) => {
         const name = unusedName(title, taken);

@@ -37,11 +37,11 @@ function check(placed: readonly GridItem[], before: readonly GridItem[]) {
 }
 
 describe("the grid", () => {
-  it("has no two panels in one place, whatever a file says", () => {
+  it("never overlaps panels, whatever a file contains", () => {
     fc.assert(fc.property(panels, (all) => check(pack(all), all)));
   });
 
-  it("stays as it is once it is packed", () => {
+  it("packing is idempotent", () => {
     fc.assert(
       fc.property(panels, (all) => {
         const once = pack(all);
@@ -50,7 +50,7 @@ describe("the grid", () => {
     );
   });
 
-  it("makes room for what is moved, resized or nudged, and keeps sizes", () => {
+  it("makes room for moved and resized panels, and keeps sizes", () => {
     const any = fc.nat(11);
     fc.assert(
       fc.property(panels, any, wild, wild, (all, which, a, b) => {
@@ -72,7 +72,7 @@ describe("the grid", () => {
     expect(after.at(-1)).toMatchObject({ id: "b", x: 0, y: 4 });
   });
 
-  it("lets arrows pass over the panel below, and back", () => {
+  it("arrow keys swap panels and back", () => {
     const before = pack([
       { id: "a", x: 0, y: 0, w: 6, h: 4 },
       { id: "b", x: 0, y: 4, w: 6, h: 8 },

@@ -15,8 +15,8 @@ vi.mock("../../../lib/state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
 const HOUR = { sinceMs: 0, untilMs: 3_600_000 };
 const SERVICE = { ...newVariable("service"), chosen: ["cart"] };
 
-describe("what is chosen", () => {
-  it("is what the address says, or else the file", () => {
+describe("selected values", () => {
+  it("come from the address, or from the file", () => {
     expect(selectedValues([SERVICE], [])).toEqual({ service: ["cart"] });
     expect(selectedValues([SERVICE], ["service=a=b", "service=c", "other=d"])).toEqual({
       service: ["a=b", "c"],
@@ -27,7 +27,7 @@ describe("what is chosen", () => {
     });
   });
 
-  it("comes back from the address as it was written", () => {
+  it("survives the address", () => {
     const values = fc.array(fc.string({ minLength: 1 }));
     fc.assert(
       fc.property(values, values, (before, after) => {
@@ -39,8 +39,8 @@ describe("what is chosen", () => {
   });
 });
 
-describe("a variable stands for its values", () => {
-  it("in filters, one each; all of them is no filter", () => {
+describe("variable substitution", () => {
+  it("in filters, one per value; all means no filter", () => {
     const pairs = ["service_name=$service", "a=b"];
     expect(substitutePairs(pairs, { service: ["x", "y"] })).toEqual([
       "service_name=x",
@@ -51,7 +51,7 @@ describe("a variable stands for its values", () => {
     expect(substitutePairs(["a=$other"], { service: [] })).toEqual(["a=$other"]);
   });
 
-  it("in SQL, quoted; all is each that is known", () => {
+  it("in SQL, quoted; all means every known value", () => {
     const sql = "x IN ($service) AND t >= $from AND t < $to AND n = $step AND y = $unknown";
     expect(substituteSql(sql, { service: ["it's", "b"] }, {}, HOUR, 30)).toBe(
       "x IN ('it''s', 'b') AND t >= '1970-01-01T00:00:00.000Z' AND t < '1970-01-01T01:00:00.000Z'" +
@@ -61,7 +61,7 @@ describe("a variable stands for its values", () => {
     expect(substituteSql("$service", { service: [] }, {}, HOUR, 1)).toBe("NULL");
   });
 
-  it("never ends its quotes, and is not read again", () => {
+  it("stays inside its quotes and is substituted once", () => {
     fc.assert(
       fc.property(fc.string(), (value) => {
         const text = substituteSql("$v", { v: [value] }, {}, HOUR, 1);
@@ -71,7 +71,7 @@ describe("a variable stands for its values", () => {
     );
   });
 
-  it("in titles, as words; names of objects are none", () => {
+  it("in titles, as words; inherited names are no variables", () => {
     expect(substituteText("$service: ${service}", { service: [] })).toBe("all: all");
     expect(substituteText("$constructor $toString", {})).toBe("$constructor $toString");
   });

@@ -16,7 +16,7 @@ const OVER_TIME = {
 };
 
 describe("rows of SQL", () => {
-  it("are lines over time, one for each text and number", () => {
+  it("are lines over time, one per text and number column", () => {
     expect(hasTime(OVER_TIME)).toBe(true);
     const { timesMs, lines, stepS } = rowLines(OVER_TIME);
     expect(timesMs.map((ms) => new Date(ms).getUTCMinutes())).toEqual([0, 1]);
@@ -29,7 +29,7 @@ describe("rows of SQL", () => {
     ]);
   });
 
-  it("are named numbers", () => {
+  it("become named values", () => {
     const answer = {
       columns: ["a", "n", "b"],
       types: ["string", "int64", "string"],
@@ -42,7 +42,7 @@ describe("rows of SQL", () => {
     expect(topOf([...rowValues(answer), { name: "more", value: 5 }], 1)[0]?.name).toBe("more");
   });
 
-  it("say what is missing", () => {
+  it("report missing columns", () => {
     expect(() => rowLines({ columns: ["a"], types: ["string"], rows: [] })).toThrow("time");
     expect(() => rowValues({ columns: ["a"], types: ["string"], rows: [] })).toThrow("number");
   });
@@ -54,7 +54,7 @@ describe("rows of SQL", () => {
     expect(reduceLines([{ ...line, values: [null] }], "sum")).toEqual([]);
   });
 
-  it("are drawn small, with their gaps", () => {
+  it("become sparklines with gaps", () => {
     expect(sparkPath([0, 1, null, 1], 30, 10)).toBe("M0.0 10.0L10.0 0.0M30.0 0.0");
     expect(sparkPath([], 10, 10)).toBe("");
   });

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { CHARACTERS_VISIBLE, truncateText, LINES_VISIBLE, prettyJson } from "./long_text";
 
 describe("prettyJson", () => {
-  test("it looks as JSON.stringify makes it", () => {
+  test("matches the format of JSON.stringify", () => {
     fc.assert(
       fc.property(fc.oneof(fc.object(), fc.array(fc.json())), (value) => {
         const plain = JSON.parse(JSON.stringify(value)) as unknown;
@@ -14,7 +14,7 @@ describe("prettyJson", () => {
     );
   });
 
-  test("numbers stay as they were written", () => {
+  test("numbers stay as written", () => {
     expect(prettyJson('{"a":12345678901234567890,"b":1.50}')).toBe(
       '{\n  "a": 12345678901234567890,\n  "b": 1.50\n}',
     );
@@ -25,15 +25,15 @@ describe("prettyJson", () => {
   });
 });
 
-describe("folded", () => {
-  test("a stack of many lines shows its first ones", () => {
+describe("truncateText", () => {
+  test("a long stack trace shows its first lines", () => {
     const lines = Array.from({ length: 40 }, (_, i) => `at frame ${i}`);
     const { text, hidden } = truncateText(lines.join("\n"));
     expect(text.split("\n")).toHaveLength(LINES_VISIBLE);
     expect(hidden).toBe(`${40 - LINES_VISIBLE} more lines`);
   });
 
-  test("what is short is whole, and what is shown is a beginning", () => {
+  test("short texts are whole, and truncated ones are prefixes", () => {
     expect(truncateText("a\nb")).toEqual({ text: "a\nb", hidden: null });
     fc.assert(
       fc.property(fc.string({ maxLength: 50 }), fc.nat(400), (part, times) => {

@@ -17,7 +17,7 @@ const columns = fc.uniqueArray(
   { selector: ({ name }) => name },
 );
 
-test("columns are read as they were written", () => {
+test("columns survive the address", () => {
   fc.assert(
     fc.property(columns, (given) => {
       const written = columnsField.write(given);
@@ -28,7 +28,7 @@ test("columns are read as they were written", () => {
   expect(columnsField.read(["x", "12", "9999:wide"])).toEqual([{ name: "wide", width: 800 }]);
 });
 
-test("a column that is toggled or moved twice is where it was", () => {
+test("toggling or moving a column twice restores it", () => {
   fc.assert(
     fc.property(columns, fc.string({ minLength: 1 }), (given, name) => {
       const others = given.filter((each) => each.name !== name);

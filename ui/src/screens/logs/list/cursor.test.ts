@@ -8,7 +8,7 @@ const places = fc.uniqueArray(
   { selector: (place) => place.join("-"), minLength: 1, maxLength: 60 },
 );
 
-test("every record is found on the page that has it", () => {
+test("every record is found on its page", () => {
   fc.assert(
     fc.property(places, fc.constantFrom("newest" as const, "oldest" as const), (given, order) => {
       const cursors = given.map((place) => place.join("-")).sort((a, b) => compared(a, b, order));
@@ -21,7 +21,7 @@ test("every record is found on the page that has it", () => {
   );
 });
 
-test("newest is the latest time first", () => {
+test("newest order puts the latest time first", () => {
   expect(compared("2-0-0-0", "1-9-9-9", "newest")).toBeLessThan(0);
   expect(compared("2-0-0-1", "2-0-0-2", "oldest")).toBeLessThan(0);
 });

@@ -5,7 +5,7 @@ import { jsonOf, type LogRecord, parseRecord } from "./records";
 
 const NANO = "1794839317894571223";
 
-test("nanoseconds stay exact, and come back as they were", () => {
+test("nanoseconds survive parsing and formatting", () => {
   const row = parseRecord<LogRecord>(
     `{"time_unix_nano":${NANO},"observed_time_unix_nano":-1,"body":"x"}`,
   );
@@ -14,7 +14,7 @@ test("nanoseconds stay exact, and come back as they were", () => {
   expect(jsonOf(row)).toContain(`"time_unix_nano": ${NANO},`);
 });
 
-test("texts that look like them stay what they are", () => {
+test("strings that look like timestamps are kept", () => {
   const texts = fc.oneof(
     fc.string(),
     fc.constantFrom(

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { histogramOf } from "./histogram";
 
-test("every step has a bar, and every count is in one", () => {
+test("every step has a bar, and every count is in one bar", () => {
   const bars = histogramOf(
     [
       { time: "1970-01-01T00:00:10Z", severity: "INFO", count: 3 },

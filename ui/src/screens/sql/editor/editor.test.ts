@@ -20,7 +20,7 @@ async function labels(sql: string, isAsked = false): Promise<string[] | null> {
   return found && found.items.map((item) => item.label);
 }
 
-test("the pieces of a query are the query, wherever it is wrong", () => {
+test("highlighted pieces join to the query, wherever the error is", () => {
   const words = fc.array(
     fc.constantFrom(
       "select",
@@ -49,7 +49,7 @@ test("the pieces of a query are the query, wherever it is wrong", () => {
   );
 });
 
-test("words have the colour of what they are", () => {
+test("tokens are highlighted by kind", () => {
   const kinds = highlightLines("SELECT 'from' -- where\n, 12 FROM logs", null)
     .flat()
     .filter((piece) => piece.kind)
@@ -63,7 +63,7 @@ test("words have the colour of what they are", () => {
   ]);
 });
 
-test("columns are those of the tables that are named", async () => {
+test("columns come from the query's tables", async () => {
   expect(await labels("SELECT bo| FROM logs")).toContain("body");
   expect(await labels("SELECT bo| FROM spans")).not.toContain("body");
   expect(await labels("SELECT * FROM lo|")).toContain("logs");
@@ -71,13 +71,13 @@ test("columns are those of the tables that are named", async () => {
   expect((await labels("SELECT | FROM logs", true))?.[0]).toBe("body");
 });
 
-test("nothing is offered in texts and comments", async () => {
+test("no completions in strings and comments", async () => {
   expect(await labels("SELECT 'bo| FROM logs")).toBeNull();
   expect(await labels("SELECT 'it''s' bo|dy FROM logs")).not.toBeNull();
   expect(await labels("-- bo|\nSELECT 1 FROM logs")).toBeNull();
 });
 
-test("keys of attributes are those of that table and column, closed as they must be", async () => {
+test("attribute keys come from the table and column, with closing quotes", async () => {
   const sql = "SELECT resource_attributes['it'] FROM logs";
   const found = await completionsAt(sql, sql.indexOf("']"), schema, keysOf);
   const item = found!.items.find((each) => each.label === "it's")!;
@@ -89,7 +89,7 @@ test("keys of attributes are those of that table and column, closed as they must
   );
 });
 
-test("what begins with it comes before what has it", () => {
+test("prefix matches come before substring matches", () => {
   const all = ["ab", "b", "ba"].map((label) => ({ label, text: label, hint: "" }));
   expect(rankMatches(all, "b").map((item) => item.label)).toEqual(["b", "ba", "ab"]);
 });

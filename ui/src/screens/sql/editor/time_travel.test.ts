@@ -51,7 +51,7 @@ const when = fc.oneof(
   fc.integer({ min: 0, max: 4e12 }).map((momentMs) => ({ momentMs })),
 );
 
-test("the last time that is chosen counts, and now is how it was", () => {
+test("the last AS OF wins, and null restores the query", () => {
   fc.assert(
     fc.property(words, when, when, (sql, one, other) => {
       const now = withAsOf(sql, "logs", null);
@@ -64,7 +64,7 @@ test("the last time that is chosen counts, and now is how it was", () => {
   );
 });
 
-test("only the clause is added: all else stays, and so do other tables", () => {
+test("only the clause is added; other tables are unchanged", () => {
   fc.assert(
     fc.property(words, (sql) => {
       const now = withAsOf(sql, "logs", null);
@@ -75,12 +75,12 @@ test("only the clause is added: all else stays, and so do other tables", () => {
   );
 });
 
-test("a clause that stands there twice is one", () => {
+test("duplicate clauses are merged", () => {
   const twice = "FROM logs FOR SYSTEM_VERSION AS OF 5 FOR SYSTEM_TIME AS OF TIMESTAMP 'x' l";
   expect(withAsOf(twice, "logs", null)).toBe("FROM logs l");
 });
 
-test("words lie one behind the other", () => {
+test("tokens do not overlap", () => {
   fc.assert(
     fc.property(fc.oneof(words, letters), (sql) => {
       const found = tokenize(sql);
@@ -93,7 +93,7 @@ test("words lie one behind the other", () => {
   );
 });
 
-test("a clause is what the node reads", () => {
+test("the clause is valid SQL", () => {
   expect(clauseOf({ momentMs: Date.UTC(2026, 10, 16, 14) })).toBe(
     "FOR SYSTEM_TIME AS OF TIMESTAMP '2026-11-16 14:00:00.000'",
   );

@@ -37,7 +37,7 @@ function through(values: readonly unknown[], type: DataType): unknown[] {
   return Array.from(tableFromIPC(sent ?? new Uint8Array(), exact).getChild("c"));
 }
 
-test("whole numbers of 64 bits are exact", () => {
+test("64-bit integers are exact", () => {
   const type = int64();
   fc.assert(
     fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (value) => {
@@ -47,7 +47,7 @@ test("whole numbers of 64 bits are exact", () => {
   );
 });
 
-test("a moment has all of its digits, also before 1970", () => {
+test("timestamps have all digits, also before 1970", () => {
   expect(exactTime(1_794_841_200_701_002_003n, TimeUnit.NANOSECOND, true)).toBe(
     "2026-11-16T15:00:00.701002003Z",
   );
@@ -55,7 +55,7 @@ test("a moment has all of its digits, also before 1970", () => {
   expect(exactTime(2n ** 62n, TimeUnit.SECOND, true)).toBe(`${2n ** 62n} s`);
 });
 
-test("moments in microseconds agree with the calendar", () => {
+test("microsecond timestamps match Date", () => {
   fc.assert(
     fc.property(fc.integer({ min: -4e15, max: 4e15 }), (us) => {
       const text = exactTime(BigInt(us), TimeUnit.MICROSECOND, true);
@@ -71,7 +71,7 @@ test("decimals keep their digits", () => {
   expect(kindOf(decimal(10, 2))).toBe("number");
 });
 
-test("maps, structs and lists become JSON, whatever they are called", () => {
+test("maps, structs and lists become JSON, whatever their keys", () => {
   const type = map(utf8(), utf8());
   const [value] = through(
     [
@@ -100,7 +100,7 @@ test("JSON reads back", () => {
   expect(parsedJson("5")).toBeUndefined();
 });
 
-test("sorting keeps every row once, nulls last, and equal ones as they were", () => {
+test("sorting is stable, keeps every row, and puts nulls last", () => {
   const type = int64();
   const values = fc.array(fc.option(fc.bigInt({ min: -3n, max: 3n })));
   fc.assert(
@@ -117,7 +117,7 @@ test("sorting keeps every row once, nulls last, and equal ones as they were", ()
   );
 });
 
-test("numbers for charts", () => {
+test("numbers are parsed for charts", () => {
   expect(numberOf(1_500_000n, timestamp(TimeUnit.MICROSECOND))).toBe(1500);
   expect(numberOf(150n, decimal(10, 2))).toBe(1.5);
   expect(numberOf(Number.NaN, int64())).toBeNull();

@@ -5,7 +5,7 @@ import { boxAt, buildFlame } from "./flame";
 import { groupsOf, quantile } from "../statistics/statistics";
 import { traces } from "../model/random_traces";
 
-test("boxes are as wide as all own times in them, and lie inside of what they hang from", () => {
+test("boxes are as wide as their self times and lie inside their parent", () => {
   fc.assert(
     fc.property(traces, (spans) => {
       const flame = buildFlame(spans);
@@ -22,7 +22,7 @@ test("boxes are as wide as all own times in them, and lie inside of what they ha
   );
 });
 
-test("a box is found where it is drawn", () => {
+test("a box is found at its drawn position", () => {
   fc.assert(
     fc.property(traces, (spans) => {
       const flame = buildFlame(spans);
@@ -35,7 +35,7 @@ test("a box is found where it is drawn", () => {
   );
 });
 
-test("every span is counted once, by service and by operation", () => {
+test("every span is counted once per grouping", () => {
   fc.assert(
     fc.property(traces, (spans) => {
       for (const by of ["service", "operation"] as const) {
@@ -54,7 +54,7 @@ test("every span is counted once, by service and by operation", () => {
   );
 });
 
-test("quantiles are values that were there", () => {
+test("quantiles are existing values", () => {
   expect(quantile([1, 2, 3, 4], 0.5)).toBe(2);
   expect(quantile([1, 2, 3, 4], 0.95)).toBe(4);
   expect(quantile([7], 0.5)).toBe(7);

@@ -16,7 +16,7 @@ import { outlineOf, traces } from "./random_traces";
 const keys = fc.stringMatching(/^[a-z][a-z._-]{0,12}$/);
 const values = fc.string({ unit: "binary", minLength: 1 });
 
-test("a pair that is written is read as the same, whatever its value", () => {
+test("a formatted pair parses back, whatever its value", () => {
   fc.assert(
     fc.property(keys, values, (key, value) => {
       expect(parseFindQuery(formatTerm(key, value))).toEqual({ text: "", pairs: [[key, value]] });
@@ -24,7 +24,7 @@ test("a pair that is written is read as the same, whatever its value", () => {
   );
 });
 
-test("pairs stand among words", () => {
+test("pairs may stand between words", () => {
   expect(parseFindQuery('no money order.id=17 service:"my shop" here')).toEqual({
     text: "no money here",
     pairs: [
@@ -37,7 +37,7 @@ test("pairs stand among words", () => {
   expect(parseFindQuery("order.id=")).toEqual({ text: "", pairs: [] });
 });
 
-test("anything can be typed", () => {
+test("any text parses", () => {
   fc.assert(
     fc.property(traces, fc.string({ unit: "binary" }), (spans, q) => {
       expect(countMatches(localMatches(spans, parseFindQuery(q)))).toBeLessThanOrEqual(spans.count);
@@ -45,7 +45,7 @@ test("anything can be typed", () => {
   );
 });
 
-test("texts are found in services and operations, in capitals or not", () => {
+test("text matches services and operations, ignoring case", () => {
   const spans = toSpans(outlineOf([{ service: 0, name: 0 }, { service: 1, name: 2 }, { name: 2 }]));
   const found = (q: string) => [...localMatches(spans, parseFindQuery(q))];
   expect(found("select")).toEqual([0, 1, 1]);
@@ -55,7 +55,7 @@ test("texts are found in services and operations, in capitals or not", () => {
   expect(found("")).toEqual([0, 0, 0]);
 });
 
-test("the node is asked for attributes, and for nothing that is known here", () => {
+test("the node is asked only for what is unknown locally", () => {
   expect(needsNode(parseFindQuery("service=shop operation=pay"))).toBe(false);
   expect(needsNode(parseFindQuery("pay"))).toBe(true);
   expect(needsNode(parseFindQuery("order.id=7"))).toBe(true);
@@ -66,7 +66,7 @@ test("the node is asked for attributes, and for nothing that is known here", () 
   ]);
 });
 
-test("what the node found is added, and what is not here is left out", () => {
+test("the node's matches are added, and unknown spans ignored", () => {
   const spans = toSpans(outlineOf([{}, { service: 1 }]));
   const here = localMatches(spans, parseFindQuery("bank"));
   expect([...addMatches(spans, here, [spans.ids[0]!, "f".repeat(16)])]).toEqual([1, 1]);

@@ -25,7 +25,7 @@ const foldings: fc.Arbitrary<Expansion> = fc.record({
   ),
 });
 
-test("a row is there exactly when nothing above it is closed", () => {
+test("a row is visible exactly if no ancestor is closed", () => {
   fc.assert(
     fc.property(traces, foldings, (spans, folding) => {
       const closed = closedSpans(spans, folding);
@@ -37,7 +37,7 @@ test("a row is there exactly when nothing above it is closed", () => {
   );
 });
 
-test("all open is all rows, all shut the roots", () => {
+test("all open shows all rows, all closed the roots", () => {
   fc.assert(
     fc.property(traces, (spans) => {
       expect(visibleRows(spans, closedSpans(spans, ALL_OPEN), null).length).toBe(spans.count);
@@ -47,7 +47,7 @@ test("all open is all rows, all shut the roots", () => {
   );
 });
 
-test("what was revealed is a row, and what was open stays open", () => {
+test("a revealed span is visible, and open spans stay open", () => {
   fc.assert(
     fc.property(traces, foldings, fc.nat(), (spans, folding, number) => {
       const index = number % spans.count;
@@ -59,7 +59,7 @@ test("what was revealed is a row, and what was open stays open", () => {
   );
 });
 
-test("turned twice is as it was", () => {
+test("toggling twice restores", () => {
   fc.assert(
     fc.property(traces, foldings, fc.nat(), (spans, folding, number) => {
       const id = spans.ids[number % spans.count]!;
@@ -69,7 +69,7 @@ test("turned twice is as it was", () => {
   );
 });
 
-test("level by level all can be opened, and shut", () => {
+test("all levels can be opened and closed one by one", () => {
   fc.assert(
     fc.property(traces, (spans) => {
       let folding = ALL_CLOSED;
@@ -81,7 +81,7 @@ test("level by level all can be opened, and shut", () => {
   );
 });
 
-test("only what is kept is a row, and with all above it", () => {
+test("only kept spans are rows, with their ancestors", () => {
   fc.assert(
     fc.property(traces, fc.array(fc.nat(39)), (spans, marked) => {
       const marks = new Uint8Array(spans.count);
@@ -98,7 +98,7 @@ test("only what is kept is a row, and with all above it", () => {
   );
 });
 
-test("a hidden span has the row of the closed one above it", () => {
+test("a hidden span maps to the row of its closed ancestor", () => {
   fc.assert(
     fc.property(traces, foldings, (spans, folding) => {
       const closed = closedSpans(spans, folding);
@@ -111,7 +111,7 @@ test("a hidden span has the row of the closed one above it", () => {
   );
 });
 
-test("next and previous go through all marks, around the end", () => {
+test("next and previous visit all flags and wrap around", () => {
   const marks = Uint8Array.of(0, 1, 0, 0, 1, 1);
   const walk = (by: 1 | -1, from: number) => {
     const seen = [];

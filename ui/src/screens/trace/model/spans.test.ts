@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { ancestors, criticalTime, toSpans } from "./spans";
 import { outlineOf, traces } from "./random_traces";
 
-test("what is below a span comes right subtreeEnd it", () => {
+test("descendants follow their span", () => {
   fc.assert(
     fc.property(traces, (spans) => {
       for (let i = 0; i < spans.count; i++) {
@@ -24,14 +24,14 @@ test("what is below a span comes right subtreeEnd it", () => {
   );
 });
 
-test("pieces of the critical path find their spans, in whatever order they come", () => {
+test("critical path pieces are grouped by span, in any order", () => {
   const outline = outlineOf([{ length: 10 }, { length: 4 }]);
   const spans = toSpans({ ...outline, critical: [1, 2, 6, 0, 6, 10, 0, 0, 2] });
   expect(criticalTime(spans, 0)).toBe(6);
   expect(criticalTime(spans, 1)).toBe(4);
 });
 
-test("a span that begins before the one that called it is told", () => {
+test("a span that starts before its parent is reported", () => {
   const spans = toSpans(outlineOf([{ offset: 5 }, { offset: 3 }, { offset: 3 }]));
   expect([...spans.isSkewed]).toEqual([0, 1, 0]);
 });

@@ -29,7 +29,7 @@ function expectInside(window: Window, total: number) {
   expect(window.high).toBeGreaterThan(window.low);
 }
 
-test("however it is moved and zoomed, it stays inside of the trace", () => {
+test("any pan and zoom stays inside the trace", () => {
   const steps = fc.array(
     fc.oneof(
       fc.record({ by: fc.double({ min: -3, max: 3, noNaN: true }) }),
@@ -69,7 +69,7 @@ test("zooming in keeps the moment under the pointer", () => {
   );
 });
 
-test("zooming out far enough is all of it", () => {
+test("zooming out reaches the whole trace", () => {
   fc.assert(
     fc.property(cases, ({ total, window }) => {
       expect(isFullWindow(zoomWindow(window, 1e15, 0.3, total), total)).toBe(true);
@@ -77,14 +77,14 @@ test("zooming out far enough is all of it", () => {
   );
 });
 
-test("what an address says is fitted, and nonsense is all of it", () => {
+test("a window from the address is clamped, and invalid ones mean all", () => {
   expect(windowOf(null, null, 1000)).toEqual({ low: 0, high: 1000 });
   expect(windowOf(200, 700, 1000)).toEqual({ low: 200, high: 700 });
   expect(windowOf(700, 200, 1000)).toEqual({ low: 0, high: 1000 });
   expect(windowOf(-500, 200, 1000)).toEqual({ low: 0, high: 700 });
 });
 
-test("ticks are inside, evenly spaced and not too many", () => {
+test("ticks are inside, evenly spaced and few", () => {
   fc.assert(
     fc.property(cases, fc.integer({ min: 1, max: 30 }), ({ window }, most) => {
       const found = ticks(window, most);

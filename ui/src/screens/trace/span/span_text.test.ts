@@ -26,7 +26,7 @@ const span: SpanDetail = {
 };
 const line: SubtreeLine = { span, depth: 1, offset_nano: 5, duration_nano: 2e6, self_nano: 1e6 };
 
-test("nanoseconds of JSON are kept to the last digit, and texts as they are", () => {
+test("nanoseconds keep all digits, and strings are unchanged", () => {
   const said = '{"time_unix_nano":1794839293178517624,"body":"\\"time_unix_nano\\":12"}';
   expect(parseExact(said)).toEqual({
     time_unix_nano: "1794839293178517624",
@@ -34,14 +34,14 @@ test("nanoseconds of JSON are kept to the last digit, and texts as they are", ()
   });
 });
 
-test("moments are told apart to the nanosecond", () => {
+test("timestamps differ by nanoseconds", () => {
   const begin = "2026-01-02T03:04:05.999999999Z";
   expect(nanosAfter("2026-01-02T03:04:06.000000001Z", begin)).toBe(2);
   expect(nanosAfter("2026-01-02T03:04:06Z", begin)).toBe(1);
   expect(nanosAfter("2026-01-02T03:04:05.5Z", begin)).toBe(-499_999_999);
 });
 
-test("text of others does not become markup", () => {
+test("received text is escaped in Markdown", () => {
   const told = subtreeMarkdown("ab", [line]);
   expect(told).toContain(
     "  - **shop** buy \\*all\\* \\`of\\` it (+5 ns, 2 ms, own 1 ms) **failed**: no money",
@@ -51,7 +51,7 @@ test("text of others does not become markup", () => {
   expect(Math.max(...told.split("\n").map((each) => each.length))).toBeLessThan(400);
 });
 
-test("JSON has no empty fields and none of ours", () => {
+test("JSON has no empty and no internal fields", () => {
   const told = JSON.parse(jsonOf({ ...span, _offset: 3, _row: 1 })) as Record<string, unknown>;
   expect(told).not.toHaveProperty("_offset");
   expect(told).not.toHaveProperty("links");
