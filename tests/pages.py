@@ -1,4 +1,4 @@
-"""The blocks of a page, the commands in them, and which of them no test can run."""
+"""Code blocks of the docs, the commands in them, and those that no test can run."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ PAGES = [
     if not {"node_modules", ".venv"} & set(path.parts)
 ]
 GUIDES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
-"""What a user reads, and copies from."""
+"""Pages for users."""
 
 NOT_RUN = {
-    r"frazil up\b": "runs until it is stopped; the node of these tests is one",
-    r"frazil demo\b(?!.*--(seconds|count))": "does not end, and begins with minutes of data",
-    r"frazil sql( --(url|data|engine) \S+)*$": "a shell for people",
-    r"frazil sql .*--engine": "a Spark that works for minutes; tests/lake",
-    r"frazil pyspark\b": "a Spark of its own; tests/live/test_spark_docs.py",
+    r"frazil up\b": "runs until stopped; these tests run one",
+    r"frazil demo\b(?!.*--(seconds|count))": "runs until stopped, after minutes of backfill",
+    r"frazil sql( --(url|data|engine) \S+)*$": "an interactive shell",
+    r"frazil sql .*--engine": "takes minutes on Spark; tests/lake",
+    r"frazil pyspark\b": "starts Spark; tests/live/test_spark_docs.py",
     r"frazil appender\b": "needs a Kafka; tests/live/test_kafka_lake.py",
-    r"frazil warm\b": "needs a network; set-up has called it",
-    r"frazil doctor\b.*--(spark|config)": "a Spark, or settings, of the reader; tests/doctor",
-    r"frazil (flush|maintain)\b.*--data": "a Spark of its own; tests/lake",
-    r"frazil maintain\b": "takes long, and nothing is there to be done; tests/lake",
-    r"frazil repair\b(?!.*--dry-run)": "asks before it changes something; tests/log",
-    r"frazil subscribers\b.*--remove": "needs one to be removed",
+    r"frazil warm\b": "needs a network; part of the set-up",
+    r"frazil doctor\b.*--(spark|config)": "needs Spark or files of the reader; tests/doctor",
+    r"frazil (flush|maintain)\b.*--data": "starts Spark; tests/lake",
+    r"frazil maintain\b": "slow, with nothing to do; tests/lake",
+    r"frazil repair\b(?!.*--dry-run)": "asks for confirmation; tests/log",
+    r"frazil subscribers\b.*--remove": "needs a subscriber to remove",
     r"frazil \S+.*--(token-file|ca-file|tls-\S+)\b": "needs files of the reader; tests/live",
     r"frazil .*(/var/|/backup|/mnt/|https://)": "another machine",
-    r"make\b": "targets are looked up; these tests are run by one of them",
-    r"(python|spark-submit \S+ \S+) examples/": "does not end, on a Spark of its own; tests/live",
+    r"make\b": "only the targets are checked",
+    r"(python|spark-submit \S+ \S+) examples/": "runs until stopped, on Spark; tests/live",
     r"(\S+/)?pip install\b|python3? -m (pip|venv)\b|git clone\b|cd frazil\b": "a network",
-    r"opentelemetry-(bootstrap|instrument)\b": "a package that is not among ours",
+    r"opentelemetry-(bootstrap|instrument)\b": "not a dependency",
     r"(sudo|docker|podman|kubectl|apt-get|systemctl|journalctl|crontab|openssl)\b": "root, or more",
     r"(rsync|cp|tar|mv) ": "folders of the reader",
     r"(npm|node|go|java) ": "other languages; tests/clients has their SDKs",
     r"\. \S*activate\b|source <\(": "the shell of the reader",
 }
-"""Commands that cannot be run here, and why. Their verbs and flags are parsed all the same."""
+"""Commands that cannot be run here, and why. Their verbs and flags are still parsed."""
 ENDLESS = re.compile(r"frazil tail\b|frazil status .*--watch|curl .*-N\b|curl -N\b")
-"""Commands that are started, have to say something, and are stopped."""
+"""Commands that must print something, and are then stopped."""
 JUDGES = re.compile(r"frazil doctor\b")
-"""Commands that may find something about this machine, and end with 1 then."""
+"""Commands that may exit with 1 because of this machine."""
 ON_FOLDER = re.compile(r"frazil\.open\(|RealDisk\(|frazil .*--data data\b")
-"""What needs a folder that no node uses."""
+"""Needs a data folder without a running node."""
 ELSEWHERE = {
     ("demo.md", "sh"): "tests/otlp_files/test_docs_examples.py",
     ("export-import.md", "sh"): "tests/otlp_files/test_docs_examples.py",
     ("spark.md", "python"): "tests/live/test_spark_docs.py",
     ("operating.md", "python"): "tests/log/repair/test_repair.py",
 }
-"""Blocks of these pages have a test of their own."""
+"""Pages whose blocks have their own test."""
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEREDOC = re.compile(r"<<-?\s*'?\"?(\w+)")
@@ -63,7 +63,7 @@ _OPERATORS = frozenset({"|", "||", "&&", ";", "&"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One block of a page, and where it begins."""
+    """One code block and its location."""
 
     page: Path
     line: int
@@ -76,7 +76,7 @@ class Block:
 
 
 def blocks_of(page: Path, language: str | None = None) -> list[Block]:
-    """All blocks of a page, or those in one language, in their order."""
+    """Return the code blocks of a page in order, of all languages or one."""
     text = page.read_text(encoding="utf-8")
     found = [
         Block(
@@ -91,7 +91,7 @@ def blocks_of(page: Path, language: str | None = None) -> list[Block]:
 
 
 def commands_of(text: str) -> list[str]:
-    """The commands of a block, those of several lines whole."""
+    """Return the commands of a block; one may span lines."""
     commands: list[str] = []
     waiting = ""
     for line in text.splitlines():
@@ -118,7 +118,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _bare(command: str) -> str:
-    """A command without its remarks."""
+    """Return a command without comments."""
     return "\n".join(re.sub(r"(^|\s+)#.*", "", line) for line in command.splitlines()).strip()
 
 
@@ -131,7 +131,7 @@ def reason_not_to_run(command: str) -> str | None:
 
 
 def frazil_calls(command: str) -> Iterator[list[str]]:
-    """What follows the word `frazil` in a command, also behind a pipe."""
+    """Yield the arguments of each `frazil` call in a command, also after a pipe."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     call: list[str] = []

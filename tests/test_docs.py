@@ -1,5 +1,5 @@
-"""What the documents show works: every command and every program in them is run, but for those that
-`tests.pages.NOT_RUN` names with a reason; their flags, make targets and links exist."""
+"""The docs work: every command and program in them runs, except those that `tests.pages.NOT_RUN`
+lists with a reason. Flags, make targets and links exist."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tests.clients.node import Node
 from tests.pages import GUIDES, PAGES, ROOT, Block, blocks_of, commands_of, reason_not_to_run
 
 WAIT_S = 300
-"""A flush starts Spark, perhaps on a machine that is busy otherwise."""
+"""A flush starts Spark, perhaps on a busy machine."""
 SEED = 7
 QUERIES = blocks_of(ROOT / "docs" / "sql.md", "sql")
 EMPTY = ("FROM dead_letters",)
-"""Queries that find nothing when all is well."""
+"""Queries that return nothing on a healthy node."""
 
 RUNNER = """
 import json, sys
@@ -39,19 +39,19 @@ for place, text in json.load(sys.stdin):
     print("block", place, file=sys.stderr, flush=True)
     exec(compile(text, place, "exec"), {"__name__": "__main__"})
 """
-"""Runs the blocks of a page one after the other; each has its own names."""
+"""Runs the blocks of a page in order, each in its own namespace."""
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """A folder in which a reader works, beside a node with the demo's telemetry in it."""
+class Workspace:
+    """A working folder for commands, with a node that has the demo's telemetry."""
 
     folder: Path
     node: Node
 
     @property
     def environment(self) -> dict[str, str]:
-        """The shell of the reader. Settings tell verbs that look at this machine our ports."""
+        """The environment of commands, with the ports of the node."""
         node = self.node
         return os.environ | {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
@@ -64,7 +64,7 @@ class Desk:
         }
 
     def text(self, written: str) -> str:
-        """A text of a page with our ports, and with less of the demo."""
+        """Return text of a page with the node's ports, and with a shorter demo."""
         ports = {"4317": self.node.grpc_port, "4318": self.node.http_port}
         ports["4320"] = self.node.api_port
         for shown, real in ports.items():
@@ -83,7 +83,7 @@ class Desk:
         )
 
     def command(self, block: Block, command: str) -> None:
-        """Run one command of a page as a shell does."""
+        """Run one command of a page in a shell."""
         command = self.text(command)
         if pages.ENDLESS.search(command):
             self._endless(block, command)
@@ -93,7 +93,7 @@ class Desk:
         assert done.returncode in good, f"{block.place}\n{command}\n{done.stdout}{done.stderr}"
 
     def _endless(self, block: Block, command: str) -> None:
-        """It says something, and ends when it is told to."""
+        """Check that it prints something and exits on SIGINT."""
         with subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
             cwd=self.folder,
@@ -104,10 +104,10 @@ class Desk:
             first = process.stdout.readline()
             process.send_signal(signal.SIGINT)
             process.stdout.read()
-        assert first, f"{block.place} says nothing: {command}"
+        assert first, f"{block.place} printed nothing: {command}"
 
     def python(self, blocks: list[Block]) -> None:
-        """Run the programs of a page, one after the other."""
+        """Run the programs of a page in order."""
         if not blocks:
             return
         texts = [(block.place, self.text(block.text)) for block in blocks]
@@ -117,8 +117,8 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """A node with the demo's telemetry, most of it in the lake, the newest in the hot tier only."""
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A node with the demo's telemetry: most of it in the lake, the newest only in the hot tier."""
     folder = tmp_path_factory.mktemp("docs")
     (folder / "bin").mkdir()
     _program(folder / "bin" / "frazil", f'"{sys.executable}" -m frazil')
@@ -126,25 +126,25 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         _program(folder / "bin" / "curl", f"{curl} --silent --show-error --fail")
     (folder / "examples").symlink_to(ROOT / "examples")
     with Node(folder / "data") as node:
-        desk = Desk(folder, node)
+        workspace = Workspace(folder, node)
         for command in (
             f"frazil demo --seed {SEED} --rate 3 --backfill 15 --count 2700 --json",
             "frazil flush --json",
             "frazil demo --rate 50 --count 50 --json",
         ):
-            done = desk.run(["bash", "-c", command])
+            done = workspace.run(["bash", "-c", command])
             assert done.returncode == 0, command + done.stderr
-        yield desk
+        yield workspace
 
 
 def _program(path: Path, command: str) -> None:
-    """A program for the reader's shell. His `curl` does not take a refusal for a success."""
+    """Write a wrapper for the shell; that of `curl` fails on HTTP errors."""
     path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     path.chmod(0o755)
 
 
 def _commands(page: Path) -> Iterator[tuple[Block, str]]:
-    """The commands of a page that can be run."""
+    """Yield the commands of a page that can be run."""
     if (page.name, "sh") in pages.ELSEWHERE:
         return
     for block in blocks_of(page, "sh"):
@@ -159,17 +159,17 @@ def _programs(page: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda block: str(block.line))
-def test_every_query_finds_something(desk: Desk, query: Block) -> None:
-    """Over the demo's telemetry; and its columns are those that the page shows below it."""
-    rows = frazil.connect(desk.node.url).sql(query.text).arrow()
+def test_every_query_returns_rows(workspace: Workspace, query: Block) -> None:
+    """With the columns that the page shows below it."""
+    rows = frazil.connect(workspace.node.url).sql(query.text).arrow()
     assert rows.num_rows or any(word in query.text for word in EMPTY), query.place
-    shown = _shown_below(query)
+    shown = _columns_below(query)
     if shown is not None:
         assert shown == rows.column_names, query.place
 
 
-def _shown_below(query: Block) -> list[str] | None:
-    """The names in the head of the box that follows a query."""
+def _columns_below(query: Block) -> list[str] | None:
+    """Return the column names of the table that follows a query."""
     lines = query.page.read_text().splitlines()[query.line - 1 :]
     below = lines[lines.index("```") + 1 :]
     if below[:2] != ["", "```text"] or not below[2].startswith("┌"):
@@ -183,31 +183,30 @@ def test_there_are_queries() -> None:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.name)
-def test_every_command_runs(desk: Desk, page: Path) -> None:
-    """Beside a node, in the order of the page."""
+def test_every_command_runs(workspace: Workspace, page: Path) -> None:
+    """In the order of the page."""
     for block, command in _commands(page):
         if not pages.ON_FOLDER.search(command):
-            desk.command(block, command)
+            workspace.command(block, command)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.name)
-def test_every_program_runs(desk: Desk, page: Path) -> None:
-    """Beside a node, in the order of the page."""
-    desk.python([each for each in _programs(page) if not pages.ON_FOLDER.search(each.text)])
+def test_every_program_runs(workspace: Workspace, page: Path) -> None:
+    """In the order of the page."""
+    workspace.python([each for each in _programs(page) if not pages.ON_FOLDER.search(each.text)])
 
 
-def test_what_needs_a_folder_of_its_own(desk: Desk) -> None:
-    """Once the node has stopped, its folder can be opened."""
-    assert desk.node.stop() == 0
+def test_commands_on_a_folder_run_after_the_node_stops(workspace: Workspace) -> None:
+    assert workspace.node.stop() == 0
     for page in GUIDES:
         for block, command in _commands(page):
             if pages.ON_FOLDER.search(command):
-                desk.command(block, command)
-        desk.python([each for each in _programs(page) if pages.ON_FOLDER.search(each.text)])
+                workspace.command(block, command)
+        workspace.python([each for each in _programs(page) if pages.ON_FOLDER.search(each.text)])
 
 
 def test_every_flag_in_the_pages_exists() -> None:
-    """Every `frazil …` of a page is one that the command understands, also where it is not run."""
+    """Also in commands that are not run."""
     parser = cli.parser()
     calls = [
         call
@@ -222,7 +221,6 @@ def test_every_flag_in_the_pages_exists() -> None:
 
 
 def test_every_make_target_exists() -> None:
-    """Every `make …` a document names is a target."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
         text = "\n".join(block.text for block in blocks_of(page, "sh"))
@@ -231,8 +229,7 @@ def test_every_make_target_exists() -> None:
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "llms.txt"], ids=lambda path: path.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
-    """A relative link names a file that is there, and a heading in it."""
+def test_every_relative_link_has_a_file_and_a_heading(page: Path) -> None:
     for link in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
         name, _, heading = link.partition("#")
         target = page.parent / name if name else page
@@ -242,29 +239,26 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def _headings(page: Path) -> set[str]:
-    """The anchors that headings have on GitHub."""
+    """Return the anchors of headings on GitHub."""
     found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text).lower().replace(" ", "-") for text in found}
 
 
-def test_every_page_is_in_the_index() -> None:
-    """`llms.txt` names every guide."""
+def test_llms_txt_lists_every_guide() -> None:
     text = (ROOT / "llms.txt").read_text()
     for page in GUIDES:
         assert f"({page.relative_to(ROOT)})" in text, page.name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
-def test_tables_are_whole(page: Path) -> None:
-    """Every line of a table has as many cells as its head."""
+def test_every_table_row_has_all_cells(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         counts = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(counts) == 1, f"{page.name}: {table.splitlines()[0]}"
 
 
-def test_every_file_in_the_pages_parses() -> None:
-    """YAML, TOML, JSON and units, as their readers would."""
+def test_every_yaml_toml_json_and_unit_block_parses() -> None:
     yaml = pytest.importorskip("yaml")
     parsers: dict[str, Callable[[str], object]] = {
         "yaml": lambda text: list(yaml.safe_load_all(text)),
@@ -282,14 +276,14 @@ def test_every_file_in_the_pages_parses() -> None:
 
 
 def test_the_api_page_has_every_endpoint() -> None:
-    """Method and path of docs/api.md are those of the code, no more and no less."""
+    """And no others, by method and path."""
     page = (ROOT / "docs" / "api.md").read_text()
     shown = set(re.findall(r"^\| (GET|POST|PUT|DELETE) \| `([^`]+)` \|", page, re.MULTILINE))
     assert shown == {(endpoint.method, endpoint.path) for endpoint in endpoints_of()}
 
 
 def test_alerts_are_on_metrics_that_exist() -> None:
-    """Every name in the rules of docs/operating.md is on the page of metrics, which is checked."""
+    """Every name in the rules of docs/operating.md is in docs/metrics.md."""
     known = (ROOT / "docs" / "metrics.md").read_text()
     rules = "\n".join(block.text for block in blocks_of(ROOT / "docs" / "operating.md", "yaml"))
     named = set(re.findall(r"\bfrazil_\w+", rules))
@@ -299,7 +293,7 @@ def test_alerts_are_on_metrics_that_exist() -> None:
 
 
 def test_the_api_page_has_every_error() -> None:
-    """Status and kind of docs/api.md are those of the code."""
+    """By status and kind."""
     page = (ROOT / "docs" / "api.md").read_text()
     shown = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", page, re.MULTILINE))
     for kind, status in STATUSES.items():

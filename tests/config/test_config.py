@@ -1,4 +1,4 @@
-"""Settings: where they come from, which wins, what is refused, and what is shown of them."""
+"""Settings: sources and their precedence, errors, redaction, reference and template."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test in a folder of its own, with nothing of ours in the environment."""
+    """Run each test in its own folder, without FRAZIL_ variables."""
     monkeypatch.chdir(tmp_path)
     for setting in settings():
         monkeypatch.delenv(setting.variable, raising=False)
@@ -33,11 +33,11 @@ def write(text: str, name: str = "frazil.toml") -> str:
     return name
 
 
-def test_without_anything_it_is_the_defaults() -> None:
+def test_without_sources_settings_are_the_defaults() -> None:
     assert load(None, {}, environ={}) == Config()
 
 
-LADDER = [
+PRECEDENCE = [
     ("", {}, [], {}, 10 << 30, "default"),
     ("[log]\ndisk_bytes_max = 4_000_000_000", {}, [], {}, 4_000_000_000, "frazil.toml"),
     (
@@ -67,8 +67,8 @@ LADDER = [
 ]
 
 
-@pytest.mark.parametrize(("text", "environ", "sets", "flags", "value", "origin"), LADDER)
-def test_the_stronger_place_wins(
+@pytest.mark.parametrize(("text", "environ", "sets", "flags", "value", "origin"), PRECEDENCE)
+def test_the_stronger_source_wins(
     text: str,
     environ: dict[str, str],
     sets: list[str],
@@ -76,31 +76,30 @@ def test_the_stronger_place_wins(
     value: int,
     origin: str,
 ) -> None:
-    """Flag, `--set`, environment, file, default; and it is known which it was."""
+    """Flag, `--set`, environment, file, default; the origin says which."""
     write(text)
     loaded = read(None, flags, assignments=sets, environ=environ)
     (row,) = [each for each in effective_settings(loaded) if each.name == "log.disk_bytes_max"]
     assert (loaded.config.log.disk_bytes_max, row.value, str(row.origin)) == (value, value, origin)
 
 
-def test_which_file_is_read() -> None:
-    """The one that is named; else that of FRAZIL_CONFIG; else frazil.toml, if it is there."""
-    write("data = 'here'")
+def test_the_file_is_the_named_one_or_frazil_config_or_frazil_toml() -> None:
+    write("data = 'current'")
     write("data = 'named'", "named.toml")
     write("data = 'other'", "other.toml")
     environ = {"FRAZIL_CONFIG": "other.toml"}
     assert load("named.toml", {}, environ=environ).data == "named"
     assert load(None, {}, environ=environ).data == "other"
-    assert load(None, {}, environ={}).data == "here"
+    assert load(None, {}, environ={}).data == "current"
 
 
 @pytest.mark.parametrize("name", ["absent.toml", ""])
-def test_a_file_that_is_named_must_be_there(name: str) -> None:
+def test_a_named_file_must_exist(name: str) -> None:
     with pytest.raises(Malformed, match="cannot be read"):
         load(None, {}, environ={"FRAZIL_CONFIG": name})
 
 
-def test_the_environment_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_environment_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAZIL_DATA", "elsewhere")
     assert load(None, {}).data == "elsewhere"
 
@@ -134,18 +133,19 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("variable", "text", "name", "wanted"), TEXTS)
-def test_texts_become_values(variable: str, text: str, name: str, wanted: object) -> None:
-    """A text of the environment is read as what its setting holds, and is the same in `--set`."""
+@pytest.mark.parametrize(("variable", "text", "name", "expected"), TEXTS)
+def test_text_is_parsed_by_the_type_of_the_setting(
+    variable: str, text: str, name: str, expected: object
+) -> None:
     config: Any = load(None, {}, environ={variable: text})
     for key in name.split("."):
         config = getattr(config, key)
-    assert config == wanted
+    assert config == expected
 
 
 @pytest.mark.parametrize("setting", settings(), ids=lambda setting: setting.name)
-def test_every_setting_can_be_set_everywhere(setting: Any) -> None:
-    """Its default, written as a text, is the default again; there is no setting without a text."""
+def test_every_setting_can_be_set_as_text(setting: Any) -> None:
+    """Its default, written as text, is the default again."""
     if setting.default is None:
         return
     text = (
@@ -160,8 +160,8 @@ def test_every_setting_can_be_set_everywhere(setting: Any) -> None:
     )
 
 
-def test_entries_of_maps_are_joined() -> None:
-    """The stronger place wins for each entry, and the others stay."""
+def test_maps_are_merged_by_entry() -> None:
+    """For each entry the stronger source wins."""
     write('[lake.catalog]\nuri = "file"\ntype = "rest"\n"s3.region" = "x"\n')
     config = load(
         None,
@@ -177,12 +177,12 @@ def test_entries_of_maps_are_joined() -> None:
     }
 
 
-def test_what_the_file_sets_can_be_taken_back() -> None:
+def test_none_unsets_what_the_file_sets() -> None:
     write('[lake]\nwarehouse = "/tables"\n')
     assert load(None, {}, environ={"FRAZIL_LAKE__WAREHOUSE": "none"}).lake.warehouse is None
 
 
-REFUSED = [
+INVALID_FILES = [
     (
         "# first\n[log]\nsegment_byte_max = 1",
         "log.segment_byte_max is not a setting; did you mean log.segment_bytes_max?",
@@ -228,8 +228,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), REFUSED)
-def test_a_wrong_file_is_refused(text: str, expected: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), INVALID_FILES)
+def test_an_invalid_file_is_rejected(text: str, expected: str) -> None:
     """The error has the file, the key and the name that was probably meant."""
     write(text)
     with pytest.raises(Malformed) as caught:
@@ -237,7 +237,7 @@ def test_a_wrong_file_is_refused(text: str, expected: str) -> None:
     assert str(caught.value) == f"frazil.toml: {expected}"
 
 
-REFUSED_TEXTS = [
+INVALID_TEXTS = [
     (
         "FRAZIL_LOG__DISK_BYTE_MAX",
         "1",
@@ -277,11 +277,11 @@ REFUSED_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("variable", "text", "wanted"), REFUSED_TEXTS)
-def test_a_wrong_variable_is_refused(variable: str, text: str, wanted: str) -> None:
+@pytest.mark.parametrize(("variable", "text", "expected"), INVALID_TEXTS)
+def test_an_invalid_variable_is_rejected(variable: str, text: str, expected: str) -> None:
     with pytest.raises(Malformed) as caught:
         load(None, {}, environ={variable: text})
-    assert str(caught.value) == f"environment variable {variable}{wanted}"
+    assert str(caught.value) == f"environment variable {variable}{expected}"
 
 
 @pytest.mark.parametrize(
@@ -298,13 +298,13 @@ def test_a_wrong_variable_is_refused(variable: str, text: str, wanted: str) -> N
         ("FRAZILLOG__X", "x"),
     ],
 )
-def test_variables_of_others_are_left_alone(variable: str, text: str) -> None:
-    """Those for clients, those that Kubernetes sets for a service of our name, and the user's."""
+def test_foreign_variables_are_ignored(variable: str, text: str) -> None:
+    """Those for clients, those of Kubernetes for a service of our name, and the user's."""
     assert load(None, {}, environ={variable: text}) == Config()
 
 
 @pytest.mark.parametrize(
-    ("assignment", "wanted"),
+    ("assignment", "expected"),
     [
         (
             "log.disk_byte_max=1",
@@ -319,15 +319,14 @@ def test_variables_of_others_are_left_alone(variable: str, text: str) -> None:
         ("=1", " is not a setting"),
     ],
 )
-def test_a_wrong_assignment_is_refused(assignment: str, wanted: str) -> None:
+def test_an_invalid_assignment_is_rejected(assignment: str, expected: str) -> None:
     with pytest.raises(Malformed) as caught:
         load(None, {}, assignments=[assignment], environ={})
     name = assignment.partition("=")[0]
-    assert str(caught.value) == f"flag --set {name}".rstrip() + f": {wanted}"
+    assert str(caught.value) == f"flag --set {name}".rstrip() + f": {expected}"
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
-    """Nobody has to start ten times to find ten slips."""
+def test_all_problems_are_reported_at_once() -> None:
     write("[log]\nsegment_byte_max = 1\nwhen_full = 1\n[ingset]\n")
     with pytest.raises(Malformed) as caught:
         load(None, {"hots": 1}, assignments=["a.b=1"], environ={"FRAZIL_X__Y": ""})
@@ -342,7 +341,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "environ", "wanted"),
+    ("text", "environ", "expected"),
     [
         (
             "[log]\nbatch_bytes_max = 1048576",
@@ -365,17 +364,17 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         ('data = ""', {}, "frazil.toml: data is empty; it must be a folder"),
     ],
 )
-def test_values_that_contradict_say_where_they_are(
-    text: str, environ: dict[str, str], wanted: str
+def test_contradicting_values_have_their_origins(
+    text: str, environ: dict[str, str], expected: str
 ) -> None:
     write(text)
     with pytest.raises(Malformed) as caught:
         load(None, {}, environ=environ)
-    assert str(caught.value) == wanted
+    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize("content", [b"a = \xff", b"a = ", b"[a\n"])
-def test_what_is_not_toml(content: bytes) -> None:
+def test_invalid_toml_is_rejected(content: bytes) -> None:
     Path("frazil.toml").write_bytes(content)
     with pytest.raises(Malformed, match=r"frazil\.toml is not TOML: "):
         load(None, {}, environ={})
@@ -396,8 +395,8 @@ brokers = "b:1"
 """
 
 
-def test_secrets_are_not_shown() -> None:
-    """Neither in the table of settings nor in a message; a reference is no secret."""
+def test_secrets_are_redacted() -> None:
+    """References are not secret."""
     write(SECRETS)
     write("hush\n", "password")
     loaded = read(None, {}, environ={"PASSWORD": "hush"})
@@ -419,7 +418,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uri", "wanted"),
+    ("uri", "expected"),
     [
         ("postgresql://db.example:5432/x", "postgresql://db.example:5432/x"),
         ("postgresql://me@db.example/x", "postgresql://me@db.example/x"),
@@ -432,14 +431,14 @@ def test_secrets_are_not_shown() -> None:
         ("/var/lib/tables", "/var/lib/tables"),
     ],
 )
-def test_passwords_in_uris_are_not_shown(uri: str, wanted: str) -> None:
+def test_passwords_in_uris_are_redacted(uri: str, expected: str) -> None:
     loaded = read(None, {"lake": {"warehouse": uri}}, environ={})
     (row,) = [each for each in effective_settings(loaded) if each.name == "lake.warehouse"]
-    assert row.value == wanted
+    assert row.value == expected
 
 
-def test_references_to_secrets_are_followed() -> None:
-    """Only of secrets: elsewhere such a text may be what it says."""
+def test_references_to_secrets_are_resolved() -> None:
+    """Only in secret entries: elsewhere the text may be literal."""
     write(SECRETS + '[lake.spark]\n"spark.jars" = "file:/opt/a.jar"\n')
     write("hush\n", "password")
     config = load(None, {}, environ={"PASSWORD": "whisper"})
@@ -450,20 +449,20 @@ def test_references_to_secrets_are_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "wanted"),
+    ("environ", "expected"),
     [
         ({}, "toml: lake.kafka.client.sasl.password is env:PASSWORD, but the environment has no"),
         ({"PASSWORD": "x"}, "toml: .* is file:password, which cannot be read: No such file"),
     ],
 )
-def test_references_that_lead_nowhere(environ: dict[str, str], wanted: str) -> None:
+def test_unresolved_references_are_rejected(environ: dict[str, str], expected: str) -> None:
     write(SECRETS)
-    with pytest.raises(Malformed, match=wanted):
+    with pytest.raises(Malformed, match=expected):
         load(None, {}, environ=environ)
 
 
 def uncommented(text: str) -> str:
-    """With the sign of each default taken away."""
+    """Uncomment each default."""
     lines = text.splitlines()
     return "\n".join(
         line[1:] if line[:1] == "#" and line[1:2].isalpha() else line for line in lines
@@ -471,7 +470,7 @@ def uncommented(text: str) -> str:
 
 
 def test_the_template_sets_nothing() -> None:
-    """Neither as it is, nor with every default in it taken in."""
+    """Neither as it is, nor with every default uncommented."""
     assert load(write(template()), {}, environ={}) == Config()
     loaded = read(write(uncommented(template())), {}, environ={})
     assert loaded.config == Config()
@@ -479,8 +478,8 @@ def test_the_template_sets_nothing() -> None:
     assert list(loaded.values) == [keys for keys in have if keys[:2] != ("lake", "kafka")]
 
 
-def test_the_template_names_everything() -> None:
-    """Also what has no default: as an example, which is TOML when its sign is taken away."""
+def test_the_template_has_every_setting() -> None:
+    """Settings without a default are examples, which are TOML when uncommented."""
     lines = uncommented(template()).splitlines()
     text = "\n".join(line.removeprefix("#   ") for line in lines)
     tree = tomllib.loads(text)
@@ -496,14 +495,13 @@ def test_every_setting_has_a_description() -> None:
     assert not missing
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_the_reference_page_is_up_to_date() -> None:
     """python -m frazil config reference > docs/configuration.md"""
     page = ROOT / "docs" / "configuration.md"
     assert page.read_text(encoding="utf-8") == reference()
 
 
-def test_init_writes_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is there stays, unless forced."""
+def test_init_keeps_an_existing_file_unless_forced(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["init"]) == 0
     assert load(None, {}, environ={}) == Config()
     write("data = 'mine'")
@@ -516,19 +514,20 @@ def test_init_writes_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["frazil.toml"]
 
 
-def test_show_is_toml(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is shown, put into a file, is what is in force."""
+def test_show_prints_toml_that_gives_the_same_settings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write('[lake.catalog]\n"s3.region" = "a\\"b"\n[log]\nwhen_full = "drop_oldest"\n')
     arguments = ["config", "show", "--origin", "--data", "d", "--set", "lake.kafka.brokers=b:1"]
     assert cli.main(arguments) == 0
     out = capsys.readouterr().out
     assert 'log.when_full = "drop_oldest"' in out
     assert "# frazil.toml\n" in out
-    wanted = load(None, {"data": "d", "lake": {"kafka": {"brokers": "b:1"}}})
-    assert load(write(out, "shown.toml"), {}) == wanted
+    expected = load(None, {"data": "d", "lake": {"kafka": {"brokers": "b:1"}}})
+    assert load(write(out, "shown.toml"), {}) == expected
 
 
-def test_show_what_has_changed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_changed_omits_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["config", "show", "--changed", "--json", "--set", "hot.enabled=false"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "name": "hot.enabled",
@@ -537,8 +536,8 @@ def test_show_what_has_changed(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_flags_of_up_reach_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    """A wrong `--set` ends every verb with code 2 before anything is opened."""
+def test_an_invalid_set_flag_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is opened."""
     assert cli.main(["up", "--data", "d", "--set", "log.nothing=1"]) == 2
     assert (
         capsys.readouterr().err == "frazil: flag --set log.nothing: log.nothing is not a setting\n"
@@ -547,16 +546,15 @@ def test_flags_of_up_reach_the_settings(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("flag", [["--config", "x.toml"], ["--set", "hot.enabled=false"]])
-def test_settings_of_a_folder_are_not_those_of_a_node(
+def test_settings_flags_need_a_data_folder(
     flag: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever asks a node cannot set it: that is said, and not forgotten."""
     assert cli.main(["flush", "--url", "http://127.0.0.1:1", *flag]) == 2
     assert "apply to a data folder; name it with --data" in capsys.readouterr().err
 
 
-def test_who_reads_may_stop_early() -> None:
-    """`frazil config show | head -1` says nothing on standard error."""
+def test_a_closed_pipe_prints_no_error() -> None:
+    """As in `frazil config show | head -1`."""
     with subprocess.Popen(
         [sys.executable, "-m", "frazil", "config", "reference"],
         stdout=subprocess.PIPE,
