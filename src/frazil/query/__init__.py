@@ -1,20 +1,23 @@
-"""query: SQL over recent telemetry, within limits, and questions asked with it.
+"""query: SQL over both tiers within limits, and searches built on it.
 
-    config.py   QueryConfig, Limits
-    engine.py   Engine: one text in, a result out
+    text -> sql/ -> plan/ over empty tables -> scan/ rows -> prune -> run/ -> rows
+                         isolation_reason ----------------------> a worker process
 
-    counts/     row counts kept per segment and file
-    functions/  our SQL functions
-    plan/       from a text to a plan: what is scanned, pruned, isolated
-    run/        running a plan, in this process or in a worker
-    scan/       the rows of a table, from all tiers
-    search/     the search language, filters, facets
+    config.py   QueryConfig
+    engine.py   Engine: starts queries
+
     sql/        the SQL text: dialect, AS OF, table names, errors
+    functions/  our SQL functions
+    scan/       the rows of a table, from both tiers
+    plan/       from a text to a plan: what is scanned, pruned and isolated
+    counts/     cached row counts by distinct values
+    run/        running a plan, in this process or in a worker process
+    search/     the search box, filters, facets
     telemetry/  logs, traces, services and metrics, by SQL
 
-A query is planned against the tables' schemas, pieces that cannot match are left out, and the rest
-is run. Work that the engine can be stopped in runs in this process, on the engine's threads;
-whatever may multiply rows or text runs apart. Any thread may ask; a result belongs to one reader.
+Threads: any thread may start a query; its result belongs to one reader. One event loop thread
+awaits DataFusion and enforces timeouts; DataFusion's own threads compute rows. Queries that could
+multiply rows or text run in worker processes, which can be killed.
 """
 
 from frazil.query.config import QueryConfig

@@ -388,7 +388,7 @@ WRITTEN = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 def _documented() -> list[str]:
     """What the document shows of the language, line by line."""
     text = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
-    return WRITTEN.findall(text.partition("| finds rows |")[2].partition("Names are")[0])
+    return WRITTEN.findall(text.partition("| matches rows |")[2].partition("Field names are")[0])
 
 
 def test_what_the_document_shows_is_understood(engine: Engine) -> None:
