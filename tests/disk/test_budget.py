@@ -1,4 +1,4 @@
-"""The budget: room is counted, old data goes before new data is refused."""
+"""The budget: space is counted, old data is removed before new data is refused."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def budget() -> Budget:
     return Budget(hard_bytes_max=1000, segment_bytes_max=300)
 
 
-def test_admits_up_to_the_hard_cap_and_not_a_byte_more() -> None:
-    """The last byte of room may be used; asking takes nothing."""
+def test_appends_are_admitted_up_to_the_hard_cap() -> None:
+    """`admit` reserves nothing."""
     room = budget()
     room.take(900)
     for _ in range(3):
@@ -27,8 +27,7 @@ def test_admits_up_to_the_hard_cap_and_not_a_byte_more() -> None:
     assert room.used_bytes == 900
 
 
-def test_is_tight_one_segment_before_it_is_full() -> None:
-    """Releasing starts before refusing does."""
+def test_it_is_tight_one_segment_below_the_hard_cap() -> None:
     room = budget()
     room.take(700)
     assert not room.is_tight
@@ -37,8 +36,7 @@ def test_is_tight_one_segment_before_it_is_full() -> None:
     room.admit(299)
 
 
-def test_heals_when_bytes_are_given_back() -> None:
-    """Refused at one moment, admitted after a release."""
+def test_appends_are_admitted_again_once_bytes_are_freed() -> None:
     room = budget()
     room.take(1000)
     with pytest.raises(Overloaded):
@@ -49,8 +47,8 @@ def test_heals_when_bytes_are_given_back() -> None:
     room.admit(400)
 
 
-def test_is_tight_for_whoever_was_refused() -> None:
-    """A large batch below the soft cap, which fits only when something goes."""
+def test_it_is_tight_after_a_refused_append() -> None:
+    """A large batch below the soft cap that fits only if something is removed."""
     room = budget()
     room.take(600)
     with pytest.raises(Overloaded):
@@ -75,8 +73,8 @@ def test_a_full_disk_is_tight_until_something_changes() -> None:
         assert not room.is_tight
 
 
-def test_a_log_that_is_found_over_its_cap_only_refuses() -> None:
-    """The cap may have been lowered between two starts: counting goes on, nothing breaks."""
+def test_a_log_above_its_cap_at_open_refuses_appends() -> None:
+    """The cap may have been lowered between two starts."""
     room = budget()
     room.take(5000)
     assert room.is_tight
@@ -84,22 +82,20 @@ def test_a_log_that_is_found_over_its_cap_only_refuses() -> None:
         room.admit(0)
 
 
-def test_never_counts_below_nothing() -> None:
-    """More given back than taken is a broken invariant, not a free lunch."""
+def test_freeing_more_than_used_is_an_assertion_error() -> None:
     room = budget()
     room.take(10)
     with pytest.raises(AssertionError):
         room.take(-11)
 
 
-def test_the_hard_cap_leaves_room_for_a_segment() -> None:
-    """A budget without a soft cap above zero is refused."""
+def test_the_hard_cap_must_exceed_a_segment() -> None:
     with pytest.raises(AssertionError):
         Budget(hard_bytes_max=300, segment_bytes_max=300)
 
 
-def test_a_small_append_does_not_forget_the_room_a_larger_one_wants() -> None:
-    """Whoever was refused finds room when it comes back, even if smaller ones get in meanwhile."""
+def test_a_small_append_keeps_the_claim_of_a_larger_one() -> None:
+    """A refused append finds space at its retry, even if smaller ones fit meanwhile."""
     budget = Budget(hard_bytes_max=1000, segment_bytes_max=100)
     budget.take(800)
     with pytest.raises(Overloaded):

@@ -1,6 +1,6 @@
-"""Checkpoints: old or new, never empty, never mixed, whatever happens in between.
+"""Checkpoints: old or new, never empty, never mixed.
 
-That a damaged one is never believed is shown in `tests/disk/test_disk_contract.py`.
+`tests/disk/test_disk_contract.py` tests damaged ones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ def disk_with_old(model: Model = "ext4") -> SimDisk:
 
 @given(st.binary(max_size=2000), st.integers(0, 2**16 - 1))
 def test_round_trip(body: bytes, version: int) -> None:
-    """The body comes back with the version it was written in."""
     disk = SimDisk()
     write_checkpoint(disk, "state", b"TEST", version, body)
     assert read_checkpoint(disk, "state", b"TEST", version, "Look.") == body
@@ -50,7 +49,7 @@ def test_round_trip(body: bytes, version: int) -> None:
 @pytest.mark.parametrize("model", ["ext4", "weak"])
 @pytest.mark.parametrize("call", range(1, CALLS + 1))
 def test_a_power_cut_at_any_call_leaves_old_or_new(call: int, model: Model) -> None:
-    """Whatever the cut leaves of the unsynced rest, and the next write goes through."""
+    """The next write succeeds."""
     outcomes = set()
     for seed in range(40):
         disk = disk_with_old(model)
@@ -66,8 +65,7 @@ def test_a_power_cut_at_any_call_leaves_old_or_new(call: int, model: Model) -> N
     assert outcomes <= {OLD, NEW}
 
 
-def test_a_cut_at_every_call_was_tried() -> None:
-    """The sweep above covers all calls of a write."""
+def test_the_sweep_covers_every_call_of_a_write() -> None:
     disk = disk_with_old()
     before = disk.calls
     write(disk, NEW)
@@ -75,8 +73,7 @@ def test_a_cut_at_every_call_was_tried() -> None:
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_a_written_checkpoint_survives(model: Model) -> None:
-    """Once the write has returned, no power cut brings the old state back."""
+def test_a_written_checkpoint_survives_a_power_cut(model: Model) -> None:
     for seed in range(40):
         disk = disk_with_old(model)
         write(disk, NEW)
@@ -84,8 +81,7 @@ def test_a_written_checkpoint_survives(model: Model) -> None:
 
 
 @pytest.mark.parametrize("call", range(1, CALLS + 1))
-def test_a_failed_write_is_told_and_leaves_old_or_new(call: int) -> None:
-    """An I/O error at any call reaches the caller; what is read then is whole."""
+def test_a_failed_write_raises_and_leaves_old_or_new(call: int) -> None:
     disk = disk_with_old()
     disk.faults = Faults(fail_at=(disk.calls + call, errno.EIO))
     with pytest.raises(OSError):
@@ -94,8 +90,7 @@ def test_a_failed_write_is_told_and_leaves_old_or_new(call: int) -> None:
 
 
 @pytest.mark.parametrize("sync", [1, 2])
-def test_a_failed_sync_is_not_tried_again(sync: int) -> None:
-    """The one fsync that failed is the last one of that file."""
+def test_a_failed_sync_is_not_retried(sync: int) -> None:
     disk = disk_with_old()
     before = disk.syncs
     disk.faults = Faults(fail_sync_at=before + sync)
@@ -104,8 +99,8 @@ def test_a_failed_sync_is_not_tried_again(sync: int) -> None:
     assert disk.syncs == before + sync
 
 
-def test_on_a_full_disk_the_old_state_stays_and_no_room_is_kept() -> None:
-    """The scratch file does not eat the room that comes back, and the write then goes through."""
+def test_a_full_disk_keeps_the_old_state_and_no_scratch_file() -> None:
+    """Once there is space again, the write succeeds."""
     disk = disk_with_old()
     used_bytes = len(disk.data("state"))
     disk.faults = Faults(capacity_bytes=used_bytes + 100)
@@ -140,8 +135,9 @@ def with_length(length: int) -> Callable[[bytes], bytes]:
         (lambda data: data[:30] + b"x" + data[31:], 16 + len(OLD), "CRC32C"),
     ],
 )
-def test_damage_is_named(forge: Callable[[bytes], bytes], position: int, expected: str) -> None:
-    """The error says which file, where in it, what should be there and what to do."""
+def test_an_error_names_file_position_and_expectation(
+    forge: Callable[[bytes], bytes], position: int, expected: str
+) -> None:
     disk = disk_with_old()
     disk.rot("state", Rand(0), "replace", data=forge(disk.data("state")))
     with pytest.raises(Corrupt) as caught:
@@ -152,15 +148,14 @@ def test_damage_is_named(forge: Callable[[bytes], bytes], position: int, expecte
     assert str(error).endswith("Look.")
 
 
-def test_a_newer_release_s_state_is_not_guessed_at() -> None:
-    """Another version is refused by name."""
+def test_another_version_is_refused() -> None:
     disk = SimDisk()
     write_checkpoint(disk, "state", b"TEST", 2, OLD)
     with pytest.raises(Corrupt, match="expected version 1, found version 2"):
         read(disk)
 
 
-def test_a_checkpoint_has_a_largest_size() -> None:
+def test_a_checkpoint_has_a_maximum_size() -> None:
     """The writer refuses what the reader would take for damage."""
 
     class Huge(bytes):

@@ -1,4 +1,4 @@
-"""The seam to the file system: the real disk and the simulated one behave alike."""
+"""The Disk protocol: the real disk and the simulated one behave the same."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def get(disk: Disk, path: str) -> bytes:
     return data
 
 
-def test_create_is_exclusive(disk: Disk) -> None:
-    """A name that is taken is not made again, and its bytes stay."""
+def test_creating_an_existing_file_fails(disk: Disk) -> None:
+    """Its bytes stay."""
     put(disk, "a", b"one")
     with pytest.raises(FileExistsError):
         disk.open("a", "create")
@@ -57,8 +57,8 @@ def test_create_is_exclusive(disk: Disk) -> None:
 
 
 @pytest.mark.parametrize("path", ["a", "folder/a"])
-def test_what_is_missing_is_not_found(disk: Disk, path: str) -> None:
-    """Nothing is made by looking for it."""
+def test_opening_a_missing_file_fails(disk: Disk, path: str) -> None:
+    """Nothing is created."""
     for call in (
         lambda: disk.open(path),
         lambda: disk.open(path, "edit"),
@@ -74,7 +74,7 @@ def test_what_is_missing_is_not_found(disk: Disk, path: str) -> None:
 
 
 def test_rename_into_a_missing_folder_is_refused(disk: Disk) -> None:
-    """The file keeps its old name."""
+    """The file keeps its name."""
     put(disk, "a", b"one")
     with pytest.raises(FileNotFoundError):
         disk.rename("a", "no/b")
@@ -94,7 +94,7 @@ def test_rename_into_a_missing_folder_is_refused(disk: Disk) -> None:
     ],
 )
 def test_append_adds_all_buffers_in_order(disk: Disk, buffers: list[bytes]) -> None:
-    """Any number of buffers, empty ones too, lands whole at the end."""
+    """Any number of buffers, including empty ones."""
     file = disk.open("a", "create")
     file.append([b"before"])
     file.append(buffers)
@@ -119,15 +119,15 @@ def test_append_adds_all_buffers_in_order(disk: Disk, buffers: list[bytes]) -> N
 def test_read_is_short_only_at_the_end(
     disk: Disk, position: int, length: int, expected: bytes
 ) -> None:
-    """Any range may be asked for; only the end of the file shortens the answer."""
+    """Any range may be requested."""
     put(disk, "a", b"0123456789")
     file = disk.open("a")
     assert file.read(position, length) == expected
     file.close()
 
 
-def test_nonsense_is_refused(disk: Disk) -> None:
-    """A negative place, a read-only or a closed handle is an error, not a surprise."""
+def test_invalid_calls_raise(disk: Disk) -> None:
+    """A negative position, a read-only or a closed handle."""
     file = disk.open("a", "create")
     file.append([b"one"])
     reader = disk.open("a")
@@ -155,7 +155,7 @@ def test_nonsense_is_refused(disk: Disk) -> None:
 
 
 def test_write_at_overwrites_in_place(disk: Disk) -> None:
-    """Bytes inside change, the size does not, and appends still go to the end."""
+    """The size stays, and appends still go to the end."""
     file = disk.open("a", "create")
     file.append([b"0123456789"])
     file.write_at(3, b"xyz")
@@ -165,8 +165,8 @@ def test_write_at_overwrites_in_place(disk: Disk) -> None:
     file.close()
 
 
-def test_write_at_behind_the_end_leaves_zeros(disk: Disk) -> None:
-    """The hole reads as zeros, and the next append follows the written bytes."""
+def test_write_at_after_the_end_fills_with_zeros(disk: Disk) -> None:
+    """The next append follows the written bytes."""
     file = disk.open("a", "create")
     file.append([b"ab"])
     file.write_at(4, b"ef")
@@ -175,8 +175,8 @@ def test_write_at_behind_the_end_leaves_zeros(disk: Disk) -> None:
     file.close()
 
 
-def test_append_begins_where_it_is_told(disk: Disk) -> None:
-    """A file that is used again is written over from there, and keeps what lies behind."""
+def test_append_from_sets_the_position_of_the_next_append(disk: Disk) -> None:
+    """A reused file is overwritten from there; bytes after it stay."""
     file = disk.open("a", "create")
     file.append([b"0123456789"])
     file.append_from(2)
@@ -189,7 +189,7 @@ def test_append_begins_where_it_is_told(disk: Disk) -> None:
 
 
 def test_append_follows_a_truncate(disk: Disk) -> None:
-    """What was cut stays forgotten; new bytes begin at the cut."""
+    """New bytes start at the cut."""
     file = disk.open("a", "create")
     file.append([b"0123456789"])
     file.truncate(4)
@@ -201,7 +201,7 @@ def test_append_follows_a_truncate(disk: Disk) -> None:
 
 
 def test_settled_bytes_read_the_same(disk: Disk) -> None:
-    """Where no sync has failed, the disk has what the cache showed."""
+    """If no sync failed, the disk has what the cache showed."""
     file = disk.open("a", "create")
     file.append([b"0123456789" * 1000])
     file.truncate(9000)
@@ -212,8 +212,8 @@ def test_settled_bytes_read_the_same(disk: Disk) -> None:
     file.close()
 
 
-def test_views_are_appended_like_bytes(disk: Disk) -> None:
-    """A caller need not copy the part of a buffer it wants written, and may reuse it after."""
+def test_memoryviews_are_appended_like_bytes(disk: Disk) -> None:
+    """The caller may reuse the buffer afterwards."""
     buffer = bytearray(b"0123456789")
     file = disk.open("a", "create")
     file.append([memoryview(buffer)[2:4], b"-", memoryview(buffer)[8:]])
@@ -223,7 +223,7 @@ def test_views_are_appended_like_bytes(disk: Disk) -> None:
 
 
 def test_a_second_handle_sees_unsynced_bytes(disk: Disk) -> None:
-    """Readers need no sync, and an edit handle begins at the present end."""
+    """An edit handle starts at the current end."""
     writer = disk.open("a", "create")
     reader = disk.open("a")
     writer.append([b"one"])
@@ -238,7 +238,7 @@ def test_a_second_handle_sees_unsynced_bytes(disk: Disk) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"one", b"0123456789" * 5000])
 def test_mapped_bytes_outlive_handle_and_name(disk: Disk, data: bytes) -> None:
-    """They are those of the file, cannot be changed, and come again after they were released."""
+    """They are read-only, and are loaded again after a release."""
     put(disk, "a", data)
     file = disk.open("a")
     mapped = file.map()
@@ -254,8 +254,8 @@ def test_mapped_bytes_outlive_handle_and_name(disk: Disk, data: bytes) -> None:
         mapped.view[0] = 1
 
 
-def test_rename_replaces(disk: Disk) -> None:
-    """The new name holds the new bytes, the old name is free, old handles read old bytes."""
+def test_rename_replaces_the_target(disk: Disk) -> None:
+    """The old name is free; old handles read old bytes."""
     put(disk, "a", b"new")
     put(disk, "b", b"old")
     old = disk.open("b")
@@ -267,14 +267,13 @@ def test_rename_replaces(disk: Disk) -> None:
 
 
 def test_rename_to_itself_changes_nothing(disk: Disk) -> None:
-    """A file is not lost by giving it the name it has."""
     put(disk, "a", b"one")
     disk.rename("a", "a")
     assert get(disk, "a") == b"one"
 
 
 def test_rename_moves_a_folder_with_its_files(disk: Disk) -> None:
-    """What is inside comes along; a folder that is not empty is not replaced."""
+    """A folder that is not empty is not replaced."""
     make_directories(disk, "a/inner")
     put(disk, "a/inner/file", b"one")
     disk.rename("a", "b")
@@ -289,7 +288,6 @@ def test_rename_moves_a_folder_with_its_files(disk: Disk) -> None:
 
 
 def test_unlinked_files_stay_readable_while_open(disk: Disk) -> None:
-    """A reader that has begun may finish; the name is free at once."""
     put(disk, "a", b"one")
     file = disk.open("a")
     disk.unlink("a")
@@ -302,7 +300,7 @@ def test_unlinked_files_stay_readable_while_open(disk: Disk) -> None:
 
 
 def test_list_is_sorted_and_empty_for_a_missing_folder(disk: Disk) -> None:
-    """Names come in order; folders are listed too, but not what is in them."""
+    """Folders are listed, too, but not their contents."""
     for name in ("b", "a", "00000000000000000010.log", "00000000000000000009.log"):
         put(disk, name, b"")
     make_directories(disk, "z/inner")
@@ -318,8 +316,8 @@ def test_list_is_sorted_and_empty_for_a_missing_folder(disk: Disk) -> None:
         disk.list("a")
 
 
-def test_make_directory_twice_is_once(disk: Disk) -> None:
-    """A folder that is there stays as it is; a file in its place is an error."""
+def test_make_directory_is_idempotent(disk: Disk) -> None:
+    """A file of that name is an error."""
     disk.make_directory("folder")
     put(disk, "folder/a", b"one")
     disk.make_directory("folder")
@@ -330,8 +328,7 @@ def test_make_directory_twice_is_once(disk: Disk) -> None:
         disk.open("folder/a/b", "create")
 
 
-def test_make_directories_makes_the_parents(disk: Disk) -> None:
-    """All levels are there, also when some were there before."""
+def test_make_directories_creates_parents(disk: Disk) -> None:
     make_directories(disk, "a/b")
     make_directories(disk, "a/b/c/d")
     make_directories(disk, "a/b/c/d")
@@ -340,7 +337,7 @@ def test_make_directories_makes_the_parents(disk: Disk) -> None:
 
 
 def test_the_lock_excludes_and_names_its_holder(disk: Disk) -> None:
-    """One owner at a time; the refused one learns who it is, and the lock comes free again."""
+    """It is free again after a close."""
     first: Lock = disk.lock("lock", "the first node")
     with pytest.raises(Held, match="the first node"):
         disk.lock("lock", "the second node")
@@ -355,14 +352,13 @@ def test_the_lock_excludes_and_names_its_holder(disk: Disk) -> None:
     assert disk.list("") == ["lock"]
 
 
-def test_there_is_space(disk: Disk) -> None:
-    """A disk with room says so."""
+def test_space_is_positive(disk: Disk) -> None:
     assert disk.space() > 0
 
 
 @pytest.mark.parametrize("path", ["state", "folder/state"])
 def test_checkpoint_round_trip(disk: Disk, path: str) -> None:
-    """The newest state is read back; there is none before the first; no scratch is left."""
+    """None before the first write; no scratch file is left."""
     disk.make_directory("folder")
     assert read_checkpoint(disk, path, b"TEST", 1, "hint") is None
     for body in (b"", b"one", bytes(10_000), b"last"):
@@ -372,8 +368,7 @@ def test_checkpoint_round_trip(disk: Disk, path: str) -> None:
     assert "state.tmp" not in disk.list(path.rpartition("/")[0])
 
 
-def test_checkpoint_survives_an_old_scratch_file(disk: Disk) -> None:
-    """What a crash left half written does not stop the next write."""
+def test_a_leftover_scratch_file_does_not_stop_a_write(disk: Disk) -> None:
     put(disk, "state.tmp", b"half")
     write_checkpoint(disk, "state", b"TEST", 1, b"whole")
     assert read_checkpoint(disk, "state", b"TEST", 1, "hint") == b"whole"
@@ -388,8 +383,8 @@ def is_refused(disk: Disk, kind: bytes = b"TEST", version: int = 1) -> bool:
         return True
 
 
-def test_a_damaged_checkpoint_is_never_believed(disk: Disk) -> None:
-    """A flip in any byte, a cut at any byte or bytes behind the end: refused, never misread."""
+def test_a_damaged_checkpoint_is_refused(disk: Disk) -> None:
+    """A flip in any byte, a cut at any byte, or extra bytes."""
     write_checkpoint(disk, "state", b"TEST", 1, b"the body of the state")
     assert is_refused(disk, kind=b"ELSE") and is_refused(disk, version=2)
     file = disk.open("state", "edit")
@@ -446,8 +441,8 @@ def outcome(disk: Disk, step: tuple[object, ...]) -> object:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(STEPS, max_size=30))
-def test_the_disks_agree_step_by_step(steps: list[tuple[object, ...]]) -> None:
-    """Any sequence of calls has the same answers and the same errors on both disks."""
+def test_both_disks_agree_on_any_sequence_of_calls(steps: list[tuple[object, ...]]) -> None:
+    """The same results and the same errors."""
     with tempfile.TemporaryDirectory() as folder:
         real, sim = RealDisk(folder), SimDisk(faults=Faults(short_writes=True))
         for step in steps:

@@ -1,4 +1,4 @@
-"""Frames: bytes prove what they are, or are refused."""
+"""Frames: bytes verify themselves, or are refused."""
 
 from __future__ import annotations
 
@@ -62,25 +62,25 @@ def with_bit_flipped(data: bytes, bit: int) -> bytes:
 def test_round_trip(
     payload: bytes, base_offset: int, watermark: int, flags: int, salt: bytes, before: bytes
 ) -> None:
-    """What was framed comes back, wherever in the file it lies."""
+    """A frame is read back from any position in the file."""
     data = before + framed(payload, base_offset, watermark, flags, salt)
     (frame,) = walk_frames(file_of(data), len(before), len(data), salt)
     assert frame == Frame(len(before), len(data), base_offset, watermark, flags, payload)
 
 
 @pytest.mark.parametrize("length", [0, 1, HEAD_BYTES - 1, HEAD_BYTES, HEAD_BYTES + 1, 200])
-def test_no_flipped_bit_passes_in_header_and_head(length: int) -> None:
-    """Every single bit: a damaged length is no torn tail, a damaged number no other number."""
+def test_every_flipped_bit_in_header_and_head_is_detected(length: int) -> None:
+    """A damaged length is no torn tail, a damaged number no other number."""
     data = framed(PAYLOAD[:length])
     for bit in range(8 * (FRAME_HEADER.size + min(length, HEAD_BYTES))):
         damaged = with_bit_flipped(data, bit)
-        # Bytes behind it, so that a length that grew still finds bytes enough.
+        # Bytes after it, so that a larger length still finds enough bytes.
         assert parse_frame(damaged + bytes(10_000), 0, 0, SALT) == 0, f"bit {bit}"
         assert payloads(damaged) == [], f"bit {bit}"
 
 
 def test_a_frame_parses_only_with_its_salt() -> None:
-    """A frame of another file, or of an earlier life of these blocks, is no frame of ours."""
+    """A frame of another file, or of an earlier use of the blocks, is refused."""
     data = framed(PAYLOAD)
     assert payloads(data) == [PAYLOAD]
     assert payloads(data, salt=OTHER_SALT) == []
@@ -88,8 +88,7 @@ def test_a_frame_parses_only_with_its_salt() -> None:
 
 
 @pytest.mark.parametrize("length", [10, HEAD_BYTES, 200])
-def test_payloads_cannot_change_places(length: int) -> None:
-    """Two good headers with each other's payloads are no frames."""
+def test_swapped_payloads_are_detected(length: int) -> None:
     first, second = b"a" * length, b"b" * length
     one, two = framed(first, 1), framed(second, 2)
     swapped = one[: FRAME_HEADER.size] + second + two[: FRAME_HEADER.size] + first
@@ -99,7 +98,7 @@ def test_payloads_cannot_change_places(length: int) -> None:
 
 
 def test_a_cut_anywhere_leaves_the_whole_frames_before_it() -> None:
-    """Walking stops at the first frame that is not whole, without a word."""
+    """Walking stops at the first frame that is not whole."""
     frames = [framed(PAYLOAD[:length], base_offset=length) for length in (0, 1, 64, 65, 200)]
     data = b"".join(frames)
     ends = [sum(map(len, frames[:count])) for count in range(len(frames) + 1)]
@@ -108,8 +107,8 @@ def test_a_cut_anywhere_leaves_the_whole_frames_before_it() -> None:
         assert [frame.end for frame in found] == [end for end in ends[1:] if end <= size]
 
 
-def test_walking_stays_in_front_of_its_end() -> None:
-    """Bytes behind `end` are not served, also where they hold whole frames."""
+def test_walking_stops_at_its_end() -> None:
+    """Whole frames after `end` are not returned."""
     one = framed(PAYLOAD)
     file = file_of(one + one + one)
     assert len(list(walk_frames(file, 0, 2 * len(one), SALT))) == 2
@@ -119,7 +118,6 @@ def test_walking_stays_in_front_of_its_end() -> None:
 
 
 def test_walking_past_the_end_of_the_file_stops() -> None:
-    """A file that is shorter than was believed gives the frames it has."""
     one = framed(PAYLOAD)
     assert len(list(walk_frames(file_of(one + one[:-1]), 0, 2 * len(one), SALT))) == 1
 
@@ -127,7 +125,7 @@ def test_walking_past_the_end_of_the_file_stops() -> None:
 @pytest.mark.parametrize(
     "length", [CHUNK_BYTES - FRAME_HEADER.size, CHUNK_BYTES, 3 * CHUNK_BYTES + 1]
 )
-def test_frames_of_any_size_cross_the_reading_chunks(length: int) -> None:
+def test_frames_of_any_size_cross_read_chunks(length: int) -> None:
     """A frame may end at a chunk, cross one, or be larger than one."""
     large = PAYLOAD * (length // len(PAYLOAD)) + PAYLOAD[: length % len(PAYLOAD)]
     data = framed(PAYLOAD) + framed(large) + framed(PAYLOAD)
@@ -151,7 +149,7 @@ class Counting:
         return getattr(self._file, name)
 
 
-def test_a_length_is_not_believed_before_it_is_proven() -> None:
+def test_a_length_above_the_maximum_is_damage() -> None:
     """A header that claims more than the largest payload is damage, whatever its checksum says,
     and one that fails its checksum never makes the reader ask for what it claims."""
     unchecked = struct.pack("<4sIQQI", FRAME_MAGIC, PAYLOAD_BYTES_MAX + 1, 0, 0, 0)
@@ -164,8 +162,8 @@ def test_a_length_is_not_believed_before_it_is_proven() -> None:
     assert file.asked == [CHUNK_BYTES]
 
 
-def test_the_writer_refuses_what_the_reader_would() -> None:
-    """A payload above the limit, or a head that is not the payload's, is never framed."""
+def test_the_writer_refuses_what_the_reader_refuses() -> None:
+    """A payload above the limit, or a head that is not the start of the payload."""
     with pytest.raises(AssertionError):
         frame_header(bytes(HEAD_BYTES), PAYLOAD_BYTES_MAX + 1, 0, 0, 0, SALT)
     with pytest.raises(AssertionError):
@@ -173,15 +171,15 @@ def test_the_writer_refuses_what_the_reader_would() -> None:
 
 
 @given(st.binary(max_size=300), st.integers(0, 3))
-def test_no_bytes_are_a_frame_by_luck(data: bytes, cut: int) -> None:
-    """Random bytes, also behind the magic word, and zeros are no frames."""
+def test_random_bytes_are_no_frame(data: bytes, cut: int) -> None:
+    """Random bytes, also after the magic, and zeros."""
     for hostile in (data, FRAME_MAGIC + data, bytes(len(data)), FRAME_MAGIC[:cut]):
         assert payloads(hostile) == []
         assert list(find_frames(hostile, 0, SALT)) == []
 
 
-def test_find_frames_sees_every_header_behind_damage() -> None:
-    """Headers are found at any distance and alignment, also where their payloads are cut off."""
+def test_find_frames_finds_every_header_after_damage() -> None:
+    """At any distance and alignment, even if payloads are cut off."""
     parts = [
         b"\xff" * 13,
         framed(PAYLOAD, 7, 5),
@@ -199,8 +197,8 @@ def test_find_frames_sees_every_header_behind_damage() -> None:
     ]
 
 
-def test_find_frames_needs_the_whole_checked_part() -> None:
-    """A header whose checked bytes are cut cannot be proven, so it says nothing."""
+def test_find_frames_ignores_a_cut_header() -> None:
+    """A header whose checked bytes are cut cannot be verified."""
     whole = framed(PAYLOAD)[: FRAME_HEADER.size + HEAD_BYTES]
     assert len(list(find_frames(whole, 0, SALT))) == 1
     for size in range(len(whole)):

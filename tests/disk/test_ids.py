@@ -140,7 +140,7 @@ class MemoryDisk:
 
 
 class Numbers(Protocol):
-    """What both kinds promise alike."""
+    """What both kinds have in common."""
 
     def next(self) -> int: ...
     def close(self) -> None: ...
@@ -170,7 +170,7 @@ def assert_rising(given_numbers: Sequence[int]) -> None:
     assert all(low < high for low, high in pairwise(given_numbers)), given_numbers
 
 
-# What both kinds promise.
+# Both kinds.
 
 
 Event = tuple[str, int, int]
@@ -238,23 +238,24 @@ def run(history: Sequence[Event], *, timed: bool, reserve: int) -> list[int]:
 
 @pytest.mark.parametrize("timed", [False, True])
 @given(history=histories, reserve=st.integers(1, 5))
-def test_nothing_is_given_twice(timed: bool, history: Sequence[Event], reserve: int) -> None:
-    """Numbers rise over kill -9, power cuts, failed and full disks, clock jumps and new nodes."""
+def test_no_number_is_returned_twice(timed: bool, history: Sequence[Event], reserve: int) -> None:
+    """Numbers increase over kill -9, power cuts, failed and full disks, clock jumps and new
+    nodes."""
     assert_rising(run(history, timed=timed, reserve=reserve))
 
 
 @both
 @given(count=st.integers(1, 12))
-def test_what_was_given_is_durably_reserved(open_numbers: Opener, count: int) -> None:
-    """A power cut straight after any call leaves a disk that goes on behind what was given."""
+def test_a_returned_number_is_durably_reserved(open_numbers: Opener, count: int) -> None:
+    """After a power cut right after any call, numbering continues above."""
     disk = MemoryDisk()
     taken = take(open_numbers(disk), count)
     assert open_numbers(disk.after_crash()).next() > taken[-1]
 
 
 @both
-def test_a_full_disk_gives_nothing_and_heals(open_numbers: Opener) -> None:
-    """While full every call that must reserve is refused; afterwards no number is missing."""
+def test_a_full_disk_refuses_until_space_is_free(open_numbers: Opener) -> None:
+    """Calls that must reserve are refused; afterwards no number is missing."""
     disk, calm = MemoryDisk(), MemoryDisk()
     numbers, wanted = open_numbers(disk), take(open_numbers(calm), 9)
     for want in wanted:
@@ -268,7 +269,7 @@ def test_a_full_disk_gives_nothing_and_heals(open_numbers: Opener) -> None:
 
 @both
 @pytest.mark.parametrize("fail_in", range(5), ids=["create", "append", "sync", "rename", "folder"])
-def test_a_failed_disk_is_the_end(open_numbers: Opener, fail_in: int) -> None:
+def test_a_failed_disk_is_final(open_numbers: Opener, fail_in: int) -> None:
     """After a failed write or sync nothing is given any more, even when the disk looks well, and
     closing writes nothing."""
     disk = MemoryDisk()
@@ -286,8 +287,8 @@ def test_a_failed_disk_is_the_end(open_numbers: Opener, fail_in: int) -> None:
 
 
 @both
-def test_closed_is_closed(open_numbers: Opener) -> None:
-    """A closed source gives nothing, and closing twice is harmless."""
+def test_a_closed_counter_returns_nothing(open_numbers: Opener) -> None:
+    """Closing twice is harmless."""
     disk = MemoryDisk()
     with open_numbers(disk) as numbers:
         take(numbers, 2)
@@ -298,15 +299,14 @@ def test_closed_is_closed(open_numbers: Opener) -> None:
 
 @both
 def test_opening_and_closing_unused_writes_nothing(open_numbers: Opener) -> None:
-    """Looking costs no disk write."""
     disk = MemoryDisk()
     open_numbers(disk).close()
     assert disk.writes == 0
 
 
 @both
-def test_a_full_disk_at_the_end_leaves_the_reservation(open_numbers: Opener) -> None:
-    """When the exact end cannot be stored the next run begins behind everything given."""
+def test_a_full_disk_at_close_leaves_the_reservation(open_numbers: Opener) -> None:
+    """The next run starts after every returned number."""
     disk = MemoryDisk()
     numbers = open_numbers(disk)
     taken = take(numbers, 2)
@@ -330,8 +330,8 @@ def empty(data: bytes) -> bytes:
 
 @both
 @pytest.mark.parametrize("damage", [flip_a_bit, halve, empty])
-def test_damage_is_told(open_numbers: Opener, damage: Callable[[bytes], bytes]) -> None:
-    """A damaged file stops the start with advice; it never begins again from 0."""
+def test_a_damaged_file_is_refused(open_numbers: Opener, damage: Callable[[bytes], bytes]) -> None:
+    """It never starts again from 0."""
     disk = MemoryDisk()
     take(open_numbers(disk), 1)
     disk.files[PATH].data = damage(disk.files[PATH].data)
@@ -342,16 +342,15 @@ def test_damage_is_told(open_numbers: Opener, damage: Callable[[bytes], bytes]) 
 
 @both
 @pytest.mark.parametrize("body", [b"", b"\x01" * 7, b"\xff" * 8, b"\x00" * 9])
-def test_a_strange_limit_is_told(open_numbers: Opener, body: bytes) -> None:
-    """A body that no release wrote is damage, whole checksum or not."""
+def test_a_limit_that_no_release_wrote_is_refused(open_numbers: Opener, body: bytes) -> None:
+    """Even with a valid checksum."""
     disk = MemoryDisk()
     write_checkpoint(disk, PATH, b"CNTR" if open_numbers is open_counter else b"TIDS", 1, body)
     with pytest.raises(Corrupt, match="a limit of 8 bytes"):
         open_numbers(disk)
 
 
-def test_the_files_of_both_kinds_do_not_mix() -> None:
-    """A counter refuses the file of time ids."""
+def test_a_counter_refuses_the_file_of_time_ids() -> None:
     disk = MemoryDisk()
     take(open_time_ids(disk), 1)
     with pytest.raises(Corrupt):
@@ -359,8 +358,8 @@ def test_the_files_of_both_kinds_do_not_mix() -> None:
 
 
 @both
-def test_on_a_real_folder(open_numbers: Opener, tmp_path: Path) -> None:
-    """The same on the machine's own files: dropped without a close, then closed, then reopened."""
+def test_numbers_continue_on_a_real_disk(open_numbers: Opener, tmp_path: Path) -> None:
+    """Dropped without a close, then closed, then reopened."""
     disk = RealDisk(tmp_path)
     taken = take(open_numbers(disk), 5)
     with open_numbers(disk) as numbers:
@@ -373,8 +372,7 @@ def test_on_a_real_folder(open_numbers: Opener, tmp_path: Path) -> None:
 # DurableCounter alone.
 
 
-def test_counting_is_without_gaps_over_a_clean_stop() -> None:
-    """A clean close stores the exact next number."""
+def test_a_clean_stop_leaves_no_gap() -> None:
     disk = MemoryDisk()
     with open_counter(disk) as numbers:
         first = take(numbers, 7)
@@ -382,22 +380,21 @@ def test_counting_is_without_gaps_over_a_clean_stop() -> None:
 
 
 def test_a_crash_skips_to_the_limit() -> None:
-    """After a crash counting goes on at the reserved limit, so the gap is below the reserve."""
+    """Numbering continues at the reserved limit, so the gap is below the reserve."""
     disk = MemoryDisk()
     assert take(open_counter(disk), 4) == [0, 1, 2, 3]
     assert open_counter(disk).next() == 6
 
 
 @pytest.mark.parametrize(("floor", "wanted"), [(0, 3), (2, 3), (3, 3), (10, 10)])
-def test_the_floor_lifts_and_never_lowers(floor: int, wanted: int) -> None:
-    """Counting begins at the stored number or at the floor, whichever is higher."""
+def test_the_floor_raises_and_never_lowers(floor: int, wanted: int) -> None:
+    """Numbering starts at the stored number or the floor, whichever is higher."""
     disk = MemoryDisk()
     take(open_counter(disk), 1)
     assert DurableCounter.open(disk, PATH, floor=floor).next() == wanted
 
 
-def test_most_calls_touch_no_disk() -> None:
-    """One reservation serves `reserve_count` numbers."""
+def test_one_reservation_serves_many_numbers() -> None:
     disk = MemoryDisk()
     numbers = DurableCounter.open(disk, PATH, reserve_count=100)
     take(numbers, 1)
@@ -408,8 +405,7 @@ def test_most_calls_touch_no_disk() -> None:
     assert disk.writes > writes
 
 
-def test_the_last_number() -> None:
-    """Numbers end where a signed 64-bit integer ends, and do not wrap."""
+def test_numbers_end_at_2_63_and_do_not_wrap() -> None:
     disk = MemoryDisk()
     numbers = DurableCounter.open(disk, PATH, floor=NUMBER_MAX - 1)
     assert take(numbers, 2) == [NUMBER_MAX - 1, NUMBER_MAX]
@@ -422,8 +418,7 @@ def test_the_last_number() -> None:
 @pytest.mark.parametrize(
     ("floor", "reserve_count"), [(-1, 1), (NUMBER_MAX + 1, 1), (0, 0), (0, -5)]
 )
-def test_a_counter_refuses(floor: int, reserve_count: int) -> None:
-    """Arguments outside their range are told at once."""
+def test_a_counter_refuses_arguments_out_of_range(floor: int, reserve_count: int) -> None:
     with pytest.raises(Malformed):
         DurableCounter.open(MemoryDisk(), PATH, floor=floor, reserve_count=reserve_count)
 
@@ -432,15 +427,13 @@ def test_a_counter_refuses(floor: int, reserve_count: int) -> None:
 
 
 @given(wall_ms=st.integers(EPOCH_WALL_MS, EPOCH_WALL_MS + MS_MAX), node=st.integers(0, NODE_MAX))
-def test_an_id_carries_its_time_and_node(wall_ms: int, node: int) -> None:
-    """With a right clock an id splits into the time it was made and the node that made it."""
+def test_an_id_contains_its_time_and_node(wall_ms: int, node: int) -> None:
     number = TimeIds.open(MemoryDisk(), PATH, HandClock(wall_ms), node=node).next()
     assert split_id(number) == (wall_ms, node, 0)
     assert 0 <= number <= NUMBER_MAX
 
 
-def test_a_crowded_millisecond_borrows_the_next() -> None:
-    """More than 4096 ids in one millisecond go on in the following one, without waiting."""
+def test_more_than_4096_ids_in_a_millisecond_use_the_next() -> None:
     numbers = TimeIds.open(MemoryDisk(), PATH, HandClock(), node=NODE_MAX)
     taken = take(numbers, 2 * (SEQUENCE_MAX + 1) + 1)
     assert_rising(taken)
@@ -449,8 +442,7 @@ def test_a_crowded_millisecond_borrows_the_next() -> None:
     assert split_id(taken[-1]) == (NOW_MS + 2, NODE_MAX, 0)
 
 
-def test_time_moves_the_id() -> None:
-    """A new millisecond starts its own sequence."""
+def test_a_new_millisecond_starts_its_own_sequence() -> None:
     clock = HandClock()
     numbers = TimeIds.open(MemoryDisk(), PATH, clock, node=1)
     take(numbers, 3)
@@ -460,7 +452,7 @@ def test_time_moves_the_id() -> None:
 
 @pytest.mark.parametrize("wall_ms", [0, EPOCH_WALL_MS - 1, NOW_MS - 1, NOW_MS - 86_400_000])
 def test_a_clock_set_back_is_ignored(wall_ms: int) -> None:
-    """Ids go on in the newest millisecond, also after a restart under the wrong clock."""
+    """Ids continue in the newest millisecond, also after a restart with the wrong clock."""
     disk, clock = MemoryDisk(), HandClock()
     numbers = TimeIds.open(disk, PATH, clock, node=1, reserve_ms=100)
     taken = take(numbers, 2)
@@ -472,15 +464,15 @@ def test_a_clock_set_back_is_ignored(wall_ms: int) -> None:
     assert_rising(taken)
 
 
-def test_a_clean_stop_gives_its_reservation_back() -> None:
-    """After a clean close the next run begins one millisecond on, not `reserve_ms`."""
+def test_a_clean_stop_returns_its_reservation() -> None:
+    """The next run starts one millisecond later, not `reserve_ms`."""
     disk = MemoryDisk()
     with TimeIds.open(disk, PATH, HandClock(), node=1) as numbers:
         take(numbers, 2)
     assert split_id(TimeIds.open(disk, PATH, HandClock(), node=1).next()) == (NOW_MS + 1, 1, 0)
 
 
-def test_another_node_keeps_the_floor() -> None:
+def test_another_node_number_keeps_the_floor() -> None:
     """A lower node number does not lead to lower ids."""
     disk = MemoryDisk()
     taken = take(TimeIds.open(disk, PATH, HandClock(), node=9), 2)
@@ -489,8 +481,8 @@ def test_another_node_keeps_the_floor() -> None:
     assert [split_id(number)[1] for number in taken] == [9, 9, 2, 2]
 
 
-def test_time_past_the_last_millisecond() -> None:
-    """A clock past 2093 is refused in words, uses nothing up, and is forgotten once set right."""
+def test_a_clock_past_2093_is_refused() -> None:
+    """It uses nothing up, and ids continue once the clock is right."""
     clock = HandClock(EPOCH_WALL_MS + MS_MAX + 1)
     numbers = TimeIds.open(MemoryDisk(), PATH, clock, node=1)
     with pytest.raises(Unavailable, match="correct the clock"):
@@ -499,8 +491,7 @@ def test_time_past_the_last_millisecond() -> None:
     assert split_id(numbers.next()) == (NOW_MS, 1, 0)
 
 
-def test_the_last_millisecond() -> None:
-    """The last millisecond is used whole; then ids end and do not wrap."""
+def test_ids_end_after_the_last_millisecond_and_do_not_wrap() -> None:
     numbers = TimeIds.open(MemoryDisk(), PATH, HandClock(EPOCH_WALL_MS + MS_MAX), node=NODE_MAX)
     taken = take(numbers, SEQUENCE_MAX + 1)
     assert taken[-1] == NUMBER_MAX
@@ -508,8 +499,8 @@ def test_the_last_millisecond() -> None:
         numbers.next()
 
 
-def test_a_failed_disk_is_the_end_also_when_the_clock_goes_back() -> None:
-    """After a failure not even ids under the old reservation are given."""
+def test_a_failed_disk_is_final_even_if_the_clock_goes_back() -> None:
+    """Even ids below the old reservation are refused."""
     disk, clock = MemoryDisk(), HandClock()
     numbers = TimeIds.open(disk, PATH, clock, node=1, reserve_ms=100)
     take(numbers, 1)
@@ -522,14 +513,13 @@ def test_a_failed_disk_is_the_end_also_when_the_clock_goes_back() -> None:
 
 
 @pytest.mark.parametrize(("node", "reserve_ms"), [(-1, 1), (NODE_MAX + 1, 1), (0, 0)])
-def test_time_ids_refuse(node: int, reserve_ms: int) -> None:
-    """Arguments outside their range are told at once."""
+def test_time_ids_refuse_arguments_out_of_range(node: int, reserve_ms: int) -> None:
     with pytest.raises(Malformed):
         TimeIds.open(MemoryDisk(), PATH, HandClock(), node=node, reserve_ms=reserve_ms)
 
 
 @pytest.mark.parametrize("number", [-1, NUMBER_MAX + 1])
-def test_what_is_no_id_does_not_split(number: int) -> None:
+def test_splitting_refuses_what_is_no_id(number: int) -> None:
     """Only a non-negative signed 64-bit number is an id."""
     with pytest.raises(Malformed):
         split_id(number)

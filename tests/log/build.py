@@ -1,4 +1,4 @@
-"""What the tests of the log share: a small log without a thread, appends, reading back, damage."""
+"""Helpers for tests of the log: a small log without a thread, appends, reads, damage."""
 
 from __future__ import annotations
 

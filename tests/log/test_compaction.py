@@ -1,4 +1,4 @@
-"""Compaction keeps the latest record of each key, at its offset, whatever happens meanwhile."""
+"""Compaction keeps the latest record of each key, at its offset."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def records_of(log: Log) -> list[Record]:
 
 
 def fold_of(records: list[Record]) -> Fold:
-    """What somebody knows who read these records: the latest value of each key."""
+    """Return the latest value of each key."""
     latest = {record.key: record.value for record in records}
     return {key: value for key, value in latest.items() if key is not None and value is not None}
 
@@ -86,7 +86,7 @@ def fold(log: Log) -> Fold:
 # What is kept.
 
 
-def test_of_each_key_the_latest_stays_at_its_offset() -> None:
+def test_the_latest_record_of_each_key_stays_at_its_offset() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
     store(log, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
@@ -118,8 +118,8 @@ STEPS = st.lists(
 
 @settings(max_examples=150)
 @given(STEPS)
-def test_the_fold_by_key_is_that_of_a_dict(steps: list[Step]) -> None:
-    """Records keep their offsets, order, content; none comes back; none is lost."""
+def test_compacted_records_fold_to_the_same_dict(steps: list[Step]) -> None:
+    """Records keep offsets, order and content; none reappears; none is lost."""
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     model: Fold = {}
@@ -162,8 +162,8 @@ def test_the_fold_by_key_is_that_of_a_dict(steps: list[Step]) -> None:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_thinned_batches_stay_what_they_were(compression: Compression) -> None:
-    """Compression, producer, times and headers survive; every byte is in order."""
+def test_compacted_batches_keep_their_metadata(compression: Compression) -> None:
+    """Compression, producer, times and headers survive."""
     clock = SimClock()
     log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
     records = [
@@ -221,8 +221,8 @@ def test_a_record_without_a_key_is_refused() -> None:
 # Tombstones.
 
 
-def test_a_tombstone_stays_for_the_grace_time_after_it_has_done_its_work() -> None:
-    """However old it is by then: who reads from the start meets it within that time."""
+def test_a_tombstone_stays_for_the_grace_period_after_it_was_applied() -> None:
+    """However old it is: a reader from the start sees it within that time."""
     clock = SimClock()
     log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
     store(log, (b"a", b"1"))
@@ -245,8 +245,8 @@ def test_a_tombstone_stays_for_the_grace_time_after_it_has_done_its_work() -> No
     assert [r.offset for r in records_of(log)] == [1]
 
 
-def test_a_tombstone_waits_for_an_older_segment_that_is_not_compacted_yet() -> None:
-    """The older segment looks young, because its index was lost and made anew."""
+def test_a_tombstone_waits_for_older_segments_to_be_compacted() -> None:
+    """The older segment looks young, because its index was lost and rebuilt."""
     config = msgspec.structs.replace(KEYED, compact_age_ms_min=5000)
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=config)
@@ -266,7 +266,7 @@ def test_a_tombstone_waits_for_an_older_segment_that_is_not_compacted_yet() -> N
     assert records_of(log) == []
 
 
-def test_an_empty_segment_is_read_over() -> None:
+def test_readers_skip_an_empty_segment() -> None:
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     for _ in range(3):
@@ -325,7 +325,7 @@ def test_a_round_is_due_by_ratio_or_lag(
     assert is_due(view, TopicConfig(cleanup="compact", **options), 1000, limit) is expected  # type: ignore[arg-type]
 
 
-def test_what_the_lake_has_not_got_is_not_compacted() -> None:
+def test_records_not_in_the_lake_are_not_compacted() -> None:
     clock = SimClock()
     config = msgspec.structs.replace(KEYED, awaits_lake=True)
     log = open_log(SimDisk(), SMALL, clock=clock, topic=config)
@@ -339,8 +339,8 @@ def test_what_the_lake_has_not_got_is_not_compacted() -> None:
     assert [r.offset for r in records_of(log)] == [2, 3, 4, 5]
 
 
-def test_more_keys_than_fit_are_done_in_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And clean segments, which grow with the keys there are, never stand in the way."""
+def test_more_keys_than_fit_take_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clean segments, which grow with the keys, are never in the way."""
     monkeypatch.setattr(compaction_module, "KEYS_MAX", 3)
     clock = SimClock()
     log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
@@ -369,8 +369,8 @@ def many_versions(log: Log) -> Fold:
     return {b"k%d" % number: b"7" for number in range(4)}
 
 
-def test_readers_go_on_while_segments_are_replaced() -> None:
-    """At every place a reader can stand, before the first byte and in the middle of a file."""
+def test_readers_continue_while_segments_are_replaced() -> None:
+    """At every position of a reader, before the first byte and in the middle of a file."""
     for position in range(32):
         clock = SimClock()
         log = open_log(SimDisk(), SMALL, clock=clock, topic=KEYED)
@@ -408,7 +408,7 @@ def test_times_are_found_after_compaction() -> None:
             assert again.reader(TOPIC, AtTime(timestamp_ms=timestamp_ms)).offset == found
 
 
-def test_a_repeated_request_is_still_known_when_its_record_is_gone() -> None:
+def test_a_duplicate_request_is_known_after_its_record_was_compacted() -> None:
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     digest = bytes(range(16))
@@ -428,7 +428,7 @@ def test_a_repeated_request_is_still_known_when_its_record_is_gone() -> None:
 
 
 @pytest.mark.parametrize("when", ["before reading", "before replacing"])
-def test_a_segment_that_is_dropped_meanwhile_is_left_out(when: str) -> None:
+def test_a_segment_dropped_meanwhile_is_skipped(when: str) -> None:
     disk, clock, fatal = SimDisk(), SimClock(), Fatal()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED, fatal=fatal)
     expected = many_versions(log)
@@ -451,7 +451,7 @@ def test_a_segment_that_is_dropped_meanwhile_is_left_out(when: str) -> None:
     assert [r.offset for r in records_of(log)] == [28, 29, 30, 31]
 
 
-def test_a_segment_that_is_missing_is_no_reason_to_go_on() -> None:
+def test_a_missing_segment_is_an_error() -> None:
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     many_versions(log)
@@ -460,7 +460,7 @@ def test_a_segment_that_is_missing_is_no_reason_to_go_on() -> None:
         run_round(log, clock)
 
 
-def test_a_full_disk_puts_the_round_off() -> None:
+def test_a_full_disk_postpones_the_round() -> None:
     disk, clock, fatal = SimDisk(), SimClock(), Fatal()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED, fatal=fatal)
     expected = many_versions(log)
@@ -479,8 +479,8 @@ def test_a_full_disk_puts_the_round_off() -> None:
     assert log.budget.used_bytes == sum(len(disk.data(p)) for p in kept)
 
 
-def test_small_neighbours_become_one() -> None:
-    """However many rounds a topic has seen, it has few files; what is large stays apart."""
+def test_small_neighbours_are_merged() -> None:
+    """A topic keeps few files over many rounds; large segments stay separate."""
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     for number in range(60):
@@ -497,8 +497,8 @@ def test_small_neighbours_become_one() -> None:
     assert len(large.partition(TOPIC, 0).view.segments) == 7
 
 
-def test_a_merge_that_was_cut_short_is_finished_at_the_next_start() -> None:
-    """The files of the others are known to be in the new one by its header, and go."""
+def test_an_interrupted_merge_is_finished_at_the_next_start() -> None:
+    """The header of the new file shows which files it replaces."""
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     expected = many_versions(log)
@@ -526,7 +526,7 @@ def test_a_scratch_file_of_a_failed_round_is_overwritten() -> None:
     assert fold(log) == expected and len(records_of(log)) == 4
 
 
-def test_an_error_of_the_disk_is_told() -> None:
+def test_a_disk_error_is_raised() -> None:
     for call in range(1, 40):
         disk, clock, fatal = SimDisk(), SimClock(), Fatal()
         log = open_log(disk, SMALL, clock=clock, topic=KEYED, fatal=fatal)
@@ -564,7 +564,7 @@ def prepared(disk: SimDisk, clock: SimClock) -> tuple[Log, Fold]:
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_a_power_cut_at_any_call_changes_nothing_for_who_reads(model: Model) -> None:
+def test_a_power_cut_at_any_call_changes_nothing_for_readers(model: Model) -> None:
     """The fold by key is the same after it, and after the rounds that follow; tombstones do
     not go before what they delete."""
     for call in itertools.count(1):

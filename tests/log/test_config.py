@@ -1,4 +1,4 @@
-"""Settings: a contradiction is refused when it is read, with a sentence, not when it hurts."""
+"""Settings: contradictions are refused at load."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from frazil.log.config import PARTITIONS_MAX
 from frazil.model import MiB
 
 
-def test_the_defaults_are_in_order() -> None:
-    """Whoever sets nothing gets a log that works."""
+def test_the_defaults_are_valid() -> None:
     assert msgspec.json.decode(b"{}", type=LogConfig) == LogConfig()
     assert msgspec.json.decode(b"{}", type=TopicConfig) == TopicConfig()
 
 
-def test_settings_survive_being_stored() -> None:
-    """A topic's settings are read back as they were written, the absent ones included."""
+def test_settings_round_trip() -> None:
+    """Including absent ones."""
     config = TopicConfig(partitions=3, retention_bytes_max=7, cleanup="compact")
     assert msgspec.json.decode(msgspec.json.encode(config), type=TopicConfig) == config
     assert msgspec.json.decode(msgspec.json.encode(TopicConfig()), type=TopicConfig).partitions == 1
@@ -32,7 +31,6 @@ def test_settings_survive_being_stored() -> None:
 def test_unknown_keys_and_kinds_are_refused(
     kind: type[LogConfig] | type[TopicConfig], text: bytes
 ) -> None:
-    """A misspelt setting must not pass for one that was set."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(text, type=kind)
 
@@ -55,7 +53,6 @@ def test_unknown_keys_and_kinds_are_refused(
 )
 @pytest.mark.parametrize("value", [0, -1])
 def test_sizes_and_times_are_positive(name: str, value: int) -> None:
-    """Nothing of the log works with a limit of nothing."""
     with pytest.raises(Malformed, match=rf"log\.{name} is {value}; it must be at least 1"):
         LogConfig(**{name: value})  # type: ignore[arg-type]
 
@@ -81,8 +78,8 @@ def test_sizes_and_times_are_positive(name: str, value: int) -> None:
         ),
     ],
 )
-def test_log_settings_that_contradict_each_other(settings: dict[str, int], sentence: str) -> None:
-    """The sentence names both and says what to do."""
+def test_contradicting_log_settings_are_refused(settings: dict[str, int], sentence: str) -> None:
+    """The message names both and says what to do."""
     with pytest.raises(Malformed, match=sentence):
         LogConfig(**settings)  # type: ignore[arg-type]
 
@@ -95,8 +92,7 @@ def test_log_settings_that_contradict_each_other(settings: dict[str, int], sente
         {"segment_bytes_max": 10 * MiB, "disk_bytes_max": 30 * MiB},
     ],
 )
-def test_log_settings_at_their_limits(settings: dict[str, int]) -> None:
-    """The limit itself is allowed."""
+def test_log_settings_at_their_limits_are_valid(settings: dict[str, int]) -> None:
     LogConfig(**settings)  # type: ignore[arg-type]
 
 
@@ -116,8 +112,9 @@ def test_log_settings_at_their_limits(settings: dict[str, int]) -> None:
         ({"compact_age_ms_min": 2, "compact_lag_ms_max": 1}, "before it is allowed"),
     ],
 )
-def test_topic_settings_out_of_range(settings: dict[str, object], sentence: str) -> None:
-    """Each rule speaks for itself."""
+def test_topic_settings_out_of_range_are_refused(
+    settings: dict[str, object], sentence: str
+) -> None:
     with pytest.raises(Malformed, match=sentence):
         TopicConfig(**settings)  # type: ignore[arg-type]
 
@@ -130,6 +127,5 @@ def test_topic_settings_out_of_range(settings: dict[str, object], sentence: str)
         {"compact_dirty_ratio_min": 0.0, "compact_age_ms_min": 5, "compact_lag_ms_max": 5},
     ],
 )
-def test_topic_settings_at_their_limits(settings: dict[str, object]) -> None:
-    """The limit itself is allowed."""
+def test_topic_settings_at_their_limits_are_valid(settings: dict[str, object]) -> None:
     TopicConfig(**settings)  # type: ignore[arg-type]

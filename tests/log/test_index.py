@@ -1,4 +1,4 @@
-"""The index: where an offset or a time begins, never behind it."""
+"""The sparse index: lookups never land after their target."""
 
 from __future__ import annotations
 
@@ -36,16 +36,15 @@ def index_of(
     return index, offered
 
 
-def test_an_empty_index_knows_nothing() -> None:
-    """Whoever asks begins at the beginning."""
+def test_an_empty_index_has_no_entries() -> None:
     index = SparseIndex(100)
     assert index.before_offset(0) is None
     assert index.before_time(0) is None
 
 
 @given(BATCHES, st.integers(1, 1000))
-def test_entries_keep_their_distance(batches: list[tuple[int, int, int]], interval: int) -> None:
-    """The first batch is an entry, then one for at least every interval of bytes, no more."""
+def test_entries_are_one_interval_apart(batches: list[tuple[int, int, int]], interval: int) -> None:
+    """The first batch is an entry, then at most one per interval."""
     index, offered = index_of(batches, interval)
     assert list(index.positions)[:1] == [position for _, position, _ in offered][:1]
     assert all(after - before >= interval for before, after in pairwise(index.positions))
@@ -57,10 +56,10 @@ def test_entries_keep_their_distance(batches: list[tuple[int, int, int]], interv
 
 
 @given(BATCHES, st.integers(1, 1000), st.integers(-1, 200))
-def test_before_offset_is_the_last_entry_not_behind(
+def test_before_offset_is_the_last_entry_at_or_before(
     batches: list[tuple[int, int, int]], interval: int, wanted: int
 ) -> None:
-    """Walking on from there meets the wanted offset."""
+    """A walk from there meets the offset."""
     index, offered = index_of(batches, interval)
     positions = set(index.positions)
     naive = [IndexEntry(o, p) for o, p, _ in offered if p in positions and o <= wanted]
@@ -68,7 +67,7 @@ def test_before_offset_is_the_last_entry_not_behind(
 
 
 @given(BATCHES, st.integers(1, 1000), st.integers(-10, 40))
-def test_before_time_skips_only_what_is_older(
+def test_before_time_skips_only_older_records(
     batches: list[tuple[int, int, int]], interval: int, wanted_ms: int
 ) -> None:
     """Everything in front of the entry is older than the wanted time, also when times are mixed
@@ -83,8 +82,7 @@ def test_before_time_skips_only_what_is_older(
     assert index.before_time(wanted_ms) == (naive[-1] if naive else None)
 
 
-def test_nothing_is_older_than_no_time() -> None:
-    """The smallest timestamp there is finds no entry to skip to."""
+def test_no_entry_is_before_the_smallest_timestamp() -> None:
     index, _ = index_of([(1, 1, NO_TIME)], 1)
     assert index.before_time(NO_TIME) is None
 
@@ -99,7 +97,6 @@ def test_nothing_is_older_than_no_time() -> None:
 def test_round_trip(
     batches: list[tuple[int, int, int]], salt: bytes, offset: int, time_ms: int, count: int
 ) -> None:
-    """The file says what the index in memory said."""
     index, _ = index_of(batches, 100)
     info = SegmentInfo(
         base_offset=offset,
@@ -117,7 +114,7 @@ def test_round_trip(
 
 
 def test_a_reader_never_finds_an_offset_without_its_position() -> None:
-    """The arrays grow in an order in which a reader in another thread may look at any time."""
+    """The arrays grow in an order that is safe for readers in other threads."""
 
     class Watching(SparseIndex):
         def look(self) -> None:

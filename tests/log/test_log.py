@@ -1,4 +1,4 @@
-"""The log as a whole: one owner, topics, maintenance, a clean end."""
+"""The log as a whole: one owner, topics, maintenance, a clean close."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def descriptors(folder: Path) -> list[Path]:
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
-    """The second one is refused at once and told who the first one is; afterwards it may."""
+    """The second one is refused and told who the first is."""
     log = open_log(RealDisk(tmp_path))
     with pytest.raises(Held, match=rf"{tmp_path} is in use by process {os.getpid()} \(a test\)"):
         open_log(RealDisk(tmp_path))
@@ -77,8 +77,8 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
         assert values(again) == [b"x"]
 
 
-def test_a_log_that_does_not_open_holds_nothing(tmp_path: Path) -> None:
-    """Neither the lock nor a file: the operator repairs it while the process lives on."""
+def test_a_log_that_fails_to_open_holds_nothing(tmp_path: Path) -> None:
+    """Neither the lock nor a file, so that it can be repaired meanwhile."""
     with open_log(RealDisk(tmp_path), SMALL, topic=TopicConfig(partitions=3)) as log:
         for partition in (0, 1, 2):
             add(log, *numbers(0, 5), partition=partition)
@@ -95,7 +95,7 @@ def test_a_log_that_does_not_open_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_start_on_a_full_disk_succeeds() -> None:
-    """Reading needs no room; nothing goes that somebody waits for; appends are refused."""
+    """Reading works, nothing unread is removed, appends are refused."""
     disk = SimDisk()
     log = open_log(disk, SMALL)
     log.subscribe("slow", TOPIC, "earliest")
@@ -115,9 +115,9 @@ def test_a_start_on_a_full_disk_succeeds() -> None:
     assert values(open_log(disk, SMALL)) == numbers(0, 30)
 
 
-def test_the_lock_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The note with the holder's name is a courtesy: where it cannot be written, the lock holds
-    all the same; and where something else fails, no lock stays behind."""
+def test_the_lock_needs_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder's name is optional: if it cannot be written, the lock is held anyway; on other
+    errors no lock remains."""
     disk = RealDisk(tmp_path)
 
     def failing(number: int) -> None:
@@ -141,7 +141,7 @@ def test_the_lock_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_new_data_folder_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each folder made on the way to it is synced into the one above."""
+    """Each created folder is synced into its parent."""
     synced: list[Path] = []
     fsync = os.fsync
 
@@ -160,7 +160,7 @@ def test_a_new_data_folder_is_durable(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_close_leaves_nothing_open(tmp_path: Path) -> None:
-    """Every file and the lock are given back, and the next start has nothing to repair."""
+    """The next start has nothing to repair."""
     log = open_log(RealDisk(tmp_path), SMALL, threaded=True)
     for value in numbers(0, 30):
         log.append(TOPIC, batch(value)).result(30)
@@ -172,8 +172,8 @@ def test_close_leaves_nothing_open(tmp_path: Path) -> None:
         assert values(again) == numbers(0, 30)
 
 
-def test_a_log_is_closed_once() -> None:
-    """The second time does nothing at all: the folder may be somebody else's by then."""
+def test_close_is_idempotent() -> None:
+    """The folder may have another owner by then."""
     disk = SimDisk()
     log = open_log(disk)
     subscriber = log.subscribe("reader", TOPIC, "earliest")
@@ -192,8 +192,8 @@ def test_a_log_is_closed_once() -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_close_gives_the_folder_back_whatever_fails(number: int) -> None:
-    """On a full disk the clean mark is left out; on a failing one the error is told. The next
+def test_close_releases_the_folder_whatever_fails(number: int) -> None:
+    """On a full disk the clean mark is left out; on a failing one the error is raised. The next
     start finds everything either way."""
     for call in range(1, 60):
         disk = SimDisk()
@@ -213,8 +213,8 @@ def test_close_gives_the_folder_back_whatever_fails(number: int) -> None:
     raise AssertionError("closing takes fewer storage calls than that")
 
 
-def test_leaving_the_block_closes() -> None:
-    """Also when it is left by an error."""
+def test_leaving_the_with_block_closes() -> None:
+    """Also by an error."""
     disk = SimDisk()
     with pytest.raises(ZeroDivisionError), open_log(disk) as log:
         submit(log, batch(b"queued"))
@@ -226,8 +226,8 @@ def test_leaving_the_block_closes() -> None:
 # Topics.
 
 
-def test_a_topic_is_made_once() -> None:
-    """The same settings give the same topic; others are a conflict."""
+def test_creating_a_topic_is_idempotent() -> None:
+    """Other settings are a conflict."""
     log = open_log(SimDisk())
     config = TopicConfig(partitions=2)
     topic = log.create_topic("new", config)
@@ -238,7 +238,7 @@ def test_a_topic_is_made_once() -> None:
 
 
 def test_topics_must_fit_the_budget() -> None:
-    """Each partition holds a segment that cannot be released: refuse what could never drain."""
+    """Each partition has a segment that cannot be removed."""
     log = open_log(SimDisk(), replaced(SMALL, disk_bytes_max=20 * KiB))
     with pytest.raises(Malformed, match=r"need log\.disk_bytes_max of at least .*; raise it or"):
         log.create_topic("wide", TopicConfig(partitions=100))
@@ -246,8 +246,7 @@ def test_topics_must_fit_the_budget() -> None:
     log.create_topic("narrow")
 
 
-def test_what_does_not_exist_is_unknown() -> None:
-    """Topics and partitions, for appends, readers and look-ups alike."""
+def test_a_missing_topic_or_partition_is_unknown() -> None:
     log = open_log(SimDisk())
     for call in (
         lambda: log.topic("other"),
@@ -258,14 +257,14 @@ def test_what_does_not_exist_is_unknown() -> None:
         lambda: log.wait_for("other", 0, 0, 0),
         lambda: log.publish("other", 0, 0),
         lambda: log.subscribe("reader", "other", "earliest"),
-        lambda: log.unsubscribe("nobody"),
+        lambda: log.unsubscribe("unknown"),
     ):
         with pytest.raises(Unknown):
             call()
 
 
-def test_a_topic_on_a_full_disk_is_refused_and_made_later() -> None:
-    """At every storage call: told so, nothing half made in the way, nothing held twice."""
+def test_a_topic_on_a_full_disk_is_refused_and_created_later() -> None:
+    """At every storage call."""
     for call in range(1, 100):
         disk, fatal = SimDisk(), Fatal()
         log = open_log(disk, fatal=fatal)
@@ -288,8 +287,8 @@ def test_a_topic_on_a_full_disk_is_refused_and_made_later() -> None:
     raise AssertionError("making a topic takes fewer storage calls than that")
 
 
-def test_a_disk_that_fails_while_a_topic_is_made_is_the_end() -> None:
-    """A sync that failed is not tried again by the next one who wants the topic."""
+def test_a_disk_failure_while_creating_a_topic_is_final() -> None:
+    """A failed sync is not retried."""
     for call in range(1, 100):
         disk, fatal = SimDisk(), Fatal()
         log = open_log(disk, fatal=fatal)
@@ -305,8 +304,8 @@ def test_a_disk_that_fails_while_a_topic_is_made_is_the_end() -> None:
     raise AssertionError("making a topic takes fewer storage calls than that")
 
 
-def test_topics_and_subscribers_may_be_made_while_the_log_works(tmp_path: Path) -> None:
-    """From many threads, the same names at once, while maintenance runs and batches come in."""
+def test_topics_and_subscribers_can_be_created_concurrently(tmp_path: Path) -> None:
+    """From many threads, with the same names, while maintenance runs and batches arrive."""
     old = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -342,16 +341,15 @@ def test_topics_and_subscribers_may_be_made_while_the_log_works(tmp_path: Path) 
 # Appends.
 
 
-def test_a_batch_over_the_limit_is_refused_by_name() -> None:
-    """It will never fit, so it is not told to come back."""
+def test_a_batch_above_the_limit_is_too_large() -> None:
+    """It will never fit, so it is not `Overloaded`."""
     log = open_log(SimDisk(), replaced(WIDE, batch_bytes_max=200))
     with pytest.raises(TooLarge, match=r"above log\.batch_bytes_max \(200\); send smaller"):
         log.append(TOPIC, batch(bytes(200)))
     add(log, bytes(100))
 
 
-def test_a_compacted_topic_wants_keys() -> None:
-    """A record without one could never be replaced."""
+def test_a_compacted_topic_requires_keys() -> None:
     log = open_log(SimDisk(), topic=TopicConfig(cleanup="compact"))
     with pytest.raises(Malformed, match="every record needs a key"):
         log.append(TOPIC, batch(b"x"))
@@ -361,7 +359,7 @@ def test_a_compacted_topic_wants_keys() -> None:
 
 
 def test_the_lake_cannot_be_ahead_of_the_log() -> None:
-    """Published is at most what is durable, and never goes down."""
+    """The published watermark never decreases."""
     log = open_log(SimDisk(), topic=TopicConfig(awaits_lake=True))
     add(log, b"a", b"b")
     with pytest.raises(Malformed, match="durable up to 2; the lake cannot hold it up to 3"):
@@ -377,9 +375,8 @@ def test_the_lake_cannot_be_ahead_of_the_log() -> None:
 # Maintenance.
 
 
-def test_maintenance_makes_room_on_a_full_disk() -> None:
-    """A segment that cannot be rolled for want of room does not stop the removal of old ones,
-    in its own partition or in those behind it."""
+def test_maintenance_frees_space_on_a_full_disk() -> None:
+    """A segment that cannot be rolled does not stop the removal of old ones, in any partition."""
     disk, clock = SimDisk(), SimClock()
     topic = TopicConfig(partitions=2, retention_ms=1000)
     log = open_log(disk, SMALL, clock=clock, topic=topic)
@@ -396,8 +393,8 @@ def test_maintenance_makes_room_on_a_full_disk() -> None:
     add(log, b"there is room again")
 
 
-def test_dropping_on_a_full_disk_ends() -> None:
-    """Where nothing can be dropped just now, nothing is counted as dropped, and the log goes on."""
+def test_dropping_on_a_full_disk_terminates() -> None:
+    """If nothing can be dropped, nothing is counted, and the log continues."""
     disk = SimDisk()
     config = replaced(SMALL, disk_bytes_max=24 * KiB)
     log = open_log(disk, config)
@@ -422,8 +419,7 @@ def test_dropping_on_a_full_disk_ends() -> None:
     )
 
 
-def test_a_full_disk_gives_spare_files_up() -> None:
-    """Room is worth more than a faster sync: files kept to be written over go first."""
+def test_a_full_disk_removes_spare_files() -> None:
     disk = SimDisk()
     log = open_log(disk, replaced(SMALL, when_full="drop_oldest"))
     add_each(log, *numbers(0, 20))
@@ -440,8 +436,7 @@ def test_a_full_disk_gives_spare_files_up() -> None:
     assert values(log) == [*numbers(start, 20), b"there is room"]
 
 
-def test_a_full_disk_drops_no_more_than_the_oldest() -> None:
-    """Who chose to drop the oldest chose to make room, not to lose everything at once."""
+def test_a_full_disk_drops_only_the_oldest_segment() -> None:
     disk = SimDisk()
     log = open_log(disk, replaced(SMALL, when_full="drop_oldest"))
     log.subscribe("slow", TOPIC, "earliest")
@@ -456,7 +451,6 @@ def test_a_full_disk_drops_no_more_than_the_oldest() -> None:
 
 
 def test_old_segments_are_rolled_by_maintenance() -> None:
-    """A quiet partition's records can be released, too."""
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, WIDE, clock=clock, topic=TopicConfig(retention_ms=0))
     add(log, b"x")
@@ -468,15 +462,14 @@ def test_old_segments_are_rolled_by_maintenance() -> None:
         log.reader(TOPIC, 0)
 
 
-def test_the_dead_letters_may_have_settings_of_their_own() -> None:
-    """An operator who keeps them longer can still subscribe."""
+def test_dead_letters_may_have_other_settings() -> None:
     log = open_log(SimDisk())
     log.create_topic(DEAD_LETTERS, TopicConfig(retention_ms=10**9))
     log.subscribe("reader", TOPIC, "earliest")
 
 
-def test_every_record_is_there_after_many_lives() -> None:
-    """Append, die, restart, over and over: closed, killed, powered off."""
+def test_every_record_survives_many_restarts() -> None:
+    """Closed, killed, powered off."""
     disk = SimDisk(model="weak")
     rand = Rand(5)
     expected: list[bytes] = []
@@ -496,8 +489,7 @@ def test_every_record_is_there_after_many_lives() -> None:
     assert FIRST in segments(disk)
 
 
-def test_refusals_are_of_our_own_kind() -> None:
-    """Whoever catches `FrazilError` has caught them all."""
+def test_all_refusals_are_frazil_errors() -> None:
     log: Log = open_log(SimDisk())
     log.close()
     with pytest.raises(FrazilError):

@@ -1,5 +1,4 @@
-"""The log against a list: whatever happens to both, what was acknowledged is read back, in order,
-exactly once."""
+"""The log against a list: acknowledged batches are read back in order, exactly once."""
 
 from __future__ import annotations
 
@@ -140,7 +139,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def step(self) -> None:
-        """One group. Everybody in it is answered, the others wait."""
+        """Run one group. Its batches are done, the others wait."""
         self.log.writer.step()
         self.settle()
 
@@ -199,7 +198,7 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.waiting)
     @rule(seed=SEEDS, has_power=st.booleans(), nth=st.integers(1, 3))
     def fail_a_sync(self, seed: int, has_power: bool, nth: int) -> None:
-        """The end of this process; the next one tells what the disk has."""
+        """End this process; the next one reads what is on disk."""
         self.disk.faults = Faults(fail_sync_at=self.disk.syncs + nth)
         while self.waiting:
             self.step()

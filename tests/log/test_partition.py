@@ -1,4 +1,4 @@
-"""The partition: stage, write, sync, publish, in this order and no other."""
+"""The partition: stage, write, sync, publish, in this order."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class Bench:
         return Bench(config, self.disk.process_kill(), self.clock)
 
 
-def test_readers_see_nothing_before_it_is_published() -> None:
+def test_readers_see_nothing_before_publish() -> None:
     """Staged, written, synced: still invisible, to new readers and to old ones; then all at
-    once. A power cut can take back only what nobody has seen."""
+    once. A power cut can only undo what no reader has seen."""
     bench = Bench()
     bench.add(b"old")
     partition = bench.partition
@@ -101,8 +101,8 @@ def test_readers_see_nothing_before_it_is_published() -> None:
     assert [stored.base_offset for stored in waiting.read()] == [1]
 
 
-def test_a_view_never_changes() -> None:
-    """Whoever holds one sees the partition as it was, through appends, rolls and trims."""
+def test_a_view_is_immutable() -> None:
+    """Over appends, rolls and trims."""
     bench = Bench(SMALL)
     bench.add(b"one")
     view = bench.partition.view
@@ -120,8 +120,8 @@ def test_a_view_never_changes() -> None:
     assert bench.partition.view.start_offset == 21
 
 
-def test_frames_carry_what_was_durable_when_they_were_written() -> None:
-    """All frames of a group say the same, the end of the group before."""
+def test_frames_have_the_durable_watermark_of_their_time() -> None:
+    """All frames of a group have the end of the group before."""
     bench = Bench()
     bench.add(*numbers(0, 3))
     bench.add(*numbers(3, 5))
@@ -129,8 +129,8 @@ def test_frames_carry_what_was_durable_when_they_were_written() -> None:
     assert [frame.durable_watermark for frame in frames_of(bench.disk)] == [0, 0, 0, 3, 3, 5]
 
 
-def test_abort_leaves_no_trace() -> None:
-    """Bytes, offsets, producers, digests: as if the group had never come, also on disk."""
+def test_abort_undoes_everything() -> None:
+    """Bytes, offsets, producers and digests, also on disk."""
     bench = Bench()
     bench.add(b"old")
     partition = bench.partition
@@ -153,8 +153,8 @@ def test_abort_leaves_no_trace() -> None:
     assert bench.reopened().read() == [b"old", b"kept", b"kept"]
 
 
-def test_abort_restores_a_producer_s_whole_past() -> None:
-    """Also when the lost group had pushed remembered batches out of the window of five."""
+def test_abort_restores_all_remembered_batches() -> None:
+    """Also those the undone group had pushed out of the window of five."""
     bench = Bench()
     partition = bench.partition
     for sequence in range(5):
@@ -171,15 +171,14 @@ def test_abort_restores_a_producer_s_whole_past() -> None:
     assert partition.stage(numbered(b"x", 5)) == (5, 6, False)
 
 
-def test_batches_count_their_records() -> None:
-    """Offsets belong to records; the next batch begins behind the last record."""
+def test_offsets_count_records() -> None:
     partition = Bench().partition
     assert partition.stage(batch(b"a", b"b", b"c")) == (0, 3, False)
     assert partition.stage(batch(b"d")) == (3, 4, False)
 
 
 def test_the_budget_follows_every_change() -> None:
-    """Appends and rolls take, trims give back, a restart counts the same."""
+    """Appends and rolls take, trims free, a restart counts the same."""
     bench = Bench(SMALL)
     assert bench.budget.used_bytes == on_disk(bench) == HEADER_BYTES
     bench.add(*numbers(0, 5))
@@ -191,8 +190,7 @@ def test_the_budget_follows_every_change() -> None:
     assert bench.budget.used_bytes == on_disk(bench)
 
 
-def test_the_budget_gets_trimmed_bytes_back() -> None:
-    """As many as the segments had."""
+def test_a_trim_frees_the_bytes_of_its_segments() -> None:
     bench = Bench(SMALL)
     for number in range(3):
         bench.add(*numbers(number, number + 5))
@@ -212,7 +210,7 @@ def on_disk(bench: Bench) -> int:
     return sum(len(bench.disk.data(path)) for path in kept)
 
 
-def test_a_trimmed_file_is_written_over() -> None:
+def test_a_trimmed_file_is_reused() -> None:
     """A roll takes it; its old records are never seen again, it ends where its own records end
     once it is sealed, and a restart leaves no spare one."""
     bench = Bench(SMALL)
@@ -236,9 +234,9 @@ def test_a_trimmed_file_is_written_over() -> None:
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_a_file_that_is_written_over_survives_any_crash(model: Model) -> None:
+def test_a_reused_file_survives_any_crash(model: Model) -> None:
     """At every storage call of a roll into it and of the appends after: what was acknowledged is
-    there, and nothing of its earlier life."""
+    there, and no stale frame."""
     for call in range(1, 60):
         bench = Bench(SMALL, SimDisk(model=model))
         bench.add(*numbers(0, 10))
@@ -266,7 +264,7 @@ def test_a_file_that_is_written_over_survives_any_crash(model: Model) -> None:
 
 
 def test_a_segment_is_rolled_by_size() -> None:
-    """Not before it is full, and never while it is empty."""
+    """Not before it is full, and never while empty."""
     bench = Bench(SMALL)
     assert not bench.partition.needs_roll
     while bench.partition.view.size_bytes < SMALL.segment_bytes_max:
@@ -278,7 +276,7 @@ def test_a_segment_is_rolled_by_size() -> None:
 
 
 def test_a_segment_is_rolled_by_age() -> None:
-    """Counted from its beginning; a date that is set changes nothing; an empty one never ages."""
+    """A clock change has no effect; an empty segment never ages."""
     bench = Bench()
     bench.clock.advance(WIDE.segment_age_ms_max)
     assert not bench.partition.needs_roll
@@ -293,8 +291,8 @@ def test_a_segment_is_rolled_by_age() -> None:
     assert bench.partition.needs_roll
 
 
-def test_a_roll_seals_what_was_there() -> None:
-    """The sealed segment has its facts and its index, the new one begins where it ended."""
+def test_a_roll_seals_the_segment() -> None:
+    """The next one starts where it ended."""
     bench = Bench()
     rolled_before = ROLLED.value()
     for number in range(4):
@@ -319,7 +317,6 @@ def test_a_roll_seals_what_was_there() -> None:
 
 
 def test_trim_removes_only_whole_sealed_segments() -> None:
-    """The open segment and one that is needed in part stay."""
     bench = Bench()
     for number in range(3):
         bench.add(*numbers(10 * number, 10 * number + 10))
@@ -335,8 +332,7 @@ def test_trim_removes_only_whole_sealed_segments() -> None:
     assert bench.reopened().read() == numbers(20, 30)
 
 
-def test_dropped_offsets_are_remembered() -> None:
-    """How much was lost on purpose survives the restart, and adds up."""
+def test_dropped_offsets_are_counted_over_restarts() -> None:
     bench = Bench()
     for number in range(3):
         bench.add(*numbers(10 * number, 10 * number + 10))
@@ -348,8 +344,7 @@ def test_dropped_offsets_are_remembered() -> None:
     assert bench.reopened().partition.dropped_count == 12
 
 
-def test_a_trim_without_a_sync_trims_nothing() -> None:
-    """The word that segments are gone must be durable first: when that fails, they are there."""
+def test_a_trim_whose_sync_fails_removes_nothing() -> None:
     bench = Bench()
     bench.add(*numbers(0, 10))
     bench.roll()
@@ -363,7 +358,6 @@ def test_a_trim_without_a_sync_trims_nothing() -> None:
 
 
 def test_trim_works_on_a_full_disk() -> None:
-    """It makes room, so it must not need any."""
     bench = Bench()
     bench.add(*numbers(0, 10))
     bench.roll()
@@ -374,8 +368,8 @@ def test_trim_works_on_a_full_disk() -> None:
     assert bench.reopened().read() == [b"more"]
 
 
-def test_what_is_made_durable_is_counted() -> None:
-    """Batches and bytes, frames included; what was taken back is not."""
+def test_durable_batches_and_bytes_are_counted() -> None:
+    """Frames included; undone groups are not."""
     bench = Bench()
     before = APPENDED.value(), APPENDED_BYTES.value()
     bench.partition.stage(batch(b"lost"))
@@ -386,8 +380,8 @@ def test_what_is_made_durable_is_counted() -> None:
     assert (APPENDED.value(), APPENDED_BYTES.value()) == (before[0] + 3, before[1] + written_bytes)
 
 
-def test_a_batch_is_stored_as_it_came() -> None:
-    """Only the offset and the leader epoch are filled in, whatever the size of the batch."""
+def test_a_batch_is_stored_unchanged() -> None:
+    """Only the offset and the leader epoch are filled in."""
     bench = Bench()
     sizes = [0, 1, 2, 3, 10, 5000]
     sent = [batch(bytes(size)) for size in sizes]

@@ -1,4 +1,4 @@
-"""Progress knows exactly which offsets are finished, in whatever order they were."""
+"""Progress knows exactly which offsets are finished, in any order."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def span_of(span: OffsetRange) -> tuple[int, int]:
 
 
 @given(st.lists(st.tuples(OFFSETS, OFFSETS), max_size=10))
-def test_progress_is_stored_as_it_stands(spans: list[tuple[int, int]]) -> None:
+def test_progress_round_trips(spans: list[tuple[int, int]]) -> None:
     progress = Progress(watermark=3, tries={50: 2}, dropped_count=4)
     for begin, end in spans:
         progress.finish(begin, end)
@@ -95,7 +95,7 @@ def test_finished_ranges_join(
 
 
 def test_tries_of_finished_batches_are_forgotten_above_the_watermark_too() -> None:
-    """One stuck batch must not make the file grow with every other one that ever failed."""
+    """One stuck batch must not make the file grow with every other failed one."""
     progress = Progress(watermark=0)
     for offset in range(1, 1000):
         progress.tries[offset] = 1

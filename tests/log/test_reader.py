@@ -1,4 +1,4 @@
-"""Reading: in order, without a hole, only what is durable, from wherever one wants to begin."""
+"""Reading: in order, without gaps, only what is durable, from any start."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def offsets(reader: Reader, bytes_max: int) -> list[int]:
 
 
 @pytest.mark.parametrize("start", range(MANY + 1))
-def test_begin_at_any_offset(start: int) -> None:
-    """Also at the end, where there is nothing yet; segments do not show."""
+def test_a_reader_starts_at_any_offset(start: int) -> None:
+    """Also at the end, and across segments."""
     _, log = filled()
     reader = log.reader(TOPIC, start)
     assert values(log, start) == numbers(start, MANY)
@@ -66,14 +66,13 @@ def test_begin_at_any_offset(start: int) -> None:
 
 @pytest.mark.parametrize("start", [-1, MANY + 1, 10**18, -(10**18)])
 def test_an_offset_outside_the_log_is_refused(start: int) -> None:
-    """Below its start or above its end: with a sentence that says where the log lies."""
+    """The error states the range of the log."""
     _, log = filled()
     with pytest.raises(OutOfRange, match=f"offset {start} of {TOPIC}/0.* holds 0 up to {MANY}"):
         log.reader(TOPIC, start)
 
 
-def test_an_offset_that_was_removed_is_refused() -> None:
-    """Nobody is moved on in silence."""
+def test_a_removed_offset_is_refused() -> None:
     _, log = filled()
     partition = log.partition(TOPIC, 0)
     partition.trim(20)
@@ -85,8 +84,8 @@ def test_an_offset_that_was_removed_is_refused() -> None:
     assert log.reader(TOPIC, "earliest").offset == start
 
 
-def test_begin_inside_a_batch() -> None:
-    """The batch that holds the offset comes first, whole; a batch is the unit of reading."""
+def test_a_reader_may_start_inside_a_batch() -> None:
+    """The whole batch is returned."""
     log = open_log(SimDisk())
     submit(log, batch(b"a", b"b", b"c"), batch(b"d", b"e"))
     log.writer.step()
@@ -96,8 +95,7 @@ def test_begin_inside_a_batch() -> None:
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest", 0, AtTime(timestamp_ms=0)])
-def test_an_empty_log_has_one_beginning(start: Start) -> None:
-    """Whichever way one asks for it."""
+def test_every_start_of_an_empty_log_is_the_same(start: Start) -> None:
     log = open_log(SimDisk())
     reader = log.reader(TOPIC, start)
     assert reader.offset == 0
@@ -110,8 +108,7 @@ def test_an_empty_log_has_one_beginning(start: Start) -> None:
 
 
 @pytest.mark.parametrize("bytes_max", [-1, 0, 1, 100, 300, 10**9])
-def test_a_read_gives_at_least_one_batch_and_stops_at_the_limit(bytes_max: int) -> None:
-    """Small limits go batch by batch, large ones to the end of the segment; nothing is left out."""
+def test_a_read_returns_at_least_one_batch_and_stops_at_the_limit(bytes_max: int) -> None:
     _, log = filled()
     reader = log.reader(TOPIC, "earliest")
     seen: list[int] = []
@@ -123,7 +120,6 @@ def test_a_read_gives_at_least_one_batch_and_stops_at_the_limit(bytes_max: int) 
 
 
 def test_a_batch_larger_than_the_limit_is_read() -> None:
-    """A limit is a wish, not a wall."""
     log = open_log(SimDisk())
     add(log, bytes(10_000), b"small")
     reader = log.reader(TOPIC, "earliest")
@@ -134,8 +130,7 @@ def test_a_batch_larger_than_the_limit_is_read() -> None:
 # While the log moves on.
 
 
-def test_a_reader_follows_over_rolls() -> None:
-    """It stays where it is, and goes on in the next segment."""
+def test_a_reader_continues_across_rolls() -> None:
     log = open_log(SimDisk(), SMALL)
     reader = log.reader(TOPIC, "earliest")
     seen: list[bytes | None] = []
@@ -146,8 +141,7 @@ def test_a_reader_follows_over_rolls() -> None:
     assert seen == numbers(0, MANY)
 
 
-def test_a_reader_that_waits_at_the_end_of_a_segment_goes_on() -> None:
-    """The segment is sealed and trimmed behind it; it has read it all, so it loses nothing."""
+def test_a_reader_at_the_end_of_a_trimmed_segment_continues() -> None:
     log = open_log(SimDisk(), WIDE)
     add(log, b"one")
     reader = log.reader(TOPIC, "earliest")
@@ -160,8 +154,8 @@ def test_a_reader_that_waits_at_the_end_of_a_segment_goes_on() -> None:
     assert offsets(reader, 1) == [1]
 
 
-def test_a_reader_that_is_overtaken_by_retention_is_told() -> None:
-    """Though its file is still open, it does not go on as if nothing had happened."""
+def test_a_reader_overtaken_by_retention_raises() -> None:
+    """Though its file is still open."""
     _, log = filled()
     reader = log.reader(TOPIC, "earliest")
     assert offsets(reader, 1) == [0]
@@ -175,7 +169,7 @@ def test_a_reader_that_is_overtaken_by_retention_is_told() -> None:
 
 def overtaken(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let retention strike once in the middle of a read: the segments go, and their files are
-    written over while somebody has them open."""
+    reused while a reader has them open."""
     partition, read_from = log.partition(TOPIC, 0), Reader._read_from
 
     def read_late(*arguments: Any) -> Any:
@@ -188,8 +182,8 @@ def overtaken(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reader, "_read_from", read_late)
 
 
-def test_a_reader_whose_file_is_written_over_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was too slow: that is no damage, and other records are not shown for its own."""
+def test_a_reader_whose_file_is_reused_raises_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not damage, and no other records are returned."""
     _, log = filled()
     reader = log.reader(TOPIC, 3)
     overtaken(log, monkeypatch)
@@ -198,18 +192,16 @@ def test_a_reader_whose_file_is_written_over_is_told_so(monkeypatch: pytest.Monk
     reader.close()
 
 
-def test_a_time_is_looked_up_again_when_retention_is_faster(
+def test_a_time_lookup_is_repeated_if_retention_removes_its_segment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever asks for a time gets the first record of that time that is still there."""
     _, log = filled()
     overtaken(log, monkeypatch)
     partition = log.partition(TOPIC, 0)
     assert offset_at_time(partition, 1) == partition.view.start_offset > 0
 
 
-def test_a_reader_goes_on_over_a_rewritten_segment() -> None:
-    """Compaction replaces the file under it: the cursor finds its place in the new one."""
+def test_a_reader_continues_in_a_rewritten_segment() -> None:
     clock = SimClock()
     topic = TopicConfig(cleanup="compact", compact_dirty_ratio_min=0.0)
     log = open_log(SimDisk(), SMALL, clock=clock, topic=topic)
@@ -226,8 +218,7 @@ def test_a_reader_goes_on_over_a_rewritten_segment() -> None:
     assert len(seen) < MANY
 
 
-def test_a_closed_reader_may_read_on() -> None:
-    """Closing gives the file back; reading opens it again."""
+def test_a_closed_reader_reopens_on_read() -> None:
     _, log = filled()
     reader = log.reader(TOPIC, "earliest")
     assert offsets(reader, 1) == [0]
@@ -236,7 +227,7 @@ def test_a_closed_reader_may_read_on() -> None:
     assert offsets(reader, 1) == [1]
 
 
-def test_readers_and_the_writer_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_readers_and_writer_run_concurrently(tmp_path: Path) -> None:
     """Readers in their own threads, while batches are appended and segments rolled: each sees
     every batch once and in order."""
     log = open_log(RealDisk(tmp_path), SMALL, threaded=True)
@@ -275,7 +266,7 @@ def test_readers_and_the_writer_do_not_disturb_each_other(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("bytes_max", [-1, 0, 1, 10**9])
 def test_damage_is_an_error_at_any_limit(bytes_max: int) -> None:
-    """Never a skip, never an endless search, and again the next time."""
+    """Never a skip, never an endless loop, and again on the next read."""
     disk, log = filled()
     log.close()
     path = segments(disk)[0]
@@ -288,8 +279,8 @@ def test_damage_is_an_error_at_any_limit(bytes_max: int) -> None:
         assert (caught.value.path, caught.value.position) == (path, second.position)
 
 
-def test_a_read_error_is_an_error_and_never_a_skip() -> None:
-    """At every storage call of reading: the error is told, and the next try goes on in place."""
+def test_a_read_error_skips_nothing() -> None:
+    """At every storage call; the next attempt continues in place."""
     for call in range(1, 40):
         disk, log = filled()
         reader = log.reader(TOPIC, "earliest")
@@ -306,8 +297,7 @@ def test_a_read_error_is_an_error_and_never_a_skip() -> None:
     raise AssertionError("reading so little takes fewer storage calls than that")
 
 
-def test_a_segment_that_vanishes_is_an_error() -> None:
-    """A file somebody removed under a running log is missed, not skipped."""
+def test_a_missing_segment_is_an_error() -> None:
     disk, log = filled()
     disk.unlink(segments(disk)[1])
     reader = log.reader(TOPIC, "earliest")
@@ -316,8 +306,7 @@ def test_a_segment_that_vanishes_is_an_error() -> None:
             pass
 
 
-def test_a_segment_that_is_cut_under_a_running_log_is_an_error() -> None:
-    """Shorter than it was acknowledged to be."""
+def test_a_truncated_segment_is_an_error() -> None:
     disk, log = filled()
     path = segments(disk)[1]
     frames = frames_of(disk, path)
@@ -338,8 +327,8 @@ LOOKED_UP = (-(2**63), -1, *range(0, 43, 3))
 
 
 @given(TIMES, st.integers(0, 3))
-def test_a_time_is_found_where_a_scan_finds_it(times: list[list[int]], segments_gone: int) -> None:
-    """For every time, over segments, with times mixed up, also after a trim and a restart."""
+def test_a_time_lookup_agrees_with_a_scan(times: list[list[int]], segments_gone: int) -> None:
+    """Over segments, with times out of order, also after a trim and a restart."""
     disk = SimDisk()
     log = open_log(disk, SMALL)
     for timestamps in times:
@@ -369,8 +358,8 @@ def scan(log: Log) -> list[tuple[int, int]]:
     return found
 
 
-def test_a_time_is_found_among_what_compaction_left() -> None:
-    """A batch may speak of a time whose record is gone; the first record that is there counts."""
+def test_a_time_lookup_works_after_compaction() -> None:
+    """The header may have a time whose record is gone; the first remaining record counts."""
     topic = TopicConfig(cleanup="compact", compact_dirty_ratio_min=0.0)
     log = open_log(SimDisk(), SMALL, topic=topic)
     for number in range(20):

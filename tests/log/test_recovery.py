@@ -1,5 +1,5 @@
-"""Opening after a crash: what was acknowledged is there, what was not may be cut, and damage is
-never mistaken for the one or the other."""
+"""Recovery: acknowledged data is kept, unacknowledged data may be cut, damage is never mistaken
+for either."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ def eight_batches(*, in_one_group: bool) -> tuple[SimDisk, bytes]:
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, KEPT))
-    marks = disk.data(MARKS)
+    watermarks = disk.data(MARKS)
     if in_one_group:
         add(log, *numbers(KEPT, TOTAL))
     else:
         add_each(log, *numbers(KEPT, TOTAL))
-    return killed(log, disk), marks
+    return killed(log, disk), watermarks
 
 
 @pytest.mark.parametrize("in_one_group", [True, False])
 def test_a_torn_tail_is_cut_to_whole_frames_at_every_byte(in_one_group: bool) -> None:
-    """Nobody was promised the last three batches: what is whole of them stays, the rest goes,
-    and the next append is clean."""
-    before, marks = eight_batches(in_one_group=in_one_group)
+    """The last three batches were not acknowledged: whole ones stay, the rest is cut, and
+    appends continue."""
+    before, watermarks = eight_batches(in_one_group=in_one_group)
     frames = frames_of(before)
     for size in range(frames[KEPT - 1].end, frames[-1].end + 1):
         disk = before.process_kill()
         put(disk, FIRST, before.data(FIRST)[:size])
-        put(disk, MARKS, marks)
+        put(disk, MARKS, watermarks)
         whole = [frame for frame in frames if frame.end <= size]
         log = open_log(disk)
         assert log.partition(TOPIC, 0).recovered_cut_bytes == size - whole[-1].end
@@ -82,43 +82,43 @@ def test_a_torn_tail_is_cut_to_whole_frames_at_every_byte(in_one_group: bool) ->
         assert values(log) == [*numbers(0, len(whole)), b"next"], f"cut to {size} bytes"
 
 
-def by_marks(disk: SimDisk, marks: bytes) -> dict[TopicPartition, int]:
+def by_watermarks(disk: SimDisk, watermarks: bytes) -> dict[TopicPartition, int]:
     """Kill -9 leaves exact marks."""
     return {}
 
 
-def by_checkpoint(disk: SimDisk, marks: bytes) -> dict[TopicPartition, int]:
+def by_checkpoint(disk: SimDisk, watermarks: bytes) -> dict[TopicPartition, int]:
     """A clean stop, then marks from before."""
     log = open_log(disk)
     log.close()
-    put(disk, MARKS, marks)
+    put(disk, MARKS, watermarks)
     return {}
 
 
-def by_subscriber(disk: SimDisk, marks: bytes) -> dict[TopicPartition, int]:
+def by_subscriber(disk: SimDisk, watermarks: bytes) -> dict[TopicPartition, int]:
     """A subscriber has finished the last batch, though not the ones before it."""
     log = open_log(disk)
     subscriber = log.subscribe("reader", TOPIC, "earliest")
     subscriber.claim()[-1].ack()
     subscriber.step()
-    put(disk, MARKS, marks)
+    put(disk, MARKS, watermarks)
     return {}
 
 
-def by_floor(disk: SimDisk, marks: bytes) -> dict[TopicPartition, int]:
-    """Somebody outside, such as the lake, knows better."""
-    put(disk, MARKS, marks)
+def by_floor(disk: SimDisk, watermarks: bytes) -> dict[TopicPartition, int]:
+    """The lake has acknowledged more."""
+    put(disk, MARKS, watermarks)
     return {TopicPartition(TOPIC, 0): TOTAL}
 
 
-@pytest.mark.parametrize("promise", [by_marks, by_checkpoint, by_subscriber, by_floor])
-def test_a_promised_tail_is_never_cut(
-    promise: Callable[[SimDisk, bytes], dict[TopicPartition, int]],
+@pytest.mark.parametrize("evidence", [by_watermarks, by_checkpoint, by_subscriber, by_floor])
+def test_an_acknowledged_tail_is_never_cut(
+    evidence: Callable[[SimDisk, bytes], dict[TopicPartition, int]],
 ) -> None:
-    """The same cuts when anything at all says that the batches were promised: refuse to open,
-    name the file and the byte, change nothing."""
-    before, marks = eight_batches(in_one_group=True)
-    floors = promise(before, marks)
+    """With any evidence that the batches were acknowledged: refuse to open, name file and byte,
+    change nothing."""
+    before, watermarks = eight_batches(in_one_group=True)
+    floors = evidence(before, watermarks)
     before = before.process_kill()
     frames = frames_of(before)
     for size in range(HEADER_BYTES, frames[-1].end):
@@ -134,8 +134,8 @@ def test_a_promised_tail_is_never_cut(
         assert disk.data(FIRST) == before.data(FIRST)[:size]
 
 
-def test_without_any_word_of_a_promise_a_tail_is_not_cut() -> None:
-    """Marks that are lost might have promised it: refuse, rather than guess."""
+def test_without_watermarks_a_tail_is_not_cut() -> None:
+    """The lost watermark might have covered it: refuse."""
     before, _ = eight_batches(in_one_group=True)
     put(before, FIRST, before.data(FIRST)[:-1])
     before.unlink(MARKS)
@@ -144,11 +144,11 @@ def test_without_any_word_of_a_promise_a_tail_is_not_cut() -> None:
     assert (caught.value.path, caught.value.position) == (FIRST, frames_of(before)[-1].end)
 
 
-def test_what_was_recovered_is_promised_from_then_on() -> None:
-    """Marks that a power cut left behind the truth are brought up to date: readers have seen it,
-    so damage to it later is no torn tail."""
-    disk, marks = eight_batches(in_one_group=True)
-    put(disk, MARKS, marks)
+def test_recovered_batches_count_as_acknowledged() -> None:
+    """Watermarks that a power cut left behind are brought up to date, because readers have seen
+    the batches."""
+    disk, watermarks = eight_batches(in_one_group=True)
+    put(disk, MARKS, watermarks)
     log = open_log(disk)
     assert values(log) == numbers(0, TOTAL)
     disk = killed(log, disk)
@@ -157,11 +157,11 @@ def test_what_was_recovered_is_promised_from_then_on() -> None:
         open_log(disk)
 
 
-def test_the_repaired_tail_stays_repaired() -> None:
-    """What was cut does not come back, also when the power goes right after."""
-    before, marks = eight_batches(in_one_group=True)
+def test_a_cut_tail_stays_cut() -> None:
+    """Also after a power cut right afterwards."""
+    before, watermarks = eight_batches(in_one_group=True)
     put(before, FIRST, before.data(FIRST)[:-1])
-    put(before, MARKS, marks)
+    put(before, MARKS, watermarks)
     for seed in range(20):
         disk = before.process_kill()
         log = open_log(disk)
@@ -169,7 +169,7 @@ def test_the_repaired_tail_stays_repaired() -> None:
         assert values(open_log(disk.crash(Rand(seed)))) == [*numbers(0, TOTAL - 1), b"next"]
 
 
-# Bytes behind the tail.
+# Bytes after the tail.
 
 
 def another_partition_s_frames(before: SimDisk) -> bytes:
@@ -197,7 +197,7 @@ JUNK: dict[str, Callable[[SimDisk], bytes]] = {
     "own first frame again": lambda before: frame_bytes(before)[0],
     "own last frame again": lambda before: frame_bytes(before)[-1],
     "all own frames again": lambda before: b"".join(frame_bytes(before)),
-    "own frames behind garbage": lambda before: b"?" * 77 + b"".join(frame_bytes(before)),
+    "own frames after garbage": lambda before: b"?" * 77 + b"".join(frame_bytes(before)),
     "the file again": lambda before: before.data(FIRST),
     "another partition's frames": another_partition_s_frames,
     "another file's next frames": same_offsets_of_another_file,
@@ -205,8 +205,8 @@ JUNK: dict[str, Callable[[SimDisk], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", JUNK)
-def test_bytes_behind_the_tail_are_no_records(kind: str) -> None:
-    """Garbage, zeros and old valid frames of any origin never become a record."""
+def test_bytes_after_the_tail_are_no_records(kind: str) -> None:
+    """Garbage, zeros and valid old frames of any origin."""
     disk, _ = eight_batches(in_one_group=False)
     whole = disk.data(FIRST)
     junk = JUNK[kind](disk)
@@ -219,8 +219,8 @@ def test_bytes_behind_the_tail_are_no_records(kind: str) -> None:
     assert values(open_log(killed(log, disk))) == [*numbers(0, TOTAL), b"next"]
 
 
-def test_a_refused_batch_does_not_come_back_from_behind_the_tail() -> None:
-    """Frames of this very file, taken back and overwritten by others, stay gone."""
+def test_a_refused_batch_does_not_reappear_after_the_tail() -> None:
+    """Frames of this file that were undone and overwritten."""
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 3))
@@ -242,15 +242,15 @@ def test_a_refused_batch_does_not_come_back_from_behind_the_tail() -> None:
 # Damage in the middle.
 
 
-def test_a_flipped_bit_in_the_middle_is_damage_not_a_tail() -> None:
+def test_a_flipped_bit_in_the_middle_is_damage() -> None:
     """Every bit of a frame that later frames know to be durable: refuse, name the place, leave
-    the file as it is, with the good frames behind the bad one. The marks need not know it."""
+    the file as it is, with the good frames behind the bad one. The watermark file is not needed."""
     disk = SimDisk()
     log = open_log(disk)
-    marks = disk.data(MARKS)
+    watermarks = disk.data(MARKS)
     add_each(log, *numbers(0, TOTAL))
     before = killed(log, disk)
-    put(before, MARKS, marks)
+    put(before, MARKS, watermarks)
     whole = before.data(FIRST)
     middle = frames_of(before)[3]
     for bit in range(8 * middle.position, 8 * middle.end):
@@ -264,7 +264,7 @@ def test_a_flipped_bit_in_the_middle_is_damage_not_a_tail() -> None:
 
 
 def test_a_flipped_bit_in_the_last_acknowledged_frame_is_damage() -> None:
-    """No later frame speaks of it, but the marks do."""
+    """No later frame covers it, but the watermark does."""
     before, _ = eight_batches(in_one_group=False)
     whole = before.data(FIRST)
     last = frames_of(before)[-1]
@@ -279,7 +279,6 @@ def test_a_flipped_bit_in_the_last_acknowledged_frame_is_damage() -> None:
 
 @pytest.mark.parametrize("kind", ["zero", "duplicate", "swap", "remove"])
 def test_a_frame_that_is_zeroed_doubled_swapped_or_left_out_is_damage(kind: str) -> None:
-    """Whole good frames in the wrong place are no better than bad ones."""
     disk, _ = eight_batches(in_one_group=False)
     head = disk.data(FIRST)[:HEADER_BYTES]
     frames = frame_bytes(disk)
@@ -298,9 +297,9 @@ def test_a_frame_that_is_zeroed_doubled_swapped_or_left_out_is_damage(kind: str)
 
 
 def test_damage_to_the_header_of_a_segment_with_records_is_refused() -> None:
-    """Each bit of the 64 bytes in front: nothing is read by a guess, nothing is made anew."""
-    before, marks = eight_batches(in_one_group=False)
-    put(before, MARKS, marks)
+    """Each bit of the 64 bytes."""
+    before, watermarks = eight_batches(in_one_group=False)
+    put(before, MARKS, watermarks)
     whole = before.data(FIRST)
     for bit in range(8 * HEADER_BYTES):
         disk = before.process_kill()
@@ -328,8 +327,8 @@ def sealed_log(*, is_closed: bool = False) -> SimDisk:
     return disk
 
 
-def test_a_flipped_bit_in_a_sealed_segment_is_told_when_it_is_read() -> None:
-    """Never wrong data: the batches before it are read, then it is named."""
+def test_a_flipped_bit_in_a_sealed_segment_raises_on_read() -> None:
+    """The batches before it are read."""
     before = sealed_log(is_closed=True)
     path = segments(before)[1]
     whole, frames = before.data(path), frames_of(before, path)
@@ -349,8 +348,8 @@ def test_a_flipped_bit_in_a_sealed_segment_is_told_when_it_is_read() -> None:
 
 @pytest.mark.parametrize("is_closed", [True, False])
 @pytest.mark.parametrize("which", [0, 1, 2, 3])
-def test_a_missing_segment_is_missed(which: int, is_closed: bool) -> None:
-    """The first, one in the middle, the last: refuse to open and say which offsets are gone."""
+def test_a_missing_segment_is_detected(which: int, is_closed: bool) -> None:
+    """The first, a middle one, the last: the error names the missing offsets."""
     disk = sealed_log(is_closed=is_closed)
     bases = [int(path[-24:-4]) for path in segments(disk)]
     disk.unlink(segments(disk)[which])
@@ -362,19 +361,19 @@ def test_a_missing_segment_is_missed(which: int, is_closed: bool) -> None:
     assert segments(disk) == [p for p in segments(disk) if int(p[-24:-4]) != begin]
 
 
-def test_a_missing_last_segment_is_missed_when_marks_and_checkpoint_are_behind() -> None:
+def test_a_missing_last_segment_is_detected_by_the_index_before_it() -> None:
     """As after a power cut that cost the file system a file: the index of the segment before
     says that it was sealed, so there was a next one."""
     disk = SimDisk()
     log = open_log(disk, SMALL)
-    marks, state = disk.data(MARKS), None
+    watermarks, state = disk.data(MARKS), None
     for value in numbers(0, MANY):
         if len(segments(disk)) == 3 and state is None:
-            marks, state = disk.data(MARKS), disk.data(STATE)
+            watermarks, state = disk.data(MARKS), disk.data(STATE)
         add(log, value)
     assert state is not None
     disk = killed(log, disk)
-    put(disk, MARKS, marks)
+    put(disk, MARKS, watermarks)
     put(disk, STATE, state)
     *_, before, last = (int(path[-24:-4]) for path in segments(disk))
     disk.unlink(f"{FOLDER}/{last:020d}.log")
@@ -383,8 +382,7 @@ def test_a_missing_last_segment_is_missed_when_marks_and_checkpoint_are_behind()
     assert int(segments(disk)[-1][-24:-4]) == before
 
 
-def test_all_segments_missing_is_no_new_beginning() -> None:
-    """An emptied folder does not become a log that starts at 0 again."""
+def test_an_emptied_folder_does_not_start_at_zero() -> None:
     disk = sealed_log()
     for path in segments(disk):
         disk.unlink(path)
@@ -398,8 +396,7 @@ def test_all_segments_missing_is_no_new_beginning() -> None:
 
 @pytest.mark.parametrize("name", ["00000000000000000010.log", "copy.log", "9.log", "x9.log.bak"])
 @pytest.mark.parametrize("which", [1, 3])
-def test_a_renamed_segment_is_noticed(name: str, which: int) -> None:
-    """Under a wrong number it is not believed, under no number it is missing."""
+def test_a_renamed_segment_is_detected(name: str, which: int) -> None:
     disk = sealed_log()
     disk.rename(segments(disk)[which], f"{FOLDER}/{name}")
     with pytest.raises(Corrupt):
@@ -407,17 +404,16 @@ def test_a_renamed_segment_is_noticed(name: str, which: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["copy.log", "9.log", "x.index", "notes", "x.digests"])
-def test_a_stranger_s_file_does_no_harm(name: str) -> None:
-    """A file that is none of ours is left alone."""
+def test_a_foreign_file_is_ignored(name: str) -> None:
     disk = sealed_log()
-    put(disk, f"{FOLDER}/{name}", b"what somebody left here")
+    put(disk, f"{FOLDER}/{name}", b"a foreign file")
     assert values(open_log(disk, SMALL)) == numbers(0, MANY)
-    assert disk.data(f"{FOLDER}/{name}") == b"what somebody left here"
+    assert disk.data(f"{FOLDER}/{name}") == b"a foreign file"
 
 
 @pytest.mark.parametrize("which", [0, 1, 3])
-def test_a_segment_of_another_partition_is_noticed(which: int) -> None:
-    """Same name, same offsets, good bytes, wrong folder."""
+def test_a_segment_of_another_partition_is_detected(which: int) -> None:
+    """Same name, same offsets, valid bytes, wrong folder."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=TopicConfig(partitions=2))
     for number in numbers(0, MANY):
@@ -432,8 +428,7 @@ def test_a_segment_of_another_partition_is_noticed(which: int) -> None:
     assert caught.value.path == mine
 
 
-def test_an_older_copy_of_the_open_segment_is_noticed() -> None:
-    """A backup put back over the file that is written to: what it lacks is named."""
+def test_an_older_copy_of_the_open_segment_is_detected() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 3))
@@ -445,8 +440,8 @@ def test_an_older_copy_of_the_open_segment_is_noticed() -> None:
         open_log(disk)
 
 
-def test_an_older_copy_of_a_sealed_segment_is_noticed() -> None:
-    """Also when its index speaks well of it: sizes are compared."""
+def test_an_older_copy_of_a_sealed_segment_is_detected() -> None:
+    """Even if its index matches: sizes are compared."""
     disk = sealed_log()
     path = segments(disk)[1]
     cut = frames_of(disk, path)[3]
@@ -498,7 +493,7 @@ def flip(disk: SimDisk, path: str) -> None:
 @pytest.mark.parametrize("damage", [lose, empty, halve, scramble, flip])
 @pytest.mark.parametrize("suffix", DERIVED)
 def test_derived_files_are_rebuilt(suffix: str, damage: Callable[[SimDisk, str], None]) -> None:
-    """Index, digests, producer state, marks: lost or damaged, the answers stay the same."""
+    """Index, digests, producer state, watermarks: lost or damaged, the responses stay the same."""
     disk, clock = SimDisk(), SimClock()
     kept = filled(disk, clock)
     damaged = paths(disk, suffix)
@@ -523,7 +518,6 @@ def test_derived_files_are_rebuilt(suffix: str, damage: Callable[[SimDisk, str],
 
 @pytest.mark.parametrize("suffix", [".index", ".digests", "partition.ckpt"])
 def test_a_rebuild_is_counted(suffix: str) -> None:
-    """The operator can see that it happened."""
     disk, clock = SimDisk(), SimClock()
     filled(disk, clock)
     count = len(paths(disk, suffix))
@@ -536,8 +530,8 @@ def test_a_rebuild_is_counted(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_an_index_of_another_segment_is_not_believed(which: int) -> None:
-    """Two good indexes that changed places are noticed by their salts."""
+def test_an_index_of_another_segment_is_ignored(which: int) -> None:
+    """Two swapped indexes differ by their salts."""
     disk = sealed_log()
     one, two = paths(disk, ".index")[which : which + 2]
     first, second = disk.data(one), disk.data(two)
@@ -548,8 +542,8 @@ def test_an_index_of_another_segment_is_not_believed(which: int) -> None:
     assert len(log.partition(TOPIC, 0).recovered_rebuilt) == 2
 
 
-def test_without_marks_and_checkpoint_nobody_knows_where_a_trimmed_log_begins() -> None:
-    """Refuse: the missing front might be trimmed, or lost."""
+def test_without_watermarks_and_checkpoint_a_trimmed_log_is_refused() -> None:
+    """The missing start might be trimmed, or lost."""
     disk = SimDisk()
     filled(disk, SimClock())
     disk.unlink(MARKS)
@@ -558,8 +552,7 @@ def test_without_marks_and_checkpoint_nobody_knows_where_a_trimmed_log_begins() 
         open_log(disk, SMALL)
 
 
-def test_without_marks_and_checkpoint_a_log_from_0_on_is_whole() -> None:
-    """Nothing can be missing in front of 0."""
+def test_without_watermarks_and_checkpoint_a_log_from_zero_opens() -> None:
     disk = sealed_log()
     disk.unlink(MARKS)
     disk.unlink(STATE)
@@ -600,7 +593,6 @@ def test_an_interrupted_trim_is_finished(model: Model) -> None:
 
 
 def test_scratch_files_are_removed() -> None:
-    """What a killed process was about to rename is of no use to anybody."""
     disk = sealed_log()
     for name in ("partition.ckpt.tmp", "00000000000000000000.index.tmp"):
         put(disk, f"{FOLDER}/{name}", b"half")
@@ -612,8 +604,8 @@ def test_scratch_files_are_removed() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64])
 @pytest.mark.parametrize("content", [b"\0", b"\xff", None])
-def test_a_torn_new_segment_is_made_anew(size: int, content: bytes | None) -> None:
-    """A roll that was cut short before anything was acknowledged in the new file."""
+def test_a_torn_new_segment_is_created_again(size: int, content: bytes | None) -> None:
+    """An interrupted roll, before anything was acknowledged in the new file."""
     disk = sealed_log()
     path = f"{FOLDER}/{MANY:020d}.log"
     header = disk.data(FIRST)[:HEADER_BYTES]
@@ -652,11 +644,11 @@ def test_a_crash_at_any_call_of_a_roll_loses_nothing(model: Model) -> None:
     raise AssertionError("a roll takes fewer storage calls than that")
 
 
-def test_recovery_may_be_interrupted_again_and_again() -> None:
-    """A power cut at every storage call of the recovery itself, five deep: the same log."""
-    before, marks = eight_batches(in_one_group=True)
+def test_recovery_may_be_interrupted_repeatedly() -> None:
+    """A power cut at every storage call of recovery, five deep."""
+    before, watermarks = eight_batches(in_one_group=True)
     put(before, FIRST, before.data(FIRST)[:-1])
-    put(before, MARKS, marks)
+    put(before, MARKS, watermarks)
     whole = frames_of(before)[-1].end
     undisturbed = before.process_kill()
     open_log(undisturbed)
@@ -672,11 +664,10 @@ def test_recovery_may_be_interrupted_again_and_again() -> None:
     assert before.fired["cut"] >= undisturbed.calls
 
 
-def test_opening_twice_changes_nothing() -> None:
-    """Recovery is idempotent: the second one finds every byte as the first one left it."""
-    before, marks = eight_batches(in_one_group=True)
+def test_recovery_is_idempotent() -> None:
+    before, watermarks = eight_batches(in_one_group=True)
     put(before, FIRST, before.data(FIRST)[:-1])
-    put(before, MARKS, marks)
+    put(before, MARKS, watermarks)
     log = open_log(before)
     cut_before = CUT.value()
     once = killed(log, before)
@@ -689,8 +680,7 @@ def test_opening_twice_changes_nothing() -> None:
 
 
 def test_a_subscriber_ahead_of_an_emptied_log_stops_the_start() -> None:
-    """Its progress is a promise, too: a log that would begin below it would be skipped in
-    silence (Quiver #4024)."""
+    """A log that starts below its progress would be skipped silently."""
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 5))
@@ -711,8 +701,7 @@ def test_a_subscriber_ahead_of_an_emptied_log_stops_the_start() -> None:
         open_log(disk)
 
 
-def test_a_topic_that_somebody_was_promised_must_be_there() -> None:
-    """A subscriber's or an outsider's topic that has vanished as a whole is damage, not news."""
+def test_a_missing_topic_with_acknowledged_offsets_is_damage() -> None:
     with pytest.raises(Corrupt, match=r"log/gone/0 is damaged.*below 7"):
         open_log(SimDisk(), floors={TopicPartition("gone", 0): 7})
     open_log(SimDisk(), floors={TopicPartition("never", 0): 0})
@@ -726,8 +715,8 @@ def test_a_topic_that_somebody_was_promised_must_be_there() -> None:
         open_log(disk)
 
 
-def test_offsets_go_on_after_everything_was_trimmed() -> None:
-    """All sealed segments gone, then kill -9, then more: no offset is given twice."""
+def test_offsets_continue_after_everything_was_trimmed() -> None:
+    """After kill -9 no offset is reused."""
     disk = SimDisk()
     log = open_log(disk, SMALL)
     add_each(log, *numbers(0, MANY))

@@ -1,4 +1,4 @@
-"""What may go goes by age, then by size, then for room; what is still needed stays."""
+"""Retention: released segments are removed by age, by size, and for space; others stay."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ THREE = view_of((100, 1000), (100, 2000), (100, 3000))
         (TopicConfig(cleanup="compact"), 40, [40], 0),
     ],
 )
-def test_released_is_what_everybody_has(
+def test_the_released_offset_is_the_lowest_of_all_readers(
     config: TopicConfig, published: int, read: list[int], expected: int
 ) -> None:
     assert released_offset(THREE, config, published, read) == expected
@@ -86,14 +86,14 @@ def test_released_is_what_everybody_has(
         (TopicConfig(), 9, 0, True, 0),
     ],
 )
-def test_expired_is_the_oldest_of_what_is_released(
+def test_the_oldest_released_segments_expire(
     config: TopicConfig, released: int, now_ms: int, is_tight: bool, expected: int
 ) -> None:
     assert expired_offset(THREE, config, released, now_ms, is_tight=is_tight) == expected
 
 
-def test_a_young_segment_keeps_the_older_ones_behind_it_only_by_order() -> None:
-    """Segments go from the front: one sealed late, by a clock or a repair, keeps those after."""
+def test_a_young_segment_keeps_the_segments_after_it() -> None:
+    """Segments are removed from the front."""
     view = view_of((100, 5000), (100, 1000))
     config = TopicConfig(retention_ms=1000)
     assert expired_offset(view, config, 30, 3000, is_tight=False) == 0
@@ -107,7 +107,7 @@ def test_a_young_segment_keeps_the_older_ones_behind_it_only_by_order() -> None:
     st.none() | st.integers(0, 2000),
     st.booleans(),
 )
-def test_nothing_goes_that_is_not_released(
+def test_unreleased_segments_stay(
     sealed: list[Segment], released: int, now_ms: int, size_max: int | None, is_tight: bool
 ) -> None:
     view = view_of(*sealed)
@@ -149,7 +149,7 @@ def start_of(log: Log) -> int:
     return log.partition(TOPIC, 0).view.start_offset
 
 
-def test_released_segments_stay_for_their_time_whatever_the_date_does() -> None:
+def test_released_segments_stay_for_retention_ms_despite_clock_jumps() -> None:
     clock = SimClock()
     log = filled(SimDisk(), clock, TopicConfig(retention_ms=60_000))
     for jump_ms in (10**10, -(10**11), 10**12):
@@ -165,7 +165,7 @@ def test_released_segments_stay_for_their_time_whatever_the_date_does() -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [10**10, -(10**10)])
-def test_a_date_set_between_two_lives_loses_nothing_that_is_needed(jump_ms: int) -> None:
+def test_a_clock_jump_between_two_runs_loses_nothing_needed(jump_ms: int) -> None:
     disk, clock = SimDisk(), SimClock()
     log = filled(disk, clock, TopicConfig(retention_ms=60_000, awaits_lake=True))
     log.close()
@@ -175,7 +175,7 @@ def test_a_date_set_between_two_lives_loses_nothing_that_is_needed(jump_ms: int)
     assert values(log) == numbers(0, 40)
 
 
-def test_what_the_lake_has_not_got_stays() -> None:
+def test_segments_not_in_the_lake_stay() -> None:
     disk, clock = SimDisk(), SimClock()
     log = filled(disk, clock, TopicConfig(retention_ms=0, awaits_lake=True))
     log.maintain()
@@ -193,7 +193,7 @@ def test_what_the_lake_has_not_got_stays() -> None:
         log.publish(TOPIC, 0, 41)
 
 
-def test_a_size_cap_takes_the_oldest_released() -> None:
+def test_a_size_cap_removes_the_oldest_released_segments() -> None:
     log = filled(SimDisk(), SimClock(), TopicConfig(retention_bytes_max=3000))
     log.maintain()
     view = log.partition(TOPIC, 0).view
@@ -201,8 +201,8 @@ def test_a_size_cap_takes_the_oldest_released() -> None:
     assert values(log, view.start_offset) == numbers(view.start_offset, 40)
 
 
-def test_a_compacted_topic_loses_nothing_by_age_size_or_need() -> None:
-    """The latest record of a key is nowhere else, so only compaction takes records."""
+def test_a_compacted_topic_keeps_everything() -> None:
+    """Only compaction removes its records."""
     clock = SimClock()
     topic = TopicConfig(cleanup="compact", retention_ms=0, retention_bytes_max=0)
     log = open_log(SimDisk(), SMALL, clock=clock, topic=topic)
@@ -220,7 +220,7 @@ TIGHT = msgspec.structs.replace(
 )
 
 
-def test_a_full_log_refuses_and_heals_when_its_readers_catch_up() -> None:
+def test_a_full_log_refuses_until_its_readers_catch_up() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), TIGHT, clock=clock, topic=TopicConfig(retention_ms=10**9))
     subscriber = log.subscribe("slow", TOPIC, "earliest", SubscriberConfig(in_flight_max=10_000))
@@ -244,8 +244,7 @@ def test_a_full_log_refuses_and_heals_when_its_readers_catch_up() -> None:
     assert len(values(log, start_of(log))) == count + 1 - start_of(log)
 
 
-def test_under_pressure_released_segments_go_before_their_time() -> None:
-    """Nobody has to wait while there is something nobody needs."""
+def test_a_tight_budget_removes_released_segments_early() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), TIGHT, clock=clock, topic=TopicConfig(retention_ms=10**9))
     for _ in range(500):
@@ -254,7 +253,7 @@ def test_under_pressure_released_segments_go_before_their_time() -> None:
     assert log.budget.used_bytes <= TIGHT.disk_bytes_max
 
 
-def test_dropping_the_oldest_never_refuses_and_counts_what_nobody_had() -> None:
+def test_drop_oldest_never_refuses_and_counts_unread_offsets() -> None:
     clock = SimClock()
     config = msgspec.structs.replace(TIGHT, when_full="drop_oldest")
     disk = SimDisk()
@@ -274,7 +273,7 @@ def test_dropping_the_oldest_never_refuses_and_counts_what_nobody_had() -> None:
         assert start_of(again) == start
 
 
-def test_dropping_from_a_compacted_topic_counts_all_of_it() -> None:
+def test_dropping_from_a_compacted_topic_counts_all_offsets() -> None:
     config = msgspec.structs.replace(TIGHT, when_full="drop_oldest")
     topic = TopicConfig(cleanup="compact", compact_age_ms_min=10**9)
     log = open_log(SimDisk(), config, topic=topic)

@@ -1,4 +1,4 @@
-"""Segments: a file that knows whose it is, and frames that come one after the other."""
+"""Segments: a file identifies its partition, and its frames are contiguous."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ def walked(header: SegmentHeader, *frames: bytes) -> list[int]:
 def test_header_round_trip(
     identity: int, salt: bytes, offset: int, time_ms: int, is_rewritten: bool
 ) -> None:
-    """What was written into the first 64 bytes is read from them."""
     header = SegmentHeader(
         identity=identity,
         salt=salt,
@@ -80,8 +79,8 @@ def test_header_round_trip(
     assert decode_segment_header(header.encode() + b"frames", "path") == header
 
 
-def test_no_damaged_header_is_believed() -> None:
-    """Every flipped bit and every cut is refused by name."""
+def test_every_damaged_header_is_refused() -> None:
+    """Every flipped bit and every cut."""
     whole = HEADER.encode()
     damaged = [flipped(whole, bit) for bit in range(8 * len(whole))]
     damaged += [whole[:size] for size in range(len(whole))]
@@ -91,14 +90,13 @@ def test_no_damaged_header_is_believed() -> None:
         assert (caught.value.path, caught.value.position) == ("log/t/0/x.log", 0)
 
 
-def test_identity_tells_partitions_apart() -> None:
-    """Also such whose names run together."""
+def test_identity_differs_between_partitions() -> None:
+    """Also if topic and partition run together."""
     places = [("t", 0), ("t", 1), ("t1", 0), ("t", 10), ("t/1", 0)]
     assert len({identity_of(*place) for place in places}) == len(places)
 
 
-def test_names_sort_by_offset_and_strangers_have_none() -> None:
-    """Only twenty digits and the suffix make a name of ours."""
+def test_names_sort_by_offset_and_foreign_names_are_ignored() -> None:
     names = sorted(segment_name(offset) for offset in (2**63 - 1, 0, 9, 10))
     assert base_offsets(names, ".log") == [0, 9, 10, 2**63 - 1]
     assert base_offsets([side_name(7, ".index")], ".index") == [7]
@@ -107,8 +105,7 @@ def test_names_sort_by_offset_and_strangers_have_none() -> None:
     assert base_offsets([*strangers, side_name(7, ".index")], ".log") == []
 
 
-def test_batches_follow_each_other() -> None:
-    """Each begins where the one before ended."""
+def test_batches_are_contiguous() -> None:
     assert walked(HEADER, frame(100, count=3), frame(103), frame(104)) == [100, 103, 104]
 
 
@@ -128,23 +125,20 @@ def test_batches_follow_each_other() -> None:
         ([frame(100), flipped(frame(101), 8 * (len(frame(101)) - 1))], [100]),
     ],
 )
-def test_what_is_not_the_batch_that_must_come_next_ends_the_walk(
-    frames: list[bytes], found: list[int]
-) -> None:
-    """A gap, a repetition, an overlap, another file's, one of a group taken back, no batch."""
+def test_the_walk_stops_at_an_unexpected_batch(frames: list[bytes], found: list[int]) -> None:
+    """A gap, a repetition, an overlap, a frame of another file or of an undone group, no batch."""
     assert walked(HEADER, *frames, frame(found[-1] + 1 if found else 100)) == found
 
 
 def test_a_rewritten_segment_has_gaps_and_no_overlaps() -> None:
-    """Compaction leaves holes; offsets still only rise."""
     assert walked(REWRITTEN, frame(105), frame(150, count=2), frame(152)) == [105, 150, 152]
     assert walked(REWRITTEN, frame(105), frame(104)) == [105]
     assert walked(REWRITTEN, frame(99)) == []
 
 
 @pytest.mark.parametrize("distance", [0, 1, 95, 4096])
-def test_a_promise_is_heard_behind_any_damage(distance: int) -> None:
-    """The highest watermark of any frame behind the place, not of those in front of it."""
+def test_a_durable_watermark_after_damage_is_found(distance: int) -> None:
+    """The highest one of the frames after the position."""
     disk = SimDisk()
     file = disk.open("segment", "create")
     file.append([HEADER.encode(), frame(100, watermark=999)])
@@ -155,13 +149,12 @@ def test_a_promise_is_heard_behind_any_damage(distance: int) -> None:
     assert acknowledged_after(file, HEADER, file.size(), file.size()) == 0
 
 
-def test_a_promise_is_heard_across_the_reading_chunks() -> None:
-    """Wherever the header of the promising frame lies, whole in one chunk or on the border."""
-    promising = frame(102, watermark=101)
+def test_a_durable_watermark_is_found_across_read_chunks() -> None:
+    later = frame(102, watermark=101)
     for before in range(SEARCH_BYTES - 130, SEARCH_BYTES + 2, 13):
         disk = SimDisk()
         file = disk.open("segment", "create")
-        file.append([bytes(before), promising])
+        file.append([bytes(before), later])
         assert acknowledged_after(file, HEADER, 0, file.size()) == 101, before
 
 
@@ -177,8 +170,8 @@ def folder(model: Model = "ext4") -> SimDisk:
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_a_created_segment_is_there(model: Model) -> None:
-    """Bytes and name, whatever happens then; before that, nothing or a torn header."""
+def test_a_created_segment_is_durable(model: Model) -> None:
+    """Before that, no file or a torn header."""
     for seed in range(20):
         disk = folder(model)
         create(disk)
@@ -195,8 +188,7 @@ def test_a_created_segment_is_there(model: Model) -> None:
 
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_a_segment_that_could_not_be_made_leaves_no_file(call: int, number: int) -> None:
-    """The next try finds its name free."""
+def test_a_failed_creation_leaves_no_file(call: int, number: int) -> None:
     disk = folder()
     disk.faults = Faults(fail_at=(disk.calls + call, number))
     with pytest.raises(OSError):
@@ -206,7 +198,6 @@ def test_a_segment_that_could_not_be_made_leaves_no_file(call: int, number: int)
 
 
 def test_truncate_is_durable() -> None:
-    """Bytes that were taken back stay gone."""
     for seed in range(20):
         disk = folder("weak")
         segment = create(disk)

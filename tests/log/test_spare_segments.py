@@ -1,4 +1,4 @@
-"""Trimmed segments are written over, and nobody can tell afterwards."""
+"""Trimmed segments are reused without a trace of their old frames."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def with_spares(disk: SimDisk) -> Log:
 
 
 def test_a_spare_becomes_the_next_segment() -> None:
-    """It has the new name and none of the old data, also when its old frames lie behind."""
+    """Its old frames are not visible."""
     disk = SimDisk()
     log = with_spares(disk)
     begin = log.partition(TOPIC, 0).view.start_offset
@@ -42,7 +42,7 @@ def test_a_spare_becomes_the_next_segment() -> None:
     assert values(open_log(disk.process_kill(), SMALL)) == numbers(begin, 75)
 
 
-def test_no_old_frame_comes_back_after_a_crash() -> None:
+def test_no_stale_frame_reappears_after_a_crash() -> None:
     """Wherever the power goes while segments are written over: what was acknowledged is there,
     and of the old frames nothing."""
     quiet = SimDisk()
@@ -66,7 +66,7 @@ def test_no_old_frame_comes_back_after_a_crash() -> None:
 
 
 def test_sealed_segments_end_where_their_frames_end() -> None:
-    """The old frames behind are cut off when a segment is sealed, and at a clean close."""
+    """Stale frames are cut at seal and at a clean close."""
     disk = SimDisk()
     log = with_spares(disk)
     add_each(log, *numbers(60, 90))
@@ -79,8 +79,7 @@ def test_sealed_segments_end_where_their_frames_end() -> None:
     assert again.partition(TOPIC, 0).recovered_rebuilt == ()
 
 
-def test_spares_count_and_go_when_room_is_short() -> None:
-    """They take room, so the budget counts them, and they are the first to go."""
+def test_spares_count_against_the_budget_and_are_removed_first() -> None:
     disk = SimDisk()
     log = with_spares(disk)
     on_disk = sum(
@@ -92,8 +91,8 @@ def test_spares_count_and_go_when_room_is_short() -> None:
     assert names(disk, ".spare") == []
 
 
-def test_a_reader_overtaken_by_trimming_is_told_so() -> None:
-    """Its file may hold another segment by now; that is not damage."""
+def test_a_reader_overtaken_by_a_trim_raises_out_of_range() -> None:
+    """Its file may have been reused; that is not damage."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=RELEASED)
     add_each(log, *numbers(0, 60))
@@ -106,8 +105,9 @@ def test_a_reader_overtaken_by_trimming_is_told_so() -> None:
     reader.close()
 
 
-def test_a_reader_overtaken_while_it_reads_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trimmed and written over between looking at the view and reading the file."""
+def test_a_reader_overtaken_during_a_read_raises_out_of_range(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=RELEASED)
     add_each(log, *numbers(0, 60))

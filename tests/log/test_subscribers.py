@@ -1,4 +1,4 @@
-"""Subscribers get every batch until they are done with it, and hold nobody else back."""
+"""Subscribers get every batch until they finish it, and do not block each other."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def settle_all(log: Log, subscriber: Subscriber) -> None:
         (AtTime(timestamp_ms=99), []),
     ],
 )
-def test_it_begins_where_it_is_told(start: Start, expected: list[int]) -> None:
+def test_a_subscriber_starts_where_told(start: Start, expected: list[int]) -> None:
     log = open_log(SimDisk())
     for number in range(4):
         submit(log, batch(b"a", b"b", timestamp_ms=number * 10))
@@ -119,7 +119,7 @@ def test_it_begins_where_it_is_told(start: Start, expected: list[int]) -> None:
     assert bases(subscriber.claim()) == [8]
 
 
-def test_a_batch_it_begins_in_is_tried_again_and_buried_like_any_other() -> None:
+def test_a_batch_it_starts_inside_is_retried_and_dead_lettered() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), clock=clock)
     submit(log, batch(b"a", b"b", b"c"))
@@ -145,7 +145,7 @@ def test_a_start_outside_the_log_registers_nothing() -> None:
     assert log.subscribers() == [] and progress_path(NAME) not in disk.files()
 
 
-def test_it_resumes_where_it_was_whatever_start_says() -> None:
+def test_it_resumes_from_saved_progress() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add(log, *numbers(0, 6))
@@ -183,7 +183,7 @@ def test_the_longest_name_fits_into_a_file_name() -> None:
     assert subscribed(log, name="x" * 240).lag() == 0
 
 
-def test_one_name_reads_one_topic() -> None:
+def test_a_subscriber_reads_one_topic() -> None:
     log = open_log(SimDisk())
     log.create_topic("u")
     subscribed(log)
@@ -192,7 +192,7 @@ def test_one_name_reads_one_topic() -> None:
     with pytest.raises(Unknown):
         log.subscribe("other", "nowhere", "earliest")
     with pytest.raises(Unknown):
-        log.unsubscribe("nobody")
+        log.unsubscribe("unknown")
 
 
 @pytest.mark.parametrize("option", ["in_flight_max", "tries_max", "backoff_ms", "backoff_ms_max"])
@@ -204,7 +204,7 @@ def test_settings_below_one_are_refused(option: str) -> None:
 # Claims and the words that settle them.
 
 
-def test_what_is_claimed_is_not_given_again_and_what_is_done_never() -> None:
+def test_a_claimed_batch_is_not_claimed_again() -> None:
     log = open_log(SimDisk())
     add(log, *numbers(0, 5))
     subscriber = subscribed(log)
@@ -232,8 +232,8 @@ def test_acks_out_of_order_move_the_watermark_exactly() -> None:
         assert (topic, saved[0].watermark) == (TOPIC, expected)
 
 
-def test_after_a_restart_only_what_is_unfinished_comes_again() -> None:
-    """Also when it is claimed one by one, and finished ones lie between."""
+def test_after_a_restart_only_unfinished_batches_are_claimed() -> None:
+    """Also one by one, with finished ones in between."""
     disk = SimDisk()
     log = open_log(disk)
     add(log, *numbers(0, 8))
@@ -277,7 +277,7 @@ WORDS: list[Word] = [say_ack, say_nack, say_permanent, say_defer]
 
 @pytest.mark.parametrize("first", WORDS, ids=lambda word: word.__name__)
 @pytest.mark.parametrize("second", WORDS, ids=lambda word: word.__name__)
-def test_the_first_word_counts(first: Word, second: Word) -> None:
+def test_only_the_first_settlement_counts(first: Word, second: Word) -> None:
     clock = SimClock()
     log = open_log(SimDisk(), clock=clock)
     add(log, b"x")
@@ -296,7 +296,7 @@ def test_the_first_word_counts(first: Word, second: Word) -> None:
     assert [c.tries for c in again] == ([] if is_finished else [int(first is say_nack)])
 
 
-def test_of_words_said_at_once_from_many_threads_one_counts() -> None:
+def test_of_concurrent_settlements_one_counts() -> None:
     said: list[str] = []
     for _ in range(200):
         claim = Claim(lambda *word: said.append(word[1]), None, None, 0)  # type: ignore[arg-type]
@@ -314,7 +314,7 @@ def test_of_words_said_at_once_from_many_threads_one_counts() -> None:
     assert len(said) == 200
 
 
-def test_claims_are_settled_from_other_threads() -> None:
+def test_claims_can_be_settled_from_other_threads() -> None:
     log = open_log(SimDisk())
     add(log, *numbers(0, 200))
     subscriber = subscribed(log)
@@ -329,7 +329,7 @@ def test_claims_are_settled_from_other_threads() -> None:
     assert subscriber.saved_watermark(0) == 200
 
 
-def test_a_claim_dropped_without_a_word_is_given_again_unharmed() -> None:
+def test_an_unsettled_claim_is_deferred() -> None:
     log = open_log(SimDisk())
     add(log, *numbers(0, 3))
     subscriber = subscribed(log, tries_max=1)
@@ -349,7 +349,7 @@ def test_a_claim_dropped_without_a_word_is_given_again_unharmed() -> None:
     assert letters(log) == []
 
 
-def test_a_failed_batch_waits_longer_each_time_up_to_a_limit() -> None:
+def test_the_backoff_doubles_up_to_a_limit() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), clock=clock)
     add(log, b"x")
@@ -372,7 +372,7 @@ def test_a_failed_batch_waits_longer_each_time_up_to_a_limit() -> None:
     assert len(set(waits[4:])) > 1, "herds disperse"
 
 
-def test_a_nacked_batch_does_not_hold_up_the_others() -> None:
+def test_a_nacked_batch_does_not_block_others() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), clock=clock)
     add(log, *numbers(0, 3))
@@ -389,7 +389,7 @@ def test_a_nacked_batch_does_not_hold_up_the_others() -> None:
 
 
 def test_an_error_while_reading_loses_no_batch() -> None:
-    """Neither one that waits for its next try nor those that were read before the error."""
+    """Neither a pending retry nor batches read before the error."""
     for call in range(1, 8):
         disk = SimDisk()
         log = open_log(disk, SMALL)
@@ -406,7 +406,7 @@ def test_an_error_while_reading_loses_no_batch() -> None:
         assert (subscriber.lag(), subscriber.in_flight()) == (0, 0)
 
 
-def test_never_more_in_flight_than_allowed() -> None:
+def test_in_flight_is_limited() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), clock=clock)
     add(log, *numbers(0, 20))
@@ -452,7 +452,7 @@ def test_settled_batches_are_counted_by_outcome() -> None:
 # Dead letters.
 
 
-def test_after_the_last_try_a_batch_is_buried_with_all_that_is_known() -> None:
+def test_after_the_last_try_a_batch_becomes_a_dead_letter() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), clock=clock)
     add(log, b"before")
@@ -482,7 +482,7 @@ def test_after_the_last_try_a_batch_is_buried_with_all_that_is_known() -> None:
     }
 
 
-def test_a_permanent_failure_is_buried_at_once() -> None:
+def test_a_permanent_failure_becomes_a_dead_letter_at_once() -> None:
     log = open_log(SimDisk())
     add(log, *numbers(0, 3))
     subscriber = subscribed(log)
@@ -496,7 +496,7 @@ def test_a_permanent_failure_is_buried_at_once() -> None:
 
 
 @pytest.mark.parametrize("reason", ["", "ä", "\udc80 from a file name", "x" * 10**6])
-def test_any_reason_can_be_given(reason: str) -> None:
+def test_any_reason_can_be_stored(reason: str) -> None:
     log = open_log(SimDisk())
     add(log, b"x")
     subscriber = subscribed(log)
@@ -507,7 +507,7 @@ def test_any_reason_can_be_given(reason: str) -> None:
 
 
 @pytest.mark.parametrize("downtime_ms", [0, 3_600_000, 30 * 86_400_000])
-def test_a_crash_between_letter_and_progress_buries_once(downtime_ms: int) -> None:
+def test_a_crash_between_letter_and_progress_stores_one_letter(downtime_ms: int) -> None:
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, clock=clock)
     add(log, *numbers(0, 2))
@@ -531,7 +531,7 @@ def test_a_crash_between_letter_and_progress_buries_once(downtime_ms: int) -> No
     assert watermark(subscriber) == 1
 
 
-def test_a_crash_before_the_letter_is_durable_gives_the_batch_again() -> None:
+def test_a_crash_before_the_letter_is_durable_redelivers_the_batch() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add(log, b"x")
@@ -543,8 +543,8 @@ def test_a_crash_before_the_letter_is_durable_gives_the_batch_again() -> None:
     assert bases(subscribed(log).claim()) == [0]
 
 
-def test_a_letter_that_is_refused_is_sent_again_and_nothing_is_lost() -> None:
-    """The log is full for a while; the batch stays with us until its letter is durable."""
+def test_a_refused_letter_is_sent_again() -> None:
+    """The log is full for a while; the batch stays claimed until its letter is durable."""
     config = msgspec.structs.replace(SMALL, queue_count_max=1)
     log = open_log(SimDisk(), config)
     add_one_by_one(log, 5)
@@ -571,7 +571,7 @@ def add_one_by_one(log: Log, count: int) -> None:
         add(log, value)
 
 
-def test_a_letter_on_its_way_when_the_log_closes_is_written_or_the_batch_comes_again() -> None:
+def test_a_letter_in_flight_at_close_is_written_or_the_batch_is_redelivered() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add(log, *numbers(0, 2))
@@ -597,7 +597,7 @@ def rolled_log(disk: SimDisk, config: LogConfig = SMALL) -> Log:
     return log
 
 
-def test_a_stopped_subscriber_holds_no_other_back() -> None:
+def test_a_stopped_subscriber_does_not_block_others() -> None:
     log = open_log(SimDisk())
     add(log, *numbers(0, 50))
     stopped, moving = subscribed(log, name="stopped"), subscribed(log, name="moving")
@@ -626,7 +626,7 @@ def test_retention_waits_for_the_saved_progress_of_the_slowest() -> None:
     assert sealed.end_offset > 20
 
 
-def test_unsubscribing_lets_go() -> None:
+def test_unsubscribing_releases_segments() -> None:
     disk = SimDisk()
     log = rolled_log(disk)
     subscribed(log)
@@ -639,7 +639,7 @@ def test_unsubscribing_lets_go() -> None:
     assert progress_path(NAME) not in disk.crash(Rand(1)).files()
 
 
-def test_what_is_not_saved_comes_again_after_a_crash_and_nothing_is_skipped() -> None:
+def test_unsaved_progress_is_redelivered_after_a_crash() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add(log, *numbers(0, 10))
@@ -675,8 +675,8 @@ def test_a_crash_at_any_call_while_saving_leaves_the_old_or_the_new(model: Model
             return
 
 
-def test_a_full_disk_puts_saving_off() -> None:
-    """Nothing is lost, nothing is released meanwhile, and the log can be closed."""
+def test_a_full_disk_postpones_saving() -> None:
+    """Nothing is lost or released meanwhile, and the log can be closed."""
     disk = SimDisk()
     log = rolled_log(disk)
     subscriber = subscribed(log, name="unsaved")
@@ -712,8 +712,8 @@ def saved_progress() -> SimDisk:
     return disk
 
 
-def test_damaged_progress_is_never_taken_for_a_fresh_start() -> None:
-    """Zero bytes, garbage, every length, every byte: the log says where and what to do."""
+def test_damaged_progress_is_refused() -> None:
+    """Zeros, garbage, every length, every byte: the error has path and hint."""
     disk = saved_progress()
     path = progress_path(NAME)
     whole = disk.data(path)
@@ -731,8 +731,8 @@ def test_damaged_progress_is_never_taken_for_a_fresh_start() -> None:
     assert bases(subscribed(open_log(after)).claim()) == [1, 2, 4, 5]
 
 
-def test_damaged_progress_that_was_removed_lets_the_subscriber_begin_anew() -> None:
-    """What the hint says works."""
+def test_after_removing_damaged_progress_a_subscriber_starts_again() -> None:
+    """As the hint says."""
     disk = saved_progress()
     put(disk, progress_path(NAME), b"")
     disk.unlink(progress_path(NAME))
@@ -740,7 +740,7 @@ def test_damaged_progress_that_was_removed_lets_the_subscriber_begin_anew() -> N
 
 
 def test_progress_ahead_of_the_log_is_damage() -> None:
-    """A log restored from an older copy lacks what the subscriber has seen: never reuse it."""
+    """The log was restored from an older copy: offsets must not be reused."""
     disk = SimDisk()
     log = open_log(disk)
     add(log, *numbers(0, 3))
@@ -775,8 +775,8 @@ def fill(log: Log) -> None:
 
 
 @pytest.mark.parametrize("word", WORDS, ids=lambda word: word.__name__)
-def test_what_was_dropped_is_counted_and_passed(word: Word) -> None:
-    """Claims of dropped batches settle quietly; what is left is delivered as ever."""
+def test_dropped_offsets_are_counted_and_skipped(word: Word) -> None:
+    """Claims of dropped batches settle without effect."""
     name = f"drops-{word.__name__}"
     log = open_log(SimDisk(), DROPPING)
     partition = log.partition(TOPIC, 0)
@@ -825,8 +825,8 @@ def test_after_a_restart_the_loss_is_counted_the_same() -> None:
         assert (saved[0].watermark, saved[0].dropped_count) == (start, start - 2)
 
 
-def test_dropping_while_it_reads_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer drops between our look at the start and our reading there."""
+def test_dropping_during_a_read_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer drops between the look at the start and the read."""
     log = open_log(SimDisk(), DROPPING)
     add_one_by_one(log, 10)
     subscriber = subscribed(log)
@@ -846,7 +846,7 @@ def test_dropping_while_it_reads_is_no_error(monkeypatch: pytest.MonkeyPatch) ->
     assert subscriber._followers[0].progress.dropped_count == start
 
 
-def test_dropped_batches_that_wait_for_a_try_leave_room_at_once() -> None:
+def test_dropped_retries_free_their_slots() -> None:
     log = open_log(SimDisk(), DROPPING)
     add_one_by_one(log, 10)
     subscriber = subscribed(log, in_flight_max=10, backoff_ms=30_000)
@@ -861,8 +861,8 @@ def test_dropped_batches_that_wait_for_a_try_leave_room_at_once() -> None:
 # Where compaction has left nothing.
 
 
-def test_what_compaction_took_is_finished_for_everybody() -> None:
-    """Also a batch that waits for its next try, and also at the very end of the log."""
+def test_compacted_batches_count_as_finished() -> None:
+    """Also pending retries, and at the end of the log."""
     clock = SimClock()
     log = open_log(SimDisk(), SMALL, clock=clock, topic=COMPACT)
     partition = log.partition(TOPIC, 0)
@@ -1025,8 +1025,8 @@ TestSubscriber = SubscriberMachine.TestCase
 # What may not wait for room.
 
 
-def test_a_letter_is_not_held_up_by_a_full_log() -> None:
-    """The batch it stands for is what keeps the log full: it must get in for room to come free."""
+def test_a_letter_is_appended_to_a_full_log() -> None:
+    """Its batch keeps the log full, so the letter must get in first."""
     config = msgspec.structs.replace(SMALL, disk_bytes_max=24 * 1024)
     log = open_log(SimDisk(), config, topic=EXPIRE_AT_ONCE)
     subscriber = subscribed(log, in_flight_max=1000)
@@ -1045,8 +1045,8 @@ def test_a_letter_is_not_held_up_by_a_full_log() -> None:
     add(log, bytes(400))
 
 
-def test_a_dead_letter_that_is_nacked_stays_where_it_is() -> None:
-    """It is in the dead letters already; burying it once more would never end."""
+def test_a_nacked_dead_letter_is_finished() -> None:
+    """Sending it to the dead letters again would never end."""
     log = open_log(SimDisk())
     subscriber = subscribed(log)
     add(log, b"poison")
@@ -1059,8 +1059,8 @@ def test_a_dead_letter_that_is_nacked_stays_where_it_is() -> None:
     assert len(letters(log)) == 1
 
 
-def test_one_that_reads_by_itself_finishes_and_reopens() -> None:
-    """It claims nothing; what it is done with may go, what it needs again is kept."""
+def test_a_subscriber_without_claims_finishes_and_reopens() -> None:
+    """Finished offsets are released, reopened ones kept."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=EXPIRE_AT_ONCE)
     subscriber = subscribed(log)

@@ -1,4 +1,4 @@
-"""Topics: names that stay in their folder, settings that are there or were never made."""
+"""Topics: names are plain file names, and a topic exists completely or not at all."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ BAD_NAMES = [
 @pytest.mark.parametrize("name", BAD_NAMES)
 @pytest.mark.parametrize("what", ["topic", "subscriber"])
 def test_a_name_that_is_no_plain_file_name_is_refused(name: str, what: str) -> None:
-    """Paths, quotes, wildcards, control characters, look-alikes: none of them names anything."""
+    """Paths, quotes, wildcards, control characters, look-alikes."""
     with pytest.raises(Malformed, match=f"cannot name a {what}"):
         check_name(name, what)
 
@@ -75,14 +75,14 @@ def test_a_name_that_is_no_plain_file_name_is_refused(name: str, what: str) -> N
 @pytest.mark.parametrize(
     "name", ["a", "A-1", "_x", "-", "a..b", "a.b", "0", "x" * 249, "topic.ckpt"]
 )
-def test_a_plain_name_is_taken(name: str) -> None:
-    """Kafka's grammar, less a leading dot."""
+def test_a_plain_name_is_accepted(name: str) -> None:
+    """Kafka's grammar without a leading dot."""
     check_name(name, "topic")
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_the_log_refuses_bad_names_and_makes_nothing(name: str) -> None:
-    """Every door that takes a name checks it before anything is written."""
+def test_the_log_refuses_bad_names_and_creates_nothing(name: str) -> None:
+    """Every method that takes a name checks it before anything is written."""
     disk = SimDisk()
     log = open_log(disk)
     before = disk.files()
@@ -94,7 +94,7 @@ def test_the_log_refuses_bad_names_and_makes_nothing(name: str) -> None:
 
 
 def test_the_longest_names_fit_a_real_disk(tmp_path: Path) -> None:
-    """A name that is accepted can be stored: with suffix and scratch suffix it is a file name."""
+    """With suffix and scratch suffix they are valid file names."""
     log = open_log(RealDisk(tmp_path))
     log.create_topic("x" * 249)
     accepted = 0
@@ -113,8 +113,7 @@ def test_the_longest_names_fit_a_real_disk(tmp_path: Path) -> None:
     again.close()
 
 
-def test_settings_are_read_back() -> None:
-    """What was set when the topic was made holds after a restart."""
+def test_settings_survive_a_restart() -> None:
     disk = SimDisk()
     config = TopicConfig(partitions=3, retention_ms=5, retention_bytes_max=9)
     open_log(disk, topic=config).close()
@@ -123,7 +122,7 @@ def test_settings_are_read_back() -> None:
 
 
 def test_damaged_settings_stop_the_start() -> None:
-    """How many partitions there are is not guessed."""
+    """The number of partitions is not guessed."""
     disk = SimDisk()
     open_log(disk).close()
     whole = disk.data(SETTINGS)
@@ -137,7 +136,7 @@ def test_damaged_settings_stop_the_start() -> None:
 
 @pytest.mark.parametrize("how_much", [1, 200])
 def test_lost_settings_of_a_topic_with_records_stop_the_start(how_much: int) -> None:
-    """A topic does not vanish because one small file did, however little it holds."""
+    """However little the topic holds."""
     disk = SimDisk()
     log = open_log(disk)
     for number in range(how_much):
@@ -149,7 +148,7 @@ def test_lost_settings_of_a_topic_with_records_stop_the_start(how_much: int) -> 
     assert caught.value.path == SETTINGS
 
 
-def test_a_topic_is_made_whole_or_not_at_all() -> None:
+def test_a_topic_is_created_completely_or_not_at_all() -> None:
     """A power cut at every storage call that makes a topic: afterwards it is there with all its
     partitions, or it is not and can be made."""
     outcomes = set()
@@ -177,8 +176,8 @@ def test_a_topic_is_made_whole_or_not_at_all() -> None:
     assert outcomes == {True, False}
 
 
-def test_what_others_left_in_the_folder_is_no_topic(tmp_path: Path) -> None:
-    """Files, empty folders and half-made topics do not stop the start, and are not topics."""
+def test_foreign_files_in_the_folder_are_no_topics(tmp_path: Path) -> None:
+    """Files, empty folders and half-created topics do not stop the start."""
     open_log(RealDisk(tmp_path)).close()
     (tmp_path / "log" / "notes.txt").write_text("remember the milk")
     (tmp_path / "log" / "empty").mkdir()
@@ -193,8 +192,7 @@ def test_what_others_left_in_the_folder_is_no_topic(tmp_path: Path) -> None:
     assert topic_names(RealDisk(tmp_path)) == ["half", TOPIC]
 
 
-def test_a_folder_of_a_partition_that_vanished_stops_the_start() -> None:
-    """The settings say that it was there."""
+def test_a_missing_partition_folder_stops_the_start() -> None:
     disk = SimDisk()
     open_log(disk, topic=TopicConfig(partitions=2)).close()
     save_config(disk, TOPIC, TopicConfig(partitions=3))

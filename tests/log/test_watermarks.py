@@ -1,4 +1,4 @@
-"""WatermarkFile: what was promised, told apart from what only seems so."""
+"""WatermarkFile: what it stores survives, and never runs ahead."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def fresh(model: Model = "ext4") -> tuple[SimDisk, WatermarkFile]:
     disk = SimDisk(model=model)
     disk.make_directory("p")
     disk.sync_directory("")
-    marks, promise = WatermarkFile.open(disk, "p")
-    assert promise == NOTHING
-    return disk, marks
+    file, stored = WatermarkFile.open(disk, "p")
+    assert stored == NOTHING
+    return disk, file
 
 
-def promise_on(disk: SimDisk) -> StoredWatermarks:
-    marks, promise = WatermarkFile.open(disk, "p")
-    marks.close()
-    return promise
+def stored_on(disk: SimDisk) -> StoredWatermarks:
+    file, stored = WatermarkFile.open(disk, "p")
+    file.close()
+    return stored
 
 
-def promised(start: int, dropped: int, watermark: int) -> StoredWatermarks:
+def stored_watermarks(start: int, dropped: int, watermark: int) -> StoredWatermarks:
     return StoredWatermarks(
         is_known=True, start_offset=start, dropped_count=dropped, durable_watermark=watermark
     )
@@ -46,96 +46,96 @@ WORDS = st.one_of(
 
 
 @given(st.lists(WORDS, max_size=12), st.booleans())
-def test_the_newest_word_of_each_kind_is_read(words: list[tuple[str, int]], reopens: bool) -> None:
-    """Whatever came in between, also over openings, and in a file that never grows."""
-    disk, marks = fresh()
+def test_the_newest_slot_of_each_kind_is_read(words: list[tuple[str, int]], reopens: bool) -> None:
+    """Also over reopens, and the file never grows."""
+    disk, file = fresh()
     expected = NOTHING
     for kind, *values in words:
         if reopens:
-            marks.close()
-            marks, _ = WatermarkFile.open(disk, "p")
+            file.close()
+            file, _ = WatermarkFile.open(disk, "p")
         if kind == "trim":
-            marks.trim(*values)
-            expected = promised(values[0], values[1], expected.durable_watermark)
+            file.trim(*values)
+            expected = stored_watermarks(values[0], values[1], expected.durable_watermark)
         else:
-            marks.durable(*values)
+            file.durable(*values)
             expected = StoredWatermarks(
                 is_known=expected.is_known,
                 start_offset=expected.start_offset,
                 dropped_count=expected.dropped_count,
                 durable_watermark=values[0],
             )
-    assert promise_on(disk) == expected
+    assert stored_on(disk) == expected
     assert len(disk.data(PATH)) == FILE_BYTES
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
 def test_a_trim_is_durable_and_a_watermark_never_ahead(model: Model) -> None:
-    """After a power cut: the trim that returned, and a watermark that was said at some time."""
+    """After a power cut."""
     for seed in range(50):
-        disk, marks = fresh(model)
-        marks.durable(3)
-        marks.trim(2, 1)
+        disk, file = fresh(model)
+        file.durable(3)
+        file.trim(2, 1)
         for watermark in (4, 5, 6):
-            marks.durable(watermark)
-        found = promise_on(disk.crash(Rand(seed)))
+            file.durable(watermark)
+        found = stored_on(disk.crash(Rand(seed)))
         assert (found.start_offset, found.dropped_count) == (2, 1)
         assert found.durable_watermark in (0, 3, 4, 5, 6)
-    assert promise_on(disk.process_kill()) == promised(2, 1, 6), "after kill -9 it is exact"
+    assert stored_on(disk.process_kill()) == stored_watermarks(2, 1, 6), "after kill -9 it is exact"
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
 @pytest.mark.parametrize("call", [1, 2])
-def test_an_interrupted_trim_leaves_the_old_word_or_the_new(model: Model, call: int) -> None:
-    """Never neither: the two slots are written in turn."""
+def test_an_interrupted_trim_leaves_the_old_or_the_new_value(model: Model, call: int) -> None:
+    """The two slots are written alternately."""
     found = set()
     for seed in range(60):
-        disk, marks = fresh(model)
+        disk, file = fresh(model)
         for start in range(seed % 3 + 1):
-            marks.trim(start, 0)
+            file.trim(start, 0)
         disk.faults, disk.rand = Faults(crash_at=disk.calls + call), Rand(seed)
         with pytest.raises(PowerCut):
-            marks.trim(100, 7)
-        after = promise_on(disk.crash(Rand(seed)))
-        assert after in (promised(seed % 3, 0, 0), promised(100, 7, 0))
+            file.trim(100, 7)
+        after = stored_on(disk.crash(Rand(seed)))
+        assert after in (stored_watermarks(seed % 3, 0, 0), stored_watermarks(100, 7, 0))
         found.add(after.start_offset == 100)
     assert call == 1 or found == {True, False}
 
 
-def test_every_flipped_bit_loses_at_most_one_word() -> None:
-    """A damaged slot is silent; the older word of its kind is heard instead."""
-    disk, marks = fresh()
-    marks.trim(10, 1)
-    marks.trim(20, 2)
-    marks.durable(30)
-    marks.durable(40)
+def test_every_flipped_bit_invalidates_at_most_one_slot() -> None:
+    """The older slot of its kind is read instead."""
+    disk, file = fresh()
+    file.trim(10, 1)
+    file.trim(20, 2)
+    file.durable(30)
+    file.durable(40)
     whole = disk.data(PATH)
     for bit in range(8 * FILE_BYTES):
         if bit // 8 % SLOT_BYTES > 40:
             continue
         put(disk, PATH, flipped(whole, bit))
-        found = promise_on(disk)
+        found = stored_on(disk)
         assert (found.start_offset, found.dropped_count) in ((10, 1), (20, 2))
         assert found.durable_watermark in (30, 40)
 
 
 @pytest.mark.parametrize("size", [0, 1, SLOT_BYTES - 1, SLOT_BYTES, FILE_BYTES - 1])
 def test_a_short_file_is_filled_up(size: int) -> None:
-    """Torn while it was made: what is whole in it counts, and it works from then on."""
-    disk, marks = fresh()
-    marks.trim(5, 0)
+    """Torn at creation: valid slots count."""
+    disk, file = fresh()
+    file.trim(5, 0)
     put(disk, PATH, disk.data(PATH)[:size])
-    marks, found = WatermarkFile.open(disk, "p")
-    assert found == (promised(5, 0, 0) if size > SLOT_BYTES + 40 else NOTHING)
-    marks.trim(6, 0)
-    marks.durable(9)
-    assert promise_on(disk) == promised(6, 0, 9)
+    file, found = WatermarkFile.open(disk, "p")
+    assert found == (stored_watermarks(5, 0, 0) if size > SLOT_BYTES + 40 else NOTHING)
+    file.trim(6, 0)
+    file.durable(9)
+    assert stored_on(disk) == stored_watermarks(6, 0, 9)
     assert len(disk.data(PATH)) == FILE_BYTES
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_making_them_may_be_interrupted(model: Model) -> None:
-    """A power cut at any call that makes the file: the next start makes it, and it holds."""
+def test_creation_may_be_interrupted(model: Model) -> None:
+    """A power cut at any call: the next start creates it."""
     for call in range(1, 6):
         for seed in range(10):
             disk = SimDisk(model=model)
@@ -145,28 +145,28 @@ def test_making_them_may_be_interrupted(model: Model) -> None:
             with suppress(PowerCut):
                 WatermarkFile.open(disk, "p")
             after = disk.crash(Rand(seed))
-            marks, found = WatermarkFile.open(after, "p")
+            file, found = WatermarkFile.open(after, "p")
             assert found == NOTHING
-            marks.trim(1, 2)
-            assert promise_on(after.crash(Rand(seed))).start_offset == 1
+            file.trim(1, 2)
+            assert stored_on(after.crash(Rand(seed))).start_offset == 1
 
 
-def test_a_trim_whose_sync_failed_is_told_and_not_believed() -> None:
-    """The kernel shows it, the disk has it not: the next start sees the older word."""
-    disk, marks = fresh()
-    marks.trim(10, 0)
+def test_a_trim_whose_sync_failed_raises_and_is_not_read_back() -> None:
+    """The page cache shows it, the disk does not have it."""
+    disk, file = fresh()
+    file.trim(10, 0)
     disk.faults = Faults(fail_sync_at=disk.syncs + 1)
     with pytest.raises(OSError) as caught:
-        marks.trim(20, 0)
+        file.trim(20, 0)
     assert caught.value.errno == errno.EIO
-    assert promise_on(disk.process_kill()).start_offset == 10
+    assert stored_on(disk.process_kill()).start_offset == 10
 
 
-def test_marks_work_on_a_full_disk() -> None:
-    """They are overwritten in place: trimming, which makes room, needs none."""
-    disk, marks = fresh()
+def test_the_file_works_on_a_full_disk() -> None:
+    """It is overwritten in place, so a trim needs no space."""
+    disk, file = fresh()
     disk.faults = Faults(capacity_bytes=FILE_BYTES)
     for start in range(5):
-        marks.trim(start, 0)
-        marks.durable(start + 10)
-    assert promise_on(disk) == promised(4, 0, 14)
+        file.trim(start, 0)
+        file.durable(start + 10)
+    assert stored_on(disk) == stored_watermarks(4, 0, 14)

@@ -1,4 +1,4 @@
-"""The writer: many batches, one sync, many answers; and after a failed sync none at all."""
+"""The writer: many batches, one sync; after a failed sync nothing is acknowledged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FULL = [errno.ENOSPC, errno.EDQUOT]
 
 
 def error_of(answer: Future[AppendResult]) -> BaseException | None:
-    assert answer.done(), "somebody still waits"
+    assert answer.done(), "a batch is still pending"
     return answer.exception(0)
 
 
@@ -56,8 +56,7 @@ def errors_of(answers: list[Future[AppendResult]]) -> list[type[BaseException] |
 # Group commit.
 
 
-def test_a_group_is_synced_once_and_answered_then() -> None:
-    """Many batches, one append, one sync, and nobody is answered before it."""
+def test_a_group_is_synced_once_and_acknowledged_then() -> None:
     disk = SimDisk(trace=[])
     log = open_log(disk)
     answers = submit(log, *map(batch, numbers(0, 50)))
@@ -73,8 +72,8 @@ def test_a_group_is_synced_once_and_answered_then() -> None:
     assert [answer.result(0) for answer in answers] == [(n, n + 1, False) for n in range(50)]
 
 
-def test_a_group_has_a_largest_size() -> None:
-    """What does not fit any more goes into the next one; each holds at least one batch."""
+def test_a_group_has_a_maximum_size() -> None:
+    """The rest goes into the next one; each has at least one batch."""
     disk = SimDisk()
     log = open_log(disk, replaced(WIDE, group_bytes_max=1))
     answers = submit(log, *map(batch, numbers(0, 3)))
@@ -89,7 +88,7 @@ def replaced(config: LogConfig, **changes: object) -> LogConfig:
 
 
 def test_partitions_share_a_step() -> None:
-    """Each has its own order; each is synced before anybody is answered."""
+    """Each is synced before any batch is acknowledged."""
     disk = SimDisk(trace=[])
     log = open_log(disk, topic=TopicConfig(partitions=2))
     answers = [log.append(TOPIC, batch(b"x"), partition=number % 2) for number in range(6)]
@@ -103,7 +102,7 @@ def test_partitions_share_a_step() -> None:
 
 
 def test_one_bad_batch_is_refused_alone() -> None:
-    """Its neighbours in the group are stored and acknowledged."""
+    """Others in the group are stored and acknowledged."""
     disk = SimDisk()
     log = open_log(disk)
     answers = submit(log, batch(b"a"), numbered(b"gap", 0), numbered(b"gap", 7), batch(b"b"))
@@ -113,7 +112,6 @@ def test_one_bad_batch_is_refused_alone() -> None:
 
 
 def test_a_cancelled_batch_is_not_written() -> None:
-    """Whoever gave up before its turn finds nothing stored, and the others are served."""
     log = open_log(SimDisk())
     answers = submit(log, *map(batch, numbers(0, 3)))
     assert answers[1].cancel()
@@ -124,9 +122,9 @@ def test_a_cancelled_batch_is_not_written() -> None:
         answers[1].result(0)
 
 
-def test_a_producer_may_do_the_step_itself() -> None:
-    """It is answered when it returns, with all who waited; a repetition gets its old place, a
-    refusal is raised."""
+def test_a_producer_may_run_the_step_itself() -> None:
+    """It returns with all queued batches done; a duplicate gets its first offset, a refused
+    batch its error."""
     log = open_log(SimDisk())
     waiting = submit(log, batch(b"waited"))
     assert log.append_durably(TOPIC, numbered(b"own", 0)) == (1, 2, False)
@@ -137,8 +135,8 @@ def test_a_producer_may_do_the_step_itself() -> None:
     assert values(log) == [b"waited", b"own"]
 
 
-def test_a_producer_that_does_the_step_itself_keeps_its_place() -> None:
-    """What it queued before comes before, also when that does not fit into one group."""
+def test_a_producer_that_runs_the_step_keeps_its_order() -> None:
+    """Batches it queued before come first, even if they do not fit into one group."""
     log = open_log(SimDisk(), replaced(WIDE, group_bytes_max=1))
     answers = submit(log, *map(batch, numbers(0, 3)))
     assert log.append_durably(TOPIC, batch(b"last")) == (3, 4, False)
@@ -146,8 +144,7 @@ def test_a_producer_that_does_the_step_itself_keeps_its_place() -> None:
     assert values(log) == [*numbers(0, 3), b"last"]
 
 
-def test_close_answers_everybody_also_behind_cancelled_ones() -> None:
-    """A group of cancelled batches is not the end of the queue."""
+def test_close_completes_batches_queued_after_cancelled_ones() -> None:
     log = open_log(SimDisk(), replaced(WIDE, group_bytes_max=1))
     answers = submit(log, *map(batch, numbers(0, 4)))
     assert answers[0].cancel() and answers[2].cancel()
@@ -160,7 +157,7 @@ def test_close_answers_everybody_also_behind_cancelled_ones() -> None:
 
 
 def test_a_queue_that_is_full_by_count_refuses() -> None:
-    """Politely: come back soon. What waits is served, then there is room again."""
+    """With a short retry time. Queued batches are written, then there is room again."""
     log = open_log(SimDisk(), replaced(WIDE, queue_count_max=3))
     answers = submit(log, *map(batch, numbers(0, 3)))
     refused_before = QUEUE_REFUSED.value()
@@ -175,7 +172,7 @@ def test_a_queue_that_is_full_by_count_refuses() -> None:
 
 
 def test_a_queue_that_is_full_by_bytes_refuses() -> None:
-    """Memory is bounded by configuration, not by how fast producers are."""
+    """Memory is bounded by configuration, not by the speed of producers."""
     config = replaced(WIDE, batch_bytes_max=4096, queue_bytes_max=10_000)
     log = open_log(SimDisk(), config)
     submit(log, batch(bytes(3900)), batch(bytes(3900)))
@@ -188,8 +185,7 @@ def test_a_queue_that_is_full_by_bytes_refuses() -> None:
     assert len(values(log)) == 4
 
 
-def test_a_full_budget_refuses_and_heals() -> None:
-    """Nothing is stored over the cap; when readers have caught up, there is room again."""
+def test_a_full_budget_refuses_until_readers_catch_up() -> None:
     clock_disk = SimDisk()
     config = replaced(SMALL, disk_bytes_max=24 * 1024)
     log = open_log(clock_disk, config, topic=TopicConfig(retention_ms=10**12))
@@ -212,8 +208,7 @@ def test_a_full_budget_refuses_and_heals() -> None:
     assert add(log, b"again") == [(stored, stored + 1, False)]
 
 
-def test_a_log_over_its_budget_opens() -> None:
-    """Recovery does not need room that only it could make."""
+def test_a_log_above_its_budget_opens() -> None:
     disk = SimDisk()
     log = open_log(disk, SMALL)
     add_each(log, *[bytes(500)] * 100)
@@ -233,8 +228,8 @@ def fill(disk: SimDisk, room_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("room_bytes", [0, 1, 31, 32, 33, 111, 112, 113, 200])
-def test_a_full_disk_takes_the_whole_group_back(room_bytes: int) -> None:
-    """Refused politely, no half frame stays, and it goes on by itself when room is back."""
+def test_a_full_disk_undoes_the_whole_group(room_bytes: int) -> None:
+    """No partial frame stays, and appends succeed once there is space."""
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 3))
@@ -254,8 +249,8 @@ def test_a_full_disk_takes_the_whole_group_back(room_bytes: int) -> None:
     assert values(open_log(disk.process_kill())) == [*numbers(0, 3), b"next"]
 
 
-def test_refused_for_want_of_room_means_not_stored() -> None:
-    """Whatever a kill or a power cut leaves, a batch that was refused never shows up."""
+def test_a_batch_refused_on_a_full_disk_is_never_stored() -> None:
+    """Also after a kill or a power cut."""
     for seed in range(20):
         disk = SimDisk(model="weak")
         log = open_log(disk)
@@ -268,7 +263,7 @@ def test_refused_for_want_of_room_means_not_stored() -> None:
         assert values(open_log(after)) == [b"kept"]
 
 
-def test_a_lost_group_is_forgotten_by_producers_and_digests() -> None:
+def test_an_undone_group_is_forgotten_by_producers_and_digests() -> None:
     """The same batches sent again are new, in the same order; repetitions inside the lost group
     are refused with it, and repetitions of something durable are still answered."""
     disk = SimDisk()
@@ -310,8 +305,8 @@ def test_a_lost_group_is_forgotten_by_producers_and_digests() -> None:
     assert values(log) == [b"0", b"old", b"1", b"2", b"x", b"other"]
 
 
-def test_one_full_partition_does_not_hold_up_the_other() -> None:
-    """In one step one group is taken back and the other is stored."""
+def test_a_full_partition_does_not_block_another() -> None:
+    """In one step one group is undone and the other stored."""
     disk = SimDisk()
     log = open_log(disk, topic=TopicConfig(partitions=2))
     fill(disk, 200)
@@ -325,7 +320,7 @@ def test_one_full_partition_does_not_hold_up_the_other() -> None:
 
 @pytest.mark.parametrize("number", FULL)
 def test_a_roll_on_a_full_disk_refuses_and_resumes(number: int) -> None:
-    """No torn file is left, nothing is lost, and the next try rolls."""
+    """No torn file is left, and the next attempt rolls."""
     for call in range(1, 5):
         disk = SimDisk()
         log = open_log(disk, SMALL, topic=TopicConfig(awaits_lake=True))
@@ -344,8 +339,8 @@ def test_a_roll_on_a_full_disk_refuses_and_resumes(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", FULL)
-def test_side_files_on_a_full_disk_are_left_out(number: int) -> None:
-    """The roll and the append succeed; the next start reads the segment instead of its index."""
+def test_side_files_are_skipped_on_a_full_disk(number: int) -> None:
+    """Roll and append succeed; the next start scans the segment instead of its index."""
     for call in range(5, 40):
         disk = SimDisk()
         fatal = Fatal()
@@ -360,7 +355,7 @@ def test_side_files_on_a_full_disk_are_left_out(number: int) -> None:
         if "fail" not in disk.fired:
             assert len(paths(disk, ".index")) == 1
             return
-        if errors_of(answers) == [Overloaded]:  # it was the append behind the roll
+        if errors_of(answers) == [Overloaded]:  # the append after the roll failed
             continue
         if fatal.errors:  # a sync: full or not, it is never tried again
             continue
@@ -373,9 +368,9 @@ def test_side_files_on_a_full_disk_are_left_out(number: int) -> None:
 # The disk fails.
 
 
-def test_a_failed_sync_is_the_end() -> None:
-    """The group is unresolved, whoever waits behind it is told that nothing was stored, nobody
-    is acknowledged later, the process is ended once, and the sync is never tried again."""
+def test_a_failed_sync_is_final() -> None:
+    """The group is Unresolved, queued batches are not stored, nothing is acknowledged
+    afterwards, and the process ends."""
     disk, fatal = SimDisk(), Fatal()
     log = open_log(disk, replaced(WIDE, group_bytes_max=150), fatal=fatal)
     add(log, b"acknowledged")
@@ -402,8 +397,8 @@ def test_a_failed_sync_is_the_end() -> None:
     assert values(log) == [b"acknowledged"]
 
 
-def test_a_failed_sync_is_the_end_for_a_producer_that_does_the_step_itself() -> None:
-    """It is told that the outcome is unknown; the next one, that nothing is stored."""
+def test_a_failed_sync_is_final_for_a_producer_that_runs_the_step() -> None:
+    """It gets Unresolved; the next one learns that nothing is stored."""
     disk, fatal = SimDisk(), Fatal()
     log = open_log(disk, fatal=fatal)
     disk.faults = Faults(fail_sync_at=disk.syncs + 1)
@@ -416,8 +411,8 @@ def test_a_failed_sync_is_the_end_for_a_producer_that_does_the_step_itself() -> 
 
 
 @pytest.mark.parametrize("number", [errno.EIO, *FULL])
-def test_a_sync_may_fail_for_any_reason(number: int) -> None:
-    """Also a sync that only says that the disk is full has lost pages."""
+def test_a_sync_that_fails_for_any_reason_is_final(number: int) -> None:
+    """A sync that reports a full disk has lost pages, too."""
     disk, fatal = SimDisk(), Fatal()
     log = open_log(disk, fatal=fatal)
     disk.faults = Faults(fail_at=(disk.calls + 2, number))
@@ -427,7 +422,7 @@ def test_a_sync_may_fail_for_any_reason(number: int) -> None:
     assert len(fatal.errors) == 1
 
 
-def test_after_a_failed_sync_the_next_start_tells_what_the_disk_has() -> None:
+def test_after_a_failed_sync_the_next_start_reads_the_disk() -> None:
     """The kernel shows the lost bytes and calls them clean; they are not served as records
     unless the disk has them."""
     for seed in range(20):
@@ -446,7 +441,6 @@ def test_after_a_failed_sync_the_next_start_tells_what_the_disk_has() -> None:
 
 
 def test_a_sync_that_fails_in_one_partition_acknowledges_none() -> None:
-    """Partitions of one step are answered together or not at all."""
     for which in (1, 2):
         disk, fatal = SimDisk(), Fatal()
         log = open_log(disk, topic=TopicConfig(partitions=2), fatal=fatal)
@@ -486,8 +480,8 @@ def test_an_error_at_any_call_of_a_step_acknowledges_nothing_wrongly() -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.EBADF])
-def test_a_write_that_fails_for_another_reason_than_room_is_the_end(number: int) -> None:
-    """A disk that errs or turns read-only takes nothing any more; what was stored can be read."""
+def test_a_write_error_other_than_a_full_disk_is_final(number: int) -> None:
+    """Stored batches can still be read."""
     disk, fatal = SimDisk(), Fatal()
     log = open_log(disk, fatal=fatal)
     add(log, b"acknowledged")
@@ -499,8 +493,8 @@ def test_a_write_that_fails_for_another_reason_than_room_is_the_end(number: int)
     assert values(log) == [b"acknowledged"]
 
 
-def test_taking_back_may_fail() -> None:
-    """A full disk whose file cannot be cut back either: unresolved, and the end."""
+def test_a_failed_undo_is_final() -> None:
+    """A full disk whose file cannot be truncated either."""
     for call, number in ((2, errno.EIO), (3, errno.EIO), (3, errno.ENOSPC)):
         disk, fatal = SimDisk(), Fatal()
         log = open_log(disk, fatal=fatal)
@@ -515,8 +509,8 @@ def test_taking_back_may_fail() -> None:
 # Errands.
 
 
-def test_errands_run_on_the_writer_and_are_answered() -> None:
-    """Results and refusals go to whoever asked; appends beside them are not hurt."""
+def test_tasks_run_on_the_writer_thread() -> None:
+    """Results and errors go to the caller; appends in the same step are not affected."""
     log = open_log(SimDisk())
 
     def refuse() -> None:
@@ -532,8 +526,7 @@ def test_errands_run_on_the_writer_and_are_answered() -> None:
 
 
 @pytest.mark.parametrize("number", FULL)
-def test_an_errand_that_finds_no_room_ends_nothing(number: int) -> None:
-    """The one who asked is told; the writer goes on."""
+def test_a_task_on_a_full_disk_fails_alone(number: int) -> None:
     fatal = Fatal()
     log = open_log(SimDisk(), fatal=fatal)
 
@@ -547,8 +540,8 @@ def test_an_errand_that_finds_no_room_ends_nothing(number: int) -> None:
     assert add(log, b"x") == [(0, 1, False)]
 
 
-def test_an_errand_that_meets_a_failing_disk_is_the_end() -> None:
-    """Batches taken in the same step, before and behind it, are not acknowledged any more."""
+def test_a_task_on_a_failing_disk_is_final() -> None:
+    """Batches of the same step are not acknowledged."""
     disk, fatal = SimDisk(), Fatal()
     log = open_log(disk, fatal=fatal)
 
@@ -558,11 +551,11 @@ def test_an_errand_that_meets_a_failing_disk_is_the_end() -> None:
     before = submit(log, batch(b"before"))
     errand = log.writer.run(work)
     second = log.writer.run(lambda: 42)
-    behind = submit(log, batch(b"behind"))
+    after = submit(log, batch(b"after"))
     log.writer.step()
     assert isinstance(errand.exception(0), OSError)
     assert isinstance(second.exception(0), Unresolved)
-    assert errors_of(before + behind) == [Unresolved, Unresolved]
+    assert errors_of(before + after) == [Unresolved, Unresolved]
     assert len(fatal.errors) == 1
     assert values(open_log(disk.process_kill())) == []
 
@@ -570,7 +563,7 @@ def test_an_errand_that_meets_a_failing_disk_is_the_end() -> None:
 # The thread.
 
 
-def test_many_threads_are_all_answered_in_their_order(tmp_path: Path) -> None:
+def test_many_threads_are_served_in_their_order(tmp_path: Path) -> None:
     """Offsets are dense, each thread's batches lie in the order it sent them, and what was
     answered is what is read, also after a restart."""
     log = open_log(RealDisk(tmp_path), SMALL, threaded=True)
@@ -612,9 +605,11 @@ def test_many_threads_are_all_answered_in_their_order(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_slow_sync_answers_nobody_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long it takes: nobody is acknowledged, readers see nothing, the queue fills up to
-    its bound and then refuses; afterwards everybody is answered."""
+def test_a_slow_sync_acknowledges_nothing_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers see nothing, and the queue fills up to its limit and then refuses; afterwards all
+    are acknowledged."""
     log = open_log(RealDisk(tmp_path), replaced(WIDE, queue_count_max=10), threaded=True)
     syncing, go_on = threading.Event(), threading.Event()
     sync = Partition.sync
@@ -637,8 +632,8 @@ def test_a_slow_sync_answers_nobody_early(tmp_path: Path, monkeypatch: pytest.Mo
     log.close()
 
 
-def test_readers_wait_for_news(tmp_path: Path) -> None:
-    """Woken by the commit that concerns them; told when there was none in time."""
+def test_readers_wait_for_new_batches(tmp_path: Path) -> None:
+    """Woken by the commit of their partition, or by the timeout."""
     log = open_log(RealDisk(tmp_path), threaded=True, topic=TopicConfig(partitions=2))
     assert not log.wait_for(TOPIC, 0, 0, 0)
     woken: Future[bool] = Future()
@@ -653,8 +648,7 @@ def test_readers_wait_for_news(tmp_path: Path) -> None:
     log.close()
 
 
-def test_readers_of_many_partitions_wait_for_the_first_news(tmp_path: Path) -> None:
-    """One that concerns any of them is enough."""
+def test_readers_of_many_partitions_wait_for_the_first_commit(tmp_path: Path) -> None:
     log = open_log(RealDisk(tmp_path), threaded=True, topic=TopicConfig(partitions=2))
     places = [(log.partition(TOPIC, index), 0) for index in range(2)]
     assert not log.wait_for_any(places, 0) and not log.wait_for_any([], 0)
@@ -668,8 +662,8 @@ def test_readers_of_many_partitions_wait_for_the_first_news(tmp_path: Path) -> N
     log.close()
 
 
-def test_close_finishes_what_waits(tmp_path: Path) -> None:
-    """Everything queued before is durable and answered; after that, refused."""
+def test_close_finishes_queued_batches(tmp_path: Path) -> None:
+    """Later ones are refused."""
     log = open_log(RealDisk(tmp_path), threaded=True)
     answers = submit(log, *map(batch, numbers(0, 200)))
     log.close()
@@ -678,10 +672,9 @@ def test_close_finishes_what_waits(tmp_path: Path) -> None:
         log.append(TOPIC, batch(b"late"))
 
 
-def test_close_waits_for_a_producer_that_does_the_step_itself(
+def test_close_waits_for_a_producer_that_runs_the_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files are closed only when nobody writes any more."""
     log = open_log(RealDisk(tmp_path), threaded=True)
     syncing, go_on, closed = threading.Event(), threading.Event(), threading.Event()
     sync, close = Partition.sync, Partition.close
@@ -711,11 +704,10 @@ def test_close_waits_for_a_producer_that_does_the_step_itself(
 
 
 @pytest.mark.parametrize("method", ["stage", "write", "publish"])
-def test_a_dead_writer_keeps_nobody_waiting(
+def test_a_dead_writer_fails_all_waiting_batches(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mistake of ours in the writer thread: everybody is told, nobody is accepted, the process
-    is ended."""
+    """A bug in the writer thread: all batches fail, new ones are refused, the process ends."""
 
     def broken(*_: object) -> None:
         raise RuntimeError("a mistake")
@@ -737,8 +729,7 @@ def test_a_dead_writer_keeps_nobody_waiting(
     assert [type(error) for error in fatal.errors] == [RuntimeError]
 
 
-def test_a_mistake_in_an_errand_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """Neither the one who asked nor those who came with it."""
+def test_a_bug_in_a_task_fails_all_waiting_batches(tmp_path: Path) -> None:
     fatal = Fatal()
     log = open_log(RealDisk(tmp_path), threaded=True, fatal=fatal)
     hold = threading.Event()
@@ -753,7 +744,7 @@ def test_a_mistake_in_an_errand_keeps_nobody_waiting(tmp_path: Path) -> None:
     assert len(fatal.errors) == 1
 
 
-def test_ctrl_c_stops_the_log_and_not_with_an_error_of_the_disk(
+def test_ctrl_c_stops_the_log_without_a_disk_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A producer interrupted in the middle of its own step: nothing acknowledged is lost, the log
@@ -778,8 +769,8 @@ def test_ctrl_c_stops_the_log_and_not_with_an_error_of_the_disk(
     assert values(open_log(disk))[:1] == [b"before"]
 
 
-def test_bytes_on_their_way_count_against_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the writer has in hand is not promised to somebody else: the hard cap holds."""
+def test_bytes_being_written_count_against_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hard cap holds."""
     log = open_log(SimDisk(), replaced(SMALL, disk_bytes_max=24 * 1024))
     original = Partition.sync
 

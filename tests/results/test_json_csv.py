@@ -1,4 +1,4 @@
-"""Rows written down: what JSON and CSV readers get is what was there."""
+"""Rows as JSON and CSV: readers get the original values."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def same(one: float | None, other: float | None) -> bool:
 
 @given(rows)
 def test_json_reads_back(values: list[tuple[Any, ...]]) -> None:
-    """With Python's own reader, which takes no NaN for JSON here."""
+    """With Python's parser, which accepts no NaN here."""
     found = [
         json.loads(row, parse_constant=lambda name: pytest.fail(name))
         for row in json_rows(batch_of(values))
@@ -86,13 +86,12 @@ def test_csv_reads_back(values: list[tuple[Any, ...]]) -> None:
     ]
 
 
-def test_nothing_and_an_empty_text_differ_for_those_who_know() -> None:
+def test_null_and_empty_string_differ_in_csv() -> None:
     batch = pa.record_batch({"a": ["", None], "b": ["x", "y"]})
     assert csv_of(batch) == b'"",x\n,y\n'
 
 
-def test_a_foreign_reader_of_csv_agrees() -> None:
-    """DuckDB's."""
+def test_duckdb_reads_our_csv() -> None:
     batch = pa.record_batch({"a": ['1,"2"\n3', "é", None], "b": [1, 2, 3]})
     found = duckdb.read_csv(io.BytesIO(csv_head(batch.schema) + csv_of(batch))).fetchall()
     assert found == [('1,"2"\n3', 1), ("é", 2), (None, 3)]
@@ -113,6 +112,6 @@ def test_a_foreign_reader_of_csv_agrees() -> None:
         (float("-inf"), pa.float64(), "-Infinity"),
     ],
 )
-def test_values_that_json_has_no_word_for(value: object, kind: pa.DataType, wanted: object) -> None:
+def test_values_without_a_json_type(value: object, kind: pa.DataType, wanted: object) -> None:
     (row,) = json_rows(pa.record_batch([pa.array([value], kind)], names=["a"]))
     assert json.loads(row) == [wanted]

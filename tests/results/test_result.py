@@ -1,4 +1,4 @@
-"""What a result can become."""
+"""Conversions and limits of a Result."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def engine() -> Iterator[Engine]:
         yield opened
 
 
-def test_a_result_is_a_stream_of_arrow(engine: Engine) -> None:
-    """Batches as they come, one table, or a stream for anybody who reads Arrow."""
+def test_a_result_is_an_arrow_stream(engine: Engine) -> None:
+    """Batches as they arrive, one table, or the Arrow C stream."""
     text = "SELECT _offset AS n, body FROM logs ORDER BY n"
     schema = pa.schema([pa.field("n", pa.int64(), False), ("body", pa.string())])
     assert engine.sql(text).schema == schema
@@ -36,16 +36,16 @@ def test_a_result_is_a_stream_of_arrow(engine: Engine) -> None:
     assert pa.table(engine.sql(text)) == table
 
 
-def test_rows_as_python(engine: Engine) -> None:
-    """Tuples; maps are dicts; two columns of one name are two columns."""
+def test_fetchall_returns_tuples(engine: Engine) -> None:
+    """Maps are dicts; two columns of one name are two columns."""
     text = "SELECT _offset, attributes, a._row, b._row FROM logs a, (SELECT 5 AS _row) b LIMIT 1"
     assert engine.sql(text).fetchall() == [(0, {"k": "0"}, 0, 5)]
     assert engine.sql("SELECT 1 WHERE false").fetchall() == []
 
 
 @pytest.mark.parametrize(("method", "library"), [("df", "pandas"), ("pl", "polars")])
-def test_frames_of_other_libraries(engine: Engine, method: str, library: str) -> None:
-    """Where the library is there; where not, the error says what to install."""
+def test_dataframes_of_other_libraries(engine: Engine, method: str, library: str) -> None:
+    """Without the library, the error says what to install."""
     result = engine.sql("SELECT _offset FROM logs")
     try:
         importlib.import_module(library)
@@ -57,8 +57,8 @@ def test_frames_of_other_libraries(engine: Engine, method: str, library: str) ->
         assert len(getattr(result, method)()) == 30
 
 
-def test_a_notebook_sees_a_bounded_part(engine: Engine) -> None:
-    """Twenty rows, nothing of them markup; the rows are still there for who reads."""
+def test_a_notebook_shows_the_first_twenty_rows(engine: Engine) -> None:
+    """Escaped; the rows can still be read."""
     result = engine.sql("SELECT '<b>' || body AS x, NULL AS y, chr(27) AS z FROM logs")
     shown = result._repr_html_()
     assert shown.count("<tr>") == 21
@@ -71,14 +71,13 @@ def test_a_notebook_sees_a_bounded_part(engine: Engine) -> None:
 
 
 def test_maps_and_numbers_in_a_notebook(engine: Engine) -> None:
-    """Maps as people write them, numbers below each other."""
     shown = engine.sql("SELECT attributes, _offset FROM logs LIMIT 1")._repr_html_()
     assert '<td style="text-align:left;vertical-align:top">k: 0</td>' in shown
     assert '<td style="text-align:right;vertical-align:top">0</td>' in shown
 
 
 def test_a_wide_result_is_cut_in_a_notebook(engine: Engine) -> None:
-    """As many columns as a page has, and cells of a size."""
+    """Columns and cell lengths are limited."""
     columns = ", ".join(f"{n} AS c{n}" for n in range(50))
     shown = engine.sql(f"SELECT {columns}")._repr_html_()
     assert "c39" in shown
@@ -88,7 +87,7 @@ def test_a_wide_result_is_cut_in_a_notebook(engine: Engine) -> None:
 
 
 def test_rows_are_limited(engine: Engine) -> None:
-    """Who iterates sees that there were more; who cannot see it gets an error."""
+    """Iteration sets `is_cut`; methods that return all rows raise."""
     text = "SELECT 1 FROM logs a, logs b"
     with engine.sql(text) as result:
         assert sum(batch.num_rows for batch in result) == 100
@@ -104,22 +103,20 @@ def test_rows_are_limited(engine: Engine) -> None:
 def test_a_result_of_exactly_the_limit_is_whole(
     engine: Engine, rows_max: int, is_cut: bool
 ) -> None:
-    """It is cut only when there is one row more."""
     result = engine.sql("SELECT 1 FROM logs", limits=Limits(rows_max=rows_max))
     assert sum(batch.num_rows for batch in result) == min(rows_max, 30)
     assert result.is_cut is is_cut
 
 
-def test_nobody_gets_more_than_the_engine_allows(engine: Engine) -> None:
-    """A query may ask for less, not for more."""
+def test_a_query_cannot_raise_the_engine_limit(engine: Engine) -> None:
     config = QueryConfig(rows_max=100, timeout_ms=500)
     asked = config.within(Limits(rows_max=1000, timeout_ms=7, memory_bytes_max=None))
     assert (asked.rows_max, asked.timeout_ms) == (100, 7)
     assert asked.memory_bytes_max == config.memory_bytes_max
 
 
-def test_a_result_gives_back_its_place(engine: Engine) -> None:
-    """When it is read, closed, left by `with`, or forgotten."""
+def test_a_finished_result_frees_its_slot(engine: Engine) -> None:
+    """Read to the end, closed, left by `with`, or garbage collected."""
     for _ in range(5):
         engine.sql("SELECT 1").fetchall()
         engine.sql("SELECT 1").close()
@@ -133,8 +130,7 @@ def test_a_result_gives_back_its_place(engine: Engine) -> None:
     assert (one.fetchall(), two.fetchall()) == ([(1,)], [(2,)])
 
 
-def test_a_result_says_what_it_has(engine: Engine) -> None:
-    """For a console."""
+def test_repr_lists_the_columns(engine: Engine) -> None:
     assert (
         repr(engine.sql("SELECT _offset, body FROM logs")) == "Result(_offset int64, body string)"
     )

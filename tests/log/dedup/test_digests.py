@@ -1,4 +1,4 @@
-"""Senders that number nothing are stored once: a repeated digest gets its old offset back."""
+"""Requests without a sequence are stored once: a duplicate digest gets its first offset."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def send(log: Log, *numbers: int) -> list[AppendResult]:
 # The window alone.
 
 
-def test_a_digest_is_remembered_at_least_for_the_window_and_at_most_an_eighth_more() -> None:
+def test_a_digest_is_remembered_for_the_window_and_at_most_an_eighth_more() -> None:
     for gap_ms in range(0, GENERATION_MS + 1, 10):
         window = DigestWindow(window_ms=WINDOW_MS, count_max=1000)
         window.add(digest(0), 0, 0)
@@ -56,7 +56,7 @@ def test_a_digest_is_remembered_at_least_for_the_window_and_at_most_an_eighth_mo
 
 
 @pytest.mark.parametrize("count_max", [1, 7, 8, 80, 1000])
-def test_as_many_as_asked_for_are_remembered_and_memory_is_bounded(count_max: int) -> None:
+def test_count_max_digests_are_remembered_and_memory_is_bounded(count_max: int) -> None:
     window = DigestWindow(window_ms=10**9, count_max=count_max)
     for number in range(3 * count_max):
         window.add(digest(number), number, 0)
@@ -68,8 +68,8 @@ def test_as_many_as_asked_for_are_remembered_and_memory_is_bounded(count_max: in
     assert len(window._generations) <= 2 * GENERATIONS + 1
 
 
-def test_a_digest_met_twice_counts_once() -> None:
-    """Recovery meets one twice when it was sent again after its window."""
+def test_a_digest_added_twice_counts_once() -> None:
+    """Recovery meets one twice if it was sent again after its window."""
     window = DigestWindow(window_ms=WINDOW_MS, count_max=80)
     for offset in range(100):
         window.add(digest(0), offset, 0)
@@ -93,7 +93,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 20))
-def test_the_window_keeps_its_word(steps: list[Step], count_max: int) -> None:
+def test_the_window_agrees_with_a_list(steps: list[Step], count_max: int) -> None:
     """Against a plain list: what is younger than the window and among the last `count_max` is
     found at its newest offset; what is more than an eighth older is not. What was undone counts
     as one of the last, because others may have gone for it."""
@@ -122,15 +122,15 @@ def test_the_window_keeps_its_word(steps: list[Step], count_max: int) -> None:
 
 
 @given(st.lists(st.tuples(st.binary(min_size=16, max_size=16), st.integers(0, 2**62))))
-def test_what_was_encoded_decodes_to_the_same(entries: list[tuple[bytes, int]]) -> None:
+def test_digests_round_trip(entries: list[tuple[bytes, int]]) -> None:
     assert decode_digests(encode_digests(entries)) == entries
 
 
 # The header that carries it.
 
 
-def test_the_digest_travels_as_the_last_header_of_the_first_record() -> None:
-    """A header of the same name that came with the record does not pass for ours."""
+def test_the_digest_is_the_last_header_of_the_first_record() -> None:
+    """A client's header of that name does not pass for ours."""
     forged = ((DIGEST_HEADER, digest(666)), ("other", None))
     records = [Record(offset=0, timestamp_ms=1, key=None, value=b"x", headers=forged)] * 2
     append = append_of_records(records, digest=digest(1))
@@ -153,7 +153,7 @@ def test_the_digest_travels_as_the_last_header_of_the_first_record() -> None:
 
 
 @pytest.mark.parametrize("with_digest", [None, digest(1)])
-def test_a_batch_of_nothing_is_refused(with_digest: bytes | None) -> None:
+def test_an_empty_batch_is_refused(with_digest: bytes | None) -> None:
     with pytest.raises(Malformed):
         append_of_records([], digest=with_digest)
 
@@ -241,7 +241,7 @@ FATES = [
 
 
 @pytest.mark.parametrize("fate", FATES, ids=lambda fate: fate.__name__)
-def test_a_repeated_request_is_answered_with_its_old_offset(fate: Fate) -> None:
+def test_a_duplicate_request_returns_its_first_offset(fate: Fate) -> None:
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, NOTED, clock=clock, topic=EXPIRE_AT_ONCE)
     sent = {n: send(log, n)[0] for n in range(9)}
@@ -270,7 +270,7 @@ def test_a_request_is_forgotten_after_the_window_and_its_files_with_it(fate: Fat
         assert path.replace(".digests", ".log") in kept
 
 
-def test_repetitions_inside_one_group_are_stored_once() -> None:
+def test_duplicates_in_one_group_are_stored_once() -> None:
     log = open_log(SimDisk(), NOTED)
     assert send(log, 1, 2, 1, 2) == [(0, 2, False), (2, 4, False), (0, 2, True), (2, 4, True)]
 
@@ -284,7 +284,7 @@ def test_a_window_by_count_forgets_the_oldest() -> None:
     assert not send(log, 0)[0].is_duplicate
 
 
-def test_a_date_that_jumps_while_we_run_forgets_nothing() -> None:
+def test_a_clock_jump_while_running_forgets_nothing() -> None:
     clock = SimClock()
     log = open_log(SimDisk(), NOTED, clock=clock)
     send(log, 1)
@@ -296,9 +296,7 @@ def test_a_date_that_jumps_while_we_run_forgets_nothing() -> None:
 
 @pytest.mark.parametrize("jump_ms", [10**10, -(10**10)])
 @pytest.mark.parametrize("fate", [killed, then(rolled, killed), then(trimmed, killed)])
-def test_a_date_that_jumps_between_two_lives_forgets_nothing_early(
-    fate: Fate, jump_ms: int
-) -> None:
+def test_a_clock_jump_between_two_runs_forgets_nothing_early(fate: Fate, jump_ms: int) -> None:
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, NOTED, clock=clock, topic=EXPIRE_AT_ONCE)
     send(log, 1)
@@ -307,8 +305,8 @@ def test_a_date_that_jumps_between_two_lives_forgets_nothing_early(
     assert send(log, 1)[0].is_duplicate
 
 
-def test_a_request_that_was_refused_is_not_remembered() -> None:
-    """The disk was full; sent again when there is room, it is stored."""
+def test_a_refused_request_is_not_remembered() -> None:
+    """The disk was full; its retry is stored."""
     disk = SimDisk(faults=Faults())
     log = open_log(disk, NOTED)
     send(log, 1)

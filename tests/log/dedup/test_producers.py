@@ -1,4 +1,4 @@
-"""Producers that number their batches are stored once: a repetition gets its old offset back."""
+"""Batches with a sequence are stored once: a duplicate gets its first offset."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def remembering(*sent: tuple[int, int]) -> Producers:
 # The rules, on the state alone.
 
 
-def test_each_of_the_last_five_is_found_and_the_rest_refused_by_reason() -> None:
+def test_each_of_the_last_five_batches_is_found_and_others_are_refused() -> None:
     producers = remembering(*((i * 2, 2) for i in range(7)))
     for i in range(2, 7):
         past = PastBatch(2 * i, 2 * i + 1, base_offset=2 * i, end_offset=2 * i + 2)
@@ -88,21 +88,21 @@ def test_each_of_the_last_five_is_found_and_the_rest_refused_by_reason() -> None
             producers.find_duplicate(header(sequence))
 
 
-def test_a_batch_cut_otherwise_than_the_stored_one_is_no_repetition() -> None:
-    """The same first sequence with another length is not what was stored."""
+def test_a_batch_of_another_length_is_no_duplicate() -> None:
+    """Same first sequence, other length."""
     producers = remembering((0, 2), (2, 2))
     for sequence, count in ((2, 1), (2, 3), (0, 4), (1, 2), (3, 1)):
         with pytest.raises(SequenceOld):
             producers.find_duplicate(header(sequence, count))
 
 
-def test_a_producer_new_to_the_partition_begins_at_zero() -> None:
+def test_a_new_producer_starts_at_sequence_zero() -> None:
     with pytest.raises(Unknown, match="starts at 0"):
         Producers().find_duplicate(header(1))
     assert Producers().find_duplicate(header(0, 3)) is None
 
 
-def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
+def test_a_new_epoch_starts_at_zero_and_fences_the_old() -> None:
     producers = remembering((0, 1), (1, 1))
     with pytest.raises(SequenceGap):
         producers.find_duplicate(header(2, epoch=1))
@@ -115,7 +115,7 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
     assert producers.find_duplicate(header(1, epoch=1)) is None
 
 
-def test_the_last_epoch_there_is_still_works() -> None:
+def test_the_largest_epoch_works() -> None:
     producers = Producers()
     producers.remember(header(0, epoch=2**15 - 1), 0, now_ms=1)
     with pytest.raises(Fenced):
@@ -133,9 +133,7 @@ def test_the_last_epoch_there_is_still_works() -> None:
         (SEQUENCE_MAX, 5, 4),
     ],
 )
-def test_sequences_go_on_with_zero_behind_the_largest(
-    sequence: int, count: int, following: int
-) -> None:
+def test_sequences_wrap_to_zero(sequence: int, count: int, following: int) -> None:
     before = sequence - 4
     producers = remembering((before, 4), (sequence, count))
     assert producers.find_duplicate(header(following)) is None
@@ -181,8 +179,8 @@ STEPS = st.tuples(st.integers(1, 4), st.integers(0, 2), st.integers(1, 3))
 
 
 @given(st.lists(STEPS, max_size=40), st.integers(0, 2**40))
-def test_what_was_encoded_decodes_to_the_same(steps: list[tuple[int, int, int]], now: int) -> None:
-    """Epochs, sequences and offsets survive; all count as seen now, whatever the clock did."""
+def test_producer_state_round_trips(steps: list[tuple[int, int, int]], now: int) -> None:
+    """All count as seen now, whatever the clock did."""
     producers, offset = Producers(), 0
     for producer, rise, count in steps:
         before = producers._known.get(producer)
@@ -200,10 +198,9 @@ def test_what_was_encoded_decodes_to_the_same(steps: list[tuple[int, int, int]],
 
 
 @given(st.lists(STEPS, max_size=20), st.lists(STEPS, max_size=20))
-def test_restore_undoes_what_remember_did(
+def test_restore_undoes_remember(
     kept: list[tuple[int, int, int]], undone: list[tuple[int, int, int]]
 ) -> None:
-    """A group that is taken back leaves the state as if it had never come."""
     producers = Producers()
 
     def take(steps: list[tuple[int, int, int]]) -> list[tuple[int, Producer | None]]:
@@ -302,8 +299,8 @@ FATES: list[Fate] = [
 
 
 @pytest.mark.parametrize("fate", FATES, ids=lambda fate: fate.__name__)
-def test_the_last_five_are_answered_with_their_old_offsets(fate: Fate) -> None:
-    """And the sixth, a gap, and an old epoch are refused; nothing is stored by any of it."""
+def test_the_last_five_batches_return_their_first_offsets(fate: Fate) -> None:
+    """The sixth, a gap and an old epoch are refused; nothing is stored."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=EXPIRE_AT_ONCE)
     sent = [send(log, produced(2 * i, 2))[0] for i in range(7)]
@@ -330,7 +327,7 @@ def test_an_old_epoch_stays_fenced(fate: Fate) -> None:
     assert isinstance(appended, AppendResult) and not appended.is_duplicate
 
 
-def test_repetitions_inside_one_group_are_stored_once() -> None:
+def test_duplicates_in_one_group_are_stored_once() -> None:
     log = open_log(SimDisk(), SMALL)
     sent = [produced(i) for i in range(5)]
     answers = send(log, *sent, *sent, produced(5), sent[3])
@@ -340,8 +337,8 @@ def test_repetitions_inside_one_group_are_stored_once() -> None:
     assert log.partition(TOPIC, 0).durable_watermark == 6
 
 
-def test_a_gap_inside_one_group_stops_only_what_comes_too_early() -> None:
-    """Five in flight, the second lost: the client sends it again and all arrive in order."""
+def test_a_gap_in_one_group_refuses_only_later_batches() -> None:
+    """Five in flight, the second lost: after a resend all arrive in order."""
     log = open_log(SimDisk(), SMALL)
     sent = [produced(i) for i in range(5)]
     first, *others = send(log, sent[0], *sent[2:])
@@ -353,7 +350,7 @@ def test_a_gap_inside_one_group_stops_only_what_comes_too_early() -> None:
 def test_wrapping_in_the_middle_of_a_batch_survives_a_crash() -> None:
     disk = SimDisk()
     log = open_log(disk, SMALL)
-    # Two billion batches before this one are more than a test wants to send.
+    # Two billion batches before this one would take too long to send.
     log.partition(TOPIC, 0).producers.remember(header(SEQUENCE_MAX - 1), 0, now_ms=1)
     wrapping = produced(SEQUENCE_MAX, 4)
     assert send(log, wrapping) == [(0, 4, False)]
@@ -364,8 +361,8 @@ def test_wrapping_in_the_middle_of_a_batch_survives_a_crash() -> None:
     assert send(log, produced(3)) == [(4, 5, False)]
 
 
-def test_producers_do_not_expire_while_a_wrong_date_passes() -> None:
-    """The date jumps a year ahead while running, and again between two lives."""
+def test_producers_do_not_expire_by_a_clock_jump() -> None:
+    """A year ahead while running, and again between two runs."""
     disk, clock = SimDisk(), SimClock()
     config = msgspec.structs.replace(SMALL, producer_expiry_ms=60_000)
     log = open_log(disk, config, clock=clock)
@@ -398,8 +395,8 @@ def compacted(disk: SimDisk, log: Log) -> tuple[SimDisk, Log]:
 
 
 @pytest.mark.parametrize("fate", [nothing, closed, killed, state_lost, state_damaged])
-def test_compaction_leaves_what_repetitions_are_told_by(fate: Fate) -> None:
-    """Every record of the last five is gone; their batches, empty, still say who sent them."""
+def test_compaction_keeps_what_duplicates_are_detected_by(fate: Fate) -> None:
+    """All records of the last five batches are gone; their empty batches remain."""
     disk = SimDisk()
     log = keyed_log(disk)
     sent = [send(log, produced(2 * i, 2))[0] for i in range(7)]
@@ -425,7 +422,7 @@ WORDS = st.one_of(
 
 @settings(max_examples=60)
 @given(st.lists(WORDS, max_size=60))
-def test_what_is_rebuilt_from_the_log_is_what_was_known(words: list[Word]) -> None:
+def test_producer_state_is_rebuilt_from_the_log(words: list[Word]) -> None:
     """Whatever was sent, repeated, rolled, compacted: without the checkpoint the log says the
     same of every producer, and every repetition is answered with the offset of the first."""
     disk = SimDisk()

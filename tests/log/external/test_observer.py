@@ -1,4 +1,4 @@
-"""Another process sees what was acknowledged, all of it and nothing else, whatever is going on."""
+"""PartitionObserver: another process sees exactly what was acknowledged."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def seen(disk: Disk, view: PartitionView) -> list[Record]:
     ]
 
 
-def test_a_topic_that_is_not_there_has_no_partitions() -> None:
+def test_a_missing_topic_has_no_partitions() -> None:
     disk = SimDisk()
     assert partition_count(disk, TOPIC) == 0
     assert PartitionObserver(disk, TOPIC, 0).observe() == PartitionView(0, 0, ())
@@ -71,8 +71,8 @@ def test_a_topic_that_is_not_there_has_no_partitions() -> None:
 
 @given(st.lists(st.sampled_from(["one", "group", "trim", "roll", "kill", "look"]), max_size=40))
 @settings(max_examples=60, deadline=None)
-def test_it_shows_what_the_owner_shows(steps: list[str]) -> None:
-    """One that has looked all the time, and one that has just come."""
+def test_an_observer_sees_what_the_owner_sees(steps: list[str]) -> None:
+    """One that observed all the time, and a new one."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=RELEASED)
     observer, count = PartitionObserver(disk, TOPIC, 0), 0
@@ -97,7 +97,7 @@ def test_it_shows_what_the_owner_shows(steps: list[str]) -> None:
             assert values == numbers(own.start_offset, own.durable_watermark)
 
 
-def test_a_look_at_any_moment_shows_the_acknowledged() -> None:
+def test_an_observation_at_any_moment_sees_the_acknowledged() -> None:
     """Between any two calls to the disk, while groups are written, segments rolled and trimmed:
     whatever was answered is seen, and what is seen stays when the log is opened again."""
     quiet = SimDisk()
@@ -131,7 +131,7 @@ def work(disk: SimDisk, answered: list[int]) -> None:
     log.close()
 
 
-def test_what_is_written_and_not_synced_is_not_shown() -> None:
+def test_unsynced_batches_are_not_visible() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 2))
@@ -145,8 +145,7 @@ def test_what_is_written_and_not_synced_is_not_shown() -> None:
     assert PartitionObserver(disk, TOPIC, 0).observe().durable_watermark == 3
 
 
-def test_compaction_is_seen() -> None:
-    """Gaps are no damage, and rewritten files are noticed."""
+def test_compacted_segments_are_observed() -> None:
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     observer = PartitionObserver(disk, TOPIC, 0)
@@ -167,7 +166,7 @@ def test_compaction_is_seen() -> None:
     )
 
 
-def test_an_index_that_is_missing_or_wrong_is_not_needed() -> None:
+def test_a_missing_or_wrong_index_is_not_needed() -> None:
     disk = SimDisk()
     log = open_log(disk, SMALL)
     add_each(log, *numbers(0, 60))
@@ -178,8 +177,7 @@ def test_an_index_that_is_missing_or_wrong_is_not_needed() -> None:
     assert seen(disk, PartitionObserver(disk, TOPIC, 0).observe()) == wanted
 
 
-def test_damage_is_told() -> None:
-    """Bytes that were promised and are not there, or no file at all."""
+def test_missing_or_damaged_files_are_corrupt() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 5))
@@ -217,7 +215,7 @@ while True:
 """
 
 
-def test_beside_a_writer_that_is_killed(tmp_path: Path) -> None:
+def test_an_observer_beside_a_killed_writer_sees_no_gap(tmp_path: Path) -> None:
     """While it writes, trims and dies, again and again: never a hole, never a step back, and never
     anything that the next life does not have."""
     folder = tmp_path / "data"

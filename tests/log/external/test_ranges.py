@@ -1,4 +1,4 @@
-"""A process without the log reads exactly what was planned, or says why it cannot."""
+"""Reading planned ranges without owning the log."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ LOG = filled(DISK)
 
 @given(st.integers(0, COUNT), st.integers(0, COUNT), st.integers(1, 4000))
 @settings(max_examples=150, deadline=None)
-def test_every_offset_is_in_one_stretch(one: int, other: int, bytes_max: int) -> None:
-    """Whatever is asked for is read once and in order, however it is cut."""
+def test_every_offset_is_in_one_range(one: int, other: int, bytes_max: int) -> None:
+    """However they are split."""
     begin, end = min(one, other), max(one, other)
     stretches = planned(LOG, begin, end, bytes_max)
     assert all(before.end == after.begin for before, after in pairwise(stretches))
@@ -74,8 +74,8 @@ def test_every_offset_is_in_one_stretch(one: int, other: int, bytes_max: int) ->
     assert [record.value for record in found] == numbers(begin, end)
 
 
-def test_stretches_are_as_large_as_they_may_be() -> None:
-    """None is above the limit save for one step of the index, and two never fit together."""
+def test_ranges_are_as_large_as_allowed() -> None:
+    """None exceeds the limit by more than an index interval, and no two fit together."""
     steps = [stretch.size_bytes for stretch in planned(LOG, 0, COUNT, 1)]
     sizes = [stretch.size_bytes for stretch in planned(LOG, 0, COUNT, 1000)]
     assert sum(steps) == sum(sizes)
@@ -86,13 +86,12 @@ def test_stretches_are_as_large_as_they_may_be() -> None:
 
 
 @pytest.mark.parametrize(("begin", "end"), [(-1, 3), (0, COUNT + 1), (5, 4)])
-def test_what_the_log_does_not_have_is_not_planned(begin: int, end: int) -> None:
+def test_offsets_outside_the_log_are_refused(begin: int, end: int) -> None:
     with pytest.raises(OutOfRange, match=f"holds 0 up to {COUNT}"):
         planned(LOG, begin, end)
 
 
-def test_what_comes_later_is_not_seen() -> None:
-    """A plan ends where the view did, though the files go on."""
+def test_batches_after_the_view_are_not_read() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 5))
@@ -105,7 +104,6 @@ def test_what_comes_later_is_not_seen() -> None:
 
 
 def test_gaps_of_compaction_are_no_damage() -> None:
-    """From a rewritten segment comes what a reader gets."""
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     for number in range(60):
@@ -121,7 +119,7 @@ def test_gaps_of_compaction_are_no_damage() -> None:
         assert [r for stretch in stretches for r in wanted(disk, stretch)] == expected
 
 
-def test_a_file_rewritten_since_is_a_conflict() -> None:
+def test_a_rewritten_file_is_a_conflict() -> None:
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     for number in range(60):
@@ -134,7 +132,7 @@ def test_a_file_rewritten_since_is_a_conflict() -> None:
 
 
 def test_a_trimmed_file_is_a_conflict() -> None:
-    """Retention was faster: nothing is left out in silence, whether the file is gone or reused."""
+    """Whether the file is gone or reused."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=TopicConfig(retention_ms=0))
     add_each(log, *numbers(0, 60))
@@ -147,8 +145,8 @@ def test_a_trimmed_file_is_a_conflict() -> None:
         planned(log, 0, 60)
 
 
-def test_a_file_that_is_written_over_while_it_is_read_is_a_conflict() -> None:
-    """What was read before is right; then the reader stops."""
+def test_a_file_reused_during_the_read_is_a_conflict() -> None:
+    """Batches read before are valid."""
     disk = SimDisk()
     log = open_log(disk, LARGE)
     values = [b"%06d" % number * 2000 for number in range(400)]
@@ -167,8 +165,7 @@ def test_a_file_that_is_written_over_while_it_is_read_is_a_conflict() -> None:
     assert len(found) < first.end_offset
 
 
-def test_every_damaged_bit_is_noticed() -> None:
-    """One flipped bit in the planned bytes, wherever it is: `Corrupt`, and no row less."""
+def test_every_flipped_bit_is_detected() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 3))
@@ -181,7 +178,7 @@ def test_every_damaged_bit_is_noticed() -> None:
             wanted(disk, stretch)
 
 
-def test_a_file_that_ends_early_is_damage() -> None:
+def test_a_truncated_file_is_damage() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add_each(log, *numbers(0, 3))

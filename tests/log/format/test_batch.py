@@ -1,4 +1,4 @@
-"""Record batches: our own round trip, and what hostile or damaged bytes end in."""
+"""Record batches: round trips, and how hostile or damaged bytes fail."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def record_lists(draw: st.DrawFn, *, gaps: bool = False) -> list[Record]:
 
 @given(records=record_lists(gaps=True), compression=st.sampled_from(Compression))
 def test_round_trip(records: list[Record], compression: Compression) -> None:
-    """What is written is read, for each compression, with gaps as compaction leaves them."""
+    """For each compression, with gaps as left by compaction."""
     base = records[0].offset
     data = encode_batch(records, base_offset=base, compression=compression)
     header = check_batch(data)
@@ -111,8 +111,9 @@ def test_round_trip(records: list[Record], compression: Compression) -> None:
 
 
 @given(records=record_lists(), compression=st.sampled_from(Compression))
-def test_what_we_write_is_valid_produce(records: list[Record], compression: Compression) -> None:
-    """Our own batches pass the check for batches of clients, byte for byte."""
+def test_our_batches_pass_the_check_for_clients(
+    records: list[Record], compression: Compression
+) -> None:
     data = encode_batch(records, compression=compression)
     assert validate_produced(data) == (check_batch(data), data)
 
@@ -127,7 +128,6 @@ def test_what_we_write_is_valid_produce(records: list[Record], compression: Comp
 def test_header_round_trip(
     producer_id: int, epoch: int, sequence: int, base_offset: int, transactional: bool
 ) -> None:
-    """The producer's fields come back as they were given."""
     data = encode_batch(
         [record(base_offset), record(base_offset + 1)],
         base_offset=base_offset,
@@ -146,8 +146,8 @@ def test_header_round_trip(
     assert header.delete_horizon_ms is None
 
 
-def test_a_large_value_and_many_records() -> None:
-    """Lengths of several varint bytes and offsets far from the base."""
+def test_large_values_and_many_records_round_trip() -> None:
+    """Varints of several bytes and offsets far from the base."""
     values = [b"", b"x", b"y" * 63, b"y" * 64, b"z" * 300_000]
     records = [record(i * 100_000_000, value) for i, value in enumerate(values)]
     assert read_records(encode_batch(records)) == records
@@ -157,7 +157,7 @@ def test_a_large_value_and_many_records() -> None:
 
 @pytest.mark.parametrize("compression", Compression)
 def test_a_batch_without_records_keeps_its_offsets(compression: Compression) -> None:
-    """Compaction may take every record; the batch still says which offsets it covered."""
+    """Compaction may remove every record."""
     data = encode_batch(
         [],
         base_offset=100,
@@ -180,8 +180,8 @@ def test_a_batch_without_records_keeps_its_offsets(compression: Compression) -> 
         encode_batch([])
 
 
-def test_compaction_may_take_the_first_and_the_last_record() -> None:
-    """The stated last offset delta wins over that of the last record."""
+def test_compaction_may_remove_the_first_and_the_last_record() -> None:
+    """The stated last offset delta counts."""
     records = [record(101), record(104)]
     data = encode_batch(records, base_offset=100, last_offset_delta=9)
     assert read_records(data) == records
@@ -190,8 +190,7 @@ def test_compaction_may_take_the_first_and_the_last_record() -> None:
         encode_batch(records, base_offset=100, last_offset_delta=3)
 
 
-def test_append_time_is_every_records_time() -> None:
-    """In an append-time batch each record has the batch's max timestamp."""
+def test_append_time_applies_to_every_record() -> None:
     records = [record(0), record(1)]
     expected = [replace(r, timestamp_ms=5) for r in records]
     for data in (
@@ -202,8 +201,8 @@ def test_append_time_is_every_records_time() -> None:
         assert read_records(data) == expected
 
 
-def test_a_delete_horizon_leaves_the_records_times() -> None:
-    """The horizon takes the place of the base timestamp; the records' times do not move."""
+def test_a_delete_horizon_keeps_the_times_of_records() -> None:
+    """The horizon replaces the base timestamp."""
     records = [record(0, None), record(1, None, NOW_MS + 3)]
     data = encode_batch(records, delete_horizon_ms=NOW_MS + 86_400_000)
     assert check_batch(data).delete_horizon_ms == NOW_MS + 86_400_000
@@ -211,7 +210,6 @@ def test_a_delete_horizon_leaves_the_records_times() -> None:
 
 
 def test_control_batches_are_marked() -> None:
-    """A control batch says so, and can be read like any other."""
     marker = replace(record(), key=struct.pack(">hh", 0, 1))
     data = encode_batch([marker], control=True, transactional=True, producer_id=1)
     assert check_batch(data).is_control and read_records(data) == [marker]
@@ -229,13 +227,12 @@ def test_control_batches_are_marked() -> None:
     ],
 )
 def test_sequences_wrap(base_sequence: int, count: int, expected: int) -> None:
-    """Behind the largest sequence comes 0; without one there is none."""
     data = encode_batch([record(i) for i in range(count)], base_sequence=base_sequence)
     assert check_batch(data).last_sequence == expected
 
 
 def test_assigning_an_offset_keeps_the_batch_valid() -> None:
-    """A batch moved to its place in the log has the same records there, and the same CRC."""
+    """The CRC does not change."""
     data = encode_batch([record(0), record(1)], compression=Compression.LZ4)
     moved = with_base_offset(data, 2**40, leader_epoch=6)
     header = check_batch(moved)
@@ -245,8 +242,7 @@ def test_assigning_an_offset_keeps_the_batch_valid() -> None:
     assert with_base_offset(moved, 0) == data
 
 
-def test_headers_are_found_anywhere() -> None:
-    """Batches lie one behind the other; each can be parsed where it begins."""
+def test_headers_can_be_parsed_at_any_position() -> None:
     first, second = encode_batch([record()]), encode_batch([record(), record(1)])
     both = first + second
     assert parse_header(both) == check_batch(first)
@@ -257,8 +253,8 @@ def test_headers_are_found_anywhere() -> None:
 
 
 @pytest.mark.parametrize("compression", Compression)
-def test_every_flipped_bit_is_noticed(compression: Compression) -> None:
-    """No single flipped bit of what the CRC covers, nor of the CRC itself, goes unnoticed."""
+def test_every_flipped_bit_is_detected(compression: Compression) -> None:
+    """Of the bytes that the CRC covers, and of the CRC."""
     data = encode_batch([record(0), record(1)], compression=compression)
     for position in range(17, len(data)):
         for bit in range(8):
@@ -270,7 +266,7 @@ def test_every_flipped_bit_is_noticed(compression: Compression) -> None:
 
 @pytest.mark.parametrize("compression", Compression)
 def test_every_truncation_is_malformed(compression: Compression) -> None:
-    """A batch cut at any byte, or with one byte too many, is refused by each reader."""
+    """Also one byte too many, for each decoder."""
     data = encode_batch([record(0), record(1)], compression=compression)
     for broken in [data[:length] for length in range(len(data))] + [data + b"\0"]:
         for read in (check_batch, read_records, validate_produced):
@@ -280,7 +276,7 @@ def test_every_truncation_is_malformed(compression: Compression) -> None:
 
 @pytest.mark.parametrize("by_bytes", [-1, 1])
 def test_a_wrong_length_is_malformed(by_bytes: int) -> None:
-    """The CRC does not cover the batch length, so it must agree with the bytes there are."""
+    """The CRC does not cover the batch length."""
     data = bytearray(encode_batch([record()]))
     struct.pack_into(">i", data, 8, len(data) - 12 + by_bytes)
     for read in (check_batch, read_records, validate_produced):
@@ -288,8 +284,7 @@ def test_a_wrong_length_is_malformed(by_bytes: int) -> None:
             read(bytes(data))
 
 
-def test_truncated_records_are_malformed_behind_a_right_crc() -> None:
-    """Length and CRC agree, and still a record that is cut anywhere is refused."""
+def test_truncated_records_with_a_valid_crc_are_malformed() -> None:
     full = Record(
         offset=0, timestamp_ms=NOW_MS, key=b"k" * 70, value=b"v", headers=(("n", b"c"), ("m", None))
     )
@@ -303,7 +298,7 @@ def test_truncated_records_are_malformed_behind_a_right_crc() -> None:
 
 @given(st.binary(max_size=300))
 def test_garbage_is_refused(data: bytes) -> None:
-    """Bytes from anywhere raise our errors and no other."""
+    """Random bytes raise only our errors."""
     for read in (parse_header, check_batch, read_records, validate_produced):
         with contextlib.suppress(Malformed, TooLarge):
             read(data)
@@ -318,7 +313,7 @@ def test_garbage_is_refused(data: bytes) -> None:
 def test_garbage_records_are_refused(
     body: bytes, count: int, compression: Compression, packed: bool
 ) -> None:
-    """Bytes from anywhere behind a right header and CRC raise our errors and no other."""
+    """Random bytes after a valid header and CRC raise only our errors."""
     if packed:
         body = compress(compression, body)
     data = with_body(body, count, compression)
@@ -329,7 +324,7 @@ def test_garbage_records_are_refused(
 
 @given(st.data())
 def test_damaged_records_are_refused_or_read(data: st.DataObject) -> None:
-    """Near misses of real records reach every branch of the reader; our errors and no other."""
+    """Near misses of real records reach every branch and raise only our errors."""
     body = bytearray(encode_batch([record(0), record(1)])[HEADER_BYTES:])
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(body) - 1))
@@ -347,14 +342,14 @@ def varint(number: int) -> bytes:
 
 
 ONE = b"\x0c\0\0\0\x01\x01\0"
-"""The smallest record: six bytes behind its length, nulls and no headers."""
+"""The smallest record: six bytes after its length, nulls and no headers."""
 
 
 @pytest.mark.parametrize(
     ("name", "body"),
     [
         ("record length of -1", b"\x01" + ONE[1:]),
-        ("record length behind the end", b"\x7e" + ONE[1:]),
+        ("record length past the end", b"\x7e" + ONE[1:]),
         ("record length too short", b"\x0a" + ONE[1:]),
         ("record length too long", b"\x0e" + ONE[1:]),
         ("record length of 6 bytes", b"\x8c\x80\x80\x80\x80\0" + ONE[1:]),
@@ -364,22 +359,22 @@ ONE = b"\x0c\0\0\0\x01\x01\0"
         ("timestamp over 64 bits", b"\x1e\0" + varint(2**64 + 1) + b"\0\x01\x01\0"),
         ("timestamp out of range", b"\x1e\0" + varint(2**64 - 2) + b"\0\x01\x01\0"),
         ("offset of -1", b"\x0c\0\0\x01\x01\x01\0"),
-        ("offset behind the last", b"\x0c\0\0\x02\x01\x01\0"),
+        ("offset past the last", b"\x0c\0\0\x02\x01\x01\0"),
         ("key length of -2", b"\x0c\0\0\0\x03\x01\0"),
-        ("key behind the end", b"\x0c\0\0\0\x7e\x01\0"),
+        ("key past the end", b"\x0c\0\0\0\x7e\x01\0"),
         ("value length of -2", b"\x0c\0\0\0\x01\x03\0"),
-        ("value behind the end", b"\x0c\0\0\0\x01\x06\0"),
+        ("value past the end", b"\x0c\0\0\0\x01\x06\0"),
         ("header count of -1", b"\x0c\0\0\0\x01\x01\x01"),
         ("header count over the rest", b"\x0c\0\0\0\x01\x01\x02"),
         ("header without name", b"\x10\0\0\0\x01\x01\x02\x01\x01"),
         ("header name not UTF-8", b"\x12\0\0\0\x01\x01\x02\x02\xff\x01"),
-        ("a byte behind the last record", ONE + b"\0"),
+        ("a byte after the last record", ONE + b"\0"),
         ("one record too many", ONE + ONE),
         ("no record at all", b""),
     ],
 )
 def test_broken_records_are_malformed(name: str, body: bytes) -> None:
-    """Each field of a record is checked before it is believed."""
+    """Each field of a record is checked."""
     assert len(read_records(with_body(ONE))) == 1
     for read in (read_records, validate_produced):
         with pytest.raises(Malformed):
@@ -387,7 +382,6 @@ def test_broken_records_are_malformed(name: str, body: bytes) -> None:
 
 
 def test_records_do_not_overlap_or_repeat() -> None:
-    """A record ends where its length says, and its offset is above that of the one before."""
     second = b"\x0c\0\0\x02\x01\x01\0"
     assert len(read_records(with_body(ONE + second, count=2))) == 2
     for body in (b"\x0e" + ONE[1:] + second, ONE + ONE, second + ONE):
@@ -396,7 +390,7 @@ def test_records_do_not_overlap_or_repeat() -> None:
 
 
 def test_wide_varints_are_read() -> None:
-    """A number written with more bytes than needed, but within its width, is still that number."""
+    """A varint with more bytes than needed, but within its width."""
     assert len(read_records(with_body(b"\x8c\x80\x80\x80\0" + ONE[1:]))) == 1
 
 
@@ -423,7 +417,6 @@ def test_wide_varints_are_read() -> None:
     ],
 )
 def test_impossible_headers_are_malformed(field: tuple[int, str], value: int) -> None:
-    """A header whose numbers cannot be is refused before anything behind it is looked at."""
     data = bytearray(encode_batch([record(0), record(1)]))
     struct.pack_into(field[1], data, field[0], value)
     with pytest.raises(Malformed):
@@ -447,8 +440,8 @@ def test_impossible_headers_are_malformed(field: tuple[int, str], value: int) ->
         (BASE_TIMESTAMP, -(2**63)),
     ],
 )
-def test_what_clients_may_not_send(field: tuple[int, str], value: int) -> None:
-    """Sound bytes that only the log itself may write, or that contradict themselves."""
+def test_batches_that_clients_may_not_send_are_refused(field: tuple[int, str], value: int) -> None:
+    """Valid bytes that only the log may write, or that contradict themselves."""
     data = altered(encode_batch([record(0), record(1)]), field, value)
     assert isinstance(check_batch(data), BatchHeader)
     with pytest.raises(Malformed):
@@ -456,7 +449,6 @@ def test_what_clients_may_not_send(field: tuple[int, str], value: int) -> None:
 
 
 def test_a_producer_needs_epoch_and_sequence() -> None:
-    """An idempotent producer states all three; one without an id may leave anything behind."""
     data = encode_batch([record()], producer_id=4, producer_epoch=0, base_sequence=0)
     assert validate_produced(data)[0].has_producer
     for field in (PRODUCER_EPOCH, BASE_SEQUENCE):
@@ -468,8 +460,8 @@ def test_a_producer_needs_epoch_and_sequence() -> None:
 
 @pytest.mark.parametrize("compression", Compression)
 @pytest.mark.parametrize("stated_ms", [-1, 0, NOW_MS + 1, INT64_MAX, -(2**63)])
-def test_a_misstated_max_timestamp_is_corrected(compression: Compression, stated_ms: int) -> None:
-    """Retention relies on it, and clients exist that send none: the log stores the true one."""
+def test_a_wrong_max_timestamp_is_corrected(compression: Compression, stated_ms: int) -> None:
+    """Retention relies on it, and some clients send none."""
     records = [record(0, timestamp_ms=NOW_MS), record(1, timestamp_ms=NOW_MS - 5)]
     data = encode_batch(records, compression=compression)
     header, kept = validate_produced(altered(data, MAX_TIMESTAMP, stated_ms))
@@ -478,8 +470,7 @@ def test_a_misstated_max_timestamp_is_corrected(compression: Compression, stated
 
 
 @pytest.mark.parametrize("compression", list(Compression)[1:])
-def test_the_cap_reaches_the_reader(compression: Compression) -> None:
-    """A batch that would decompress to more than the cap is too large, not malformed."""
+def test_a_batch_that_decompresses_above_the_cap_is_too_large(compression: Compression) -> None:
     data = encode_batch([record(0, bytes(3_000_000))], compression=compression)
     assert read_records(data)[0].value == bytes(3_000_000)
     for read in (read_records, validate_produced):
@@ -488,7 +479,7 @@ def test_the_cap_reaches_the_reader(compression: Compression) -> None:
 
 
 def test_too_many_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiny records are bounded by their number, for the writer as for the reader."""
+    """By writer and reader."""
     data = encode_batch([record(i) for i in range(11)])
     monkeypatch.setattr(batch_module, "RECORD_COUNT_MAX", 10)
     for refused in (read_records, validate_produced):
@@ -512,14 +503,12 @@ def test_too_many_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         [replace(record(), headers=(("\ud800", b""),))],
     ],
 )
-def test_records_that_no_batch_can_hold(records: list[Record]) -> None:
-    """Nothing is written that could not be read back."""
+def test_records_that_no_batch_can_hold_are_refused(records: list[Record]) -> None:
     with pytest.raises(Malformed):
         encode_batch(records)
 
 
-def test_fields_that_no_header_can_hold() -> None:
-    """A number too wide for its field is refused by name, not by a codec's own error."""
+def test_fields_that_no_header_can_hold_are_refused() -> None:
     wide = partial(encode_batch, [record()])
     for refused in (
         partial(wide, producer_id=2**63),
@@ -534,8 +523,7 @@ def test_fields_that_no_header_can_hold() -> None:
         encode_batch([record(INT64_MAX)], base_offset=INT64_MAX)
 
 
-def test_the_page_says_what_the_code_does() -> None:
-    """The example of the format's page decodes to what stands beside its bytes, and back."""
+def test_the_example_in_the_docs_decodes_as_stated() -> None:
     found = re.search(r"```record-batch\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
     lines = [line.split("#") for line in found[1].splitlines()]

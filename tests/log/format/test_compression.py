@@ -1,4 +1,4 @@
-"""Compression: what goes in comes out, and nothing else ever gets past the cap."""
+"""Compression: round trips, and nothing exceeds the cap."""
 
 from __future__ import annotations
 
@@ -36,21 +36,18 @@ def stuff(length: int) -> bytes:
 
 @given(compression=st.sampled_from(Compression), data=st.binary(max_size=5000))
 def test_round_trip(compression: Compression, data: bytes) -> None:
-    """Any bytes come back as they were, also none at all."""
     assert decompress(compression, compress(compression, data)) == data
 
 
 @every_packing
 @pytest.mark.parametrize("length", [1, 32 * 1024, 32 * 1024 + 1, 300_000, 2 * MiB])
 def test_round_trip_across_blocks(compression: Compression, length: int) -> None:
-    """Data of many blocks, and of exactly one, comes back in order."""
     data = stuff(length)
     assert decompress(compression, compress(compression, data)) == data
 
 
 @every_packing
-def test_output_grows_to_the_cap(compression: Compression) -> None:
-    """Data that expands far beyond the first guess of its size is read all the same."""
+def test_output_far_beyond_the_first_estimate_is_read(compression: Compression) -> None:
     data = bytes(20 * MiB)
     assert decompress(compression, compress(compression, data)) == data
 
@@ -58,7 +55,7 @@ def test_output_grows_to_the_cap(compression: Compression) -> None:
 @every_packing
 @pytest.mark.parametrize("length", [1, 1000, 100_000])
 def test_the_cap_is_exact(compression: Compression, length: int) -> None:
-    """As much as the cap is read; one byte more is refused as too large, not as malformed."""
+    """One byte more is too large, not malformed."""
     packed = compress(compression, stuff(length))
     assert len(decompress(compression, packed, bytes_max=length)) == length
     with pytest.raises(TooLarge):
@@ -83,7 +80,7 @@ def bomb(compression: Compression, mebibytes: int) -> bytes:
 
 @every_packing
 def test_a_bomb_is_refused(compression: Compression) -> None:
-    """A gigabyte of zeros is too large, and costs us no more memory than the cap allows."""
+    """A gigabyte of zeros costs no more memory than the cap."""
     packed = bomb(compression, 1024)
     tracemalloc.start()
     try:
@@ -94,8 +91,8 @@ def test_a_bomb_is_refused(compression: Compression) -> None:
         tracemalloc.stop()
 
 
-def test_one_stream_bombs_are_refused() -> None:
-    """The cap holds within one gzip member, one zstd frame and one bare snappy block too."""
+def test_single_stream_bombs_are_refused() -> None:
+    """Within one gzip member, one zstd frame and one bare snappy block."""
     zeros = bytes(64 * MiB)
     for compression, packed in (
         (Compression.GZIP, bytes(cramjam.gzip.compress(zeros))),
@@ -106,8 +103,8 @@ def test_one_stream_bombs_are_refused() -> None:
             decompress(compression, packed, bytes_max=MiB)
 
 
-def test_snappy_claims_are_not_believed() -> None:
-    """A few bytes that claim gigabytes are malformed; no room is made for them."""
+def test_a_snappy_block_that_claims_gigabytes_is_malformed() -> None:
+    """No memory is allocated for it."""
     for claim in (b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x18"):
         for packed in (claim + b"abc", SNAPPY_HEADER + struct.pack(">i", 8) + claim[:5] + b"abc"):
             tracemalloc.start()
@@ -120,7 +117,7 @@ def test_snappy_claims_are_not_believed() -> None:
 
 
 def test_both_snappy_framings_are_read() -> None:
-    """librdkafka sends one bare block, Java sends frames; the frames' version is not looked at."""
+    """librdkafka sends one bare block, Java sends frames of any version."""
     data = stuff(100_000)
     assert decompress(Compression.SNAPPY, bytes(cramjam.snappy.compress_raw(data))) == data
     framed = compress(Compression.SNAPPY, data)
@@ -143,14 +140,14 @@ BLOCK = bytes(cramjam.snappy.compress_raw(b"more"))
         struct.pack(">i", len(BLOCK) - 1) + BLOCK,
     ],
 )
-def test_snappy_frames_that_lie_are_malformed(tail: bytes) -> None:
-    """A block length that is cut, not positive, or not that of the block."""
+def test_snappy_frames_with_a_wrong_length_are_malformed(tail: bytes) -> None:
+    """Cut, not positive, or not that of the block."""
     with pytest.raises(Malformed):
         decompress(Compression.SNAPPY, compress(Compression.SNAPPY, b"good") + tail)
 
 
-def test_gzip_members_add_up() -> None:
-    """Several gzip members are one stream, and the cap counts them together."""
+def test_gzip_members_are_one_stream() -> None:
+    """The cap counts them together."""
     packed = gzip.compress(b"one, ") + gzip.compress(b"two")
     assert decompress(Compression.GZIP, packed, bytes_max=8) == b"one, two"
     with pytest.raises(TooLarge):
@@ -158,14 +155,14 @@ def test_gzip_members_add_up() -> None:
 
 
 def test_lz4_is_written_for_java() -> None:
-    """Independent blocks, no content checksum: what every Kafka client can read."""
+    """Independent blocks, no content checksum: every Kafka client can read it."""
     flags = compress(Compression.LZ4, stuff(200_000))[4]
     assert flags & LZ4_INDEPENDENT_BLOCKS
     assert not flags & 0x04
 
 
 def test_lz4_with_linked_blocks_is_refused() -> None:
-    """What Java consumers cannot read must not enter the log."""
+    """Java consumers cannot read them."""
     linked = bytes(cramjam.lz4.compress(stuff(200_000)))
     assert not linked[4] & LZ4_INDEPENDENT_BLOCKS
     with pytest.raises(Malformed, match="linked"):
@@ -174,7 +171,7 @@ def test_lz4_with_linked_blocks_is_refused() -> None:
 
 @every_packing
 def test_truncation_is_malformed(compression: Compression) -> None:
-    """Cut anywhere, compressed bytes are refused or, between two snappy blocks, merely shorter."""
+    """Or, between two snappy blocks, shorter."""
     data = stuff(300)
     packed = compress(compression, data)
     for length in range(len(packed)):
@@ -189,7 +186,6 @@ def test_truncation_is_malformed(compression: Compression) -> None:
 def test_garbage_raises_only_our_errors(
     compression: Compression, data: bytes, prefixed: bool
 ) -> None:
-    """Bytes from anywhere, with the right beginning or without, end in our errors or in data."""
     prefix = compress(compression, b"abc")[: 16 if compression is Compression.SNAPPY else 7]
     with contextlib.suppress(Malformed, TooLarge):
         decompress(compression, prefix * prefixed + data, bytes_max=MiB)
@@ -200,7 +196,7 @@ def test_garbage_raises_only_our_errors(
 def test_damage_raises_only_our_errors(
     compression: Compression, flips: list[tuple[int, int]]
 ) -> None:
-    """Damaged bytes end in our errors, or in other data for the batch's CRC to refuse."""
+    """Or decompresses to other data, which the batch's CRC refuses."""
     packed = bytearray(compress(compression, stuff(400)))
     for place, flip in flips:
         packed[place % len(packed)] ^= flip
@@ -208,8 +204,7 @@ def test_damage_raises_only_our_errors(
         decompress(compression, bytes(packed), bytes_max=MiB)
 
 
-def test_the_writer_keeps_the_readers_limit() -> None:
-    """Nothing is written that could not be read again."""
+def test_the_writer_has_the_limit_of_the_reader() -> None:
     for compression in PACKED:
         with pytest.raises(TooLarge):
             compress(compression, bytes(DECOMPRESSED_BYTES_MAX + 1))

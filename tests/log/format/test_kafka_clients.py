@@ -1,4 +1,4 @@
-"""The same bytes as Kafka's clients: kafka-python reads what we write, we read what it builds."""
+"""Compatibility with kafka-python: it reads our batches, we read its batches."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def large_records() -> list[Record]:
 
 
 @every_compression
-def test_kafka_python_reads_ours(compression: Compression) -> None:
-    """A client gets the records we encoded, at the offsets the log assigned."""
+def test_kafka_python_reads_our_batches(compression: Compression) -> None:
+    """At the offsets the log assigned."""
     records = large_records()
     data = encode_batch(records, compression=compression)
     assert DefaultRecordBatch(data).compression_type == compression
@@ -90,8 +90,8 @@ def test_kafka_python_reads_ours(compression: Compression) -> None:
 
 
 @every_compression
-def test_we_read_kafka_pythons(compression: Compression) -> None:
-    """The log accepts, unchanged, what a client built, and reads the same records from it."""
+def test_we_read_batches_of_kafka_python(compression: Compression) -> None:
+    """The log accepts them unchanged."""
     records = large_records()
     data = built_by_kafka_python(records, compression)
     header, kept = validate_produced(data)
@@ -102,7 +102,6 @@ def test_we_read_kafka_pythons(compression: Compression) -> None:
 
 @given(records=record_lists(), compression=st.sampled_from(Compression))
 def test_both_agree_on_any_records(records: list[Record], compression: Compression) -> None:
-    """Whatever the records are, either side reads the other's batch as its own."""
     assert read_by_kafka_python(encode_batch(records, compression=compression)) == records
     assert read_records(built_by_kafka_python(records, compression)) == records
 
@@ -114,10 +113,9 @@ def test_both_agree_on_any_records(records: list[Record], compression: Compressi
     ),
     transactional=st.booleans(),
 )
-def test_the_bytes_are_equal(
+def test_uncompressed_bytes_are_equal(
     records: list[Record], producer: tuple[int, int, int], transactional: bool
 ) -> None:
-    """Uncompressed, the same records are the same bytes."""
     producer_id, producer_epoch, base_sequence = producer
     ours = encode_batch(
         records,
@@ -134,8 +132,7 @@ def test_the_bytes_are_equal(
 
 
 @every_compression
-def test_the_header_means_the_same(compression: Compression) -> None:
-    """Each number of the header has the same name and value on either side."""
+def test_both_parse_the_same_header(compression: Compression) -> None:
     data = encode_batch(
         large_records(),
         compression=compression,
@@ -157,8 +154,7 @@ def test_the_header_means_the_same(compression: Compression) -> None:
     assert ours.is_transactional and theirs.is_transactional
 
 
-def test_append_time_and_control_mean_the_same() -> None:
-    """The broker's own marks are understood by the client."""
+def test_append_time_and_control_flags_are_compatible() -> None:
     records = [Record(offset=0, timestamp_ms=1, key=b"\0\0\0\1", value=b"\0\0\0\0\0\0")]
     stamped = with_max_timestamp(encode_batch(records), 99, append_time=True)
     assert read_by_kafka_python(stamped) == read_records(stamped)
@@ -168,7 +164,7 @@ def test_append_time_and_control_mean_the_same() -> None:
 
 
 def test_a_batch_without_records_is_read() -> None:
-    """What compaction leaves of a batch moves a client on to the next offset."""
+    """A client moves on to the next offset."""
     batch = DefaultRecordBatch(encode_batch([], base_offset=100, last_offset_delta=9))
     assert batch.validate_crc()
     assert (list(batch), batch.next_offset) == ([], 110)

@@ -1,4 +1,4 @@
-"""A repair gives up the damaged bytes and nothing else, and never lies about it afterwards."""
+"""A repair gives up the damaged bytes and nothing else."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def compacted_disk() -> SimDisk:
 
 
 @pytest.mark.parametrize("name", healthy_disks())
-def test_what_is_healthy_is_not_touched(name: str) -> None:
+def test_a_healthy_partition_is_not_changed(name: str) -> None:
     disk = healthy_disks()[name]
     kept = len(batches(open_log(disk.process_kill(), SMALL)))
     disk = disk.process_kill()
@@ -170,7 +170,7 @@ def test_what_is_healthy_is_not_touched(name: str) -> None:
     assert contents(disk) == before
 
 
-def test_it_wants_the_log_closed_and_the_partition_to_exist() -> None:
+def test_the_log_must_be_closed_and_the_partition_exist() -> None:
     disk = SimDisk()
     log = open_log(disk, SMALL)
     with pytest.raises(Held):
@@ -190,7 +190,7 @@ def test_it_wants_the_log_closed_and_the_partition_to_exist() -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1, -1])
-def test_one_damaged_batch_is_lost_and_set_aside_and_nothing_else(which: int) -> None:
+def test_only_the_damaged_batch_is_lost_and_set_aside(which: int) -> None:
     disk, stored = filled()
     path = segments(disk)[which]
     frames = frames_of(disk, path)
@@ -215,8 +215,8 @@ def test_one_damaged_batch_is_lost_and_set_aside_and_nothing_else(which: int) ->
 
 
 @pytest.mark.parametrize("which", [0, 1, -1])
-def test_a_damaged_header_costs_no_batch(which: int) -> None:
-    """Also when it is the salt, without which no frame can be checked."""
+def test_a_damaged_header_loses_no_batch(which: int) -> None:
+    """Even if it is the salt, without which no frame can be checked."""
     disk, stored = filled()
     path = segments(disk)[which]
     for position in range(HEADER_BYTES):
@@ -231,7 +231,7 @@ def test_a_damaged_header_costs_no_batch(which: int) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1, -1])
-def test_a_header_lost_with_the_first_batches_costs_no_other(which: int) -> None:
+def test_a_header_lost_with_the_first_batches_loses_no_others(which: int) -> None:
     disk, stored = filled()
     path = segments(disk)[which]
     frames = frames_of(disk, path)
@@ -262,7 +262,7 @@ def test_a_missing_segment_becomes_a_gap(which: int) -> None:
     assert next_offset(log) == 30
 
 
-def test_when_all_segments_are_missing_offsets_go_on_where_they_were() -> None:
+def test_if_all_segments_are_missing_offsets_continue() -> None:
     disk, _ = filled()
     for path in segments(disk):
         disk.unlink(path)
@@ -271,7 +271,7 @@ def test_when_all_segments_are_missing_offsets_go_on_where_they_were() -> None:
     assert offsets(log) == [] and next_offset(log) == 30
 
 
-def test_when_the_whole_folder_is_missing_the_floors_are_kept() -> None:
+def test_if_the_folder_is_missing_the_floor_is_kept() -> None:
     disk = SimDisk()
     log = open_log(disk, SMALL)
     add(log, *numbers(0, 5))
@@ -287,8 +287,8 @@ def test_when_the_whole_folder_is_missing_the_floors_are_kept() -> None:
         assert next_offset(open_log(trial, SMALL)) == expected
 
 
-def test_a_cut_segment_loses_its_end() -> None:
-    """At every length: what lies before the cut stays."""
+def test_a_truncated_segment_loses_its_tail() -> None:
+    """At every length."""
     disk, stored = filled()
     for path in (segments(disk)[1], segments(disk)[-1]):
         frames = frames_of(disk, path)
@@ -303,8 +303,8 @@ def test_a_cut_segment_loses_its_end() -> None:
             assert next_offset(log) >= 30
 
 
-def test_offsets_promised_by_anybody_are_never_given_again() -> None:
-    """Marks, checkpoint, subscribers and later frames each speak when the others are silent."""
+def test_acknowledged_offsets_are_never_reused() -> None:
+    """Known from watermarks, checkpoint, subscribers or later frames, each alone."""
     disk = SimDisk()
     log = open_log(disk, SMALL)
     for value in numbers(0, 4):
@@ -339,8 +339,8 @@ def test_offsets_promised_by_anybody_are_never_given_again() -> None:
     assert next_offset(open_log(trial, SMALL)) == 4
 
 
-def test_an_index_says_that_more_was_promised() -> None:
-    """The last segments are missing, and with them marks and checkpoint."""
+def test_an_index_shows_that_more_was_acknowledged() -> None:
+    """The last segments are missing, with watermarks and checkpoint."""
     disk, stored = filled()
     kept = len(frames_of(disk, segments(disk)[0]))
     end = frames_of(disk, segments(disk)[-1])[0].base_offset
@@ -356,8 +356,8 @@ def test_an_index_says_that_more_was_promised() -> None:
     assert payloads(log) == stored[:kept] and next_offset(log) == end
 
 
-def test_frames_of_an_earlier_life_stay_dead() -> None:
-    """The file was trimmed and written over; then its header is damaged."""
+def test_stale_frames_of_a_reused_file_stay_dead() -> None:
+    """The file was trimmed and reused; then its header is damaged."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=TopicConfig(retention_ms=0))
     while not log.partition(TOPIC, 0)._active.has_stale_tail:
@@ -373,8 +373,8 @@ def test_frames_of_an_earlier_life_stay_dead() -> None:
     assert payloads(log) == expected and log.partition(TOPIC, 0).view.start_offset == begin
 
 
-def test_a_damaged_frame_whose_header_is_whole_keeps_its_offsets() -> None:
-    """A batch of ten at the end: its payload is damaged, its header says how far it went."""
+def test_a_damaged_frame_with_a_valid_header_keeps_its_offsets() -> None:
+    """A batch of ten at the end: its header says how far it went."""
     disk = SimDisk()
     log = open_log(disk, SMALL)
     add(log, b"one")
@@ -394,7 +394,7 @@ def test_a_damaged_frame_whose_header_is_whole_keeps_its_offsets() -> None:
 @pytest.mark.parametrize("marks", ["whole", "zero", "missing", "garbage"])
 @pytest.mark.parametrize("state", ["whole", "damaged", "missing"])
 @pytest.mark.parametrize("is_trimmed", [False, True])
-def test_damaged_marks_and_checkpoints_are_made_anew(
+def test_damaged_watermarks_and_checkpoints_are_rebuilt(
     marks: str, state: str, is_trimmed: bool
 ) -> None:
     disk = SimDisk()
@@ -431,8 +431,8 @@ def test_damaged_marks_and_checkpoints_are_made_anew(
     assert contents(disk) == before
 
 
-def test_what_cannot_be_rebuilt_stops_it() -> None:
-    """The topic's settings, and progress: an offset it knows of might be used twice."""
+def test_damage_that_cannot_be_rebuilt_stops_the_repair() -> None:
+    """The topic's settings, and progress: an offset might be reused."""
     disk = SimDisk()
     log = open_log(disk, SMALL)
     log.subscribe("s", TOPIC, "earliest")
@@ -450,7 +450,7 @@ def test_what_cannot_be_rebuilt_stops_it() -> None:
 # Files and pages in the wrong place.
 
 
-def test_a_segment_of_another_partition_is_set_aside_as_a_whole() -> None:
+def test_a_segment_of_another_partition_is_set_aside_completely() -> None:
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=TopicConfig(partitions=2))
     for value in numbers(0, 30):
@@ -468,8 +468,8 @@ def test_a_segment_of_another_partition_is_set_aside_as_a_whole() -> None:
     assert payloads(open_log(disk, SMALL)) == expected[lost:]
 
 
-def test_a_frame_of_another_partition_is_not_taken_for_ours() -> None:
-    """The header is lost, and a bad disk has put another file's frame where ours was."""
+def test_a_frame_of_another_partition_is_not_kept() -> None:
+    """The header is lost, and a bad disk put another file's frame there."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=TopicConfig(partitions=2))
     for ours, theirs in zip(numbers(0, 5), numbers(100, 105), strict=True):
@@ -487,8 +487,8 @@ def test_a_frame_of_another_partition_is_not_taken_for_ours() -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_segments_that_changed_places_give_back_what_did_not(whole: bool) -> None:
-    """Two files, or their first pages, were swapped."""
+def test_swapped_segments_keep_what_was_not_swapped(whole: bool) -> None:
+    """Two files, or their first pages."""
     disk, stored = filled()
     one, two = segments(disk)[1], segments(disk)[-1]
     frames = {path: frames_of(disk, path) for path in (one, two)}
@@ -504,7 +504,7 @@ def test_segments_that_changed_places_give_back_what_did_not(whole: bool) -> Non
     assert next_offset(log) >= 30
 
 
-# What others are told afterwards.
+# Producers, clients and subscribers after a repair.
 
 
 def produced(sequence: int) -> Append:
@@ -526,7 +526,7 @@ def answer(log: Log, append: Append) -> AppendResult | BaseException:
 @pytest.mark.parametrize("is_rolled", [False, True])
 @pytest.mark.parametrize("is_state_lost", [False, True])
 @pytest.mark.parametrize("lost", [(6,), (4,), (2, 4, 6), tuple(range(7))])
-def test_no_producer_is_told_that_a_lost_batch_is_stored(
+def test_a_lost_batch_is_no_duplicate_for_producers(
     lost: tuple[int, ...], is_state_lost: bool, is_rolled: bool
 ) -> None:
     disk = SimDisk()
@@ -555,7 +555,7 @@ def test_no_producer_is_told_that_a_lost_batch_is_stored(
 
 
 @pytest.mark.parametrize("is_rolled", [False, True])
-def test_a_producer_whose_last_batch_is_lost_hears_of_a_gap(is_rolled: bool) -> None:
+def test_a_producer_whose_last_batch_is_lost_gets_a_sequence_gap(is_rolled: bool) -> None:
     disk = SimDisk()
     log = open_log(disk)
     for sequence in range(3):
@@ -573,7 +573,7 @@ def test_a_producer_whose_last_batch_is_lost_hears_of_a_gap(is_rolled: bool) -> 
 
 
 @pytest.mark.parametrize("fate", ["active", "sealed", "missing"])
-def test_a_lost_request_is_stored_anew_when_it_comes_again(fate: str) -> None:
+def test_a_lost_request_is_stored_again_on_retry(fate: str) -> None:
     disk = SimDisk()
     log = open_log(disk)
     requests = [batch(b"%d" % i, digest=bytes([i]) * 16) for i in range(6)]
@@ -601,8 +601,8 @@ def test_a_lost_request_is_stored_anew_when_it_comes_again(fate: str) -> None:
             assert told == (number, number + 1, True)
 
 
-def test_subscribers_pass_over_what_is_lost() -> None:
-    """It counts as finished: nobody waits for it, and retention lets go."""
+def test_subscribers_skip_lost_offsets() -> None:
+    """They count as finished, so retention continues."""
     disk = SimDisk()
     log = open_log(disk, SMALL, topic=TopicConfig(retention_ms=0))
     for value in numbers(0, 30):
@@ -633,8 +633,8 @@ def test_subscribers_pass_over_what_is_lost() -> None:
     assert log.partition(TOPIC, 0).view.start_offset > 20
 
 
-def test_a_repaired_compacted_topic_brings_nothing_back() -> None:
-    """Repaired segments look like clean ones, and are not: their tombstones stay."""
+def test_a_repaired_compacted_topic_restores_no_deleted_key() -> None:
+    """Repaired segments look clean but are not: their tombstones stay."""
     disk, clock = SimDisk(), SimClock()
     log = open_log(disk, SMALL, clock=clock, topic=KEYED)
     partition = log.partition(TOPIC, 0)
@@ -665,8 +665,8 @@ def test_a_repaired_compacted_topic_brings_nothing_back() -> None:
         assert b"dead" not in fold(log) and fold(log)[b"alive"] == b"1"
 
 
-def test_a_damaged_compacted_segment_loses_only_what_the_damage_took() -> None:
-    """Gaps that compaction left are no loss."""
+def test_a_damaged_compacted_segment_loses_only_damaged_batches() -> None:
+    """Gaps left by compaction are no loss."""
     disk = compacted_disk()
     path = next(p for p in segments(disk) if len(disk.data(p)) > 400)
     log = open_log(disk.process_kill(), SMALL)
@@ -753,7 +753,7 @@ def original(sizes: list[int], *, is_closed: bool, shape: Shape) -> Original:
     shape=st.sampled_from(["plain", "compacted", "trimmed"]),
     hurts_marks=st.booleans(),
 )
-def test_all_that_was_not_hurt_is_still_there(
+def test_undamaged_batches_are_kept(
     sizes: list[int],
     rots: list[tuple[Rot, int]],
     removed: int,
@@ -832,8 +832,8 @@ def check_repaired(disk: SimDisk, expected: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_a_power_cut_at_any_call_needs_nothing_but_another_repair(model: Model) -> None:
-    """And who opens the log without one is told, or sees all that is whole; offsets are safe."""
+def test_after_a_power_cut_at_any_call_another_repair_succeeds(model: Model) -> None:
+    """Without one, the log refuses to open or shows all whole batches; offsets are never reused."""
     for call in itertools.count(1):
         disk, expected = wounded(model, call)
         disk.faults.crash_at = disk.calls + call
@@ -859,7 +859,7 @@ def test_a_power_cut_at_any_call_needs_nothing_but_another_repair(model: Model) 
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
-def test_an_error_of_the_disk_is_told_and_another_repair_works(number: int) -> None:
+def test_a_disk_error_is_raised_and_another_repair_succeeds(number: int) -> None:
     for call in itertools.count(1, 3):
         disk, expected = wounded("ext4", call)
         disk.faults.fail_at = (disk.calls + call, number)
@@ -874,8 +874,8 @@ def test_an_error_of_the_disk_is_told_and_another_repair_works(number: int) -> N
             return
 
 
-def test_damaged_bytes_are_safe_before_anything_is_changed() -> None:
-    """Wherever power goes: what was damaged is where it was, or in a file beside it."""
+def test_damaged_bytes_are_copied_before_anything_changes() -> None:
+    """At any power cut they are in place or in the copy."""
     patient, _ = wounded("weak", 0)
     before = contents(patient)
     finished = patient.process_kill()
@@ -901,8 +901,8 @@ def test_damaged_bytes_are_safe_before_anything_is_changed() -> None:
 PAGE = Path(__file__).parents[3] / "docs" / "operating.md"
 
 
-def test_what_the_page_for_operators_shows_works(tmp_path: Path) -> None:
-    """Its examples run against a data folder, one of them against a damaged one."""
+def test_the_examples_in_operating_md_work(tmp_path: Path) -> None:
+    """One of them against a damaged folder."""
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(examples) == 3
     disk = RealDisk(tmp_path / "data")
@@ -926,7 +926,7 @@ def test_what_the_page_for_operators_shows_works(tmp_path: Path) -> None:
     assert "s events lag 5" in said and "value-000004" in said
 
 
-def test_metrics_the_page_names_exist() -> None:
+def test_metrics_named_in_operating_md_exist() -> None:
     named = set(re.findall(r"`(frazil\.(?:log|disk)\.[a-z_]+\.[a-z_]+)`", PAGE.read_text()))
     assert len(named) > 8
     assert named <= metrics._DECLARED.keys()
