@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
 
 from frazil.disk import Budget
 from frazil.errors import Overloaded, TooLarge, Unavailable
-from frazil.ingest.admission import CLOSINGS, IN_FLIGHT, IS_OPEN, RETRY_AFTER_MS, Gate
+from frazil.ingest.admission import (
+    CLOSINGS,
+    IN_FLIGHT,
+    IS_OPEN,
+    RETRY_AFTER_MS,
+    Gate,
+    PendingReads,
+)
 from frazil.ingest.config import IngestConfig
 from tests.sim.clock import SimClock
 
@@ -143,3 +151,49 @@ def test_a_draining_gate_never_opens() -> None:
     with pytest.raises(Unavailable):
         fixture.gate.enter()
     assert IS_OPEN.value() == 0
+
+
+class Read:
+    """A `PendingRead` that remembers how it ended."""
+
+    def __init__(self) -> None:
+        self.ended = ""
+
+    def time_out(self) -> None:
+        self.ended = "timed out"
+
+    def evict(self, reason: str) -> None:
+        self.ended = reason
+
+
+def test_the_oldest_slow_read_is_evicted_when_reads_are_crowded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With requests_max 5, two pending reads are crowded."""
+    monkeypatch.setattr("frazil.ingest.admission.SLOW_S", 0.0)
+    reads, slow = PendingReads(IngestConfig(requests_max=5)), [Read() for _ in range(3)]
+
+    async def run() -> None:
+        reads.add(slow[0])
+        reads.evict_slowest()
+        assert slow[0].ended == ""
+        reads.add(slow[1])
+        reads.evict_slowest()
+        reads.add(slow[2])
+
+    asyncio.run(run())
+    assert "while 1 others are arriving" in slow[0].ended
+    assert [read.ended for read in slow[1:]] == ["", ""]
+
+
+def test_a_read_times_out_and_a_finished_one_does_not() -> None:
+    reads, late, finished = PendingReads(IngestConfig(body_timeout_ms=20)), Read(), Read()
+
+    async def run() -> None:
+        reads.add(late)
+        reads.add(finished)
+        reads.remove(finished)
+        await asyncio.sleep(0.1)
+
+    asyncio.run(run())
+    assert (late.ended, finished.ended) == ("timed out", "")

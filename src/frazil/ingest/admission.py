@@ -5,7 +5,7 @@ the log is full, and opens again only well below that, so that it does not flap:
 or when the log is back under its soft limit.
 
 `PendingReads` ends requests whose body is still arriving: after ingest.body_timeout_ms, and sooner
-when so many are arriving that slow clients would keep others out.
+when slow clients would keep others out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SLOW_S = 1.0
 """When reads are crowded, those pending for longer than this are evicted."""
 SWEEP_S = 1.0
 SWEEPS_PER_TIMEOUT = 4
-"""Pending reads are checked this often, and at least so many times per body timeout."""
+"""Pending reads are checked every SWEEP_S, but at least this many times per body timeout."""
 
 IN_FLIGHT = Gauge("frazil.ingest.in_flight.bytes", "Bytes of requests that are not answered yet.")
 SERVED = Gauge("frazil.ingest.in_flight.requests", "Requests that are not answered yet.")

@@ -9,7 +9,7 @@ The rules are proto3's JSON mapping with OTLP's changes, and what collectors acc
 | duplicate keys     | the last one wins                                                          |
 | null               | as if the key were absent; as an element of an array: refused              |
 | ids                | hex in either case, an even number of digits; the scan checks the length   |
-| bytes              | base64, standard or URL-safe letters, padded or not                        |
+| bytes              | base64, standard or URL-safe alphabet, padded or not                       |
 | integers           | a number or a string of one; 1.0 and 1e3 are integers, 1.5 is not          |
 | doubles            | a number, a string of one, or "NaN", "Infinity", "-Infinity"               |
 | enums              | an integer, or one of the names; an unknown name is refused                |
