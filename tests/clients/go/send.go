@@ -1,4 +1,4 @@
-// Sends telemetry with the OpenTelemetry SDK for Go, and says what it was.
+// Sends telemetry with the OpenTelemetry SDK for Go, and prints what it was.
 //
 //	send grpc|http|json NAME COUNT
 //
@@ -40,7 +40,7 @@ const (
 	timeout   = 30 * time.Second
 )
 
-// retry is as each exporter has it, but for the first wait: theirs is 5 s, which is long for a test.
+// retry is the default of each exporter, except for the first wait: 5 s is long for a test.
 var retry = struct {
 	Enabled                                      bool
 	InitialInterval, MaxInterval, MaxElapsedTime time.Duration
@@ -66,7 +66,7 @@ func main() {
 	}
 }
 
-// send sends everything, waits until it is sent, and says what it was.
+// send sends everything, waits until it is sent, and prints what it was.
 func send(protocol, name string, count int) error {
 	about := resource.NewSchemaless(
 		attribute.String("service.name", name), attribute.String("text", text))
@@ -100,7 +100,7 @@ func send(protocol, name string, count int) error {
 	return json.NewEncoder(os.Stdout).Encode(sent)
 }
 
-// shutDown ends all at once, as each may have to wait before it tries again. This sends what is left.
+// shutDown ends all concurrently, as each may have to wait before a retry. This flushes the rest.
 func shutDown(endings ...func(context.Context) error) error {
 	failures := make([]error, len(endings))
 	var ended sync.WaitGroup

@@ -1,4 +1,4 @@
-// Sends telemetry with the OpenTelemetry SDK for JavaScript, and says what it was.
+// Sends telemetry with the OpenTelemetry SDK for JavaScript, and prints what it was.
 //
 //     node send.js json|proto NAME COUNT
 //
@@ -41,7 +41,7 @@ async function main(encoding, name, count) {
     for (const signal of Object.keys(sent)) sent[signal][idOf(signal)] = [traceId, spanId];
     before = span;
   }
-  // All at once, as each may have to wait before it tries again. This sends what is left.
+  // Concurrently, as each may have to wait before a retry. This flushes the rest.
   await Promise.all([traces.shutdown(), logs.shutdown(), metrics.shutdown()]);
   console.log(JSON.stringify(sent));
 }
