@@ -35,11 +35,11 @@ def run(options: argparse.Namespace) -> int:
         node = connected(options)
         done = run_with_progress("maintain", node.maintain, lake_lag(node), is_quiet=options.json)
     if options.json:
-        for each in done:
-            print(json.dumps(each.to_dict()))
+        for table in done:
+            print(json.dumps(table.to_dict()))
     else:
         _print_maintained(done)
-    return FAILED if any(each.trouble for each in done) else 0
+    return FAILED if any(table.trouble for table in done) else 0
 
 
 def _maintain_folder(options: argparse.Namespace) -> list[Maintained]:
@@ -51,19 +51,19 @@ def _maintain_folder(options: argparse.Namespace) -> list[Maintained]:
 def _print_maintained(done: Sequence[Maintained]) -> None:
     heads = ("table", "files", "MB", "manifests", "snapshots", "removed", "orphans", "tags")
     lines = [heads]
-    for each in done:
-        tags = [*each.tags_made, *(f"dropped {tag}" for tag in each.tags_dropped)]
+    for table in done:
+        tags = [*table.tags_made, *(f"dropped {tag}" for tag in table.tags_dropped)]
         lines.append(
             (
-                each.table,
-                f"{each.files_joined} -> {each.files_made}" if each.files_joined else "-",
-                f"{each.bytes_joined / MB:.1f} -> {each.bytes_made / MB:.1f}"
-                if each.files_joined
+                table.table,
+                f"{table.files_joined} -> {table.files_made}" if table.files_joined else "-",
+                f"{table.bytes_joined / MB:.1f} -> {table.bytes_made / MB:.1f}"
+                if table.files_joined
                 else "-",
-                f"{each.manifests_joined} merged" if each.manifests_joined else "-",
-                f"{each.snapshots_expired} expired" if each.snapshots_expired else "-",
-                f"{each.files_removed} files" if each.files_removed else "-",
-                f"{each.orphans_removed} files" if each.orphans_removed else "-",
+                f"{table.manifests_joined} merged" if table.manifests_joined else "-",
+                f"{table.snapshots_expired} expired" if table.snapshots_expired else "-",
+                f"{table.files_removed} files" if table.files_removed else "-",
+                f"{table.orphans_removed} files" if table.orphans_removed else "-",
                 ", ".join(tags) or "-",
             )
         )
@@ -71,6 +71,6 @@ def _print_maintained(done: Sequence[Maintained]) -> None:
     for line in lines:
         row = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
         print("  ".join(row).rstrip())
-    for each in done:
-        for trouble in each.trouble:
-            print(f"frazil: {each.table}: {trouble}", file=sys.stderr)
+    for table in done:
+        for trouble in table.trouble:
+            print(f"frazil: {table.table}: {trouble}", file=sys.stderr)

@@ -70,7 +70,7 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
     from frazil.query import find_traces
     from frazil.results import json_of
 
-    found = find_traces(
+    traces = find_traces(
         ask,
         service=options.service,
         min_duration_nano=options.min_duration,
@@ -78,10 +78,10 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
         limit=options.limit,
     )
     if options.json:
-        for each in found:
-            print(json_of(each).decode())
+        for summary in traces:
+            print(json_of(summary).decode())
         return
-    if not found:
+    if not traces:
         print(NO_TRACES)
         return
     headings = [
@@ -95,15 +95,15 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
     ]
     rows: list[Row] = [
         (
-            brief_time(each.start_unix_nano),
-            each.root_service,
-            each.root_name,
-            duration_text(each.duration_nano),
-            str(each.span_count),
-            str(each.error_count or ""),
-            each.trace_id[:ID_SHOWN_CHARS],
+            brief_time(summary.start_unix_nano),
+            summary.root_service,
+            summary.root_name,
+            duration_text(summary.duration_nano),
+            str(summary.span_count),
+            str(summary.error_count or ""),
+            summary.trace_id[:ID_SHOWN_CHARS],
         )
-        for each in found
+        for summary in traces
     ]
     print_table(headings, rows)
     print("frazil trace ID shows one; a prefix of the id is enough")
@@ -115,16 +115,16 @@ def _show(ask: Ask, options: argparse.Namespace) -> None:
     from frazil.results import json_of
 
     trace_id = _resolve_id(ask, options.id)
-    found = trace(ask, trace_id)
-    if found is None:
+    spans = trace(ask, trace_id)
+    if spans is None:
         raise Unknown(f"trace {trace_id} not found; frazil trace lists the newest traces")
-    lines = waterfall(found)
+    lines = waterfall(spans)
     logs = logs_of_trace(ask, trace_id) if options.logs else []
     if options.json:
         document: dict[str, object] = {
             "trace_id": trace_id,
-            "span_count": found.span_count,
-            "is_cut": found.is_cut,
+            "span_count": spans.span_count,
+            "is_cut": spans.is_cut,
             "lines": lines,
         }
         if options.logs:
@@ -135,8 +135,8 @@ def _show(ask: Ask, options: argparse.Namespace) -> None:
     paint = Colors.of(sys.stdout)
     for line in waterfall_lines(trace_id, lines, logs, columns, paint, is_verbose=options.verbose):
         print(line)
-    if found.is_cut:
-        print(f"only the first {found.span_count:,} spans are shown; there are more")
+    if spans.is_cut:
+        print(f"only the first {spans.span_count:,} spans are shown; there are more")
 
 
 def _resolve_id(ask: Ask, text: str) -> str:
@@ -147,16 +147,16 @@ def _resolve_id(ask: Ask, text: str) -> str:
     if len(prefix) == ID_CHARS:
         return prefix
     # Every hex digit is below 'g', so this range holds exactly the ids with the prefix.
-    found = ask(
+    ids = ask(
         f"SELECT DISTINCT trace_id FROM spans WHERE trace_id >= '{prefix}' "
         f"AND trace_id < '{prefix}g' ORDER BY trace_id LIMIT {CANDIDATES_MAX + 1}"
     )["trace_id"].to_pylist()
-    if not found:
+    if not ids:
         raise Unknown(f"no trace id starts with {prefix}; frazil trace lists the newest traces")
-    if len(found) > 1:
-        listed = ", ".join(found[:CANDIDATES_MAX]) + (", …" if len(found) > CANDIDATES_MAX else "")
+    if len(ids) > 1:
+        listed = ", ".join(ids[:CANDIDATES_MAX]) + (", …" if len(ids) > CANDIDATES_MAX else "")
         raise Malformed(f"several trace ids start with {prefix}: {listed}; use a longer prefix")
-    return str(found[0])
+    return str(ids[0])
 
 
 def _width(text: str) -> int:
@@ -166,7 +166,7 @@ def _width(text: str) -> int:
 
 
 def _nanos(text: str) -> int:
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise argparse.ArgumentTypeError(f"{text} is not a duration; write 250ms, 1.5s or 2m")
-    return round(float(found[1]) * UNITS[found[2]])
+    return round(float(match[1]) * UNITS[match[2]])

@@ -90,8 +90,8 @@ def _search(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
             "plan": "Seq Scan",
         }
         trace.log(span, at_ns, WARN, f"slow query: {took_ms} ms, no index was used", attributes)
-    found: dict[str, str | int] = {"event": "search", "word": word, "found": row_count}
-    trace.log(span, at_ns, INFO, found)
+    body: dict[str, str | int] = {"event": "search", "word": word, "found": row_count}
+    trace.log(span, at_ns, INFO, body)
     return trace.after(at_ns, span.pod, 1.2), FOUND
 
 

@@ -45,7 +45,7 @@ class BatchBuilder:
         self._count += count
 
     def take(self, *, at_least: int = 1) -> Iterator[Export]:
-        """Yield a request of all rows if they have at least so many bytes."""
+        """Yield a request of all rows if they have `at_least` bytes."""
         if self._bytes < at_least:
             return
         body = []

@@ -21,7 +21,7 @@ LAKE = "lake"
 """The extra that brings Spark."""
 COMPARE = {">=": {0, 1}, ">": {1}, "==": {0}, "<": {-1}, "<=": {-1, 0}, "!=": {-1, 1}}
 """Operator -> allowed results of the comparison."""
-REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(\[[^]]*\])?\s*\(?(?P<wanted>[^;)]*)\)?\s*(;.*)?")
+REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(\[[^]]*\])?\s*\(?(?P<versions>[^;)]*)\)?\s*(;.*)?")
 
 
 def check_python(_: CheckContext) -> Iterator[Finding]:
@@ -71,17 +71,17 @@ def problem_of(requirement: str) -> str | None:
     """Return what is wrong with the installed version of a requirement such as `numpy>=2.0`."""
     match = REQUIREMENT.fullmatch(requirement.strip())
     assert match is not None, requirement
-    name, wanted = match["name"], match["wanted"].strip()
+    name, versions = match["name"], match["versions"].strip()
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
         return f"{name} is not installed"
-    for condition in filter(None, (part.strip() for part in wanted.split(","))):
+    for condition in filter(None, (part.strip() for part in versions.split(","))):
         operator = next(
             each for each in sorted(COMPARE, key=len)[::-1] if condition[: len(each)] == each
         )
         if _order(version, condition.removeprefix(operator)) not in COMPARE[operator]:
-            return f"{name} is {version}, but {wanted} is required"
+            return f"{name} is {version}, but {versions} is required"
     return None
 
 
@@ -106,15 +106,13 @@ def _release(version: str) -> str:
 
 def check_compiled(_: CheckContext) -> Iterator[Finding]:
     """Check the cache of compiled code. Without it, the first start of a node compiles."""
-    wanted = list(_cached_functions(ingest, arrow))
-    missing = [name for name, file, source in wanted if not _is_fresh(file, source)]
+    functions = list(_cached_functions(ingest, arrow))
+    missing = [name for name, file, source in functions if not _is_fresh(file, source)]
     if missing:
-        text = (
-            f"{len(missing)} of {len(wanted)} functions are not compiled; the first start is slow"
-        )
+        text = f"{len(missing)} of {len(functions)} functions are not compiled: slow first start"
         yield note("compiled code", text, run("frazil warm"))
     else:
-        yield ok("compiled code", f"{len(wanted)} functions, in {wanted[0][1].parent}")
+        yield ok("compiled code", f"{len(functions)} functions, in {functions[0][1].parent}")
 
 
 def _cached_functions(*rooms: ModuleType) -> Iterator[tuple[str, Path, Path]]:
