@@ -1,4 +1,4 @@
-"""Errors reach whoever asked, also from another process."""
+"""Errors survive pickling between processes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_survive_the_way(kind: type[FrazilError]) -> None:
-    """Kind, words and facts."""
+def test_errors_survive_pickling(kind: type[FrazilError]) -> None:
+    """Type, message and attributes."""
     error = kind("so it is")
     if isinstance(error, Overloaded):
         error.retry_after_ms = 7
@@ -26,8 +26,7 @@ def test_errors_survive_the_way(kind: type[FrazilError]) -> None:
     assert (type(again), str(again), vars(again)) == (kind, "so it is", vars(error))
 
 
-def test_damage_survives_the_way() -> None:
-    """With its place."""
+def test_corrupt_survives_pickling() -> None:
     error = Corrupt(path="a", position=5, expected="x", found="y", hint="look")
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), vars(again)) == (Corrupt, str(error), vars(error))

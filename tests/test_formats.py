@@ -1,4 +1,4 @@
-"""The pages in docs/formats say what the code does: their examples are decoded here."""
+"""The examples in docs/formats decode as stated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGES = Path(__file__).parent.parent / "docs" / "formats"
 
 
 def example(page: str, name: str = "") -> bytes:
-    """The bytes of a fenced block of a page."""
+    """Return the bytes of a fenced block of a page."""
     text = (PAGES / f"{page}.md").read_text()
     blocks = dict(re.findall(r"```hex ?(\w*)\n(.*?)```", text, re.DOTALL))
     return bytes.fromhex(blocks[name])
@@ -68,7 +68,7 @@ def test_segment() -> None:
     )
 
 
-def test_marks() -> None:
+def test_watermark_file() -> None:
     slots = example("marks")
     data = b"".join(slots[i : i + 32].ljust(SLOT_BYTES, b"\0") for i in range(0, 128, 32))
     _, promise = WatermarkFile.open(disk_with(NAME, data), "")

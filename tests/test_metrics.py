@@ -1,4 +1,4 @@
-"""Metrics: what is counted is shown, under one name, from any thread."""
+"""Metrics: every change is counted, under one name, from any thread."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def shown(samples: Iterator[Sample]) -> dict[tuple[str, metrics.Labels], float]:
     return {(sample.name, sample.labels): sample.value for sample in samples}
 
 
-def test_a_counter_adds_up_per_set_of_labels() -> None:
-    """The order in which labels are named does not matter."""
+def test_a_counter_counts_per_label_set() -> None:
+    """The order of labels does not matter."""
     counter = Counter("frazil.test.things.count", "Things.")
     counter.add()
     counter.add(2.5)
@@ -37,8 +37,7 @@ def test_a_counter_adds_up_per_set_of_labels() -> None:
     }
 
 
-def test_a_counter_loses_nothing_between_threads() -> None:
-    """Many threads moving one counter and one histogram: every move counts."""
+def test_counters_and_histograms_are_thread_safe() -> None:
     counter = Counter("frazil.test.things.count", "Things.")
     histogram = Histogram("frazil.test.work.ms", "Work.", bounds=(1, 2))
     begin = threading.Barrier(8)
@@ -58,8 +57,8 @@ def test_a_counter_loses_nothing_between_threads() -> None:
     assert shown(collect())["frazil.test.work.ms.count", ()] == 16_000
 
 
-def test_a_gauge_shows_the_newest_value() -> None:
-    """Each set of labels has its own."""
+def test_a_gauge_has_the_latest_value() -> None:
+    """Per label set."""
     gauge = Gauge("frazil.test.queue.bytes", "Waiting.")
     assert gauge.value() == 0
     gauge.set(7)
@@ -73,7 +72,7 @@ def test_a_gauge_shows_the_newest_value() -> None:
 
 
 def test_a_histogram_counts_up_to_each_bound() -> None:
-    """Buckets are cumulative and include their bound; the last one holds everything."""
+    """Buckets are cumulative and include their bound; the last one has everything."""
     histogram = Histogram("frazil.test.work.ms", "Work.", bounds=(1, 10))
     for value in (0.5, 1, 1.5, 10, 10.5, 1e9):
         histogram.record(value)
@@ -86,28 +85,25 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
     }
 
 
-def test_an_unmoved_histogram_is_shown() -> None:
-    """Nothing happened is an answer, too."""
+def test_a_histogram_without_values_has_samples() -> None:
     Histogram("frazil.test.work.ms", "Work.")
     assert {sample.value for sample in collect()} == {0}
 
 
 def test_a_name_is_declared_once() -> None:
-    """Two metrics of one name would hide each other, whatever their kinds."""
     Counter("frazil.test.things.count", "Things.")
     with pytest.raises(AssertionError, match=r"frazil\.test\.things\.count is declared twice"):
         Gauge("frazil.test.things.count", "Things.")
 
 
-def test_samples_come_by_name() -> None:
-    """Whoever shows them shows them in order."""
+def test_samples_are_sorted_by_name() -> None:
     for name in ("frazil.b.x.count", "frazil.a.x.count", "frazil.c.x.count"):
         Counter(name, "X.").add()
     assert [sample.name[7] for sample in collect()] == ["a", "b", "c"]
 
 
-def test_a_quantile_lies_where_its_share_ends() -> None:
-    """Between two bounds it is where a line between them says; above the last it is that one."""
+def test_a_quantile_is_interpolated() -> None:
+    """Linear between two bounds; the last bound above it."""
     bounds = (1, 2, 10)
     assert quantile(bounds, (0, 0, 0, 0), 0.5) is None
     assert quantile(bounds, (4, 0, 0, 0), 0.5) == 0.5

@@ -1,4 +1,4 @@
-"""The judge is judged: each anomaly, planted by hand, gets its name."""
+"""The checker detects every planted anomaly."""
 
 from __future__ import annotations
 
@@ -41,30 +41,28 @@ WHOLE = ((0, (1, 0)), (1, (1, 1)), (2, (2, 0)))
         ((*WHOLE, (4, (1, 2))), {"hole"}),
     ],
 )
-def test_each_anomaly_has_its_name(
+def test_each_planted_anomaly_is_named(
     records: tuple[tuple[int, Identity | None], ...], anomalies: set[str]
 ) -> None:
-    """One planted fault, one verdict."""
     verdict = check([*OK, UNSURE, REFUSED], {0: seen(*records)})
     assert set(verdict.counts) == anomalies
     assert verdict.is_valid == (not anomalies)
 
 
-def test_what_has_expired_is_not_lost() -> None:
-    """Records below the start of the log were allowed to go."""
+def test_expired_records_are_not_lost() -> None:
     assert check(OK, {0: seen((2, (2, 0)), start=2)}).is_valid
 
 
-def test_what_was_shown_must_stay() -> None:
-    """A record a reader has seen may not change or vanish, acknowledged or not."""
+def test_records_a_reader_has_seen_must_stay() -> None:
+    """Acknowledged or not."""
     observed = {0: seen(*WHOLE)}
     assert check([*OK, UNSURE], observed, {0: {2: (2, 0)}}).is_valid
     verdict = check([*OK, UNSURE], observed, {0: {3: (1, 2)}})
     assert set(verdict.counts) == {"retracted"}
 
 
-def test_a_retry_that_was_refused_leaves_the_first_try_unsure() -> None:
-    """Only a batch whose every try was refused may be called not stored."""
+def test_a_refused_retry_leaves_the_first_attempt_unknown() -> None:
+    """A batch counts as not stored only if every attempt was refused."""
     invoke: Event = ["invoke", 1, 0, 1, 0]
     fail: Event = ["fail", 1, 0, 1, 0, -1]
     ok: Event = ["ok", 1, 0, 1, 0, 7]
@@ -80,7 +78,7 @@ def test_a_retry_that_was_refused_leaves_the_first_try_unsure() -> None:
     assert outcome(invoke, ok, invoke, fail) == "ok"
 
 
-def test_payloads_are_made_from_their_identity() -> None:
+def test_payloads_are_derived_from_their_id() -> None:
     """Content is checked without being stored: any changed byte is foreign."""
     value = value_of(3, 17)
     assert identity_of(value) == (3, 17)

@@ -1,4 +1,4 @@
-"""Short versions of every kind of torture; `make torture` runs the long ones."""
+"""Short runs of every torture; `make torture` runs the long ones."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ def assert_valid(report: Report) -> None:
 
 
 def test_sim() -> None:
-    """Nothing acknowledged is lost, doubled or moved by any seeded mixture of faults."""
+    """No seeded mix of faults loses, duplicates or moves an acknowledged batch."""
     assert_valid(run_sim(1200, 1))
 
 
 def test_rot() -> None:
-    """Every damage is noticed or harmless, also a cut or a flip at every place."""
+    """Every damage is detected or harmless, including a cut or flip at every position."""
     assert_valid(run_rot(400, 1))
 
 
 def test_kill9() -> None:
-    """What a killed process has acknowledged is there, once, in order."""
+    """Batches acknowledged by a killed process are there, once, in order."""
     assert_valid(kill9.run(15, 1))
 
 
 def test_powercut() -> None:
-    """What was acknowledged before the power went is there, once, in order."""
+    """Batches acknowledged before a power cut are there, once, in order."""
     report = powercut.run(12, 1)
     if report.skipped:
         pytest.skip(report.skipped)
     assert_valid(report)
 
 
-def test_powercut_would_notice() -> None:
-    """The power is really cut: a log that acknowledges before the sync loses records here."""
+def test_powercut_detects_an_early_acknowledgement() -> None:
+    """The cut is real: a log that acknowledges before the sync loses records here."""
     with mutated("ack_before_sync"):
         report = powercut.run(6, 1)
     if report.skipped:
@@ -49,17 +49,17 @@ def test_powercut_would_notice() -> None:
 
 
 def test_syscall() -> None:
-    """Killed, failed or without room at a storage call: nothing acknowledged is harmed."""
+    """A kill, an error or a full disk at any storage call harms nothing acknowledged."""
     assert_valid(syscall.run(120, 1))
 
 
 def test_lost_answer() -> None:
-    """A request whose answer was lost is stored once, also when the node was killed between."""
+    """A request whose response was lost is stored once, even if the node was killed."""
     assert_valid(lost_answer.run(100, 1))
 
 
-def test_lost_answer_would_notice(tmp_path: Path) -> None:
-    """The answers are really lost: a node that recognises no repetition stores some twice."""
+def test_lost_answer_detects_missing_deduplication(tmp_path: Path) -> None:
+    """Responses are really lost: a node without deduplication stores some twice."""
     settings = tmp_path / "frazil.toml"
     settings.write_text("[ingest]\ndeduplicate = false\n")
     report = lost_answer.run(25, 1, "--config", str(settings))
@@ -67,16 +67,18 @@ def test_lost_answer_would_notice(tmp_path: Path) -> None:
 
 
 def test_overload() -> None:
-    """Ten times too much: all refusals are polite, what was accepted is there, memory bounded."""
+    """At ten times the load all refusals are retryable, accepted data is there, and memory is
+    bounded."""
     assert_valid(overload.run(8, 1))
 
 
 def test_rows() -> None:
-    """Killed amid sealing, with spoilt files: SQL shows every acknowledged row once, in order."""
+    """Killed during seals, with damaged files: SQL returns every acknowledged row once, in
+    order."""
     assert_valid(rows.run(4, 1))
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_found(name: str) -> None:
-    """A log that is wrong in this way does not get past the torturer."""
+    """The torture detects a log with this bug."""
     assert kill_mutant((name, 1, 4000))[1] > 0

@@ -1,4 +1,4 @@
-"""A short version of the lake's torture; `make torture KIND=lake` breaks at every step."""
+"""A short run of the lake's torture; `make torture KIND=lake` breaks at every step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_lake() -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_found(name: str) -> None:
-    """An appender that is wrong in this way does not get past the judge."""
+    """The torture detects an appender with this bug."""
     step = MUTANTS[name][1]
     if step in run.ON_DISKS and (reason := powercut.why_not()):
         pytest.skip(reason)

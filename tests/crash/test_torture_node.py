@@ -1,4 +1,4 @@
-"""A short version of the whole node's torture; `make torture KIND=node` has many more acts."""
+"""A short run of the node's torture; `make torture KIND=node` has many more acts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def test_node() -> None:
     assert report.is_valid, report.as_json()
 
 
-def test_node_would_notice() -> None:
-    """A node that does not know again what it is sent twice keeps it twice."""
+def test_node_detects_missing_deduplication() -> None:
+    """A node without deduplication stores duplicates."""
     report = run(0, 4, acts=(("kill", "nothing"),), more="[ingest]\ndeduplicate = false\n")
     assert report.faults["repeated"] > 0
     assert report.verdict.counts["duplicate"] > 0, report.as_json()

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""SimClock: a clock that moves only when a test moves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated machine keeps its word: it loses only what it may, and all that it may."""
+"""The simulated disk loses only what a real one may lose, and all of that."""
 
 from __future__ import annotations
 
@@ -111,10 +111,9 @@ class Promises:
 @both_models
 @settings(max_examples=150, deadline=None)
 @given(steps=STEPS, seed=st.integers(0, 2**32), short_writes=st.booleans())
-def test_what_is_synced_survives_every_crash(
+def test_synced_bytes_survive_every_crash(
     model: Model, steps: list[tuple[str, str, int]], seed: int, short_writes: bool
 ) -> None:
-    """Synced bytes of a file with a synced name are found, whatever else was under way."""
     rand = Rand(seed)
     disk = SimDisk(model=model, rand=rand, faults=Faults(short_writes=short_writes))
     promises = Promises(disk)
@@ -132,7 +131,7 @@ def test_what_is_synced_survives_every_crash(
 def test_a_killed_process_loses_nothing(
     model: Model, steps: list[tuple[str, str, int]], seed: int
 ) -> None:
-    """After kill -9 every file reads as before, and power cuts still owe what they owed."""
+    """Later power cuts may still lose unsynced bytes."""
     disk = SimDisk(model=model)
     promises = Promises(disk)
     for step in steps:
@@ -152,7 +151,7 @@ def dump(disk: SimDisk) -> dict[str, bytes]:
 
 @both_models
 def test_unsynced_names_may_vanish(model: Model) -> None:
-    """Syncing a file does not save its name; both ends occur."""
+    """Syncing a file does not sync its name."""
     disk = SimDisk(model=model)
     file = disk.open("a", "create")
     file.append([b"one"])
@@ -161,8 +160,7 @@ def test_unsynced_names_may_vanish(model: Model) -> None:
 
 
 @both_models
-def test_a_folder_without_a_durable_name_takes_its_files_along(model: Model) -> None:
-    """Every folder on the way down has to be synced."""
+def test_a_folder_without_a_durable_name_loses_its_files(model: Model) -> None:
     disk = SimDisk(model=model)
     disk.make_directory("f")
     synced_file(disk, "f/a", b"one")
@@ -175,7 +173,7 @@ def test_a_folder_without_a_durable_name_takes_its_files_along(model: Model) -> 
 
 @both_models
 def test_unlink_may_be_undone(model: Model) -> None:
-    """A removed name may come back until its folder is synced."""
+    """Until its folder is synced."""
     disk = SimDisk(model=model)
     synced_file(disk, "a", b"one")
     disk.unlink("a")
@@ -187,7 +185,6 @@ def test_unlink_may_be_undone(model: Model) -> None:
 
 @both_models
 def test_rename_is_old_or_new(model: Model) -> None:
-    """A file that is replaced by a synced one is never missing and never mixed."""
     disk = SimDisk(model=model)
     synced_file(disk, "a", b"old")
     synced_file(disk, "b", b"new")
@@ -198,7 +195,6 @@ def test_rename_is_old_or_new(model: Model) -> None:
 
 @both_models
 def test_rename_before_sync_may_leave_an_empty_file(model: Model) -> None:
-    """The classic mistake is punished: the new name is there, its bytes are not."""
     disk = SimDisk(model=model)
     synced_file(disk, "a", b"old")
     disk.open("b", "create").append([b"new"])
@@ -208,7 +204,7 @@ def test_rename_before_sync_may_leave_an_empty_file(model: Model) -> None:
 
 
 def test_a_move_between_folders_is_two_changes() -> None:
-    """Syncing only the folder it left may lose the file."""
+    """Syncing only the source folder may lose the file."""
     disk = SimDisk(model="weak")
     make_directories(disk, "f")
     synced_file(disk, "a", b"one")
@@ -219,7 +215,7 @@ def test_a_move_between_folders_is_two_changes() -> None:
 
 
 def test_ext4_names_survive_in_order() -> None:
-    """The ordered model keeps a prefix of the name changes, over all folders."""
+    """A prefix of the name changes, over all folders."""
     disk = SimDisk(model="ext4")
     make_directories(disk, "f")
     for path in ("f/1", "2", "f/3", "4"):
@@ -229,7 +225,6 @@ def test_ext4_names_survive_in_order() -> None:
 
 
 def test_weak_names_survive_in_any_combination() -> None:
-    """The weak model keeps any subset."""
     disk = SimDisk(model="weak")
     for path in "123":
         disk.open(path, "create")
@@ -240,7 +235,7 @@ def test_weak_names_survive_in_any_combination() -> None:
 
 
 def test_ext4_appends_survive_as_a_prefix() -> None:
-    """No hole, no garbage; a write is torn only at a sector border of the file."""
+    """Torn only at a sector border."""
     disk = SimDisk(model="ext4")
     file = synced_file(disk, "a", b"s" * 100)
     whole = b"s" * 100
@@ -261,7 +256,6 @@ def test_ext4_appends_survive_as_a_prefix() -> None:
 
 
 def test_weak_writes_leave_holes_and_garbage() -> None:
-    """Each write is there, missing, torn, zeros or garbage, whatever became of its neighbours."""
     disk = SimDisk(model="weak")
     file = synced_file(disk, "a", b"s" * 100)
     file.append([b"x" * 1000])
@@ -280,8 +274,7 @@ def test_weak_writes_leave_holes_and_garbage() -> None:
     assert min(disk.fired[name] for name in ("torn_write", "lost_write", "garbage_write")) > 0
 
 
-def test_a_weak_cut_may_be_lost_below_a_later_write() -> None:
-    """Old bytes may come back behind new ones."""
+def test_a_weak_truncate_may_be_lost_below_a_later_write() -> None:
     disk = SimDisk(model="weak")
     file = synced_file(disk, "a", b"oldoldold")
     file.truncate(3)
@@ -298,7 +291,6 @@ def remade(disk: SimDisk, model: Model) -> SimDisk:
 
 @both_models
 def test_a_small_slot_is_old_or_new_unless_garbage(model: Model) -> None:
-    """Overwriting inside one sector never mixes old and new bytes."""
     disk = SimDisk(model=model)
     file = synced_file(disk, "a", b"o" * 1024)
     file.write_at(512, b"n" * 64)
@@ -310,7 +302,6 @@ def test_a_small_slot_is_old_or_new_unless_garbage(model: Model) -> None:
 
 
 def test_short_writes_are_whole_in_the_cache_and_torn_by_a_crash() -> None:
-    """An append may break at any byte, and readers before the crash do not notice."""
     disk = SimDisk(faults=Faults(short_writes=True))
     file = synced_file(disk, "a")
     for _ in range(20):
@@ -331,8 +322,8 @@ def write_states(disk: Disk) -> None:
 
 @both_models
 @pytest.mark.parametrize("short_writes", [False, True])
-def test_a_checkpoint_is_old_or_new_whenever_power_goes(model: Model, short_writes: bool) -> None:
-    """At every call, before, in and after it, by cut or by kill: a whole state, none lost."""
+def test_a_checkpoint_is_old_or_new_after_any_power_cut(model: Model, short_writes: bool) -> None:
+    """At every call, before, during and after it, by cut or by kill."""
     trace: list[str] = []
     quiet = SimDisk(trace=trace)
     write_states(quiet)
@@ -360,8 +351,7 @@ def make_sure(disk: SimDisk, folder: str) -> SimDisk:
     return disk
 
 
-def test_a_cut_strikes_before_in_and_after_the_effect() -> None:
-    """Whether the call was done is not known to the caller; all cases occur."""
+def test_a_cut_happens_before_during_and_after_the_effect() -> None:
     made = set()
     for seed in range(20):
         disk = SimDisk(rand=Rand(seed), faults=Faults(crash_at=1))
@@ -380,16 +370,16 @@ def test_a_cut_strikes_before_in_and_after_the_effect() -> None:
     assert {0, 10} < seen
 
 
-def test_a_power_cut_is_not_an_ordinary_error() -> None:
-    """The catch-all of a loop under test does not survive it."""
+def test_a_power_cut_is_not_an_exception() -> None:
+    """`except Exception` does not catch it."""
     disk = SimDisk(faults=Faults(crash_at=1))
     with pytest.raises(PowerCut), suppress(Exception):
         disk.make_directory("f")
 
 
 @pytest.mark.parametrize("end", [lambda disk: disk.crash(Rand(1)), SimDisk.process_kill])
-def test_the_dead_do_not_write(end: Callable[[SimDisk], SimDisk]) -> None:
-    """After the end every call on the old disk raises, its lock is free, and closing is silent."""
+def test_a_dead_disk_refuses_every_call(end: Callable[[SimDisk], SimDisk]) -> None:
+    """Its lock is free, and closing is silent."""
     disk = SimDisk()
     file = synced_file(disk, "a", b"one")
     lock = disk.lock("lock", "the first node")
@@ -422,9 +412,7 @@ def test_the_dead_do_not_write(end: Callable[[SimDisk], SimDisk]) -> None:
     assert after.data("a") == b"one"
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
-    """Calls, faults and every byte after the crash repeat exactly."""
-
+def test_a_seed_repeats_a_run_exactly() -> None:
     def story() -> tuple[dict[str, bytes], list[str], Counter[str]]:
         trace: list[str] = []
         faults = Faults(short_writes=True, crash_at=40)
@@ -442,8 +430,8 @@ def test_the_same_seed_tells_the_same_story() -> None:
 # Failed calls.
 
 
-def test_after_a_failed_sync_the_cache_lies() -> None:
-    """Lost bytes are readable and the next sync answers ok, yet a crash shows the loss."""
+def test_after_a_failed_sync_the_cache_shows_lost_bytes() -> None:
+    """The next sync succeeds, yet a crash shows the loss."""
     disk = SimDisk()
     file = synced_file(disk, "a", b"safe")
     disk.faults.fail_sync_at = disk.syncs + 1
@@ -463,8 +451,8 @@ def test_after_a_failed_sync_the_cache_lies() -> None:
     assert set(ends(disk, "a")) == {b"safe\0\0\0\0more"}
 
 
-def test_a_failed_sync_drops_writes_not_cuts() -> None:
-    """The size is the file system's own and goes through its journal."""
+def test_a_failed_sync_drops_writes_but_not_truncates() -> None:
+    """The size goes through the file system's journal."""
     disk = SimDisk()
     file = synced_file(disk, "a", b"old old")
     disk.faults.fail_sync_at = disk.syncs + 1
@@ -477,7 +465,6 @@ def test_a_failed_sync_drops_writes_not_cuts() -> None:
 
 
 def test_settle_shows_what_a_failed_sync_lost() -> None:
-    """Recovery that settles first never believes bytes the disk does not have."""
     disk = SimDisk()
     file = synced_file(disk, "a", b"safe")
     disk.faults.fail_sync_at = disk.syncs + 1
@@ -497,7 +484,6 @@ def test_settle_shows_what_a_failed_sync_lost() -> None:
 
 
 def test_settle_is_a_sync_that_may_fail() -> None:
-    """It counts among the syncs, and its failure drops as theirs does."""
     disk = SimDisk()
     file = synced_file(disk, "a", b"safe")
     disk.faults.fail_sync_at = disk.syncs + 1
@@ -508,8 +494,8 @@ def test_settle_is_a_sync_that_may_fail() -> None:
     assert file.read(0, 99) == b"safe\0\0\0\0"
 
 
-def test_a_failed_sync_of_a_folder_promises_nothing_about_its_names() -> None:
-    """The name stays listed and may or may not survive a crash; a later sync keeps it."""
+def test_after_a_failed_folder_sync_names_may_or_may_not_survive() -> None:
+    """A later sync keeps them."""
     disk = SimDisk(faults=Faults(fail_sync_at=2))
     file = disk.open("a", "create")
     file.sync()
@@ -527,7 +513,6 @@ def test_a_failed_sync_of_a_folder_promises_nothing_about_its_names() -> None:
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS])
 def test_a_failed_call_has_no_effect(number: int) -> None:
-    """Every call in turn fails once with the asked error; the one after it works."""
     quiet = SimDisk()
     write_states(quiet)
     for place in range(1, quiet.calls + 1):
@@ -553,8 +538,7 @@ def test_a_failed_call_has_no_effect(number: int) -> None:
     sizes=st.lists(st.integers(0, 60), max_size=20),
     seed=st.integers(0, 2**32),
 )
-def test_a_full_disk_takes_a_part_and_says_so(capacity: int, sizes: list[int], seed: int) -> None:
-    """Never more than the capacity; what fits is taken whole; `space` tells the rest."""
+def test_a_full_disk_takes_a_part_and_raises(capacity: int, sizes: list[int], seed: int) -> None:
     disk = SimDisk(faults=Faults(capacity_bytes=capacity), rand=Rand(seed))
     file = disk.open("a", "create")
     for size in sizes:
@@ -568,8 +552,8 @@ def test_a_full_disk_takes_a_part_and_says_so(capacity: int, sizes: list[int], s
     assert (disk.fired["full"] > 0) == (sum(sizes) > capacity)
 
 
-def test_room_comes_back() -> None:
-    """Full refuses new names and growth, not overwriting; unlink and truncate make room."""
+def test_space_is_freed_by_unlink_and_truncate() -> None:
+    """A full disk refuses new names and growth, not overwrites."""
     disk = SimDisk(faults=Faults(capacity_bytes=10))
     file = synced_file(disk, "a", b"0123456789")
     for call in (
@@ -606,7 +590,7 @@ def changed_sectors(before: bytes, after: bytes) -> set[int]:
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("kind", ["flip", "zero_page", "duplicate_page", "swap_page"])
 def test_rot_hits_one_aligned_page(kind: Rot, seed: int) -> None:
-    """The damage is of the named kind, is durable, and keeps the size."""
+    """Durable, of the named kind, and the size stays."""
     disk = SimDisk()
     synced_file(disk, "a", FIRST)
     synced_file(disk, "b", SECOND)
@@ -634,7 +618,6 @@ def test_rot_hits_one_aligned_page(kind: Rot, seed: int) -> None:
 
 @pytest.mark.parametrize("kind", ["flip", "zero_page", "duplicate_page", "swap_page"])
 def test_an_empty_file_cannot_rot(kind: Rot) -> None:
-    """No page, no damage, and it says so."""
     disk = SimDisk()
     synced_file(disk, "a")
     assert not disk.rot("a", Rand(0), kind)
@@ -642,7 +625,7 @@ def test_an_empty_file_cannot_rot(kind: Rot) -> None:
 
 
 def test_rot_cuts_appends_and_replaces() -> None:
-    """The caller may name the damage; what is not named is drawn."""
+    """What the caller does not name is drawn."""
     disk = SimDisk()
     synced_file(disk, "a", b"0123456789")
     assert disk.rot("a", Rand(0), "cut", size=4)
@@ -658,8 +641,7 @@ def test_rot_cuts_appends_and_replaces() -> None:
 # The clock.
 
 
-def test_time_moves_only_when_moved() -> None:
-    """Both clocks advance together; the date alone may jump; sleeping takes no time."""
+def test_time_moves_only_when_a_test_moves_it() -> None:
     sim = SimClock(wall_ms=1000)
     clock: Clock = sim
     steady = SteadyTime(clock)

@@ -1,4 +1,4 @@
-"""The tables are what their page says."""
+"""The tables match docs/schemas.md."""
 
 from __future__ import annotations
 
@@ -52,22 +52,20 @@ def code_rows(fields: list[pa.Field]) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_is_what_its_page_says(name: str) -> None:
-    """Name, type, whether null is possible, and where the value comes from, column by column."""
+def test_a_table_matches_its_page(name: str) -> None:
+    """Name, type, nullability and comment of each column."""
     wanted = page_rows(name)
     if name != "dead_letters":
         wanted = page_rows(BEGINNING) + wanted
     assert code_rows(list(TABLES[name])) == wanted
 
 
-def test_the_telemetry_tables_begin_alike() -> None:
-    """A query over what all tables have works on each of them."""
+def test_telemetry_tables_share_their_first_columns() -> None:
     for name in ("logs", "spans", "metrics"):
         assert list(TABLES[name])[: len(COMMON)] == COMMON
 
 
-def test_promoted_columns_are_columns() -> None:
-    """What is promoted has a place in its table, where null is possible."""
+def test_promoted_columns_are_nullable_columns() -> None:
     for column in PROMOTED_RESOURCE:
         assert all(TABLES[name].field(column).nullable for name in ("logs", "spans", "metrics"))
     for column in PROMOTED_SPAN:

@@ -1,4 +1,4 @@
-"""Examples as OpenTelemetry's specification has them: from JSON to rows, and back."""
+"""Examples in the style of OpenTelemetry's specification: JSON to rows and back."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ def bytes_of(example: Example, spelling: Callable[[Any], Any] = lambda request: 
 
 
 @examples
-def test_rows(example: Example) -> None:
-    """The rows are those that were written by hand, and the reference's."""
+def test_examples_give_the_expected_rows(example: Example) -> None:
     requests = numbered([bytes_of(example)])
     decoded = decode(example.signal, requests)
     assert differences(example.signal, decoded, *reference(example.signal, requests)) == []
@@ -55,14 +54,13 @@ def test_rows(example: Example) -> None:
         assert {name: row[name] for name in wanted} == wanted
 
 
-def test_a_sum_that_is_no_number() -> None:
-    """NaN is a string in JSON, and itself in a row."""
+def test_a_nan_in_json_is_a_nan_in_the_row() -> None:
     (metrics,) = (example for example in EXAMPLES if example.name == "metrics")
     assert math.isnan(rows_of("metrics", [bytes_of(metrics)])["sum"][-1].as_py())
 
 
 @examples
-def test_back(example: Example) -> None:
+def test_examples_round_trip(example: Example) -> None:
     """Nothing of them is lost; and what comes back is the same as protobuf's objects, too, but for
     the order of attributes."""
     body = bytes_of(example)
@@ -133,13 +131,14 @@ SPELLINGS = (
 
 @examples
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda spelling: spelling.__name__)
-def test_spellings(example: Example, spelling: Callable[[Any], Any]) -> None:
+def test_alternative_json_spellings_give_the_same_request(
+    example: Example, spelling: Callable[[Any], Any]
+) -> None:
     """Numbers of 64 bits may be strings or numbers, hex has either case, and unknown fields do not
     matter."""
     assert bytes_of(example, spelling) == bytes_of(example)
 
 
-def test_spellings_differ() -> None:
-    """There is something to spell in another way."""
+def test_alternative_spellings_differ() -> None:
     for spelling in SPELLINGS:
         assert any(spelling(example.request) != example.request for example in EXAMPLES)

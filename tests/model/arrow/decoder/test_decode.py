@@ -1,4 +1,4 @@
-"""The decoder gives what the reference gives, whatever the bytes are."""
+"""The decoder agrees with the reference for any bytes."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def attribute(number: int, key: str, value: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_any_requests(signal: str) -> None:
-    """Rows, dead letters and their order are the reference's, for requests of every shape."""
+def test_any_requests_decode_as_the_reference(signal: str) -> None:
+    """Rows, dead letters and their order."""
 
     @settings(max_examples=60, suppress_health_check=[HealthCheck.data_too_large])
     @given(bodies(signal))
@@ -94,22 +94,19 @@ def test_any_requests(signal: str) -> None:
 @pytest.mark.parametrize("signal", SIGNALS)
 @given(data=st.data())
 @settings(max_examples=100)
-def test_any_bytes(signal: str, data: st.DataObject) -> None:
-    """Bytes that mean nothing are one dead letter, and nothing else happens."""
+def test_random_bytes_are_one_dead_letter(signal: str, data: st.DataObject) -> None:
     assert_same(signal, numbered(data.draw(st.lists(st.binary(max_size=40), max_size=4))))
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_every_beginning_of_a_request(signal: str) -> None:
-    """A request that was cut off anywhere is judged as protobuf judges it."""
+def test_truncated_requests_decode_as_protobuf_parses_them(signal: str) -> None:
     writer = Writer(Random(3), wildness=0.5)
     whole = next(body for _ in range(100) if 300 < len(body := writer.request(signal)) < 900)
     assert_same(signal, numbered(whole[:end] for end in range(len(whole))))
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_the_fuzzer(signal: str) -> None:
-    """The fuzzer finds nothing."""
+def test_the_fuzzer_finds_nothing(signal: str) -> None:
     found = fuzz.fuzz_signal(signal, 300, Random(5))
     assert found["disagreements"] == []
     assert found["rows"] > 100
@@ -117,8 +114,8 @@ def test_the_fuzzer(signal: str) -> None:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_no_requests(signal: str) -> None:
-    """Nothing gives no rows, with all columns."""
+def test_no_requests_give_no_rows(signal: str) -> None:
+    """With all columns."""
     assert_same(signal, [])
     assert_same(signal, numbered([b"", b""]))
 
@@ -186,8 +183,8 @@ VALUES: list[tuple[AnyValue, str, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("value", "in_map", "body_type", "body"), VALUES)
-def test_values(value: AnyValue, in_map: str, body_type: str, body: str | None) -> None:
-    """A value has one text in maps; as a body it is that text, or JSON."""
+def test_values_become_text(value: AnyValue, in_map: str, body_type: str, body: str | None) -> None:
+    """The same text in maps and bodies, JSON for nested bodies."""
     request = ExportLogsServiceRequest()
     record = request.resource_logs.add().scope_logs.add().log_records.add(body=value)
     record.attributes.add(key="a", value=value)
@@ -196,7 +193,7 @@ def test_values(value: AnyValue, in_map: str, body_type: str, body: str | None) 
     assert (row["body_type"], row["body"]) == (body_type, body)
 
 
-def test_doubles_have_the_shortest_text_that_means_them() -> None:
+def test_doubles_have_the_shortest_text() -> None:
     """Over all magnitudes, next to powers of two and of ten, and for doubles of few digits."""
     rand = Random(7)
     doubles = [
@@ -222,7 +219,7 @@ def test_doubles_have_the_shortest_text_that_means_them() -> None:
 
 
 def test_maps_are_sorted_by_bytes_and_the_last_of_equal_keys_counts() -> None:
-    """Also when there are so many that they are merged, and when two records differ."""
+    """Also if there are so many that they are merged."""
     rand = Random(9)
     request = ExportLogsServiceRequest()
     records = request.resource_logs.add().scope_logs.add().log_records
@@ -234,8 +231,7 @@ def test_maps_are_sorted_by_bytes_and_the_last_of_equal_keys_counts() -> None:
     rows_of("logs", request)
 
 
-def test_a_record_with_very_many_attributes() -> None:
-    """They are sorted in time, whatever order they come in."""
+def test_very_many_attributes_are_sorted_in_time() -> None:
     request = ExportLogsServiceRequest()
     record = request.resource_logs.add().scope_logs.add().log_records.add()
     for number in reversed(range(50_000)):
@@ -248,7 +244,6 @@ def test_a_record_with_very_many_attributes() -> None:
 
 
 def test_the_resource_may_come_last_and_in_pieces() -> None:
-    """Rows know all of their resource and scope, wherever these stand in the request."""
     record = inside(text(3, "INFO"), 2, 2)
     first = inside(attribute(1, "service.name", text(1, "shop")) + b"\x10\x05", 1)
     second = inside(attribute(1, "host.name", text(1, "h")), 1)
@@ -271,8 +266,7 @@ def test_the_resource_may_come_last_and_in_pieces() -> None:
         (value_of(), "unknown_service"),
     ],
 )
-def test_service_name(value: AnyValue, name: str) -> None:
-    """A service has a name, if only a stand-in."""
+def test_service_name_has_a_default(value: AnyValue, name: str) -> None:
     request = ExportLogsServiceRequest()
     resource_logs = request.resource_logs.add()
     resource_logs.resource.attributes.add(key="service.name", value=value)
@@ -281,8 +275,8 @@ def test_service_name(value: AnyValue, name: str) -> None:
     assert row["service_name"] == name
 
 
-def test_promoted_columns_of_resources() -> None:
-    """They show any value as its text; the older name of a key is the second choice."""
+def test_promoted_columns_have_the_text_of_any_value() -> None:
+    """The older key is the fallback."""
     request = ExportLogsServiceRequest()
     for old, new in (("a", None), ("a", "b"), (None, "")):
         resource_logs = request.resource_logs.add()
@@ -316,8 +310,7 @@ def test_promoted_columns_of_resources() -> None:
         (value_of(double_value=200.0), None),
     ],
 )
-def test_status_codes(value: AnyValue, code: int | None) -> None:
-    """A column of numbers has what is plainly a number; the map has the rest."""
+def test_status_codes_are_numbers_or_digits(value: AnyValue, code: int | None) -> None:
     request = ExportTraceServiceRequest()
     span = request.resource_spans.add().scope_spans.add().spans.add()
     span.attributes.add(key="http.response.status_code", value=value)
@@ -338,8 +331,10 @@ def test_status_codes(value: AnyValue, code: int | None) -> None:
         (2**63 - 1, 0, (2**63 - 1) // 1000),
     ],
 )
-def test_time(event: int, observed: int, time_us: int) -> None:
-    """Event time, else observed time, else ingest time, rounded down to microseconds."""
+def test_time_falls_back_to_observed_and_ingest_time(
+    event: int, observed: int, time_us: int
+) -> None:
+    """Rounded down to microseconds."""
     request = ExportLogsServiceRequest()
     request.resource_logs.add().scope_logs.add().log_records.add(
         time_unix_nano=event, observed_time_unix_nano=observed
@@ -353,8 +348,7 @@ def test_time(event: int, observed: int, time_us: int) -> None:
 
 
 @pytest.mark.parametrize("ingest_time_ms", [0, -1, 2**63 - 1, -(2**63)])
-def test_an_ingest_time_that_no_clock_shows(ingest_time_ms: int) -> None:
-    """It is clamped to what microseconds can say."""
+def test_an_ingest_time_out_of_range_is_clamped(ingest_time_ms: int) -> None:
     body = inside(b"", 1, 2, 2)
     request = ExportRequest(partition=0, offset=0, ingest_time_ms=ingest_time_ms, body=body)
     (time_us,) = decode("logs", [request]).batch.column("ingest_time").cast(pa.int64()).to_pylist()
@@ -362,8 +356,7 @@ def test_an_ingest_time_that_no_clock_shows(ingest_time_ms: int) -> None:
     assert time_us == max(-limit, min(limit, ingest_time_ms)) * 1000
 
 
-def test_rows_say_where_they_come_from() -> None:
-    """Partition, offset and place are unique together."""
+def test_rows_have_partition_offset_and_index() -> None:
     request = ExportLogsServiceRequest()
     for _ in range(2):
         scope_logs = request.resource_logs.add().scope_logs.add()
@@ -380,8 +373,7 @@ def test_rows_say_where_they_come_from() -> None:
     assert list(places) == [(p, o, row) for p, o in ((0, 5), (1, 2**40)) for row in range(4)]
 
 
-def test_a_span_that_ends_before_it_begins() -> None:
-    """Its duration is 0; its times are as they were sent."""
+def test_a_span_that_ends_before_its_start_has_duration_zero() -> None:
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add().spans.add(
         start_time_unix_nano=2**63 - 1, end_time_unix_nano=5
@@ -390,8 +382,7 @@ def test_a_span_that_ends_before_it_begins() -> None:
     assert (row["duration_nano"], row["end_time_unix_nano"]) == (0, 5)
 
 
-def test_words_and_numbers_without_words() -> None:
-    """An enum of the future is told from the others by its number."""
+def test_unknown_enum_values_are_digits() -> None:
     request = ExportTraceServiceRequest()
     spans = request.resource_spans.add().scope_spans.add().spans
     for kind in (0, 1, 5, 6, -1, 2**31 - 1):
@@ -411,8 +402,7 @@ def test_words_and_numbers_without_words() -> None:
 # Metrics.
 
 
-def test_another_kind_of_data_displaces_the_first() -> None:
-    """Of a gauge and then a sum the sum counts, and its points are numbered from 0."""
+def test_the_last_data_field_of_a_metric_wins() -> None:
     point = field(1, varint(3 << 3 | 1) + (1).to_bytes(8, "little"))
     gauge, total = field(5, point + point), field(7, point)
     name = text(1, "m")
@@ -424,8 +414,7 @@ def test_another_kind_of_data_displaces_the_first() -> None:
     ]
 
 
-def test_the_five_kinds() -> None:
-    """Each kind has its columns, and null in those of the others."""
+def test_each_metric_type_has_its_columns() -> None:
     request = ExportMetricsServiceRequest()
     metrics = request.resource_metrics.add().scope_metrics.add().metrics
     metrics.add(name="g").gauge.data_points.add(as_double=NAN)
@@ -461,8 +450,8 @@ def test_the_five_kinds() -> None:
 # Dead letters.
 
 
-def test_a_request_that_is_none_leaves_its_neighbours_alone() -> None:
-    """It is one dead letter, with all its bytes and where they are wrong."""
+def test_an_invalid_request_does_not_affect_others() -> None:
+    """It is one dead letter with its bytes and the position of the error."""
     well = inside(text(3, "well"), 1, 2, 2)
     broken = well + inside(text(3, "lost"), 1, 2, 2) + b"\x0a\x05\x12"
     requests = numbered([well, broken, well])
@@ -485,8 +474,8 @@ def test_a_request_that_is_none_leaves_its_neighbours_alone() -> None:
         (b"\x09" + b"\xff" * 8, "LogRecord.time_unix_nano must not be above 2^63-1"),
     ],
 )
-def test_a_record_that_can_never_be_a_row(content: bytes, reason: str) -> None:
-    """It is a dead letter with its place and its bytes; the others keep their places."""
+def test_an_invalid_record_is_a_dead_letter(content: bytes, reason: str) -> None:
+    """The others keep their index."""
     well, bad = inside(text(3, "well"), 2), inside(content, 2)
     body = inside(well + bad + well, 1, 2)
     assert_same("logs", numbered([body]))
@@ -519,8 +508,10 @@ def test_a_record_that_can_never_be_a_row(content: bytes, reason: str) -> None:
         ("metrics", inside(field(4, b"x"), 1, 2, 2, 5, 1, 5), "Exemplar.span_id must be 8 bytes"),
     ],
 )
-def test_what_is_inside_a_record_can_condemn_it(signal: str, content: bytes, reason: str) -> None:
-    """Links, events, exemplars and buckets are part of the record."""
+def test_invalid_nested_messages_reject_the_record(
+    signal: str, content: bytes, reason: str
+) -> None:
+    """Links, events, exemplars and buckets."""
     assert_same(signal, numbered([content]))
     decoded = decode(signal, numbered([content]))
     (letter,) = decoded.dead
@@ -553,8 +544,8 @@ def test_rows_that_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_what_numbers_save_is_counted(signal: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both forms are too large for the same requests: all views have the same dead letters."""
+def test_dictionaries_count_as_if_repeated(signal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms are too large for the same requests, so all views have the same dead letters."""
     writer = Writer(Random(3), wildness=0.1)
     requests = numbered(writer.request(signal) for _ in range(200))
     outcomes = set()
@@ -567,8 +558,8 @@ def test_what_numbers_save_is_counted(signal: str, monkeypatch: pytest.MonkeyPat
     assert outcomes == {True, False}
 
 
-def test_keys_have_one_number_each() -> None:
-    """Also short ones, and those that are alike at one end."""
+def test_keys_have_one_dictionary_entry_each() -> None:
+    """Also short ones, and those alike at one end."""
     keys = ["", "a", "ab", "b", *(f"key.{n}.of.many" for n in range(40)), "aaaaaaaab", "baaaaaaab"]
     body = b"".join(attribute(6, key, text(1, "x")) for key in keys)
     request = field(1, field(2, field(2, body) * 50))
@@ -577,8 +568,9 @@ def test_keys_have_one_number_each() -> None:
     assert column.keys.to_pylist() == sorted(keys) * 50
 
 
-def test_a_request_with_more_parts_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records of two bytes are given memory as far as there is some."""
+def test_a_request_that_needs_too_much_memory_is_a_dead_letter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     body = inside(b"\x12\x00" * 20_000, 1, 2)
     assert decode("logs", numbered([body])).batch.num_rows == 20_000
     monkeypatch.setattr(requests_module, "ARENA_WORDS_MAX", 100_000)
@@ -586,8 +578,7 @@ def test_a_request_with_more_parts_than_memory(monkeypatch: pytest.MonkeyPatch) 
     assert "bytes of memory" in letter.reason
 
 
-def test_a_request_of_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not even looked at."""
+def test_a_request_above_the_limit_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests_module, "BODY_BYTES_MAX", 1000)
     (letter,) = decode("logs", numbered([bytes(1001)])).dead
     assert letter.reason == "requests of 1001 bytes, which is more than 1000"
@@ -596,8 +587,7 @@ def test_a_request_of_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 # The compiler.
 
 
-def test_threads_may_decode_at_once() -> None:
-    """Calls share nothing."""
+def test_threads_can_decode_concurrently() -> None:
     writer = Writer(Random(1))
     calls = [(s, numbered(writer.request(s) for _ in range(20))) for s in SIGNALS * 4]
     with ThreadPoolExecutor(4) as pool:
@@ -610,8 +600,7 @@ def test_threads_may_decode_at_once() -> None:
     ("locators", "wanted"),
     [("IPythonCacheLocator", "None"), ("InTreeCacheLocator", "__pycache__")],
 )
-def test_where_compiled_code_is_kept(locators: str, wanted: str) -> None:
-    """Beside the source, for the next process; where nothing can be written, nowhere."""
+def test_compiled_code_is_cached_where_possible(locators: str, wanted: str) -> None:
     importing = "from frazil.model.arrow.decoder.walk import walk; print(walk.stats.cache_path)"
     done = subprocess.run(
         [sys.executable, "-c", importing],
@@ -651,14 +640,12 @@ print(*(name for name, each in functions.items() if len(each.signatures) != 1))
 """
 
 
-def test_no_request_waits_for_the_compiler() -> None:
-    """Everything is compiled once it was warm, and only once, whatever comes then."""
+def test_after_warm_nothing_is_compiled() -> None:
     done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "\n\n"), done.stderr
 
 
-def test_a_change_of_any_source_is_compiled(tmp_path: Path) -> None:
-    """What is kept on disk was made from these sources, all of them."""
+def test_a_change_of_any_source_recompiles(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "frazil", ignore=shutil.ignore_patterns("__pycache__"))
     code = (
         "import numpy, frazil.model.arrow.decoder.buffers as buffers;"

@@ -1,4 +1,4 @@
-"""The table that steers the decoder knows OTLP as protobuf's own descriptors do."""
+"""The dispatch table matches protobuf's descriptors of OTLP."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def messages_below(signal: str) -> Iterator[tuple[Descriptor, tuple[ProtoField, 
 
 
 @pytest.mark.parametrize("signal", CLASSES)
-def test_every_field_is_known_for_what_it_is(signal: str) -> None:
-    """Number, wire type and repetition of all fields; none is left out, none is made up."""
+def test_every_field_matches_its_descriptor(signal: str) -> None:
+    """Number, wire type and repetition."""
     for message, fields in messages_below(signal):
         known = {field.number: field for field in fields if field.number}
         numbers = {field.number for field in message.fields if field.name not in NOT_READ}
@@ -91,7 +91,6 @@ def kind_of(field: FieldDescriptor) -> int:
 
 @pytest.mark.parametrize("signal", CLASSES)
 def test_every_id_time_and_count_has_a_rule(signal: str) -> None:
-    """What no column can hold is noticed, wherever it is in a record."""
     for message, fields in messages_below(signal):
         known = {field.number: field for field in fields}
         for wanted in message.fields:
@@ -104,9 +103,7 @@ def test_every_id_time_and_count_has_a_rule(signal: str) -> None:
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_places_do_not_overlap(node: str) -> None:
-    """No value is written over another one."""
-
+def test_slots_do_not_overlap(node: str) -> None:
     def inside(fields: tuple[ProtoField, ...]) -> Iterator[ProtoField]:
         for field in fields:
             yield field

@@ -1,4 +1,4 @@
-"""What values were before they became text is told, and told once."""
+"""Type words of values that became text."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def log_types(record: bytes) -> str | None:
 
 
 @pytest.mark.parametrize(("value", "word"), WORDS)
-def test_words(value: AnyValue, word: str) -> None:
+def test_each_kind_of_value_has_its_word(value: AnyValue, word: str) -> None:
     """Each kind of value has its word, in a map and as a body; that of a string alone is left
     out."""
     request = ExportLogsServiceRequest()
@@ -80,8 +80,8 @@ def test_words(value: AnyValue, word: str) -> None:
     assert together == f"||i{word}i{word}"
 
 
-def test_the_parts_of_logs() -> None:
-    """Resource, scope, and the record: attributes in the order of their keys, then the body."""
+def test_logs_have_three_parts() -> None:
+    """Resource, scope, record: attributes by key, then the body."""
     request = ExportLogsServiceRequest()
     resource_logs = request.resource_logs.add()
     add(resource_logs.resource.attributes, pid=INT, name=TEXT)
@@ -100,8 +100,7 @@ def test_the_parts_of_logs() -> None:
     assert [row["_value_types"] for row in rows] == wanted
 
 
-def test_the_parts_of_spans() -> None:
-    """The words of a span, of its events and of its links are one part."""
+def test_words_of_events_and_links_belong_to_the_span() -> None:
     request = ExportTraceServiceRequest()
     resource_spans = request.resource_spans.add()
     add(resource_spans.resource.attributes, a=BYTES)
@@ -122,8 +121,8 @@ def test_the_parts_of_spans() -> None:
     assert [row["_value_types"] for row in rows] == wanted
 
 
-def test_the_parts_of_metrics() -> None:
-    """The metric has a part of its own; the exemplars have theirs with their point."""
+def test_metrics_have_four_parts() -> None:
+    """Exemplars belong to their point."""
     request = ExportMetricsServiceRequest()
     scope_metrics = request.resource_metrics.add().scope_metrics.add()
     add(scope_metrics.scope.attributes, a=NOTHING)
@@ -164,8 +163,8 @@ def test_the_parts_of_metrics() -> None:
         (field(6, field(2, b"\x18\x01") + field(2, b"\x10\x01") + text(1, "a")), "||b"),
     ],
 )
-def test_what_protobuf_presents_is_told(record: bytes, types: str | None) -> None:
-    """Also of bodies and values that are not there, or come twice, or in pieces."""
+def test_words_follow_protobuf_semantics(record: bytes, types: str | None) -> None:
+    """Absent, repeated and merged bodies and values."""
     assert log_types(record) == types
 
 
@@ -185,8 +184,7 @@ def test_what_protobuf_presents_is_told(record: bytes, types: str | None) -> Non
         (inside(b"", 5, 1, 5, 1, 6, 1), "[[{e}]]"),
     ],
 )
-def test_there_is_room_for_whatever_grows(item: bytes, word: str) -> None:
-    """Text and word of what takes few bytes, and very often: as elements, and as members."""
+def test_there_is_room_for_values_that_grow(item: bytes, word: str) -> None:
     count = 500
     elements, members = (field(1, inner) * count for inner in (item, field(2, item)))
     assert log_types(inside(elements, 5, 5)) == f"||[{word * count}]"
@@ -195,8 +193,7 @@ def test_there_is_room_for_whatever_grows(item: bytes, word: str) -> None:
     assert log_types(inside(keyed, 6, 2, 6) + field(5, b"")) == f"||{{{word * count}}}e"
 
 
-def test_a_record_that_is_no_row_tells_nothing() -> None:
-    """Its neighbours have their own words."""
+def test_an_invalid_record_has_no_words() -> None:
     records = (
         attribute(6, "a", b"\x18\x01"),
         attribute(6, "a", b"\x10\x01") + text(9, "an id that is none"),
@@ -224,8 +221,7 @@ REACHED = (
 
 
 @pytest.mark.parametrize("signal", CLASSES)
-def test_random_requests_have_all_of_this(signal: str) -> None:
-    """So that comparing with the reference means something."""
+def test_random_requests_cover_every_word(signal: str) -> None:
     writer = Writer(Random(4))
     rows, _ = reference(signal, numbered(writer.request(signal) for _ in range(500)))
     types = [row["_value_types"] for row in rows]
@@ -237,8 +233,7 @@ def test_random_requests_have_all_of_this(signal: str) -> None:
         assert {("empty", True), ("empty", False), ("string", True), ("string", False)} <= bodies
 
 
-def test_words_count_as_what_a_batch_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more memory is used for them than is left."""
+def test_words_count_towards_the_batch_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     arena = Arena(np.zeros(64, np.int64), 0, 0)
     letters = np.frombuffer(b"sis", np.uint8)
     values = Values(np.array([0, 2, 3], np.int32), np.zeros(3, np.int64), letters)

@@ -1,4 +1,4 @@
-"""Requests become rows and requests again, and nothing is lost but what is written down."""
+"""Requests to rows and back: nothing is lost except what docs/schemas.md lists."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def many(signal: str, count: int, seed: int = 11) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_any_requests(signal: str) -> None:
-    """Rows come back as the same rows, and records as they were, in the normal form."""
+def test_any_requests_round_trip(signal: str) -> None:
+    """Rows and records come back the same, in normal form."""
 
     @settings(max_examples=60, suppress_health_check=[HealthCheck.data_too_large])
     @given(bodies(signal))
@@ -94,8 +94,7 @@ def test_any_requests(signal: str) -> None:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_the_fuzzer(signal: str) -> None:
-    """The fuzzer finds nothing."""
+def test_the_fuzzer_finds_nothing(signal: str) -> None:
     found = fuzz.fuzz_signal(signal, 300, Random(5))
     assert found["disagreements"] == []
     assert found["rows"] > 100
@@ -103,8 +102,7 @@ def test_the_fuzzer(signal: str) -> None:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_no_rows(signal: str) -> None:
-    """Nothing gives no request."""
+def test_no_rows_give_no_request(signal: str) -> None:
     assert list(encode(signal, rows_of(signal, []))) == []
 
 
@@ -162,8 +160,8 @@ VALUES.append(kvlist_of(**{f"{place:02}": value for place, value in enumerate(VA
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_values_are_kept(value: AnyValue) -> None:
-    """Every kind of value, in maps and as a body, beside others."""
+def test_values_round_trip(value: AnyValue) -> None:
+    """Every kind of value, in maps and as a body."""
     attributes = [
         KeyValue(key="a", value=value_of(string_value="x")),
         KeyValue(key="b", value=value),
@@ -188,8 +186,8 @@ def test_values_are_kept(value: AnyValue) -> None:
     assert_kept("metrics", points)
 
 
-def test_a_body_without_a_value_is_not_no_body() -> None:
-    """Also beside attributes that are all strings, and where other levels have words."""
+def test_a_body_without_a_value_round_trips() -> None:
+    """Also beside attributes that are all strings."""
     text = KeyValue(key="a", value=value_of(string_value="x"))
     number = KeyValue(key="a", value=value_of(int_value=1))
     for attributes in ([], [text], [number]):
@@ -249,13 +247,13 @@ SCALARS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("signal", "request_"), SCALARS)
-def test_fields_are_kept(signal: str, request_: Message) -> None:
-    """Limits, zeros with a sign, NaNs of any bits, and whether something was sent at all."""
+def test_fields_round_trip(signal: str, request_: Message) -> None:
+    """Limits, signed zeros, NaNs of any bits, and presence."""
     assert_kept(signal, request_)
 
 
-def test_every_field_is_kept() -> None:
-    """A field that OTLP has is one that a request here has had, unless it is known to be lost."""
+def test_every_field_of_otlp_round_trips() -> None:
+    """Unless docs/schemas.md lists it as lost."""
     seen: set[str] = set()
     for signal in SIGNALS:
         writer = Writer(Random(4), wildness=0)
@@ -344,7 +342,7 @@ NAN_LOG = log_request(body=value_of(double_value=math.nan))
         ),
     ],
 )
-def test_what_is_not_kept(change: Callable[[Any], object], comes_back: Any) -> None:
+def test_listed_losses_are_exact(change: Callable[[Any], object], comes_back: Any) -> None:
     """The list of docs/schemas.md, one by one."""
     request = changed(PLAIN, change)
     assert request.SerializeToString() != comes_back.SerializeToString()
@@ -354,13 +352,11 @@ def test_what_is_not_kept(change: Callable[[Any], object], comes_back: Any) -> N
 
 
 def test_an_empty_status_is_not_kept() -> None:
-    """It says what no status says."""
     request = span_request(status={})
     assert back("traces", request) == span_request() != request
 
 
 def test_metrics_without_points_are_not_kept() -> None:
-    """Rows are data points."""
     request = metric_request("sum", as_int=1)
     metrics = request.resource_metrics[0].scope_metrics[0].metrics
     bare = changed(request, lambda _: None)
@@ -372,8 +368,7 @@ def test_metrics_without_points_are_not_kept() -> None:
 # How rows are put together.
 
 
-def test_rows_that_agree_and_follow_each_other_share() -> None:
-    """One resource, scope and metric for them; another one where anything differs."""
+def test_consecutive_equal_rows_share_their_messages() -> None:
     request: Any = CLASSES["metrics"]()
     for url, scope, names in (
         ("", "x", "mm"),
@@ -445,10 +440,9 @@ def _metric(request: Any) -> Any:
 
 
 @pytest.mark.parametrize(("one", "other"), APART)
-def test_what_differs_stays_apart(
+def test_different_rows_do_not_share_messages(
     one: Callable[[Any], object], other: Callable[[Any], object]
 ) -> None:
-    """However little it is."""
     requests = [changed(metric_request("sum", as_int=1), change) for change in (one, other)]
     wrong = there_and_back("metrics", [request.SerializeToString() for request in requests])[2]
     assert wrong == []
@@ -464,10 +458,10 @@ def test_what_differs_stays_apart(
 
 @pytest.mark.parametrize("signal", SIGNALS)
 @pytest.mark.parametrize("bytes_max", [1, 2000, 9000])
-def test_a_request_is_not_too_large(
+def test_a_request_is_within_its_limit(
     signal: str, bytes_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has as many rows as fit, or a single one that does not."""
+    """Unless a single row is larger."""
     rows = many(signal, 60)
     monkeypatch.setattr(MODULE, "REQUEST_BYTES_MAX", bytes_max)
     written = list(encode(signal, rows))
@@ -482,8 +476,7 @@ def test_a_request_is_not_too_large(
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_a_table_is_taken_in_pieces(signal: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many rows, or so many bytes, at a time; nothing is lost in between."""
+def test_a_table_is_processed_in_pieces(signal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = many(signal, 60)
     monkeypatch.setattr(MODULE, "REQUEST_ROWS_MAX", 7)
     assert len(list(encode(signal, rows))) == -(-rows.num_rows // 7)
@@ -494,15 +487,13 @@ def test_a_table_is_taken_in_pieces(signal: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_no_byte_too_many(signal: str) -> None:
-    """Requests are as long as protobuf writes them itself."""
+def test_requests_are_as_short_as_those_of_protobuf(signal: str) -> None:
     for body in encode(signal, many(signal, 100)):
         message = CLASSES[signal].FromString(body)
         assert len(body) == message.ByteSize()
 
 
-def test_requests_fit_the_receiver() -> None:
-    """What is encoded can be sent to us."""
+def test_requests_fit_our_receiver() -> None:
     assert IngestConfig().body_bytes_max > 2 * REQUEST_BYTES_MAX
 
 
@@ -531,8 +522,7 @@ def shapes(rows: pa.RecordBatch, signal: str) -> Iterable[pa.Table]:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_tables_of_other_shapes(signal: str) -> None:
-    """Slices, chunks, projections, and text of another type give the same requests."""
+def test_slices_chunks_and_projections_give_the_same_requests(signal: str) -> None:
     rows = many(signal, 30)
     wanted = list(encode(signal, rows))
     for table in shapes(rows, signal):
@@ -540,8 +530,7 @@ def test_tables_of_other_shapes(signal: str) -> None:
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_old_files_have_strings(signal: str) -> None:
-    """Where nothing says what the values were, they are strings."""
+def test_without_value_types_all_values_are_strings(signal: str) -> None:
     rows = many(signal, 30)
     table = pa.Table.from_batches([rows]).drop_columns("_value_types")
     again = rows_of(signal, encode(signal, table))
@@ -552,8 +541,7 @@ def test_old_files_have_strings(signal: str) -> None:
     assert list(encode(signal, nulls)) == list(encode(signal, table))
 
 
-def test_columns_that_a_metric_does_not_have() -> None:
-    """Nobody looks at them."""
+def test_columns_of_other_metric_types_are_ignored() -> None:
     request = metric_request("gauge", as_int=1)
     (row,) = rows_of("metrics", [request.SerializeToString()]).to_pylist()
     odd = row | {"is_monotonic": True, "aggregation_temporality": "DELTA", "bucket_counts": [5]}
@@ -561,8 +549,8 @@ def test_columns_that_a_metric_does_not_have() -> None:
     assert body == back("metrics", request).SerializeToString()
 
 
-def test_lists_that_are_null_are_empty() -> None:
-    """Whatever is behind the null, which Arrow allows."""
+def test_null_lists_are_empty() -> None:
+    """Whatever Arrow has behind the null."""
     request = metric_request("exponential_histogram", count=1)
     rows = rows_of("metrics", [request.SerializeToString()])
     place = rows.schema.names.index("positive_bucket_counts")
@@ -578,14 +566,13 @@ def test_lists_that_are_null_are_empty() -> None:
     assert CLASSES["metrics"].FromString(body) == request
 
 
-def test_the_door_has_it() -> None:
-    """Other rooms find it there."""
+def test_encode_is_exported() -> None:
     assert door is encode
     assert {Signal(signal).table for signal in NEEDED} == TABLES.keys() - {"dead_letters"}
 
 
-def test_only_what_is_derived_is_not_needed() -> None:
-    """The rest was sent. The page docs/schemas.md has this list, too."""
+def test_only_derived_columns_are_optional() -> None:
+    """docs/schemas.md has the same list."""
     derived = {"_log_partition", "_offset", "_row", "time", "ingest_time", "service_name"}
     derived |= {"body_type", "duration_nano", *PROMOTED_RESOURCE, *PROMOTED_SPAN, "_value_types"}
     for signal, names in NEEDED.items():
@@ -593,8 +580,7 @@ def test_only_what_is_derived_is_not_needed() -> None:
         assert not derived & set(names)
 
 
-def test_columns_that_are_needed() -> None:
-    """Without one of them there is an error at once, and so there is with two."""
+def test_missing_or_duplicate_columns_are_refused() -> None:
     for signal, names in NEEDED.items():
         rows = pa.Table.from_batches([many(signal, 3)])
         for name in names:

@@ -1,4 +1,4 @@
-"""Rows that are none are refused, and the error says which row and which column."""
+"""Invalid rows are refused with row and column."""
 
 from __future__ import annotations
 
@@ -141,8 +141,10 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("signal", "cells", "column", "why"), BAD)
-def test_rows_that_are_none(signal: str, cells: dict[str, Any], column: str, why: str) -> None:
-    """The error names the row, the column, and what is wrong."""
+def test_invalid_rows_are_refused(
+    signal: str, cells: dict[str, Any], column: str, why: str
+) -> None:
+    """The error names the row, the column and what is wrong."""
     with pytest.raises(Malformed) as raised:
         list(encode(signal, spoiled(signal, **cells)))
     message = str(raised.value)
@@ -150,8 +152,7 @@ def test_rows_that_are_none(signal: str, cells: dict[str, Any], column: str, why
     assert why in message
 
 
-def test_the_row_is_counted_over_the_whole_table() -> None:
-    """Wherever it stands, and in however many pieces the table comes."""
+def test_row_numbers_count_over_the_whole_table() -> None:
     rows = pa.Table.from_batches([good("logs")] * 5000 + [spoiled("logs", flags=5, span_id="x")])
     written = encode("logs", rows)
     with pytest.raises(Malformed, match="row 15001, column span_id: 'x' is not an id"):
@@ -214,8 +215,8 @@ TEXTS: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("word", "text"), TEXTS)
-def test_texts_that_do_not_fit_their_word(word: str, text: str) -> None:
-    """In maps of any level; beside others that fit."""
+def test_values_that_do_not_match_their_type_are_refused(word: str, text: str) -> None:
+    """In maps of any level."""
     words = f"s{word}s"
     attributes = [("a", "x"), ("b", text), ("c", "x")]
     cells: list[tuple[str, dict[str, Any]]] = [
@@ -240,16 +241,15 @@ def test_texts_that_do_not_fit_their_word(word: str, text: str) -> None:
         ("body", pa.array([[1]]), "column body is of list<item: int64>, not string"),
     ],
 )
-def test_columns_of_another_type(name: str, column: pa.Array, why: str) -> None:
-    """They are refused unless they can be understood."""
+def test_columns_of_another_type_are_cast_or_refused(name: str, column: pa.Array, why: str) -> None:
     table = pa.Table.from_batches([good("logs").slice(0, 1)])
     place = table.column_names.index(name)
     with pytest.raises(Malformed, match=why):
         list(encode("logs", table.set_column(place, name, column)))
 
 
-def test_text_that_is_not_text() -> None:
-    """It is refused here, as whoever gets the request would refuse all of it."""
+def test_text_that_is_not_utf8_is_refused() -> None:
+    """A server would refuse the whole request."""
     for column in ("body", "scope_name", "attributes", "resource_attributes"):
         table = pa.Table.from_batches([good("logs")])
         place = table.column_names.index(column)
@@ -315,8 +315,7 @@ def at(spot: Spot, text: str, word: str) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("spot", SPOTS)
-def test_values_are_as_deep_as_protobuf_reads(spot: Spot) -> None:
-    """One more, and the row is refused."""
+def test_values_may_be_as_deep_as_protobuf_allows(spot: Spot) -> None:
     signal, column, _, depth = spot
     for text, word in (nested(99 - depth), nested(100 - depth)):
         (body,) = encode(signal, at(spot, text, word))
@@ -329,8 +328,7 @@ def test_values_are_as_deep_as_protobuf_reads(spot: Spot) -> None:
         list(encode(signal, at(spot, *nested(101 - depth))))
 
 
-def test_deeper_is_what_protobuf_refuses() -> None:
-    """The limit is its own."""
+def test_deeper_values_are_refused_by_protobuf() -> None:
     value = b""
     for depth in range(1, 60):
         value = b"\x2a" + _length(b"\x0a" + _length(value))
@@ -364,6 +362,5 @@ def _length(content: bytes) -> bytes:
         ("[" * 200_000 + "}", None),
     ],
 )
-def test_words(part: str, words: list[str] | None) -> None:
-    """A part is cut into words, or it is none."""
+def test_type_words_are_split(part: str, words: list[str] | None) -> None:
     assert words_of(part) == words
