@@ -6,7 +6,7 @@ segments.py        SealedSegments: the files of one partition
 sealed.py          SealedSegment: a file and its pieces
 arrow_segment.py   ArrowSegment: one immutable file, checked and mapped
 layout.py          header, footer and trailer of the file
-aligned_ipc.py     Arrow IPC with all buffers 64-byte aligned
+ipc.py             Arrow IPC streams in memory
 dictionaries.py    one dictionary per column and stream
 column_stats.py    bounds of columns, service names
 bloom.py           Bloom: filters over trace and span ids

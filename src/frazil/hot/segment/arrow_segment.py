@@ -2,9 +2,9 @@
 
     header | stream, its filters | stream, its filters | ... | footer | trailer
 
-A stream has the rows of one table in one schema, as Arrow IPC with 64-byte aligned buffers, so
-that reading copies nothing. The footer has the stream directory, the batch manifest and column
-statistics. Byte layout: `docs/formats/arrow-segment.md`.
+A stream has the rows of one table in one schema, as Arrow IPC, mapped and read without copying. The
+footer has the stream directory, the batch manifest and column statistics. Byte layout:
+`docs/formats/arrow-segment.md`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import Buffer, Disk, File, Mapped
 from frazil.errors import Corrupt
-from frazil.hot.segment.aligned_ipc import decode_stream, encode_stream
 from frazil.hot.segment.bloom import Bloom, build_bloom
 from frazil.hot.segment.column_stats import OFFSET, SERVICE, ColumnStats, services_of, stats_of
 from frazil.hot.segment.dictionaries import unified
+from frazil.hot.segment.ipc import decode_stream, encode_stream
 from frazil.hot.segment.layout import (
     HEADER_BYTES,
     TRAILER_BYTES,
@@ -183,7 +183,8 @@ def _encode(
         manifest.append(BatchEntry(number, position + begin, length, batch.num_rows, low, high + 1))
     table = pa.Table.from_batches(batches)
     names = table.schema.names
-    buffers, end = encoded.buffers, position + encoded.length
+    buffers: list[Buffer] = [memoryview(encoded.data)]
+    end = position + encoded.data.size
     filters = []
     for column in FILTERED:
         if column in names:
@@ -196,7 +197,7 @@ def _encode(
         slot=slot,
         fingerprint=fingerprint_of(table.schema),
         position=position,
-        length=encoded.length,
+        length=encoded.data.size,
         check=encoded.check,
         row_count=table.num_rows,
         columns=[stats_of(name, table[name]) for name in names],

@@ -1,0 +1,56 @@
+"""Arrow IPC streams in memory, as they lie in a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from google_crc32c import extend as extend_crc32c
+
+ALIGNMENT = 64
+"""Streams are padded to a multiple of this, so that the next section begins at one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EncodedStream:
+    """A stream, padded."""
+
+    data: pa.Buffer
+    check: int
+    """CRC32C of `data`."""
+    messages: list[tuple[int, int]]
+    """Position in the stream, and length, of each record batch's message."""
+
+
+def encode_stream(batches: Sequence[pa.RecordBatch]) -> EncodedStream:
+    """Encode batches of one schema, which share their dictionaries, as one stream."""
+    # Written twice, first to measure: a buffer that grows costs more.
+    size = pa.MockOutputStream()
+    _write(size, batches)
+    padding = -size.size() % ALIGNMENT
+    data = pa.allocate_buffer(size.size() + padding)
+    sink = pa.FixedSizeBufferWriter(data)
+    messages = _write(sink, batches)
+    sink.write(bytes(padding))
+    return EncodedStream(data=data, check=extend_crc32c(0, data), messages=messages)
+
+
+def _write(sink: Any, batches: Sequence[pa.RecordBatch]) -> list[tuple[int, int]]:
+    messages = []
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)  # before the first one, also the dictionaries
+            length = pa.ipc.get_record_batch_size(batch)
+            messages.append((sink.tell() - length, length))
+    return messages
+
+
+def decode_stream(data: pa.Buffer) -> list[pa.RecordBatch]:
+    """Return the batches without copying. Raises `ArrowInvalid` or `OSError` for a bad stream."""
+    with pa.ipc.open_stream(data) as reader:
+        batches = list(reader)
+    for batch in batches:
+        batch.validate()
+    return batches
