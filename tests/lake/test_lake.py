@@ -21,7 +21,7 @@ from frazil.lake.append.commit import next_offsets
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.log import Log, Record, TopicConfig, append_of_records
-from frazil.model import MiB, SystemClock
+from frazil.model import MiB, SystemClock, TopicPartition
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.lake.append.test_appender import run_here
@@ -55,7 +55,9 @@ def held(folder: Path) -> int:
     """How far the table goes."""
     catalog = open_catalog(LakeConfig(), folder)
     try:
-        return next_offsets(catalog.load_table("frazil.logs")).get(("otlp_logs", 0), 0)
+        return next_offsets(catalog.load_table("frazil.logs")).get(
+            TopicPartition("otlp_logs", 0), 0
+        )
     finally:
         catalog.close()
 

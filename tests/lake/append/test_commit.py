@@ -21,10 +21,10 @@ from sqlalchemy.exc import OperationalError
 from frazil.errors import Conflict, Fenced, Unresolved
 from frazil.lake.append import commit as commits
 from frazil.lake.append.commit import TableChange, commit, next_offsets, take_over
-from frazil.model import SystemClock
+from frazil.model import SystemClock, TopicPartition
 
 NAME = "frazil.logs"
-PLACE = ("otlp_logs", 0)
+PLACE = TopicPartition("otlp_logs", 0)
 SCHEMA = Schema(NestedField(1, "_offset", LongType(), required=True))
 ARROW = pa.schema([pa.field("_offset", pa.int64(), False, {"PARQUET:field_id": "1"})])
 

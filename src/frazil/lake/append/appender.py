@@ -37,7 +37,7 @@ from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
 from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.config import LakeConfig
 from frazil.metrics import Counter
-from frazil.model import Clock, GiB, Rand, Signal
+from frazil.model import Clock, GiB, Rand, Signal, TopicPartition
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -72,7 +72,7 @@ class Covered:
 
     @property
     def place(self) -> Place:
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from frazil.disk import is_full
 from frazil.errors import Conflict, Fenced, OutOfRange, Overloaded, Unavailable, Unresolved
 from frazil.lake.catalog.catalog import rejection_errors, unavailable_errors
 from frazil.metrics import Counter
-from frazil.model import Clock
+from frazil.model import Clock, TopicPartition
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -47,7 +47,7 @@ RETRY_S_MAX = 5.0
 COMMITS = Counter("frazil.lake.commits", "Commits to tables, by table and outcome.")
 
 T = TypeVar("T")
-Place = tuple[str, int]
+Place = TopicPartition
 """Topic and partition."""
 Offsets = Mapping[Place, int]
 
@@ -75,7 +75,7 @@ def next_offsets(table: Table) -> dict[Place, int]:
 def offsets_of_text(text: str) -> dict[Place, int]:
     """Parse offsets from a table property."""
     return {
-        (topic, int(partition)): offset
+        TopicPartition(topic, int(partition)): offset
         for topic, partitions in json.loads(text).items()
         for partition, offset in partitions.items()
     }
@@ -154,12 +154,12 @@ def _check(table: Table, change: TableChange) -> None:
     check_owner(table, change.appender)
     check_topics(table, change.identities)
     offsets = next_offsets(table)
-    for (topic, partition), begin in change.begins.items():
-        expected = offsets.get((topic, partition), 0)
+    for place, begin in change.begins.items():
+        expected = offsets.get(place, 0)
         if expected != begin:
             COMMITS.add(table=_name(table), outcome="conflict")
             raise Conflict(
-                f"the next offset of {_name(table)} is {expected} of {topic}/{partition}, but "
+                f"the next offset of {_name(table)} is {expected} of {place}, but "
                 f"these files begin at {begin}; plan again"
             )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from frazil.errors import Unavailable
 from frazil.lake.append.kafka_reader import QUIET, ClientErrors
 from frazil.lake.kafka_config import KafkaConfig
+from frazil.model import TopicPartition
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaException
@@ -27,7 +28,7 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """Zero, from brokers too old for topic ids."""
 
 T = TypeVar("T")
-Place = tuple[str, int]
+Place = TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ class KafkaAdmin:
             {each: self._result(future[each]).offset for each in partitions} for future in futures
         )
         return {
-            (each.topic, each.partition): KafkaOffsets(begin=begins[each], end=ends[each])
+            Place(each.topic, each.partition): KafkaOffsets(begin=begins[each], end=ends[each])
             for each in partitions
         }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from frazil.log import Record
-from frazil.model import MiB
+from frazil.model import MiB, TopicPartition
 from frazil.model.arrow import ExportRequest
 
 REQUESTS_BYTES = 4 * MiB
@@ -31,8 +31,8 @@ class SourcePartition:
     partition: int
 
     @property
-    def place(self) -> tuple[str, int]:
-        return self.topic, self.partition
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
 
 class SliceLocation(Protocol):

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 
 from frazil.errors import Malformed
 from frazil.lake.pyspark.source_options import Position, SourceOptions, parse_options
-from frazil.model import MiB
+from frazil.model import MiB, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +125,7 @@ class StreamReader(DataSourceStreamReader):
         self._columns = columns
         self._reader: OffsetRangeReader | None = None
         self._at: Position | None = None
-        self._end: dict[tuple[str, int], int] | None = None
+        self._end: dict[TopicPartition, int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where this query started."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.errors import Malformed
 from frazil.lake.config import LakeConfig
-from frazil.model import MiB
+from frazil.model import MiB, TopicPartition
 
 if TYPE_CHECKING:
     from frazil.lake.read.offset_range import OffsetRangeReader
@@ -31,7 +31,7 @@ OPTIONS = {
 }
 """Option -> description."""
 
-Offsets = str | dict[tuple[str, int], int]
+Offsets = str | dict[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,24 +52,22 @@ class SourceOptions:
         """Whether a stream has an end."""
         return self.ending is not None
 
-    def begin(self, reader: OffsetRangeReader) -> dict[tuple[str, int], int]:
+    def begin(self, reader: OffsetRangeReader) -> dict[TopicPartition, int]:
         """Return the first position. Partitions that are not values start with their first row."""
         if self.starting == LATEST:
             return reader.end()
         earliest = reader.earliest()
         return earliest if isinstance(self.starting, str) else {**earliest, **self.starting}
 
-    def end(self, reader: OffsetRangeReader) -> dict[tuple[str, int], int]:
+    def end(self, reader: OffsetRangeReader) -> dict[TopicPartition, int]:
         """Return the position after the last row. Partitions that are not values have no limit."""
         latest = reader.end()
         if not isinstance(self.ending, dict):
             return latest
-        for (topic, partition), offset in self.ending.items():
-            end = latest.get((topic, partition), 0)
+        for partition, offset in self.ending.items():
+            end = latest.get(partition, 0)
             if offset > end:
-                raise Malformed(
-                    f"endingOffsets is {offset} for {topic}/{partition}, which ends at {end}"
-                )
+                raise Malformed(f"endingOffsets is {offset} for {partition}, which ends at {end}")
         return {**latest, **self.ending}
 
 
@@ -123,8 +121,8 @@ def _count(values: Mapping[str, str], name: str) -> int | None:
 class Position:
     """Where a query is, and where it started: the next offset of each partition."""
 
-    offsets: dict[tuple[str, int], int]
-    since: dict[tuple[str, int], int]
+    offsets: dict[TopicPartition, int]
+    since: dict[TopicPartition, int]
 
     @classmethod
     def of(cls, position: Mapping[str, Any]) -> Position:
@@ -139,15 +137,15 @@ class Position:
         return Position(offsets=self.since, since=self.since).as_json()
 
 
-def _flat(position: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, int], int]:
+def _flat(position: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     return {
-        (topic, int(partition)): int(offset)
+        TopicPartition(topic, int(partition)): int(offset)
         for topic, partitions in position.items()
         for partition, offset in partitions.items()
     }
 
 
-def nested(position: Mapping[tuple[str, int], int]) -> dict[str, dict[str, int]]:
+def nested(position: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     """Return offsets by topic and partition, for JSON."""
     topics: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(position.items()):

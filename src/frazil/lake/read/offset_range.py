@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, OutOfRange, Unknown
-from frazil.lake.append.commit import Place, next_offsets
+from frazil.lake.append.commit import next_offsets
 from frazil.lake.append.log_source import slices_of
 from frazil.lake.append.slice import Slice, SourcePartition, requests_of
 from frazil.lake.append.task import decode_all
@@ -24,14 +24,14 @@ from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalo
 from frazil.lake.config import LakeConfig
 from frazil.lake.read.lake_range import LakeRangeRows, end_in_files, files_of_range, lake_range_rows
 from frazil.log import PartitionObserver, PartitionView, end_within, partition_count
-from frazil.model import MiB, Signal, arrow
+from frazil.model import MiB, Signal, TopicPartition, arrow
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 SLICE_BYTES = 16 * MiB
 """Bytes of the log per task."""
-Position = Mapping[Place, int]
+Position = Mapping[TopicPartition, int]
 """The next offset of each partition; 0 for partitions that are missing."""
 
 
@@ -56,11 +56,11 @@ class OffsetRangeReader:
         self._config = config
         self._observers: dict[int, PartitionObserver] = {}
 
-    def end(self) -> dict[Place, int]:
+    def end(self) -> dict[TopicPartition, int]:
         """Return the position after the last durable record."""
         return {source.place: self._view_of(source).durable_watermark for source in self._sources()}
 
-    def earliest(self) -> dict[Place, int]:
+    def earliest(self) -> dict[TopicPartition, int]:
         """Return the position of the first readable rows."""
         begins = {source.place: self._view_of(source).start_offset for source in self._sources()}
         if not any(begins.values()):
@@ -74,7 +74,7 @@ class OffsetRangeReader:
 
     def next_end(
         self, begin: Position, bytes_max: int, offsets_max: int | None
-    ) -> dict[Place, int]:
+    ) -> dict[TopicPartition, int]:
         """Return the end of the next batch of about `bytes_max` bytes, or `offsets_max` offsets."""
         sources = self._sources()
         share = max(1, bytes_max // max(1, len(sources)))
@@ -202,7 +202,7 @@ class ReadOnlyLake:
         except NoSuchTableError:
             return None
 
-    def held(self, name: str) -> dict[Place, int]:
+    def held(self, name: str) -> dict[TopicPartition, int]:
         """Return the first offset of each partition that a table does not hold."""
         table = self.table(name)
         return {} if table is None else next_offsets(table)

@@ -30,6 +30,7 @@ from frazil.lake.scan.data_file import TableView
 from frazil.lake.scan.view import LakeView
 from frazil.lake.tables.properties import TOPIC_PREFIX
 from frazil.log import Log, Topic
+from frazil.model import TopicPartition
 
 TRIES = 5
 """Attempts. Each fails only if the log deletes records during the read."""
@@ -121,4 +122,4 @@ class TopicTables:
 
 
 def _held(view: TableView | None, topic: str, partition: int) -> int:
-    return 0 if view is None else view.offsets.get((topic, partition), 0)
+    return 0 if view is None else view.offsets.get(TopicPartition(topic, partition), 0)

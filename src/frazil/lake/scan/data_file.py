@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from frazil.model import TopicPartition
+
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-Place = tuple[str, int]
-"""A topic and a partition of it."""
 OFFSET_MAX = 2**63 - 1
 PARTITION_MAX = 2**31 - 1
 Bound = int | str
@@ -77,7 +77,7 @@ class SnapshotInfo:
     added_rows: int | None
     total_rows: int | None
     total_files: int | None
-    offsets: Mapping[Place, int] | None
+    offsets: Mapping[TopicPartition, int] | None
     """The first offset of each partition that it does not hold, or None if unknown."""
     is_first: bool
     """Whether it is the first snapshot of the table."""
@@ -96,7 +96,7 @@ class TableView:
     """Folder or URI that contains all its files."""
     snapshot_id: int | None = None
     """None if the table is missing or has no snapshot yet."""
-    offsets: Mapping[Place, int] = field(default_factory=dict)
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The first offset of each partition that this snapshot does not hold."""
     files: tuple[TableFile, ...] = ()
     refusal: str | None = None
@@ -119,7 +119,7 @@ class TablesView:
 
     def held(self, table: str, topic: str, partition: int) -> int:
         """Return the first offset of a partition that a table does not hold."""
-        return self.tables[table].offsets.get((topic, partition), 0)
+        return self.tables[table].offsets.get(TopicPartition(topic, partition), 0)
 
 
 def plain_location(location: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from frazil.lake.append.commit import NEXT_OFFSETS, OFFSETS, offsets_of_text
 from frazil.lake.scan.data_file import SnapshotInfo
+from frazil.model import TopicPartition
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
@@ -55,7 +56,7 @@ def _ancestors(metadata: TableMetadata) -> Iterator[int]:
 
 def offsets_of_snapshot(
     metadata: TableMetadata, snapshot: Snapshot
-) -> Mapping[tuple[str, int], int] | None:
+) -> Mapping[TopicPartition, int] | None:
     """Return the first offset of each partition that a snapshot does not hold, or None if that is
     no longer known."""
     at: Snapshot | None = snapshot

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import Unavailable, Unknown
+from frazil.model import TopicPartition
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
@@ -31,7 +32,7 @@ LISTED_MAX = 5
 
 _TIME = 'Timestamp(Microsecond, Some("UTC"))'
 
-Offsets = Mapping[tuple[str, int], int]
+Offsets = Mapping[TopicPartition, int]
 
 
 def snapshot_by_version(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from frazil.lake import SnapshotInfo, TablesView, TableView
+    from frazil.model import TopicPartition
 
 SNAPSHOTS_SCHEMA = pa.schema(
     [
@@ -51,7 +52,7 @@ def _row(table: TableView, snapshot: SnapshotInfo) -> dict[str, Any]:
     }
 
 
-def _text(offsets: Mapping[tuple[str, int], int]) -> str:
+def _text(offsets: Mapping[TopicPartition, int]) -> str:
     """Return JSON such as `{"otlp_logs": {"0": 1200}}`, as in the table's properties."""
     nested: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import Unavailable
+from frazil.model import TopicPartition
 from frazil.query.scan.as_of_rows import (
     may_have_rows_between,
     piece_until,
@@ -170,7 +171,7 @@ class Tiers:
         """Return the rows of the pieces at or above the lake's offsets."""
         kept = []
         for piece in pieces:
-            boundary = view.offsets.get((piece.topic, piece.partition), 0)
+            boundary = view.offsets.get(TopicPartition(piece.topic, piece.partition), 0)
             if boundary <= piece.offset_begin:
                 kept.append(piece)
             elif boundary < piece.offset_end:

@@ -29,7 +29,7 @@ from frazil.lake import (
     is_small,
     source_of,
 )
-from frazil.model import doc
+from frazil.model import TopicPartition, doc
 from frazil.results import json_of
 from frazil.serve.api.lake_jobs import lake_of
 from frazil.serve.context import NodeContext
@@ -254,8 +254,9 @@ def _reaches(context: NodeContext, lake: Lake, view: TableView) -> list[Reach]:
             if source is None or source.table != view.name:
                 continue
             durable = partition.view.durable_watermark
+            place = TopicPartition(topic.name, partition.index)
             # A lake filled from elsewhere may be ahead of this log.
-            end = min(view.offsets.get((topic.name, partition.index), 0), durable)
+            end = min(view.offsets.get(place, 0), durable)
             reaches.append(
                 Reach(
                     topic=topic.name,
