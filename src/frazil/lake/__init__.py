@@ -1,28 +1,28 @@
-"""lake: the log frozen into Iceberg tables, each offset once. Needs Spark, Java and PyIceberg, and
-says so where they are missing; without them it can be imported all the same.
+"""lake: appends the log to Iceberg tables, each offset once. Needs Spark, Java and PyIceberg; can be
+imported without them.
 
     config.py        LakeConfig
     kafka_config.py  KafkaConfig
-    lake.py          Lake: the tables beside a log, and the thread that fills them
+    lake.py          Lake: the tables of a log, and the thread that fills them
 
     append/          from the log, or Kafka, into the tables
     catalog/         the Iceberg catalog
     files/           Parquet data files
     maintain/        compaction, snapshot expiry, orphan files
     pyspark/         Spark for users: session, shell, SQL, data source
-    read/            rows by offset, from tables and log as one
-    scan/            what queries see of the tables
+    read/            rows by offset, from tables and log combined
+    scan/            the tables as queries read them
     spark/           the Spark process and its jobs
     tables/          table definitions: schema, field ids, properties
 
-On disk, below the data folder, unless `lake.catalog` and `lake.warehouse` say otherwise:
+On disk, in the data folder, unless `lake.catalog` and `lake.warehouse` are set:
 
-    lake/catalog.db    which metadata each table has now
+    lake/catalog.db    current metadata location of each table
     lake/warehouse/    metadata and data files
-    lake/readers/      how far readers have come
+    lake/readers/      progress of named readers
     lake/scratch/      Spark's temporary files
 
-One thread fills the tables and does whatever else is done to them. Tasks are other processes.
+One thread appends to the tables and maintains them. Tasks run in other processes.
 """
 
 from frazil.lake.append.appender import Appended, Appender, Covered

@@ -1,4 +1,4 @@
-"""The catalog: beside the data or elsewhere, and the same one for PyIceberg and Spark."""
+"""The catalog: local or remote, and the same for PyIceberg and Spark."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ PREFIX = "spark.sql.catalog.frazil"
 POSTGRES = "postgresql+psycopg2://ann:p%40ss@db.example:5432/lake?sslmode=require"
 
 
-def test_the_catalog_beside_the_data(tmp_path: Path) -> None:
-    """It is an SQLite file that survives a power cut, with the tables that Spark wants."""
+def test_the_default_catalog_is_a_durable_sqlite_file(tmp_path: Path) -> None:
+    """It has the tables that Spark expects."""
     catalog = open_catalog(LakeConfig(), tmp_path)
     assert isinstance(catalog, SqlCatalog)
     with catalog.engine.connect() as connection:
-        found = {
+        pragmas = {
             pragma: connection.execute(text(f"PRAGMA {pragma}")).scalar()
             for pragma in ("journal_mode", "synchronous", "busy_timeout")
         }
         columns = connection.execute(text("SELECT name FROM pragma_table_info('iceberg_tables')"))
         assert "iceberg_type" in columns.scalars().all()
     catalog.close()
-    assert found == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 30_000}
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 30_000}
     assert (tmp_path / "lake" / "catalog.db").is_file()
 
 
-def test_what_is_not_set_lies_beside_the_data() -> None:
-    """Catalog and warehouse are below the data folder, and metadata is synced."""
+def test_default_catalog_and_warehouse_are_in_the_data_folder() -> None:
+    """Metadata is synced."""
     assert catalog_properties(LakeConfig(), DATA) == {
         "type": "sql",
         "uri": "sqlite:////data/lake/catalog.db?timeout=30",
@@ -54,7 +54,7 @@ def test_what_is_not_set_lies_beside_the_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "wanted"),
+    ("config", "expected"),
     [
         (
             LakeConfig(),
@@ -115,12 +115,12 @@ def test_what_is_not_set_lies_beside_the_data() -> None:
     ],
     ids=["sqlite", "postgresql", "rest", "rest on s3", "glue on s3"],
 )
-def test_spark_has_the_same_catalog(config: LakeConfig, wanted: dict[str, str]) -> None:
-    """What PyIceberg is told is said to Spark in its words, and nothing is cached there."""
+def test_spark_has_the_same_catalog(config: LakeConfig, expected: dict[str, str]) -> None:
+    """PyIceberg's properties become Spark settings, and Spark caches nothing."""
     assert spark_settings(config, DATA) == {
         PREFIX: "org.apache.iceberg.spark.SparkCatalog",
         f"{PREFIX}.cache-enabled": "false",
-        **{f"{PREFIX}.{name}": value for name, value in wanted.items()},
+        **{f"{PREFIX}.{name}": value for name, value in expected.items()},
     }
 
 
@@ -134,23 +134,23 @@ def test_spark_has_the_same_catalog(config: LakeConfig, wanted: dict[str, str]) 
         ({}, "/100%", "choose another folder"),
     ],
 )
-def test_what_cannot_work_is_refused(catalog: dict[str, str], data: str, words: str) -> None:
-    """The message says what is wrong, and does not show a password."""
+def test_invalid_settings_are_rejected(catalog: dict[str, str], data: str, words: str) -> None:
+    """The message names the problem and contains no password."""
     with pytest.raises(Malformed, match=words) as caught:
         catalog_properties(LakeConfig(catalog=catalog), Path(data))
     assert "secret" not in str(caught.value)
 
 
-def test_a_catalog_that_does_not_answer(tmp_path: Path) -> None:
-    """Nobody there, or no database: the lake is unavailable, and says which catalog it is."""
+def test_an_unreachable_catalog_is_unavailable(tmp_path: Path) -> None:
+    """No server, or not a database: the error names the catalog."""
     (tmp_path / "text.db").write_text("this is no database, whatever its name says" * 100)
     for uri in ("http://127.0.0.1:1", f"sqlite:///{tmp_path}/text.db", "sqlite:////proc/no/x.db"):
         with pytest.raises(Unavailable, match=r"catalog frazil does not answer.*lake\.catalog"):
             open_catalog(LakeConfig(catalog={"uri": uri}), tmp_path)
 
 
-def test_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark could not know what PyIceberg finds there."""
+def test_environment_variables_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark would not see what PyIceberg reads there."""
     monkeypatch.setenv("PYICEBERG_CATALOG__FRAZIL__WAREHOUSE", "file:///elsewhere")
     monkeypatch.setenv("PYICEBERG_CATALOG__FRAZIL__LOCATION", "file:///elsewhere")
     catalog = open_catalog(LakeConfig(), tmp_path)
@@ -158,7 +158,7 @@ def test_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     catalog.close()
 
 
-def open_and_name(folder: Path) -> list[tuple[str, ...]]:
+def open_with_namespace(folder: Path) -> list[tuple[str, ...]]:
     catalog = open_catalog(LakeConfig(), folder)
     ensure_namespace(catalog, LakeConfig())
     ensure_namespace(catalog, LakeConfig())
@@ -168,15 +168,15 @@ def open_and_name(folder: Path) -> list[tuple[str, ...]]:
 
 
 def test_several_processes_open_a_new_catalog_at_once(tmp_path: Path) -> None:
-    """One makes it, and all of them have it."""
+    """One process creates it, and all open it."""
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         for attempt in range(5):
             folders = [tmp_path / str(attempt)] * 4
-            assert pool.map(open_and_name, folders, chunksize=1) == [[("frazil",)]] * 4
+            assert pool.map(open_with_namespace, folders, chunksize=1) == [[("frazil",)]] * 4
 
 
-def test_a_busy_catalog_is_waited_for(tmp_path: Path) -> None:
-    """A commit of somebody else takes its time; ours comes after it."""
+def test_a_locked_catalog_is_waited_for(tmp_path: Path) -> None:
+    """Our commit follows the one of another process."""
     catalog = open_catalog(LakeConfig(), tmp_path)
     path = tmp_path / "lake" / "catalog.db"
     with closing(sqlite3.connect(path, check_same_thread=False)) as other:

@@ -1,4 +1,4 @@
-"""A warehouse that is no folder: the same rows through a real server that speaks S3."""
+"""A warehouse in a bucket: the same rows through a real S3 server."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def world(config: LakeConfig, tmp_path: Path) -> Iterator[World]:
 
 def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
     for _, target in work:
-        assert SECRET not in repr(target), "what is logged shows no passwords"
+        assert SECRET not in repr(target), "log lines contain no passwords"
     return [run_slice(*each) for each in work]
 
 
@@ -77,12 +77,14 @@ def open_appender(world: World, config: LakeConfig) -> Appender:
 
 
 def keys(buckets: Buckets) -> set[str]:
-    # Arrow leaves an empty object in the place of a folder that it has emptied.
+    # Arrow leaves an empty object for a folder that it has emptied.
     return {f"s3://{name}" for name in buckets.objects if not name.endswith("/")}
 
 
-def test_rows_in_a_bucket(world: World, config: LakeConfig, buckets: Buckets) -> None:
-    """Appended, read by PyIceberg, joined, expired, appended again: each row once."""
+def test_a_table_in_a_bucket_has_each_row_once(
+    world: World, config: LakeConfig, buckets: Buckets
+) -> None:
+    """After appends, compaction, expiry and another append."""
     appender = open_appender(world, config)
     for _ in range(12):
         world.add(2)
@@ -106,8 +108,7 @@ def test_rows_in_a_bucket(world: World, config: LakeConfig, buckets: Buckets) ->
     assert {file.file_path for file in files_of(table)} <= keys(buckets)
 
 
-def test_an_object_is_there_when_it_is_synced(config: LakeConfig, buckets: Buckets) -> None:
-    """Not before. Another one of the same name is never written by us."""
+def test_an_object_exists_once_it_is_synced(config: LakeConfig, buckets: Buckets) -> None:
     catalog = open_catalog(config, Path("/nowhere"))
     from pyiceberg.io import load_file_io
 
@@ -124,10 +125,9 @@ def test_an_object_is_there_when_it_is_synced(config: LakeConfig, buckets: Bucke
     catalog.close()
 
 
-def test_a_task_that_fails_takes_its_objects_away(
+def test_a_failed_task_deletes_its_objects(
     world: World, config: LakeConfig, buckets: Buckets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As far as the store lets it."""
     from frazil.lake.files import writer
 
     appender = open_appender(world, config)
@@ -146,8 +146,9 @@ def test_a_task_that_fails_takes_its_objects_away(
     assert world.rows("logs") == expected(2)
 
 
-def test_spark_is_told_of_the_bucket(config: LakeConfig, tmp_path: Path, buckets: Buckets) -> None:
-    """Under Spark's names."""
+def test_spark_settings_have_the_bucket(
+    config: LakeConfig, tmp_path: Path, buckets: Buckets
+) -> None:
     settings = spark_settings(config, tmp_path)
     assert settings["spark.sql.catalog.frazil.s3.endpoint"] == buckets.endpoint
     assert settings["spark.sql.catalog.frazil.io-impl"].endswith("S3FileIO")

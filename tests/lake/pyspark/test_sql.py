@@ -1,4 +1,4 @@
-"""Spark over a data folder: the data source, sessions for people, and questions on hot and lake."""
+"""Spark over a data folder: data source, user sessions, and SQL over log and lake."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def put_logs(log: Log, begin: int, end: int) -> None:
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
-    """A folder with rows in the lake and behind it, of which one Spark is made."""
+    """A folder with rows in the lake and newer ones in the log; its Spark is shared by all tests."""
     folder: Path = tmp_path_factory.mktemp("spark")
     (folder / "frazil.toml").write_text(SETTINGS)
     with Log.open(RealDisk(folder / "data"), clock=CLOCK, rand=random.SystemRandom()) as log:
@@ -79,8 +79,8 @@ def counted(count: int) -> tuple[int, int, int]:
     return ROWS * count, ROWS * count, ROWS * sum(range(count))
 
 
-def test_hot_and_lake_are_one(opened: Embedded) -> None:
-    """All in the lake; some behind it; all in the lake again: each row once."""
+def test_sql_returns_rows_of_lake_and_log_once(opened: Embedded) -> None:
+    """With all rows in the lake, with some in the log only, and with all in the lake again."""
     assert one(opened, COUNTED) == counted(COUNT)
     put_logs(log_of(opened), COUNT, COUNT + 5)
     assert one(opened, COUNTED) == counted(COUNT + 5)
@@ -92,8 +92,8 @@ def test_hot_and_lake_are_one(opened: Embedded) -> None:
         assert one(opened, text) == opened.sql(text).fetchall()[0]
 
 
-def test_people_have_a_session(opened: Embedded) -> None:
-    """In the process that has a Spark it is that one: names are short, and the source is there."""
+def test_a_user_session_shares_the_spark_of_the_process(opened: Embedded) -> None:
+    """It has short table names and the data source."""
     spark = session(folder_of(opened))
     assert {row.tableName for row in spark.sql("SHOW TABLES").collect()} >= {"logs", "spans"}
     opened.flush()
@@ -113,13 +113,13 @@ def test_people_have_a_session(opened: Embedded) -> None:
     assert found.count() == 2 * ROWS
     named = source.schema("_row int, time timestamp").load()
     assert named.columns == ["_row", "time"]
-    for wrong, said in (("_row string", "_row is int"), ("nothing int", "no column 'nothing'")):
-        with pytest.raises(Exception, match=said):
+    for wrong, message in (("_row string", "_row is int"), ("nothing int", "no column 'nothing'")):
+        with pytest.raises(Exception, match=message):
             source.schema(wrong).load().count()
 
 
-def test_people_may_have_several_sessions(opened: Embedded) -> None:
-    """Also when Spark has made one of them that of the thread."""
+def test_a_process_may_have_several_user_sessions(opened: Embedded) -> None:
+    """Even if Spark has made one of them the active session of the thread."""
     first = session(folder_of(opened))
     assert first.createDataFrame([(7,)], "n int").count() == 1
     second = session(folder_of(opened))
@@ -128,8 +128,8 @@ def test_people_may_have_several_sessions(opened: Embedded) -> None:
         assert spark.read.format("frazil").option("table", "logs").load().count() > 0
 
 
-def test_a_stream_goes_on_where_it_was(opened: Embedded, tmp_path: Path) -> None:
-    """Every offset once, however often the query is started, some offsets at a time."""
+def test_a_restarted_stream_continues(opened: Embedded, tmp_path: Path) -> None:
+    """It reads every offset once, in limited batches."""
     spark = session(folder_of(opened))
     seen: list[tuple[int, int]] = []
     sizes: list[int] = []
@@ -157,11 +157,10 @@ def test_a_stream_goes_on_where_it_was(opened: Embedded, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("begin", ["earliest", "latest"])
-def test_a_first_batch_that_fails_is_done_again_whole(
+def test_a_failed_first_batch_is_repeated_unchanged(
     opened: Embedded, tmp_path: Path, begin: str
 ) -> None:
-    """Spark asks anew where a query begins whose first batch has not ended. Others have written
-    since then."""
+    """Spark asks for the initial offset again, although rows were added since."""
     spark = session(folder_of(opened))
     log = log_of(opened)
     first = log.partition("otlp_logs", 0).durable_watermark if begin == "latest" else 0
@@ -191,13 +190,13 @@ def test_a_first_batch_that_fails_is_done_again_whole(
     assert sorted(seen) == [(offset, row) for offset in range(first, end) for row in range(ROWS)]
 
 
-def test_scripts_and_lines_have_a_session(
+def test_scripts_and_the_shell_have_a_session(
     opened: Embedded,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`frazil pyspark`, with a script and with what is typed."""
+    """As `frazil pyspark` runs them."""
     spark = session(folder_of(opened))
     script = tmp_path / "script.py"
     script.write_text("import sys\nprint(sys.argv[1:], spark.sql('SELECT 7 AS n').first().n)\n")
@@ -207,9 +206,9 @@ def test_scripts_and_lines_have_a_session(
         run_script(spark, "nothing.py", [])
     monkeypatch.setattr("sys.stdin", io.StringIO("print(whole('logs').limit(5).count())\n"))
     open_shell(spark, folder_of(opened), LakeConfig())
-    said = capsys.readouterr()
-    assert "5\n" in said.out
-    assert str(folder_of(opened)) in said.err
+    output = capsys.readouterr()
+    assert "5\n" in output.out
+    assert str(folder_of(opened)) in output.err
 
 
 @pytest.mark.parametrize(
@@ -229,7 +228,7 @@ def test_scripts_and_lines_have_a_session(
         "SELECT count(*) FROM frazil.frazil.logs.snapshots",
     ],
 )
-def test_queries_are_answered(opened: Embedded, text: str) -> None:
+def test_queries_are_allowed(opened: Embedded, text: str) -> None:
     assert opened.sql(text, engine="spark").schema.names
 
 
@@ -270,13 +269,12 @@ def test_queries_are_answered(opened: Embedded, text: str) -> None:
         "SELECT 1; SELECT 2",
     ],
 )
-def test_anything_else_is_refused(opened: Embedded, text: str) -> None:
+def test_other_statements_are_rejected(opened: Embedded, text: str) -> None:
     with pytest.raises(Malformed):
         opened.sql(text, engine="spark")
 
 
-def test_questions_have_limits(opened: Embedded) -> None:
-    """Of time and of rows, as those of the other engine."""
+def test_queries_have_a_timeout_and_a_row_limit(opened: Embedded) -> None:
     with pytest.raises(TooLarge, match="took longer than 1500 ms"):
         opened.sql(
             "SELECT count(*) FROM range(1000000000000) WHERE cos(id) > 2",
@@ -293,7 +291,7 @@ def test_questions_have_limits(opened: Embedded) -> None:
     ]
 
 
-def test_without_a_lake_it_is_said(tmp_path: Path) -> None:
+def test_spark_sql_without_a_lake_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "frazil.toml").write_text("[lake]\nenabled = false\n")
     with Log.open(RealDisk(tmp_path / "data"), clock=CLOCK, rand=random.SystemRandom()):
         pass
