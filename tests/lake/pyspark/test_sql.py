@@ -42,7 +42,7 @@ def put_logs(log: Log, begin: int, end: int) -> None:
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
-    """A folder with rows in the lake and newer ones in the log; its Spark is shared by all tests."""
+    """A folder with rows in lake and log. All tests share its Spark."""
     folder: Path = tmp_path_factory.mktemp("spark")
     (folder / "frazil.toml").write_text(SETTINGS)
     with Log.open(RealDisk(folder / "data"), clock=CLOCK, rand=random.SystemRandom()) as log:
