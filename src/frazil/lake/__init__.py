@@ -1,5 +1,5 @@
-"""lake: appends the log to Iceberg tables, each offset once. Needs Spark, Java and PyIceberg, but can
-be imported without them.
+"""lake: appends the log to Iceberg tables, each offset once. Needs Spark, Java and PyIceberg, but
+can be imported without them.
 
     config.py        LakeConfig
     kafka_config.py  KafkaConfig
