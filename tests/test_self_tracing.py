@@ -49,7 +49,7 @@ def test_the_environment_decides(environ: dict[str, str], wanted: str | None) ->
         assert found == wanted
 
 
-def test_off_costs_nothing_and_says_nothing() -> None:
+def test_disabled_tracing_does_nothing() -> None:
     """The same span for everybody, and no ids."""
     with export_own_traces({}):
         assert tracing.span("a", x=1) is tracing.OFF
@@ -59,7 +59,7 @@ def test_off_costs_nothing_and_says_nothing() -> None:
             span.drop()
 
 
-def test_lines_carry_the_span_that_they_are_said_in() -> None:
+def test_log_lines_have_their_span_id() -> None:
     """Logs and traces find each other."""
     record = logging.makeLogRecord({"msg": "hello", "levelname": "INFO"})
     with export_own_traces({**ENDPOINT, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}):
@@ -71,7 +71,7 @@ def test_lines_carry_the_span_that_they_are_said_in() -> None:
         assert "trace_id" not in json.loads(JsonFormatter().format(record))
 
 
-def test_what_is_missing_is_named(
+def test_a_missing_sdk_is_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Asked for, and not installed: a warning with the line that mends it."""
@@ -81,7 +81,7 @@ def test_what_is_missing_is_named(
     assert "pip install 'frazil[otel]'" in str(caplog.records[-1].__dict__["reason"])
 
 
-def test_a_node_that_exports_to_itself_does_not_feed_itself(
+def test_a_node_exporting_to_itself_does_not_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many rounds of exporting later there are the spans of what we sent, and no others."""
@@ -107,7 +107,7 @@ def test_a_node_that_exports_to_itself_does_not_feed_itself(
     assert rows == [("frazil", "ingest.export", SENT)]
 
 
-def test_nothing_of_the_sdk_is_loaded_without_need() -> None:
+def test_the_sdk_is_loaded_only_if_enabled() -> None:
     """A node that traces nothing pays nothing for it."""
     code = "import sys; import frazil.node; assert 'opentelemetry.sdk' not in sys.modules"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}

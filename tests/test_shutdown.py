@@ -21,7 +21,7 @@ threading.Event().wait()
 """
 
 
-def test_nobody_gets_more_than_is_left() -> None:
+def test_shares_are_limited_by_the_remaining_time() -> None:
     """Each room has its share; the last seconds are nobody's."""
     clock = SimClock()
     stop = Shutdown(clock)
@@ -38,7 +38,7 @@ def test_nobody_gets_more_than_is_left() -> None:
     stop.done()
 
 
-def test_what_hangs_is_cut_off() -> None:
+def test_a_hanging_stop_exits() -> None:
     """The process ends by itself, and says how far it had come."""
     done = subprocess.run(
         [sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=60, check=False

@@ -66,12 +66,12 @@ def description(node: Node) -> dict[str, Any]:
     return found
 
 
-def test_it_is_openapi(description: dict[str, Any]) -> None:
+def test_the_description_is_valid_openapi(description: dict[str, Any]) -> None:
     """By the schema that the specification comes with."""
     definitions.OPENAPI_31_VALIDATOR.validate(description)
 
 
-def test_everything_is_explained(description: dict[str, Any]) -> None:
+def test_everything_is_described(description: dict[str, Any]) -> None:
     """Each endpoint has a name of its own, a summary, a group; each parameter says what it is."""
     operations = [each for path in description["paths"].values() for each in path.values()]
     names = [each["operationId"] for each in operations]
@@ -88,7 +88,7 @@ def test_everything_is_explained(description: dict[str, Any]) -> None:
     assert nanos == {"type": "integer", "format": "int64"}
 
 
-def test_a_node_answers_as_described(node: Node, tmp_path: Path) -> None:
+def test_responses_match_the_description(node: Node, tmp_path: Path) -> None:
     """Whatever it is asked: what the description allows, what it forbids, and its limits."""
     remote = frazil.connect(node.url)
     settings = tmp_path / "schemathesis.toml"

@@ -76,7 +76,7 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
     assert max(found.values()) == 1
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_process(tmp_path: Path) -> None:
     """Whoever asks twice does not want to wait for a request that is still coming."""
     with (
         Node(tmp_path / "data") as node,
@@ -94,7 +94,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert node.process.wait(5) == -signal.SIGTERM
 
 
-def test_a_second_node_on_the_same_data_says_whose_they_are(tmp_path: Path) -> None:
+def test_a_second_node_names_the_owner_of_the_folder(tmp_path: Path) -> None:
     """One owner; the second one is told who, and the first one goes on."""
     with Node(tmp_path / "data") as node:
         second = up("--data", str(tmp_path / "data"), *ports())
@@ -106,7 +106,7 @@ def test_a_second_node_on_the_same_data_says_whose_they_are(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["grpc", "http"])
-def test_a_port_that_is_taken_is_named(name: str, tmp_path: Path) -> None:
+def test_a_taken_port_is_named(name: str, tmp_path: Path) -> None:
     """The message says which port and what to do, and no half of a node stays."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -128,7 +128,9 @@ def test_a_port_that_is_taken_is_named(name: str, tmp_path: Path) -> None:
         (("--cors-origin", "shop"), "an origin must be"),
     ],
 )
-def test_wrong_settings_never_start(options: tuple[str, ...], wanted: str, tmp_path: Path) -> None:
+def test_wrong_settings_prevent_the_start(
+    options: tuple[str, ...], wanted: str, tmp_path: Path
+) -> None:
     """A sentence and exit code 2; no data folder is made."""
     done = up("--data", str(tmp_path / "data"), *ports(), *options)
     assert done.returncode == 2
@@ -137,7 +139,7 @@ def test_wrong_settings_never_start(options: tuple[str, ...], wanted: str, tmp_p
     assert not (tmp_path / "data").exists()
 
 
-def test_what_a_human_is_told(tmp_path: Path) -> None:
+def test_messages_on_a_terminal(tmp_path: Path) -> None:
     """A line per thing that is ready, addresses, the data folder and its cap, lines to copy."""
     command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
@@ -186,7 +188,7 @@ def test_warm_compiles_ahead() -> None:
     assert done.returncode == 0
 
 
-def test_version_and_help_are_quick_to_say() -> None:
+def test_version_and_help_are_fast() -> None:
     """Neither loads anything heavy: no compiler, no gRPC."""
     code = (
         "import sys; from frazil.cli import main\n"
@@ -200,7 +202,7 @@ def test_version_and_help_are_quick_to_say() -> None:
     assert version.stdout.startswith(b"frazil ")
 
 
-def test_one_line_of_json_for_scripts(tmp_path: Path) -> None:
+def test_ready_prints_one_json_line(tmp_path: Path) -> None:
     """Ports as they really are, and where the data is."""
     command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports(), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
@@ -229,7 +231,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_acknowledgements_go_on_without_the_hot_tier(tmp_path: Path) -> None:
+def test_ingest_continues_without_the_hot_tier(tmp_path: Path) -> None:
     """A dead reader of the log is said, takes no sender along, and nothing is lost by it."""
     command = [sys.executable, "-c", DYING]
     with Node(tmp_path / "data", command=command) as node:

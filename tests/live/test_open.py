@@ -48,7 +48,7 @@ def both(names: list[str]) -> list[str]:
     return [each for name in names for each in (name, f"{name}-too")]
 
 
-def test_what_a_killed_node_acknowledged_is_there_once(tmp_path: Path) -> None:
+def test_acknowledged_rows_of_a_killed_node_are_there_once(tmp_path: Path) -> None:
     """In order, each time it is opened, and after another node went on."""
     folder = tmp_path / "data"
     with Node(folder) as node:
@@ -64,7 +64,7 @@ def test_what_a_killed_node_acknowledged_is_there_once(tmp_path: Path) -> None:
     assert found_in(folder) == both([*NAMES, "later"]), "all of it comes from the log"
 
 
-def test_results_go_wherever_arrow_goes(tmp_path: Path) -> None:
+def test_results_convert_to_other_libraries(tmp_path: Path) -> None:
     """pandas, polars, DuckDB and Python get the same rows."""
     with Node(tmp_path / "data") as node:
         fill(node)
@@ -94,7 +94,7 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     frazil.open(str(tmp_path / "data")).close()
 
 
-def test_a_folder_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_foreign_folder_is_refused_and_unchanged(tmp_path: Path) -> None:
     """A typing error does not make a new database."""
     for folder in (tmp_path, tmp_path / "absent"):
         with pytest.raises(Unknown, match="not a data folder of Frazil"):
@@ -102,7 +102,7 @@ def test_a_folder_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_node_may_only_receive(tmp_path: Path) -> None:
+def test_a_node_without_hot_tier_only_receives(tmp_path: Path) -> None:
     """Without a hot tier it makes no rows; whoever opens its folder does, with its settings."""
     settings = tmp_path / "frazil.toml"
     settings.write_text(SMALL.format(hot="false"))
@@ -115,7 +115,7 @@ def test_a_node_may_only_receive(tmp_path: Path) -> None:
         assert opened.ask("SELECT count(*) AS n FROM logs")["n"].to_pylist() == [80]
 
 
-def test_a_log_that_cannot_be_read_is_no_half_answer(tmp_path: Path) -> None:
+def test_an_unreadable_log_is_an_error(tmp_path: Path) -> None:
     """Whoever opens it is told, with the place; nothing is held afterwards."""
     settings = tmp_path / "frazil.toml"
     settings.write_text(SMALL.format(hot="false"))
@@ -133,9 +133,7 @@ def test_a_log_that_cannot_be_read_is_no_half_answer(tmp_path: Path) -> None:
             frazil.open(folder, config=settings)
 
 
-def test_rows_that_do_not_come_are_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_catch_up_fails_without_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when memory is full and nothing can be sealed."""
     monkeypatch.setattr(embedded, "STUCK_MS", 300)
     monkeypatch.setattr(HotTier, "step", lambda _: 0)
@@ -147,7 +145,7 @@ def test_rows_that_do_not_come_are_not_waited_for(
         frazil.open(tmp_path / "data")
 
 
-def test_a_dead_worker_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_worker_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old rows are not shown as if they were all there are."""
     told: list[BaseException] = []
 
@@ -167,7 +165,7 @@ def test_a_dead_worker_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(told[0], MemoryError)
 
 
-def test_questions_are_asked_of_what_is_open(tmp_path: Path) -> None:
+def test_query_functions_work_with_embedded(tmp_path: Path) -> None:
     """The functions of `query` take `ask`."""
     with Node(tmp_path / "data") as node:
         fill(node)
@@ -178,7 +176,7 @@ def test_questions_are_asked_of_what_is_open(tmp_path: Path) -> None:
         assert find_traces(opened.ask) == []
 
 
-def test_a_program_may_end_without_closing(tmp_path: Path) -> None:
+def test_a_program_may_exit_without_closing(tmp_path: Path) -> None:
     """A notebook that is shut down leaves a folder that opens again."""
     with Node(tmp_path / "data") as node:
         fill(node)
@@ -198,7 +196,7 @@ def test_a_program_may_end_without_closing(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "[(80,)]\n", "")
 
 
-def test_what_was_there_before_a_start_is_there_after_it(tmp_path: Path) -> None:
+def test_rows_from_before_a_start_are_visible_after_it(tmp_path: Path) -> None:
     """The first answer of a node that was killed shows every row that the last one has shown."""
     with Node(tmp_path / "data", "--set", "lake.enabled=false") as node:
         for round_number in range(3):
@@ -209,7 +207,7 @@ def test_what_was_there_before_a_start_is_there_after_it(tmp_path: Path) -> None
             assert found == [(2 * len(NAMES) * (round_number + 1),)]
 
 
-def test_a_query_does_not_wait_for_ever_for_what_was(
+def test_a_query_waits_a_limited_time_after_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows that do not come are named, and not left out in silence."""

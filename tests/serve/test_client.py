@@ -47,12 +47,12 @@ def remote(there: Served) -> Client:
         "SELECT table_name FROM information_schema.tables ORDER BY 1",
     ],
 )
-def test_the_same_rows_as_from_within(there: Served, remote: Client, text: str) -> None:
+def test_a_client_gets_the_same_rows_as_embedded(there: Served, remote: Client, text: str) -> None:
     """To the last type and bit."""
     assert remote.sql(text).arrow().equals(there.embedded.sql(text).arrow(), check_metadata=True)
 
 
-def test_a_result_can_be_taken_in_every_way(remote: Client) -> None:
+def test_every_way_of_reading_a_result(remote: Client) -> None:
     """As Arrow, rows, data frames, and by whoever reads Arrow streams."""
     text = "SELECT body, _row FROM logs ORDER BY _offset, _row LIMIT 3"
     assert remote.sql(text).fetchall() == [("case 0", 0), ("case 1", 1), ("case 2", 2)]
@@ -65,7 +65,7 @@ def test_a_result_can_be_taken_in_every_way(remote: Client) -> None:
         assert next(iter(result)).num_rows > 0
 
 
-def test_a_cut_result_says_so(remote: Client) -> None:
+def test_a_cut_result_has_is_cut(remote: Client) -> None:
     result = remote.sql("SELECT body FROM logs", limits=Limits(rows_max=7))
     assert sum(batch.num_rows for batch in result) == 7
     assert result.is_cut
@@ -73,7 +73,7 @@ def test_a_cut_result_says_so(remote: Client) -> None:
         remote.sql("SELECT body FROM logs", limits=Limits(rows_max=7)).arrow()
 
 
-def test_questions_are_asked_in_the_same_way(remote: Client) -> None:
+def test_query_functions_work_with_a_client(remote: Client) -> None:
     bars = histogram(remote.ask, datetime.timedelta(days=1))
     assert sum(bar.count for bar in bars) == ROWS
     assert find_traces(remote.ask) == []
@@ -87,7 +87,7 @@ def test_questions_are_asked_in_the_same_way(remote: Client) -> None:
         (SLOW, TooLarge, "200 ms"),
     ],
 )
-def test_errors_are_those_of_within(
+def test_a_client_raises_the_same_errors(
     remote: Client, text: str, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
@@ -110,7 +110,7 @@ def test_flush_without_a_lake_says_what_to_do(remote: Client) -> None:
         remote.flush()
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_an_unreachable_node_is_explained(tmp_path: Path) -> None:
     """Every way of not being there is a sentence."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
@@ -122,13 +122,13 @@ def test_nobody_there(tmp_path: Path) -> None:
         frazil.connect("http://name.invalid:4320").sql("SELECT 1")
 
 
-def test_another_server_is_not_taken_for_a_node(there: Served) -> None:
+def test_another_server_is_detected(there: Served) -> None:
     """The port of OTLP, for one."""
     with pytest.raises(Unavailable, match="check that this is the API port"):
         frazil.connect(f"http://127.0.0.1:{there.rooms.otlp.http_port}").sql("SELECT 1")
 
 
-def test_a_stream_that_ends_early_is_no_result(there: Served) -> None:
+def test_a_truncated_stream_is_an_error(there: Served) -> None:
     """A node that dies while it sends must not leave a shorter result behind."""
     whole = there.sql("SELECT * FROM logs", format="arrow").body
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -149,7 +149,7 @@ def test_a_stream_that_ends_early_is_no_result(there: Served) -> None:
         thread.join()
 
 
-def test_a_token_opens(tmp_path: Path) -> None:
+def test_a_token_gives_access(tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("0123456789abcdef\n")
     tokens = {"token_file": str(tmp_path / "tokens")}
     with served(tmp_path / "data", ingest=tokens) as opened:
@@ -159,6 +159,6 @@ def test_a_token_opens(tmp_path: Path) -> None:
         assert known.sql("SELECT 1").fetchall() == [(1,)]
 
 
-def test_every_error_has_its_name() -> None:
+def test_every_error_kind_maps_to_an_exception() -> None:
     assert KINDS["too_large"] is TooLarge
     assert KINDS["unavailable"] is Unavailable

@@ -33,7 +33,7 @@ def asked(there: Served, request: pytest.FixtureRequest) -> Asked:
 
 
 @pytest.mark.parametrize("name", ["sql", "flush", "maintain"])
-def test_methods_take_the_same(name: str) -> None:
+def test_client_and_embedded_have_the_same_methods(name: str) -> None:
     """What the one can be asked, the other can; only what the node's own rooms need is left out."""
     inside = inspect.signature(getattr(Embedded, name)).parameters
     outside = inspect.signature(getattr(Client, name)).parameters
@@ -84,7 +84,7 @@ def test_a_cancel_from_another_thread(asked: Asked) -> None:
             continue
 
 
-def test_a_result_that_is_let_go(asked: Asked) -> None:
+def test_a_dropped_result_is_closed(asked: Asked) -> None:
     """Closing it in the middle ends the query; there is room for others at once."""
     with asked.sql("SELECT a.body FROM logs a CROSS JOIN logs b") as result:
         assert next(iter(result)).num_rows > 0
@@ -92,6 +92,6 @@ def test_a_result_that_is_let_go(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("name", ["flush", "maintain"])
-def test_there_is_no_lake(asked: Asked, name: str) -> None:
+def test_flush_without_a_lake_is_refused(asked: Asked, name: str) -> None:
     with pytest.raises(Unavailable, match="lake"):
         getattr(asked, name)()

@@ -75,7 +75,7 @@ def test_a_cursor_leads_to_its_page(ask: Ask, every: int, order: Order, query: s
 
 @pytest.mark.parametrize("order", ["newest", "oldest"])
 @pytest.mark.parametrize("rows_max", [5, 9, 30, 59])
-def test_of_too_many_the_first_ones_have_places(
+def test_only_the_first_million_records_have_cursors(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, order: Order, rows_max: int
 ) -> None:
     """As many whole moments as can be read; the count is that of all."""
@@ -89,13 +89,13 @@ def test_of_too_many_the_first_ones_have_places(
     assert list(found.cursors) == wanted[1:whole:2]
 
 
-def test_rows_of_one_moment_may_be_too_many(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_records_of_one_microsecond(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages_module, "ROWS_MAX", 3)
     found = log_pages(ask, every=2)
     assert (found.count, found.cursors, found.is_cut) == (COUNT, (), True)
 
 
-def test_names_to_complete(ask: Ask) -> None:
+def test_field_names_for_completion(ask: Ask) -> None:
     """Columns first, then attributes by how many rows have them; each spelled so that it means
     itself in the box and in filters."""
     found = fields_of(ask, "logs", limit=1000)
@@ -123,7 +123,7 @@ def test_names_to_complete(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_a_total_says_what_is_left_out(ask: Ask, limit: int) -> None:
+def test_the_total_counts_unlisted_values(ask: Ask, limit: int) -> None:
     """Whether all values are shown or not."""
     found = facets_of(ask, "logs", ["service_name"], [], limit=limit)
     assert found.total == COUNT
@@ -131,7 +131,7 @@ def test_a_total_says_what_is_left_out(ask: Ask, limit: int) -> None:
     assert facets_of(ask, "logs", [], ["service_name = 'web'"]).total == 20
 
 
-def test_facets_know_the_names_of_the_box(ask: Ask) -> None:
+def test_facets_accept_search_box_names(ask: Ask) -> None:
     """So that values of what is typed can be offered; an attribute of that name has another."""
     found = facets_of(ask, "logs", ["service", "level", "attribute.level"], []).facets
     assert [dict(facet.values) for facet in found] == [
@@ -141,7 +141,7 @@ def test_facets_know_the_names_of_the_box(ask: Ask) -> None:
     ]
 
 
-def test_a_search_as_sql(ask: Ask) -> None:
+def test_a_search_becomes_readable_sql(ask: Ask) -> None:
     """It is what somebody would write, and finds the same."""
     sql = search_sql(
         "logs",
@@ -174,7 +174,7 @@ def test_a_search_as_sql(ask: Ask) -> None:
 
 @pytest.mark.parametrize("table", ["logs", "spans"])
 @pytest.mark.parametrize("ago", [90, 120, 7200, 86_400])
-def test_any_search_as_sql_runs(ask: Ask, table: str, ago: int) -> None:
+def test_sql_of_any_search_runs(ask: Ask, table: str, ago: int) -> None:
     """Also where a filter has a text that its column cannot have."""
     since = datetime.timedelta(seconds=ago)
     assert ask(search_sql(table, since=since, filters={"flags": "many"})).num_rows == 0
@@ -184,7 +184,7 @@ def test_any_search_as_sql_runs(ask: Ask, table: str, ago: int) -> None:
     assert rows.num_rows == (COUNT if table == "logs" else 0)
 
 
-def test_what_is_wrong_beside_the_box_has_no_place() -> None:
+def test_errors_of_filters_have_no_position() -> None:
     with pytest.raises(Malformed) as caught:
         search_sql("logs", filters={"attributes": "x"})
     assert caught.value.end is None

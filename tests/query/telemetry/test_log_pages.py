@@ -83,7 +83,7 @@ def test_every_row_is_on_one_page(ask: Ask, size: int, order: Order, service: bo
     assert seen == expected(order, **filters)
 
 
-def test_a_row_has_all_that_is_shown(ask: Ask) -> None:
+def test_a_row_has_all_columns(ask: Ask) -> None:
     (found,) = find_logs(ask, filters={"n": "10"})
     assert found.body == "line 10 of the log"
     assert found.resource_attributes == {"host.name": "host-0"}
@@ -113,7 +113,7 @@ def test_a_row_has_all_that_is_shown(ask: Ask) -> None:
         ({"filters": {"n": "x' OR '1'='1"}}, lambda n: False),
     ],
 )
-def test_what_fits(ask: Ask, which: Any, fits: Any) -> None:
+def test_filters_select_matching_records(ask: Ask, which: Any, fits: Any) -> None:
     """The same records in a list, in a histogram and in facets."""
     wanted = [n for n in range(40) if fits(n)]
     assert sorted(numbers(find_logs(ask, **which))) == wanted
@@ -127,7 +127,7 @@ def test_what_fits(ask: Ask, which: Any, fits: Any) -> None:
     assert dict(facet.values) == counts
 
 
-def test_facets_of_anything(ask: Ask) -> None:
+def test_facets_of_every_kind_of_field(ask: Ask) -> None:
     """Columns, attributes, those of resources and scopes."""
     found = facets(ask, ["resource.host.name", "scope.build", "service_name", "severity_number"])
     assert dict(found[0].values) == {f"host-{n}": 8 for n in range(5)}
@@ -136,7 +136,7 @@ def test_facets_of_anything(ask: Ask) -> None:
     assert dict(found[3].values)["0"] == 6
 
 
-def test_what_was_logged_around(ask: Ask) -> None:
+def test_neighbors_of_a_record(ask: Ask) -> None:
     """Of the same service, on both sides, in the order of time; None when it is not here."""
     order = expected("oldest", service_name="cart")
     (middle,) = find_logs(ask, filters={"n": str(order[9])})
@@ -153,13 +153,13 @@ def test_logs_of_a_trace(ask: Ask) -> None:
 
 
 @given(st.integers(-(2**63) + 1, 2**63 - 1), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
-def test_a_place_as_text(time_us: int, small: int, offset: int) -> None:
+def test_a_cursor_round_trips_as_text(time_us: int, small: int, offset: int) -> None:
     place = Cursor(time_us=time_us, partition=small, offset=offset, row=small)
     assert Cursor.parse(str(place)) == place
 
 
 @pytest.mark.parametrize("written", ["", "1-2-3", "1-2-3-x", "1-2-3-4 OR 1=1", f"{2**63}-0-0-0"])
-def test_what_is_no_place(written: str) -> None:
+def test_invalid_cursors_are_refused(written: str) -> None:
     with pytest.raises(Malformed, match="not a cursor"):
         Cursor.parse(written)
 
@@ -172,7 +172,7 @@ def test_an_attribute_is_found_by_its_name(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["body", "resource.x", "scope.", "attribute.y", "resource."])
-def test_keys_that_look_like_other_names(key: str) -> None:
+def test_reserved_attribute_keys_are_prefixed(key: str) -> None:
     assert column(attribute_name(key, LOGS), LOGS) == f"attributes['{key}']"
 
 

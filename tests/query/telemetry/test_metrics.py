@@ -82,7 +82,7 @@ def values(ask: Ask, aggregate: str, **more: Any) -> dict[tuple[Any, ...], dict[
     }
 
 
-def test_names_say_what_a_metric_is(shared: Over) -> None:
+def test_metric_names_have_type_and_unit(shared: Over) -> None:
     """By type, unit and temporality, with who sends it."""
     ask = shared(
         [
@@ -101,7 +101,7 @@ def test_names_say_what_a_metric_is(shared: Over) -> None:
     assert [one.name for one in metric_names(ask, filters={"service_name": "cart"})] == ["m"]
 
 
-def test_labels_have_the_names_that_group_by_takes(shared: Over) -> None:
+def test_label_names_work_in_group_by(shared: Over) -> None:
     """Attributes, then those of resources; a key that is a column's name is told apart."""
     resource = [("host.name", "a")]
     ask = shared(
@@ -224,7 +224,7 @@ def told(streams: list[Any], are_delta: list[bool]) -> Iterator[tuple[int, dict[
     st.randoms(),
 )
 @settings(max_examples=60, deadline=None)
-def test_counters_add_up(
+def test_increases_of_counters(
     shared: Over, streams: list[Any], are_delta: list[bool], is_grouped: bool, chance: Any
 ) -> None:
     """Whatever the order of points, with restarts, gaps, deltas and totals: what was counted is in
@@ -253,7 +253,7 @@ def _without_zeros(found: dict[Any, dict[int, float]]) -> dict[Any, dict[int, fl
     return {key: some for key, some in kept.items() if some}
 
 
-def test_two_senders_that_say_the_same_of_themselves(shared: Over) -> None:
+def test_two_senders_with_equal_attributes(shared: Over) -> None:
     """Their totals are told apart by their start times, so their points may alternate."""
     ask = shared(
         [
@@ -264,7 +264,7 @@ def test_two_senders_that_say_the_same_of_themselves(shared: Over) -> None:
     assert values(ask, "increase") == {(): {0: 3.0}}
 
 
-def test_a_sum_takes_the_newest_of_each_series(shared: Over) -> None:
+def test_sum_uses_the_newest_point_of_each_series(shared: Over) -> None:
     """Whenever its sender began; a NaN is no value."""
     a, b = [("host", "a")], [("host", "b")]
     ask = shared(
@@ -279,7 +279,7 @@ def test_a_sum_takes_the_newest_of_each_series(shared: Over) -> None:
     assert values(ask, "sum") == {(): {0: 14.0}}
 
 
-def test_a_point_that_begins_with_itself_counts_nothing(shared: Over) -> None:
+def test_a_point_with_unknown_start_counts_nothing(shared: Over) -> None:
     """It says that nobody knows since when it counts."""
     ask = shared([counter(1, 500.0, start_s=1), counter(2, 501.0, start_s=1)])
     assert values(ask, "increase") == {(): {0: 1.0}}
@@ -341,7 +341,7 @@ def test_quantiles_of_explicit_histograms(
         assert means[place * 10] == pytest.approx(sum(batch) / len(batch))
 
 
-def test_a_histogram_that_began_anew(shared: Over) -> None:
+def test_a_histogram_reset_is_detected(shared: Over) -> None:
     """All of its new buckets count; what lies above the last bound is taken to lie on it."""
     ask = shared(
         [
@@ -355,7 +355,7 @@ def test_a_histogram_that_began_anew(shared: Over) -> None:
     assert values(ask, "quantile", quantile=1.0) == {(): {0: 10.0, 10: 5.0, 20: 10.0}}
 
 
-def test_bounds_without_end(shared: Over) -> None:
+def test_infinite_bounds(shared: Over) -> None:
     """Some senders write the last bound although it is none; nothing is said without bounds."""
     endless = {"explicit_bounds": [1.0, math.inf], "bucket_counts": [0, 4, 0], "count": 4}
     ask = shared([histogram_point(1, [], start_s=0, **endless)])
@@ -439,7 +439,7 @@ def test_quantiles_of_exponential_histograms(
         assert low <= found[place * 10] <= high
 
 
-def test_summaries_say_it_themselves(shared: Over) -> None:
+def test_quantiles_of_summaries_are_as_sent(shared: Over) -> None:
     """The newest point of each series; of several the largest. Counts grow as those of others."""
 
     def one(at: float, value: float, count: int, host: str) -> dict[str, Any]:
@@ -469,7 +469,7 @@ def test_summaries_say_it_themselves(shared: Over) -> None:
     ),
     st.floats(0, 1),
 )
-def test_a_quantile_lies_among_its_buckets(buckets: Any, share: float) -> None:
+def test_a_quantile_lies_within_its_bucket(buckets: Any, share: float) -> None:
     """Also where buckets overlap or have no width, and it grows with its share."""
     low = np.array([one[0] for one in buckets])
     high = low + np.array([one[1] for one in buckets])
@@ -490,7 +490,7 @@ def test_a_quantile_lies_among_its_buckets(buckets: Any, share: float) -> None:
     assert below >= share * count.sum() - 1e-6 * count.sum()
 
 
-def test_wrong_questions_are_refused(shared: Over, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_queries_are_refused(shared: Over, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what to ask instead."""
     ask = shared([point(0, value_int=1), counter(0, 1.0, is_monotonic=False, metric_name="up")])
     wrong: list[tuple[str, dict[str, Any], str]] = [
@@ -532,7 +532,7 @@ def test_the_largest_series_are_kept(shared: Over) -> None:
     assert metric_series(ask, "nothing", aggregate="last", **more).series == ()
 
 
-def test_nothing_of_it_runs_apart() -> None:
+def test_all_metric_queries_run_in_this_process() -> None:
     """A process of its own costs a copy of all rows."""
     one = piece_of("metrics", [counter(0, 1.0), counter(1, 2.0)])
     asked: list[str] = []

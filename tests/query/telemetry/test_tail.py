@@ -91,7 +91,9 @@ def keys(rows: Sequence[Row]) -> list[Key]:
 
 @given(_rounds, st.integers(1, 5), st.booleans(), st.sets(st.integers(0, 7)))
 @settings(deadline=None)
-def test_each_row_once(rounds: Any, limit: int, is_filtered: bool, failing: set[int]) -> None:
+def test_each_row_is_returned_once(
+    rounds: Any, limit: int, is_filtered: bool, failing: set[int]
+) -> None:
     """Shown, or counted as skipped, in the round in which it came; a failed round is made up for in
     the next one."""
     table = Growing()
@@ -165,7 +167,7 @@ def test_a_tail_reads_new_pieces_only() -> None:
         assert "from elsewhere in the log" in read
 
 
-def test_nothing_new() -> None:
+def test_a_poll_without_new_rows_returns_none() -> None:
     """Also when watermarks go back, as those of another node might."""
     tail = Tail("logs", start={0: 5})
     assert tail.next_sql({0: 5}) is None
@@ -173,7 +175,7 @@ def test_nothing_new() -> None:
     assert tail.next_sql({0: 6}) is not None
 
 
-def test_what_cannot_be_followed() -> None:
+def test_tables_without_a_tail_are_refused() -> None:
     with pytest.raises(Unknown, match="logs, spans, metrics"):
         Tail("dead_letters", start={})
     with pytest.raises(Unknown, match="no column 1; DROP"):

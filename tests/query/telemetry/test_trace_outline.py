@@ -53,7 +53,7 @@ rows_of = st.lists(
 
 
 @given(rows_of)
-def test_columns_say_what_lines_say(rows: list[Row]) -> None:
+def test_the_outline_equals_the_waterfall(rows: list[Row]) -> None:
     """Whatever the spans are: orphans, circles, children that outlive their parents."""
     found = outline_of("ab", table(rows), is_cut=False)
     lines = waterfall(
@@ -77,7 +77,7 @@ def test_columns_say_what_lines_say(rows: list[Row]) -> None:
         assert line.critical_nano == sum(high - low for whose, low, high in parts if whose == place)
 
 
-def test_the_begin_is_said_to_the_nanosecond() -> None:
+def test_the_start_has_nanoseconds() -> None:
     found = outline_of("ab", table([row(0, None, 0, 1)]), is_cut=True)
     assert found.begin == "2023-11-14T22:13:20.000000001Z"
     assert found.is_cut
@@ -135,13 +135,13 @@ THERE = [
         ("", [1, 2, 3, 4]),
     ],
 )
-def test_texts_are_found_wherever_a_span_has_them(search: str, wanted: list[int]) -> None:
+def test_search_covers_names_values_and_events(search: str, wanted: list[int]) -> None:
     """In values, not in keys, which all spans share; and nothing is a pattern."""
     found = find_in_trace(asked(THERE), "ab", search=search)
     assert found == [f"{number:016x}" for number in wanted]
 
 
-def test_nothing_is_found_where_nothing_is() -> None:
+def test_search_without_matches_is_empty() -> None:
     ask = asked([])
     assert outline(ask, "ab") is None
     assert subtree(ask, "ab", "01") is None
@@ -149,7 +149,7 @@ def test_nothing_is_found_where_nothing_is() -> None:
     assert find_in_trace(ask, "ab", search="x") == []
 
 
-def test_a_subtree_is_a_span_and_all_below_it() -> None:
+def test_a_subtree_has_a_span_and_its_descendants() -> None:
     found = subtree(asked(THERE), "AB", f"{2:016X}")
     assert found is not None
     (root,) = found.roots
@@ -157,7 +157,7 @@ def test_a_subtree_is_a_span_and_all_below_it() -> None:
     assert subtree(asked(THERE), "ab", f"{9:016x}") is None
 
 
-def test_a_subtree_that_nobody_can_read_is_refused() -> None:
+def test_a_large_subtree_is_refused() -> None:
     many = [whole(1, None), *(whole(number, 1) for number in range(2, 1003))]
     with pytest.raises(TooLarge, match="1002 spans"):
         subtree(asked(many), "ab", f"{1:016x}")

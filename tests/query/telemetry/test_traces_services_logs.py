@@ -188,7 +188,7 @@ def test_traces_page_by_page(size: int, order: TraceOrder, wanted: list[int], as
         find_traces(ask, after="1-' OR 1=1")
 
 
-def test_a_summary_tells_the_whole_trace(ask: Ask) -> None:
+def test_a_summary_covers_the_whole_trace(ask: Ask) -> None:
     """Also the spans that did not fit the question."""
     (found,) = find_traces(ask, only_errors=True)
     assert (found.root_service, found.root_name) == ("web", "GET /")
@@ -247,7 +247,7 @@ def test_every_span_is_in_the_tree_once(parents: list[int]) -> None:
     assert sorted(shown) == [str(place) for place in range(len(parents))]
 
 
-def test_a_deep_trace_is_no_trouble() -> None:
+def test_a_deep_trace_does_not_recurse() -> None:
     """A chain of 50,000 spans is a tree like any other."""
     chain = [{"span_id": str(n), "parent_span_id": str(n - 1)} for n in range(50_000)]
     (root,) = tree_of(list(chain))
@@ -277,7 +277,7 @@ def test_services_by_all_signals(ask: Ask) -> None:
     assert [one.name for one in early] == ["cart", "db", "web"]
 
 
-def test_how_much_each_service_sends(ask: Ask) -> None:
+def test_volumes_by_service(ask: Ask) -> None:
     """In all, and over time."""
     found = volumes(ask)
     assert (found[0].service, found[0].signal, found[0].row_count) == ("cart", "spans", 3)
@@ -314,7 +314,7 @@ def test_services_over_time(ask: Ask) -> None:
     assert [(one.service, one.p95_nano) for one in late] == [("web", 5 * MS)]
 
 
-def test_where_failures_began() -> None:
+def test_origins_of_failures() -> None:
     """A failure above another one did not begin there, whatever service is asked for."""
     broken = {"status_code": "ERROR"}
     timeout = {**broken, "status_message": "too late", "attributes": [("error.type", "timeout")]}
@@ -346,7 +346,7 @@ def test_failures_by_message(ask: Ask) -> None:
     assert failures(ask, service="web") == []
 
 
-def test_who_calls_whom(ask: Ask) -> None:
+def test_dependencies_by_parent_spans(ask: Ask) -> None:
     """Spans whose parent is of another service; a service's own calls are not shown."""
     found = [(one.caller, one.callee, one.call_count, one.error_count) for one in dependencies(ask)]
     assert found == [("web", "cart", 3, 1), ("cart", "db", 1, 0)]
@@ -355,7 +355,7 @@ def test_who_calls_whom(ask: Ask) -> None:
     assert not any(one.is_linked for one in dependencies(ask))
 
 
-def test_who_works_on_what_another_has_left() -> None:
+def test_dependencies_by_span_links() -> None:
     """Messages: a span is linked to those that sent what it works on, each of which counts."""
     empty = {"trace_state": "", "attributes": [], "dropped_attributes_count": 0, "flags": 0}
     sent = {
@@ -399,7 +399,7 @@ def test_facets_of_columns_and_attributes(ask: Ask) -> None:
     assert dict(found[1].values) == {None: 3, "ann": 2}
 
 
-def test_wrong_questions_are_refused(ask: Ask) -> None:
+def test_invalid_queries_are_refused(ask: Ask) -> None:
     """A limit out of bounds, a bucket without length, a time without a zone."""
     for limit in (0, -1, 1001):
         with pytest.raises(Malformed, match="limit"):
@@ -411,7 +411,7 @@ def test_wrong_questions_are_refused(ask: Ask) -> None:
 
 
 @given(st.text())
-def test_a_text_is_only_a_text(value: str) -> None:
+def test_text_values_cannot_inject_sql(value: str) -> None:
     """Nothing in a value can end the literal it is in."""
     literal = text(value)
     assert literal[0] == literal[-1] == "'"

@@ -25,7 +25,7 @@ def lines(*spans: dict[str, Any]) -> list[Line]:
     return waterfall(Trace(trace_id="t", roots=roots, span_count=len(spans), is_cut=False))
 
 
-def test_where_the_time_went() -> None:
+def test_self_time_and_critical_path() -> None:
     """b and c run side by side, and b ends first: nobody waits for it. d comes behind both."""
     found = lines(
         span("a", None, 100, 200),
@@ -49,7 +49,7 @@ def test_where_the_time_went() -> None:
     assert not any(line.is_orphan for line in found)
 
 
-def test_children_that_outlive_their_parent() -> None:
+def test_children_may_outlive_their_parent() -> None:
     """What they do after its end counts for nothing; who begins after it is not on the path."""
     found = lines(span("a", None, 0, 100), span("late", "a", 80, 500), span("later", "a", 200, 300))
     by_id = {line.span["span_id"]: line for line in found}
@@ -58,7 +58,7 @@ def test_children_that_outlive_their_parent() -> None:
     assert not by_id["later"].is_critical
 
 
-def test_orphans_are_told() -> None:
+def test_orphans_are_marked() -> None:
     """The path is that of the root that has no parent."""
     found = lines(span("o", "gone", 0, 50), span("a", None, 10, 40), span("b", "a", 20, 30))
     assert [(line.span["span_id"], line.is_orphan, line.is_critical) for line in found] == [
@@ -99,7 +99,7 @@ def test_the_critical_path_is_as_long_as_the_root(numbers: Any) -> None:
 
 
 @given(_trees)
-def test_own_time_is_counted_moment_by_moment(numbers: Any) -> None:
+def test_self_time_equals_a_brute_force_count(numbers: Any) -> None:
     for _, node in _tree(numbers).walk():
         begin, length = node.span["time_unix_nano"], node.span["duration_nano"]
         alone = [
@@ -115,7 +115,7 @@ def test_own_time_is_counted_moment_by_moment(numbers: Any) -> None:
         assert self_nano(node) == len(alone)
 
 
-def test_a_deep_trace_is_no_trouble() -> None:
+def test_a_deep_trace_does_not_recurse() -> None:
     spans = [span(str(n), str(n - 1) if n else None, n, 100_000 - n) for n in range(20_000)]
     found = lines(*spans)
     assert found[-1].depth == 19_999

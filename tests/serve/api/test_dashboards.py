@@ -51,7 +51,7 @@ def folder(there: Served) -> Path:
     return Path(there.rooms.data) / "dashboards"
 
 
-def test_what_is_stored_is_given_back_and_listed(there: Served) -> None:
+def test_a_stored_dashboard_is_returned_and_listed(there: Served) -> None:
     stored = put(there, "shop", {**EMPTY, "panels": [PANEL]})
     assert stored.status == 200
     assert stored.json["dashboard"] == {**EMPTY, "panels": [PANEL]}
@@ -67,14 +67,14 @@ def test_what_is_stored_is_given_back_and_listed(there: Served) -> None:
     assert there.ask("GET", "/api/v1/dashboards").json == {"dashboards": []}
 
 
-def test_a_file_is_for_people(there: Served) -> None:
+def test_a_dashboard_file_is_readable(there: Served) -> None:
     """Sorted, indented, without what goes without saying; the same text for the same dashboard."""
     put(there, "people", {**EMPTY, "description": ""})
     text = (folder(there) / "people.json").read_text()
     assert text == '{\n  "format": 1,\n  "title": "Shop"\n}\n'
 
 
-def test_nobody_is_overwritten_unseen(there: Served) -> None:
+def test_a_stale_etag_is_a_conflict(there: Served) -> None:
     first = put(there, "seen", EMPTY).json["etag"]
     again = put(there, "seen", EMPTY)
     assert again.status == 409
@@ -92,7 +92,7 @@ def test_nobody_is_overwritten_unseen(there: Served) -> None:
     assert "deleted in the meantime" in gone.message
 
 
-def test_of_many_writers_one_is_first(tmp_path: Path) -> None:
+def test_one_of_many_concurrent_writers_wins(tmp_path: Path) -> None:
     """All have seen the same text; one stores his, the others hear of it."""
     files = DashboardFiles(RealDisk(tmp_path))
     seen = files.put("a", Dashboard(format=1, title="0"), None).etag
@@ -129,7 +129,7 @@ def test_of_many_writers_one_is_first(tmp_path: Path) -> None:
         (b'{"format": 1, "title": "x"' + b" " * store.FILE_BYTES_MAX + b"}", "bytes"),
     ],
 )
-def test_a_file_that_somebody_broke_is_said(there: Served, text: bytes, why: str) -> None:
+def test_a_broken_file_is_reported(there: Served, text: bytes, why: str) -> None:
     """It is listed, it is given with its error, and it can be replaced and deleted."""
     folder(there).mkdir(exist_ok=True)
     (folder(there) / "broken.json").write_bytes(text)
@@ -144,7 +144,7 @@ def test_a_file_that_somebody_broke_is_said(there: Served, text: bytes, why: str
     assert there.ask("DELETE", "/api/v1/dashboards/broken").status == 200
 
 
-def test_what_is_no_file_is_said_and_other_files_are_left_alone(there: Served) -> None:
+def test_folders_are_reported_and_other_files_ignored(there: Served) -> None:
     folder(there).mkdir(exist_ok=True)
     (folder(there) / "odd.json").mkdir()
     (folder(there) / "README.md").write_text("mine")
@@ -168,7 +168,7 @@ NAMES = st.one_of(
 
 @settings(max_examples=150, deadline=None)
 @given(NAMES)
-def test_a_name_is_a_file_of_the_folder_or_refused(there: Served, name: str) -> None:
+def test_invalid_names_are_refused(there: Served, name: str) -> None:
     """Never anything else, whatever a name looks like."""
     before = set(Path(there.rooms.data).rglob("*.json"))
     try:
@@ -203,7 +203,7 @@ BODIES = st.one_of(
 
 @settings(max_examples=150, deadline=None)
 @given(BODIES)
-def test_a_body_is_a_dashboard_or_refused(there: Served, body: Any) -> None:
+def test_invalid_bodies_are_refused(there: Served, body: Any) -> None:
     """What is stored is what was sent; everything else is said to be wrong."""
     try:
         sent = msgspec.json.encode(body)
@@ -279,7 +279,7 @@ DASHBOARDS = st.builds(
 
 
 @given(DASHBOARDS)
-def test_a_file_is_read_as_it_was_written(dashboard: Dashboard) -> None:
+def test_a_dashboard_round_trips(dashboard: Dashboard) -> None:
     text = text_of(dashboard)
     assert dashboard_of(text) == dashboard
     assert text_of(dashboard_of(text)) == text
@@ -295,13 +295,13 @@ def test_a_file_is_read_as_it_was_written(dashboard: Dashboard) -> None:
         ({**EMPTY, "panels": [{**PANEL, "id": f"p{n}"} for n in range(101)]}, "100"),
     ],
 )
-def test_what_types_cannot_say(there: Served, body: Any, why: str) -> None:
+def test_rules_across_fields_are_checked(there: Served, body: Any, why: str) -> None:
     said = put(there, "wrong", body)
     assert said.status == 400
     assert why in said.message
 
 
-def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dashboards_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = DashboardFiles(RealDisk(tmp_path))
     sql = "x" * 60_000
     large = Dashboard(
@@ -322,7 +322,7 @@ def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files.put("b", large.__class__(format=1, title="again"), seen)
 
 
-def test_a_dashboard_is_old_or_new_whenever_power_goes() -> None:
+def test_a_power_loss_leaves_the_old_or_new_dashboard() -> None:
     """What was answered is there; what was not is there whole or not at all."""
 
     def write(disk: SimDisk, answered: list[str]) -> None:
@@ -349,14 +349,14 @@ def test_a_dashboard_is_old_or_new_whenever_power_goes() -> None:
         assert title in titles[len(answered) : len(answered) + 2]
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     files = DashboardFiles(SimDisk(faults=Faults(capacity_bytes=10)))
     with pytest.raises(Unavailable, match="full"):
         files.put("a", Dashboard(format=1, title="x"), None)
     assert files.all() == []
 
 
-def test_a_name_is_checked_below_too(tmp_path: Path) -> None:
+def test_the_store_checks_names_too(tmp_path: Path) -> None:
     files = DashboardFiles(RealDisk(tmp_path))
     for name in ("../a", "a\n", "", "A"):
         with pytest.raises(Malformed):
@@ -367,7 +367,7 @@ def test_a_name_is_checked_below_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_pages_of_others_change_nothing(there: Served, method: str) -> None:
+def test_foreign_pages_cannot_change_dashboards(there: Served, method: str) -> None:
     path = "/api/v1/dashboards/strange"
     said = there.ask(method, path, EMPTY, {"Origin": "https://stranger.example"})
     assert said.status == 403
@@ -379,7 +379,7 @@ def test_pages_of_others_change_nothing(there: Served, method: str) -> None:
     assert method in allowed.headers["access-control-allow-methods"]
 
 
-def test_a_body_cannot_come_in_the_query(there: Served) -> None:
+def test_a_body_in_the_query_string_is_refused(there: Served) -> None:
     said = there.ask("PUT", "/api/v1/dashboards/twice?body=null", EMPTY)
     assert said.status == 400
     assert there.ask("PUT", "/api/v1/dashboards/twice?body=null").status == 415

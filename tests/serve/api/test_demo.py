@@ -22,7 +22,7 @@ def wait_until_idle(node: Served) -> dict[str, Any]:
     raise AssertionError("the demo does not end")
 
 
-def test_a_demo_sends_one_at_a_time_and_tells_what_came(tmp_path: Path) -> None:
+def test_only_one_demo_runs_and_reports_its_totals(tmp_path: Path) -> None:
     """What it says is acknowledged is stored."""
     with served(tmp_path) as node:
         assert node.ask("GET", "/api/v1/demo").json["state"] == "idle"
@@ -43,7 +43,7 @@ def test_a_demo_sends_one_at_a_time_and_tells_what_came(tmp_path: Path) -> None:
         assert stored == done["acknowledged"]["spans"]
 
 
-def test_a_demo_is_stopped(tmp_path: Path) -> None:
+def test_a_demo_can_be_stopped(tmp_path: Path) -> None:
     """And there is no harm in stopping what does not run."""
     with served(tmp_path) as node:
         assert node.ask("POST", "/api/v1/demo/stop", {}).json["state"] == "idle"
@@ -64,13 +64,13 @@ def test_a_demo_ends_with_the_node(tmp_path: Path) -> None:
     "asked",
     [{"seconds": 0}, {"seconds": 601}, {"backfill_minutes": 61}, {"rate": 0}, {"endpoint": "x"}],
 )
-def test_a_demo_is_bounded(tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_demo_parameters_are_limited(tmp_path: Path, asked: dict[str, Any]) -> None:
     with served(tmp_path) as node:
         assert node.ask("POST", "/api/v1/demo", asked).status == 400
         assert node.ask("GET", "/api/v1/demo").json["state"] == "idle"
 
 
-def test_where_a_token_is_wanted_none_is_sent(tmp_path: Path) -> None:
+def test_the_demo_is_refused_if_otlp_needs_a_token(tmp_path: Path) -> None:
     """Who may read need not be one who may send."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{TOKEN}\n")

@@ -41,7 +41,7 @@ def get(there: Served, path: str) -> Any:
     return said.json
 
 
-def test_tables_at_a_glance(there: Served, logs: Table) -> None:
+def test_list_of_tables(there: Served, logs: Table) -> None:
     """Numbers as PyIceberg counts them; how far behind, as the log says."""
     found = {table["name"]: table for table in get(there, "lake")["tables"]}
     assert set(found) == {"logs", "spans", "metrics", "dead_letters"}
@@ -100,7 +100,7 @@ def test_files_by_size_and_by_partition(there: Served) -> None:
     assert none["table"]["files"] == everything["file_count"]
 
 
-def test_schemas_say_what_was_added_when(there: Served) -> None:
+def test_schemas_list_added_columns(there: Served) -> None:
     newest, first = get(there, "lake/tables/logs")["schemas"]
     assert (newest["added"], newest["is_current"]) == ([COLUMN], True)
     assert newest["columns"][-1]["doc"] == "whose it is"
@@ -109,12 +109,12 @@ def test_schemas_say_what_was_added_when(there: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "topic_nothing", "%00", "..", "a'b"])
-def test_a_table_that_is_not_there(there: Served, name: str) -> None:
+def test_an_unknown_table_is_404(there: Served, name: str) -> None:
     said = there.ask("GET", f"/api/v1/lake/tables/{name}")
     assert (said.status, said.json["error"]["kind"]) == (404, "not_found")
 
 
-def test_sql_says_which_rows_came_from_where(there: Served) -> None:
+def test_parts_count_rows_by_tier(there: Served) -> None:
     """All commits from the lake, and what is behind them from the hot tier."""
     text = "SELECT count(DISTINCT _offset) FROM logs"
     said = there.sql(text, parts=True).json
@@ -126,13 +126,13 @@ def test_sql_says_which_rows_came_from_where(there: Served) -> None:
     assert (part["lake_bytes"], part["lake_files"]) == (now["bytes"], now["files"])
 
 
-def test_an_id_from_here_is_good_for_time_travel(there: Served) -> None:
+def test_a_snapshot_id_works_for_time_travel(there: Served) -> None:
     first = get(there, "lake/tables/logs")["snapshots"][-1]["snapshot_id"]
     said = there.sql(f"SELECT count(*) FROM logs FOR SYSTEM_VERSION AS OF {first}")
     assert said.json["rows"] == [[ROWS * ROUNDS[0]]]
 
 
-def test_without_a_lake_it_is_said_why(tmp_path: Path) -> None:
+def test_without_a_lake_the_reason_is_given(tmp_path: Path) -> None:
     with served(tmp_path / "data") as opened:
         said = get(opened, "lake")
         assert "lake.enabled" in said["why_absent"]
@@ -140,7 +140,7 @@ def test_without_a_lake_it_is_said_why(tmp_path: Path) -> None:
         assert opened.ask("GET", "/api/v1/lake/tables/logs").status == 503
 
 
-def test_no_secret_is_shown(tmp_path: Path) -> None:
+def test_secrets_are_hidden(tmp_path: Path) -> None:
     """Whoever may read rows need not know the catalog's password."""
     config = LakeConfig(
         catalog={
@@ -162,7 +162,7 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
     assert "hush" not in repr(catalog_info_of(database, tmp_path))
 
 
-def test_sizes_come_in_steps() -> None:
+def test_file_sizes_are_grouped_by_powers_of_two() -> None:
     def file(size: int) -> TableFile:
         return TableFile(location="", path="", row_count=1, size_bytes=size)
 

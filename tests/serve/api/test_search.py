@@ -46,7 +46,7 @@ LOGS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("query", "fits"), LOGS, ids=[query for query, _ in LOGS])
-def test_logs_that_fit(there: Served, sent: Sent, query: str, fits: Any) -> None:
+def test_logs_matching_a_query(there: Served, sent: Sent, query: str, fits: Any) -> None:
     """In a list, a histogram, facets, pages, and by the SQL that says the same."""
     wanted = [told for told in sent.logs if fits(told)]
     assert 0 < len(wanted) < len(sent.logs)
@@ -69,7 +69,7 @@ def test_logs_that_fit(there: Served, sent: Sent, query: str, fits: Any) -> None
     assert len(there.sql(sql).json["rows"]) == len(wanted)
 
 
-def test_traces_with_a_span_that_fits(there: Served, sent: Sent) -> None:
+def test_traces_with_a_matching_span(there: Served, sent: Sent) -> None:
     """By its name, its status and how long it took; and the values of such spans."""
     wanted = [
         told
@@ -88,7 +88,7 @@ def test_traces_with_a_span_that_fits(there: Served, sent: Sent) -> None:
     assert len(rows) == min(100, len(wanted))
 
 
-def test_values_of_spans_that_failed(there: Served, sent: Sent) -> None:
+def test_facets_of_failed_spans(there: Served, sent: Sent) -> None:
     """By the parameters that traces have; some names are there without being asked for."""
     failed = [told for told in sent.spans if told.record.status.code == ERROR]
     found = get(there, "traces/facets", errors="true")
@@ -100,7 +100,7 @@ def test_values_of_spans_that_failed(there: Served, sent: Sent) -> None:
     assert again == [{"name": "status", "values": [["ERROR", len(failed)]]}]
 
 
-def test_names_to_complete(there: Served, sent: Sent) -> None:
+def test_field_names_for_completion(there: Served, sent: Sent) -> None:
     found = get(there, "fields", table="logs", limit=1000)["fields"]
     counts = {field["name"]: field["count"] for field in found if field["kind"] == "attribute"}
     assert len(sent.logs) < 1000
@@ -112,7 +112,7 @@ def test_names_to_complete(there: Served, sent: Sent) -> None:
     assert {"name": "metric_name", "kind": "column", "count": None} in metrics
 
 
-def test_a_wrong_query_has_its_place(there: Served) -> None:
+def test_a_wrong_query_has_the_position_of_its_error(there: Served) -> None:
     """As an answer where somebody types, as a refusal where he asks."""
     answer = get(there, "query", query="a (b")
     assert answer["sql"] is None
@@ -138,19 +138,19 @@ def test_a_wrong_query_has_its_place(there: Served) -> None:
         ("fields?limit=0", "Maximum number of names"),
     ],
 )
-def test_a_wrong_request_is_told_so(there: Served, path: str, words: str) -> None:
+def test_wrong_parameters_are_refused(there: Served, path: str, words: str) -> None:
     said = there.ask("GET", f"/api/v1/{path}")
     assert said.status == 400
     assert words in said.message
 
 
 @pytest.mark.parametrize("since", ["15m", "999999999w", "0001-01-01T00:00:00Z"])
-def test_any_time_is_in_sql_that_runs(there: Served, since: str) -> None:
+def test_sql_of_any_time_range_runs(there: Served, since: str) -> None:
     sql = get(there, "query", since=since, until="9999-01-01T00:00:00Z")["sql"]
     assert there.sql(sql).status == 200
 
 
-def test_a_tail_shows_what_fits(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_tail_sends_matching_rows(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Logs and spans, by the same words as the list."""
     with (
         served(tmp_path_factory.mktemp("tail") / "data") as opened,

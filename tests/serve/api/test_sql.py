@@ -38,7 +38,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield opened
 
 
-def test_json_is_columns_and_rows_and_nothing_else(there: Served) -> None:
+def test_json_has_only_columns_and_rows(there: Served) -> None:
     """The fixed words of scripts."""
     said = there.sql(
         "SELECT body, time_unix_nano % 10 AS n FROM logs ORDER BY time_unix_nano LIMIT 2"
@@ -50,12 +50,12 @@ def test_json_is_columns_and_rows_and_nothing_else(there: Served) -> None:
     assert [row[0] for row in said.json["rows"]] == ["case 0", "case 1"]
 
 
-def test_no_rows_have_columns_all_the_same(there: Served) -> None:
+def test_an_empty_result_has_columns(there: Served) -> None:
     said = there.sql("SELECT body FROM logs WHERE false")
     assert said.json == {"columns": ["body"], "rows": []}
 
 
-def test_details_say_types_and_whether_it_was_cut(there: Served) -> None:
+def test_details_add_types_and_is_cut(there: Served) -> None:
     said = there.sql("SELECT body FROM logs", details=True, rows_max=5)
     assert said.json["is_cut"] is True
     assert said.json["types"] == ["string"]
@@ -63,7 +63,7 @@ def test_details_say_types_and_whether_it_was_cut(there: Served) -> None:
 
 
 @pytest.mark.parametrize("how", ["json", "csv", "arrow", "parquet"])
-def test_a_cut_result_is_no_success(there: Served, how: str) -> None:
+def test_a_cut_result_without_details_is_an_error(there: Served, how: str) -> None:
     """Whoever cannot see that rows are missing gets an error instead."""
     if how == "json":
         said = there.sql("SELECT body FROM logs", rows_max=5)
@@ -74,7 +74,7 @@ def test_a_cut_result_is_no_success(there: Served, how: str) -> None:
             there.sql("SELECT body FROM logs", rows_max=5, format=how)
 
 
-def test_csv_reads_back(there: Served) -> None:
+def test_csv_round_trips(there: Served) -> None:
     said = there.ask("POST", "/api/v1/sql", {"sql": "SELECT * FROM logs"}, {"Accept": "text/csv"})
     assert said.headers["content-type"].startswith("text/csv")
     rows = list(csv.DictReader(io.StringIO(said.body.decode())))
@@ -82,7 +82,7 @@ def test_csv_reads_back(there: Served) -> None:
     assert {row["body"] for row in rows} == {f"case {number}" for number in range(ROWS)}
 
 
-def test_arrow_reads_back_with_any_reader(there: Served) -> None:
+def test_arrow_is_readable_by_any_reader(there: Served) -> None:
     said = there.ask(
         "POST",
         "/api/v1/sql",
@@ -94,7 +94,7 @@ def test_arrow_reads_back_with_any_reader(there: Served) -> None:
     assert pa.types.is_map(table.schema.field("attributes").type)
 
 
-def test_parquet_reads_back(there: Served) -> None:
+def test_parquet_round_trips(there: Served) -> None:
     said = there.ask(
         "POST",
         "/api/v1/sql",
@@ -107,18 +107,18 @@ def test_parquet_reads_back(there: Served) -> None:
     assert set(table["body"].to_pylist()) == {f"case {number}" for number in range(ROWS)}
 
 
-def test_no_rows_are_a_parquet_file_all_the_same(there: Served) -> None:
+def test_an_empty_result_is_a_parquet_file(there: Served) -> None:
     said = there.sql("SELECT body FROM logs WHERE false", format="parquet")
     assert pq.read_table(io.BytesIO(said.body)).column_names == ["body"]
 
 
-def test_what_parquet_cannot_hold_is_said(there: Served) -> None:
+def test_types_parquet_lacks_are_refused(there: Served) -> None:
     said = there.sql("SELECT INTERVAL '1 month' AS i FROM logs", format="parquet")
     assert (said.status, said.json["error"]["kind"]) == (400, "malformed")
     assert "Parquet" in said.message
 
 
-def test_parts_say_what_was_read(there: Served) -> None:
+def test_parts_describe_what_was_read(there: Served) -> None:
     """The same in JSON, and in the schema of an Arrow stream; nobody else is told."""
     text = "SELECT body FROM logs"
     [part] = there.sql(text, parts=True).json["parts"]
@@ -131,14 +131,14 @@ def test_parts_say_what_was_read(there: Served) -> None:
     assert pa.ipc.open_stream(plain.body).schema.metadata is None
 
 
-def test_what_is_left_out_is_told(there: Served) -> None:
+def test_parts_count_pruned_pieces(there: Served) -> None:
     text = "SELECT body FROM logs WHERE service_name = 'nobody'"
     [part] = there.sql(text, parts=True).json["parts"]
     assert (part["hot_rows"], part["hot_bytes"], part["rows_all"]) == (0, 0, ROWS)
     assert part["skipped"] == {"without the service": part["hot_pieces_all"]}
 
 
-def test_a_query_that_fails_later_is_cut_off(there: Served) -> None:
+def test_a_stream_that_fails_is_cut_off(there: Served) -> None:
     """The first rows are on their way when the division fails: no reader may end well."""
     text = "SELECT body, 1 / (time_unix_nano - max(time_unix_nano) OVER ()) FROM logs ORDER BY time"
     said = there.sql(text)
@@ -163,16 +163,14 @@ def test_a_query_that_fails_later_is_cut_off(there: Served) -> None:
         ([1], 400, "expected `object`"),
     ],
 )
-def test_a_wrong_request_is_told_what_is_wrong(
-    there: Served, body: object, status: int, words: str
-) -> None:
+def test_wrong_requests_are_explained(there: Served, body: object, status: int, words: str) -> None:
     headers = {"Content-Type": "application/json"}
     said = there.ask("POST", "/api/v1/sql", body, headers)
     assert said.status == status
     assert words in said.message
 
 
-def test_the_type_must_be_said(there: Served) -> None:
+def test_content_type_and_accept_are_checked(there: Served) -> None:
     """A page of a stranger can send plain text without asking; JSON it cannot."""
     said = there.ask("POST", "/api/v1/sql", b'{"sql": "SELECT 1"}', {"Content-Type": "text/plain"})
     assert said.status == 415
@@ -206,7 +204,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_odd_values_are_written_or_refused(there: Served, text: str) -> None:
+def test_unusual_values_are_encoded_or_refused(there: Served, text: str) -> None:
     """And nothing of it is a failure of the node, nor a success that has no end."""
     as_text, as_arrow = ODD[text]
     for how, status in (("json", as_text), ("csv", as_text), ("arrow", as_arrow)):
@@ -221,18 +219,18 @@ def test_odd_values_are_written_or_refused(there: Served, text: str) -> None:
             assert pa.ipc.open_stream(said.body).read_all().num_rows == 1
 
 
-def test_no_rows_have_a_line_of_names(there: Served) -> None:
+def test_an_empty_csv_has_a_header(there: Served) -> None:
     said = there.sql("SELECT body, _row FROM logs WHERE false", format="csv")
     assert (said.status, said.body) == (200, b"body,_row\n")
 
 
-def test_a_time_limit_is_kept(there: Served) -> None:
+def test_a_timeout_is_enforced(there: Served) -> None:
     said = there.sql(SLOW, timeout_ms=300)
     assert said.status == 413
     assert "300 ms" in said.message
 
 
-def test_who_leaves_takes_his_query_with_him(there: Served) -> None:
+def test_a_disconnect_cancels_the_query(there: Served) -> None:
     """Otherwise impatient people would fill all places with queries that nobody waits for."""
     before = ended()
     for _ in range(12):  # more than may run at a time
@@ -241,7 +239,7 @@ def test_who_leaves_takes_his_query_with_him(there: Served) -> None:
     await_ended(there, before + 13)
 
 
-def test_who_leaves_is_no_error(there: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disconnect_is_not_an_error(there: Served, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody has to look, and the log says nothing of rows that nobody waited for."""
     before = ended()
     assert there.sql(APART).status == 200  # so that the other one runs at once
@@ -253,7 +251,7 @@ def test_who_leaves_is_no_error(there: Served, caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.parametrize("how", ["json", "arrow"])
-def test_a_stop_waits_for_no_query(tmp_path: Path, how: str) -> None:
+def test_a_stop_cancels_running_queries(tmp_path: Path, how: str) -> None:
     """Whoever is cut off takes his query with him; it would go on for as long as one may take."""
     with served(tmp_path / "data", query={"timeout_ms": 3_600_000}) as there:
         fill(there, ROWS)
@@ -295,7 +293,7 @@ def ended() -> float:
     return sum(sample.value for sample in QUERIES.samples())
 
 
-def test_json_is_bounded(tmp_path: Path) -> None:
+def test_a_json_response_is_limited(tmp_path: Path) -> None:
     """What is too much for one document is a stream's business."""
     with served(tmp_path / "data", serve={"answer_bytes_max": 2000}) as opened:
         fill(opened, 100)

@@ -39,7 +39,7 @@ def logs_part(status: Status) -> PartitionStatus:
     return part
 
 
-def test_each_stage_tells_how_far_it_has_come(tmp_path: Path) -> None:
+def test_status_has_the_watermarks_of_each_stage(tmp_path: Path) -> None:
     """Durable first, visible after a step; the lake has not been asked yet, so nobody knows."""
     with open_rooms(tmp_path) as rooms:
         send(rooms, "a", "b", "c")
@@ -64,7 +64,7 @@ def test_each_stage_tells_how_far_it_has_come(tmp_path: Path) -> None:
         assert {each.subscriber for each in status.subscribers} >= {"hot_logs"}
 
 
-def test_it_is_json_and_back(tmp_path: Path) -> None:
+def test_status_round_trips_as_json(tmp_path: Path) -> None:
     """Whoever reads it as JSON gets what was there."""
     with open_rooms(tmp_path, has_lake=True) as rooms:
         status = status_of(rooms)
@@ -109,7 +109,7 @@ def test_the_last_commit_is_shown(tmp_path: Path) -> None:
         assert (newest.operation, newest.snapshot) == ("append", str(newest.snapshot_id))
 
 
-def test_a_closed_gate_says_why(tmp_path: Path) -> None:
+def test_a_closed_gate_has_a_reason(tmp_path: Path) -> None:
     """Nobody has to guess why nothing comes in."""
     with open_rooms(tmp_path) as rooms:
         assert status_of(rooms).ingest.is_open
@@ -119,7 +119,7 @@ def test_a_closed_gate_says_why(tmp_path: Path) -> None:
         assert ingest.why_closed == "this node is stopping"
 
 
-def test_rates_are_of_the_last_seconds(tmp_path: Path) -> None:
+def test_rates_cover_the_window(tmp_path: Path) -> None:
     """What came before the window does not count, and nothing is nothing."""
     clock = SimClock()
     with open_rooms(tmp_path) as rooms:
@@ -137,7 +137,7 @@ def test_rates_are_of_the_last_seconds(tmp_path: Path) -> None:
         assert {rate.records_per_s for rate in rates.now()} == {0.0}
 
 
-def test_latencies_are_of_the_last_seconds(tmp_path: Path) -> None:
+def test_latencies_cover_the_window(tmp_path: Path) -> None:
     """How long a sync and an acknowledgement took; nothing is said when there was none."""
     clock = SimClock()
     with open_rooms(tmp_path) as rooms:
@@ -157,7 +157,7 @@ def test_latencies_are_of_the_last_seconds(tmp_path: Path) -> None:
         assert rates.latency(SYNCED) is None
 
 
-def test_what_came_is_told_by_transport_and_what_did_not_by_reason(tmp_path: Path) -> None:
+def test_totals_by_transport_and_refusals_by_reason(tmp_path: Path) -> None:
     with open_rooms(tmp_path) as rooms:
         before = status_of(rooms).ingest
         send(rooms, "a")
@@ -175,7 +175,7 @@ def test_what_came_is_told_by_transport_and_what_did_not_by_reason(tmp_path: Pat
         assert not after.is_tls
 
 
-def test_a_round_tells_what_it_does(tmp_path: Path) -> None:
+def test_a_running_round_is_in_the_status(tmp_path: Path) -> None:
     """While tasks write and while tables are committed: how much, and how much of it is done."""
     seen: list[DoingStatus | None] = []
     with open_rooms(tmp_path, has_lake=True) as rooms:

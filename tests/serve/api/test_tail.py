@@ -42,7 +42,7 @@ def bodies(events: list[Event]) -> list[str]:
     return [event.data["body"] for event in events if event.kind == "message"]
 
 
-def test_every_row_once_and_in_order(there: Served) -> None:
+def test_every_row_is_sent_once_and_in_order(there: Served) -> None:
     """While rows come in, faster and slower than one looks."""
     fill(there, 5)  # before anybody looks
     wanted: list[str] = []
@@ -52,7 +52,7 @@ def test_every_row_once_and_in_order(there: Served) -> None:
         assert bodies(events.until(len(wanted))) == wanted
 
 
-def test_going_on_neither_loses_nor_repeats(there: Served) -> None:
+def test_resuming_neither_skips_nor_repeats_rows(there: Served) -> None:
     """Whoever comes back with the last id he has seen gets what came meanwhile, and no more."""
     wanted: list[str] = []
     found: list[Event] = []
@@ -68,7 +68,7 @@ def test_going_on_neither_loses_nor_repeats(there: Served) -> None:
     assert bodies(found) == wanted
 
 
-def test_what_comes_too_fast_is_counted(there: Served) -> None:
+def test_rows_above_the_rate_are_counted_as_skipped(there: Served) -> None:
     """The newest are shown, and how many others there were."""
     with Events(there.api.port, rate=10) as events:
         sent = send(there, 300)
@@ -78,7 +78,7 @@ def test_what_comes_too_fast_is_counted(there: Served) -> None:
     assert bodies(found) == sent[-10:]
 
 
-def test_only_what_fits(there: Served) -> None:
+def test_only_matching_rows_are_sent(there: Served) -> None:
     with Events(there.api.port, filter="event_name=wanted", search="case") as events:
         send(there, 3, name="other")
         wanted = send(there, 3, name="wanted")
@@ -101,7 +101,7 @@ def test_only_what_fits(there: Served) -> None:
         ("", {"Last-Event-ID": "0:-1"}, "Last-Event-ID"),
     ],
 )
-def test_a_wrong_request_is_told_so(
+def test_wrong_parameters_are_refused(
     there: Served, query: str, headers: dict[str, str], words: str
 ) -> None:
     said = there.ask("GET", f"/api/v1/tail?{query}", headers=headers)
@@ -110,7 +110,7 @@ def test_a_wrong_request_is_told_so(
 
 
 @pytest.mark.parametrize("place", ["0:999999999999999999", "77:5", "0:0", "0:1,0:2,9:9"])
-def test_a_strange_place_is_bounded(there: Served, place: str) -> None:
+def test_an_unusual_event_id_is_handled(there: Served, place: str) -> None:
     """Whatever place somebody says he has seen, he gets rows that are there, and it goes on."""
     with Events(there.api.port, last=place) as events:
         assert events.status == 200
@@ -118,7 +118,7 @@ def test_a_strange_place_is_bounded(there: Served, place: str) -> None:
     assert there.ask("GET", "/api/v1/status").status == 200
 
 
-def test_only_so_many_at_a_time(tmp_path: Path) -> None:
+def test_concurrent_tails_are_limited(tmp_path: Path) -> None:
     """One more is told to come back; whoever leaves, also without a word, frees his place."""
     with served(tmp_path / "data", serve={"tails_max": 2}) as opened:
         first, second = Events(opened.api.port), Events(opened.api.port)
@@ -156,7 +156,7 @@ def test_a_stop_ends_tails_at_once(tmp_path: Path) -> None:
         events.close()
 
 
-def test_who_does_not_read_is_not_remembered(there: Served) -> None:
+def test_a_tail_of_a_lost_client_is_released(there: Served) -> None:
     """Rows wait in the tier, not for him: the node looks again only when he has read."""
     head = b"GET /api/v1/tail?rate=500 HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with socket.socket() as client:

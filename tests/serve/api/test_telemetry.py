@@ -100,7 +100,7 @@ def moment(nanos: int) -> str:
     return when.isoformat().replace("+00:00", "Z")
 
 
-def test_a_stretch_of_time_has_a_first_moment_and_no_last(there: Served, sent: Sent) -> None:
+def test_since_is_inclusive_and_until_exclusive(there: Served, sent: Sent) -> None:
     times = sorted(told.record.time_unix_nano // 1000 for told in sent.logs)
     since, until = times[len(times) // 3], times[2 * len(times) // 3]
     rows = get(there, "logs", since=moment(since * 1000), until=moment(until * 1000), limit=1000)[
@@ -109,7 +109,7 @@ def test_a_stretch_of_time_has_a_first_moment_and_no_last(there: Served, sent: S
     assert len(rows) == sum(since <= time < until for time in times)
 
 
-def test_around_a_record(there: Served) -> None:
+def test_neighbors_of_a_record(there: Served) -> None:
     """Its neighbours are those of the list."""
     rows = get(there, "logs", limit=21, order="oldest")["logs"]
     around = get(there, "logs/around", at=rows[10]["cursor"], count=10)
@@ -143,7 +143,7 @@ def test_pages_have_every_trace_once(there: Served, sent: Sent) -> None:
         assert (each["start_unix_nano"], each["duration_nano"]) == (begin, end - begin)
 
 
-def test_traces_that_failed_or_took_long(there: Served, sent: Sent) -> None:
+def test_traces_by_error_and_duration(there: Served, sent: Sent) -> None:
     failed = {
         t for t, spans in traces(sent).items() if any(s.record.status.code == ERROR for s in spans)
     }
@@ -161,7 +161,7 @@ def test_traces_that_failed_or_took_long(there: Served, sent: Sent) -> None:
 
 
 @pytest.mark.parametrize("order", ["longest", "spans", "errors"])
-def test_traces_in_another_order(there: Served, sent: Sent, order: str) -> None:
+def test_traces_in_every_order(there: Served, sent: Sent, order: str) -> None:
     def measure(row: dict[str, Any]) -> int:
         names = {"longest": "duration_nano", "spans": "span_count", "errors": "error_count"}
         return int(row[names[order]])
@@ -179,7 +179,7 @@ def test_traces_in_another_order(there: Served, sent: Sent, order: str) -> None:
     assert [measure(row) for row in found] == sorted(map(measure, found), reverse=True)
 
 
-def test_traces_that_fit_as_a_whole(there: Served, sent: Sent) -> None:
+def test_traces_by_conditions_on_the_whole_trace(there: Served, sent: Sent) -> None:
     through = ["checkout", "payment"]
     wanted = {
         trace_id
@@ -236,7 +236,7 @@ def test_one_trace_and_its_logs(there: Served, sent: Sent) -> None:
             assert depths[told.record.span_id.hex()] == depths[parent] + 1
 
 
-def test_a_trace_as_columns(there: Served, sent: Sent) -> None:
+def test_the_outline_of_a_trace(there: Served, sent: Sent) -> None:
     """It says of every span what its line says."""
     trace_id, spans = max(traces(sent).items(), key=lambda each: len(each[1]))
     lines = get(there, f"traces/{trace_id}")["lines"]
@@ -264,7 +264,7 @@ def test_one_span_of_a_trace(there: Served, sent: Sent) -> None:
         assert f"span {'0' * 16} of trace {trace_id}" in said.message
 
 
-def test_finding_in_a_trace(there: Served, sent: Sent) -> None:
+def test_search_in_a_trace(there: Served, sent: Sent) -> None:
     trace_id, spans = max(traces(sent).items(), key=lambda each: len(each[1]))
     wanted = {told.record.span_id.hex() for told in spans if told.service == "checkout"}
     assert wanted
@@ -287,13 +287,13 @@ def test_finding_in_a_trace(there: Served, sent: Sent) -> None:
         ("0" * 32 + "/find?filter=nonsense", 400, "filter"),
     ],
 )
-def test_no_such_trace(there: Served, trace_id: str, status: int, words: str) -> None:
+def test_an_unknown_trace_is_404(there: Served, trace_id: str, status: int, words: str) -> None:
     said = there.ask("GET", f"/api/v1/traces/{trace_id.replace(' ', '%20')}")
     assert said.status == status
     assert words in said.message
 
 
-def test_services_and_how_much_they_send(there: Served, sent: Sent) -> None:
+def test_services_and_their_volumes(there: Served, sent: Sent) -> None:
     spans = Counter(told.service for told in sent.spans)
     failed = Counter(told.service for told in sent.spans if told.record.status.code == ERROR)
     logs = Counter(told.service for told in sent.logs)
@@ -361,7 +361,7 @@ def test_operations_and_failures(there: Served, sent: Sent) -> None:
     assert counts == sorted(counts, reverse=True)
 
 
-def test_who_calls_whom(there: Served, sent: Sent) -> None:
+def test_dependencies_by_parent_spans(there: Served, sent: Sent) -> None:
     owner = {(told.record.trace_id, told.record.span_id): told.service for told in sent.spans}
     calls: Counter[tuple[str, str]] = Counter()
     for told in sent.spans:
@@ -377,7 +377,7 @@ def test_who_calls_whom(there: Served, sent: Sent) -> None:
     assert called == calls
 
 
-def test_who_works_on_what_another_has_left(there: Served, sent: Sent) -> None:
+def test_dependencies_by_span_links(there: Served, sent: Sent) -> None:
     owner = {(told.record.trace_id, told.record.span_id): told.service for told in sent.spans}
     links: Counter[tuple[str, str]] = Counter()
     for told in sent.spans:
@@ -460,7 +460,7 @@ def test_without_a_lake_there_are_no_snapshots(there: Served) -> None:
         assert "lake.enabled" in said.message
 
 
-def test_how_the_node_does(there: Served, sent: Sent) -> None:
+def test_status_of_a_node(there: Served, sent: Sent) -> None:
     status = get(there, "status")
     assert status["lake"] is None
     assert status["hot"]["rows"]["logs"] == len(sent.logs)

@@ -65,7 +65,7 @@ def test_paths(there: Served, method: str, path: str, status: int) -> None:
         assert said.message
 
 
-def test_a_body_is_bounded(there: Served) -> None:
+def test_a_body_above_the_limit_is_refused(there: Served) -> None:
     body = b'{"sql": "' + b"x" * 2_000_000 + b'"}'
     said = there.ask("POST", "/api/v1/sql", body, {"Content-Type": "application/json"})
     assert said.status == 413
@@ -87,9 +87,7 @@ def test_a_body_is_bounded(there: Served) -> None:
         ({"Origin": "null"}, 403),
     ],
 )
-def test_pages_of_strangers_get_nothing(
-    there: Served, headers: dict[str, str], status: int
-) -> None:
+def test_foreign_origins_are_refused(there: Served, headers: dict[str, str], status: int) -> None:
     """Neither by asking openly, nor under a name of their own that leads to this machine."""
     said = there.ask("POST", "/api/v1/sql", {"sql": "SELECT 1"}, headers)
     assert said.status == status
@@ -97,7 +95,7 @@ def test_pages_of_strangers_get_nothing(
         assert said.headers["access-control-allow-origin"] == headers["Origin"]
 
 
-def test_a_page_asks_before_it_asks(there: Served) -> None:
+def test_cors_preflight_is_answered(there: Served) -> None:
     headers = {"Origin": "http://localhost:3000", "Access-Control-Request-Method": "POST"}
     said = there.ask("OPTIONS", "/api/v1/sql", headers=headers)
     assert said.status == 204
@@ -121,7 +119,7 @@ def test_tokens(tmp_path: Path) -> None:
             assert said.status == status
 
 
-def test_only_so_many_are_served_at_a_time(tmp_path: Path) -> None:
+def test_concurrent_requests_are_limited(tmp_path: Path) -> None:
     """Others are told to come back, and the node stays calm."""
     with served(tmp_path / "data", serve={"requests_max": 2}) as opened:
         fill(opened, 3000)

@@ -51,7 +51,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_what_is_not_clear_is_refused(name: str, client: RawClient) -> None:
+def test_ambiguous_requests_are_refused(name: str, client: RawClient) -> None:
     """In the words of this API, and what follows is never a request."""
     client.send(UNREADABLE[name] + ASKED)
     reply = client.reply()
@@ -60,7 +60,7 @@ def test_what_is_not_clear_is_refused(name: str, client: RawClient) -> None:
     assert client.is_closed()
 
 
-def test_one_request_at_a_time(client: RawClient) -> None:
+def test_pipelined_requests_are_served_in_order(client: RawClient) -> None:
     """A connection is used again and again, also behind a request that fails; but who does not
     wait for his answer gets that one, and no other."""
     wrong = post(b"{}", "/api/v1/sql", content_type=JSON)
@@ -79,7 +79,7 @@ def test_one_request_at_a_time(client: RawClient) -> None:
     assert client.is_closed()
 
 
-def test_a_slow_body_has_an_end(client: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_body_times_out(client: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("frazil.serve.http.request.BODY_TIMEOUT_S", 0.2)
     client.send(ASKED[:-3])
     reply = client.reply()
@@ -88,7 +88,7 @@ def test_a_slow_body_has_an_end(client: RawClient, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("how", ["arrow", "csv"])
-def test_rows_that_nobody_reads_are_not_made(there: Served, how: str) -> None:
+def test_rows_are_produced_only_while_the_client_reads(there: Served, how: str) -> None:
     """A slow reader holds a piece or two, and lets go of them when he leaves."""
     with contextlib.ExitStack() as stack:
         for _ in range(2):
@@ -112,7 +112,9 @@ def slow_reader(there: Served, how: str) -> Iterator[socket.socket]:
         yield client
 
 
-def test_who_never_reads_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_never_reads_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a while, and his query with him."""
     monkeypatch.setattr("frazil.serve.server.FETCH_TIMEOUT_S", 0.3)
     with served(tmp_path / "data") as opened:
@@ -122,7 +124,7 @@ def test_who_never_reads_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert soon(lambda: not opened.api._port._connections.active)
 
 
-def test_too_many_connections_are_told_so(tmp_path: Path) -> None:
+def test_excess_connections_get_an_error(tmp_path: Path) -> None:
     """Those that are open are served on; one more is told to come back, in words of the API."""
     with served(tmp_path / "data", serve={"connections_max": 4}) as opened:
         with contextlib.ExitStack() as stack:
@@ -172,7 +174,7 @@ def test_a_node_with_tls(tmp_path: Path, certificates: Certificates) -> None:
         frazil.connect("https://127.0.0.1:1", ca_file=str(tmp_path / "absent"))
 
 
-def test_clients_must_show_their_certificate(tmp_path: Path, certificates: Certificates) -> None:
+def test_client_certificates_are_required(tmp_path: Path, certificates: Certificates) -> None:
     """Where the node wants one, the API wants it as OTLP does."""
     ingest = {
         "tls_certificate_file": certificates.server_certificate,

@@ -45,7 +45,7 @@ def headers(answer: Response) -> dict[bytes, bytes]:
         ("/a/b/c", b"../../"),
     ],
 )
-def test_every_screen_is_the_page_that_knows_its_root(
+def test_every_screen_gets_the_page_with_its_base_path(
     page: StaticFiles, path: str, base: bytes
 ) -> None:
     """Whatever path a proxy has put before it: the root is relative."""
@@ -56,7 +56,7 @@ def test_every_screen_is_the_page_that_knows_its_root(
     assert b"script-src 'self';" in headers(answer)[b"content-security-policy"]
 
 
-def test_a_page_that_is_known_is_not_sent(page: StaticFiles) -> None:
+def test_a_matching_etag_returns_304(page: StaticFiles) -> None:
     first = page.answer("/logs", accepts_gzip=False, known="")
     tag = headers(first)[b"etag"].decode()
     again = page.answer("/logs", accepts_gzip=False, known=tag)
@@ -65,7 +65,7 @@ def test_a_page_that_is_known_is_not_sent(page: StaticFiles) -> None:
     assert elsewhere.status == HTTPStatus.OK
 
 
-def test_files_are_kept_for_ever_and_packed_for_whoever_unpacks(page: StaticFiles) -> None:
+def test_assets_are_immutable_and_compressed(page: StaticFiles) -> None:
     packed = page.answer(f"{ASSETS}a-1b.js", accepts_gzip=True, known="")
     assert headers(packed)[b"content-encoding"] == b"gzip"
     assert gzip.decompress(packed.body) == SCRIPT
@@ -92,13 +92,13 @@ def test_files_are_kept_for_ever_and_packed_for_whoever_unpacks(page: StaticFile
         "\0",
     ],
 )
-def test_there_are_no_other_files(page: StaticFiles, name: str) -> None:
+def test_other_files_are_not_served(page: StaticFiles, name: str) -> None:
     with pytest.raises(HttpError) as refused:
         page.answer(f"{ASSETS}{name}", accepts_gzip=False, known="")
     assert refused.value.status == HTTPStatus.NOT_FOUND
 
 
-def test_where_none_was_built_that_is_said(tmp_path: Path) -> None:
+def test_a_missing_page_is_explained(tmp_path: Path) -> None:
     answer = StaticFiles(tmp_path).answer("/logs", accepts_gzip=False, known="")
     assert b"make ui" in answer.body
     assert answer.status == HTTPStatus.OK
@@ -132,7 +132,7 @@ def test_browsers_get_the_page_and_programs_the_api(
     assert said.headers["content-type"].startswith(kind)
 
 
-def test_the_page_needs_no_token_and_no_data_is_in_it(tmp_path: Path) -> None:
+def test_the_page_needs_no_token(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("a-secret-of-some-length\n")
     with served(tmp_path / "data", ingest={"token_file": str(tokens)}) as closed:

@@ -25,7 +25,7 @@ def check(rooms: NodeContext, room: str) -> Check:
     return found
 
 
-def test_a_well_node_is_ready(tmp_path: Path) -> None:
+def test_a_healthy_node_is_ready(tmp_path: Path) -> None:
     """What is off or not started yet is no fault."""
     with open_rooms(tmp_path, has_lake=True) as rooms:
         checks = checks_of(rooms)
@@ -83,7 +83,7 @@ def test_a_dead_hot_worker_is_not_ready(tmp_path: Path) -> None:
         assert text.endswith("readyz check failed\n")
 
 
-def test_a_lake_in_trouble_is_ready(tmp_path: Path) -> None:
+def test_a_failing_lake_is_degraded_but_ready(tmp_path: Path) -> None:
     """Spark or a catalog that is down takes no node out of service; a dead thread does."""
     with open_rooms(tmp_path, has_lake=True) as rooms:
         lake = rooms.lake
@@ -98,9 +98,7 @@ def test_a_lake_in_trouble_is_ready(tmp_path: Path) -> None:
         assert check(rooms, "lake").state == "failed"
 
 
-def test_the_thread_of_a_lake_that_dies_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_lake_thread_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks it afterwards is refused, and does not wait for ever."""
 
     class Gone(BaseException):
