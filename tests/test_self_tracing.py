@@ -41,7 +41,7 @@ QUICK = {"OTEL_BSP_SCHEDULE_DELAY": "100"}
     ],
 )
 def test_the_environment_decides(environ: dict[str, str], wanted: str | None) -> None:
-    """None: they are exported; nothing: nobody asked; a sentence: what to change."""
+    """None: exported; empty: not enabled; a sentence: what to change."""
     found = why_disabled(environ)
     if wanted:
         assert wanted in (found or "")

@@ -22,7 +22,7 @@ threading.Event().wait()
 
 
 def test_shares_are_limited_by_the_remaining_time() -> None:
-    """Each room has its share; the last seconds are nobody's."""
+    """The reserve is not given to any component."""
     clock = SimClock()
     stop = Shutdown(clock)
     assert stop.left_s(1.0) == 1.0

@@ -95,7 +95,7 @@ def test_a_second_signal_ends_the_process(tmp_path: Path) -> None:
 
 
 def test_a_second_node_names_the_owner_of_the_folder(tmp_path: Path) -> None:
-    """One owner; the second one is told who, and the first one goes on."""
+    """The second node exits; the first keeps running."""
     with Node(tmp_path / "data") as node:
         second = up("--data", str(tmp_path / "data"), *ports())
         assert second.returncode == 1
@@ -160,7 +160,7 @@ def test_messages_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_tls_and_token_by_flags(tmp_path: Path) -> None:
-    """The README's way to open a node to others: without the token nobody gets in."""
+    """As in the README: requests without the token are refused."""
     made = make_certificates(tmp_path)
     tokens = tmp_path / "tokens"
     tokens.write_text("0123456789abcdef\n")

@@ -84,7 +84,7 @@ def test_results_convert_to_other_libraries(tmp_path: Path) -> None:
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
-    """While a node has it, it is named to whoever comes second; and the other way round."""
+    """`Held` names the owner, be it a node or `frazil.open`."""
     with Node(tmp_path / "data") as node:
         with pytest.raises(Held, match=rf"process {node.process.pid} \(frazil up\)"):
             frazil.open(tmp_path / "data")
@@ -103,7 +103,7 @@ def test_a_foreign_folder_is_refused_and_unchanged(tmp_path: Path) -> None:
 
 
 def test_a_node_without_hot_tier_only_receives(tmp_path: Path) -> None:
-    """Without a hot tier it makes no rows; whoever opens its folder does, with its settings."""
+    """`frazil.open` of its folder builds the rows, with the same settings."""
     settings = tmp_path / "frazil.toml"
     settings.write_text(SMALL.format(hot="false"))
     folder = tmp_path / "data"

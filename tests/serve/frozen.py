@@ -19,11 +19,11 @@ BEHIND = 7
 LOGS = ROWS * sum(ROUNDS)
 """Rows of the table."""
 COLUMN = "team"
-"""Added by somebody before the last commit."""
+"""Column added before the last commit."""
 
 
 def freeze(folder: Path) -> None:
-    """Some commits of logs and spans, a column of somebody else's in between, and requests that are
+    """Some commits of logs and spans, a column added in between, and requests that are
     in the log only."""
     with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
         for topic in ("otlp_logs", "otlp_spans"):

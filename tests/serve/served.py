@@ -83,7 +83,7 @@ class Served:
         return Said(status=response.status, headers=given, body=content)
 
     def waiting_bytes(self) -> int:
-        """Of answers, in this process, that nobody has taken yet."""
+        """Bytes of responses in this process that were not read yet."""
 
         async def look() -> int:
             connections: set[Any] = self.api._port._connections.active

@@ -53,7 +53,7 @@ def test_a_client_gets_the_same_rows_as_embedded(there: Served, remote: Client, 
 
 
 def test_every_way_of_reading_a_result(remote: Client) -> None:
-    """As Arrow, rows, data frames, and by whoever reads Arrow streams."""
+    """As Arrow, rows, data frames, and by the Arrow stream interface."""
     text = "SELECT body, _row FROM logs ORDER BY _offset, _row LIMIT 3"
     assert remote.sql(text).fetchall() == [("case 0", 0), ("case 1", 1), ("case 2", 2)]
     assert len(remote.sql(text).df()) == 3

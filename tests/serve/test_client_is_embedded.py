@@ -84,7 +84,7 @@ def test_a_cancel_from_another_thread(asked: Asked) -> None:
             continue
 
 
-def test_a_dropped_result_is_closed(asked: Asked) -> None:
+def test_closing_a_result_early_ends_the_query(asked: Asked) -> None:
     """Closing it in the middle ends the query; there is room for others at once."""
     with asked.sql("SELECT a.body FROM logs a CROSS JOIN logs b") as result:
         assert next(iter(result)).num_rows > 0

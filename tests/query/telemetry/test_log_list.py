@@ -142,7 +142,7 @@ def test_facets_accept_search_box_names(ask: Ask) -> None:
 
 
 def test_a_search_becomes_readable_sql(ask: Ask) -> None:
-    """It is what somebody would write, and finds the same."""
+    """The SQL is readable and finds the same rows."""
     sql = search_sql(
         "logs",
         since=datetime.timedelta(days=7),

@@ -83,7 +83,7 @@ def values(ask: Ask, aggregate: str, **more: Any) -> dict[tuple[Any, ...], dict[
 
 
 def test_metric_names_have_type_and_unit(shared: Over) -> None:
-    """By type, unit and temporality, with who sends it."""
+    """By type, unit and temporality, with the sending services."""
     ask = shared(
         [
             point(0, value_double=1.0, unit="By", description="memory in use"),
@@ -280,7 +280,7 @@ def test_sum_uses_the_newest_point_of_each_series(shared: Over) -> None:
 
 
 def test_a_point_with_unknown_start_counts_nothing(shared: Over) -> None:
-    """It says that nobody knows since when it counts."""
+    """A start equal to the time of the point means an unknown start."""
     ask = shared([counter(1, 500.0, start_s=1), counter(2, 501.0, start_s=1)])
     assert values(ask, "increase") == {(): {0: 1.0}}
 

@@ -26,7 +26,7 @@ def lines(*spans: dict[str, Any]) -> list[Line]:
 
 
 def test_self_time_and_critical_path() -> None:
-    """b and c run side by side, and b ends first: nobody waits for it. d comes behind both."""
+    """b and c run in parallel, and b ends first, so it is not critical. d follows both."""
     found = lines(
         span("a", None, 100, 200),
         span("b", "a", 110, 140),
@@ -50,7 +50,7 @@ def test_self_time_and_critical_path() -> None:
 
 
 def test_children_may_outlive_their_parent() -> None:
-    """What they do after its end counts for nothing; who begins after it is not on the path."""
+    """Time after the end of the parent is ignored; a later child is not on the path."""
     found = lines(span("a", None, 0, 100), span("late", "a", 80, 500), span("later", "a", 200, 300))
     by_id = {line.span["span_id"]: line for line in found}
     assert (by_id["a"].self_nano, by_id["a"].critical_nano) == (80, 80)

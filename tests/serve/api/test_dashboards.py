@@ -1,4 +1,4 @@
-"""Dashboards: files that survive, that people may break, and that nobody overwrites unseen."""
+"""Dashboards: durable files, reported if broken, never overwritten by a stale client."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_stale_etag_is_a_conflict(there: Served) -> None:
 
 
 def test_one_of_many_concurrent_writers_wins(tmp_path: Path) -> None:
-    """All have seen the same text; one stores his, the others hear of it."""
+    """All send the same etag; the others get a conflict."""
     files = DashboardFiles(RealDisk(tmp_path))
     seen = files.put("a", Dashboard(format=1, title="0"), None).etag
     outcomes: list[str] = []

@@ -71,7 +71,7 @@ def test_demo_parameters_are_limited(tmp_path: Path, asked: dict[str, Any]) -> N
 
 
 def test_the_demo_is_refused_if_otlp_needs_a_token(tmp_path: Path) -> None:
-    """Who may read need not be one who may send."""
+    """Clients that may read may not be allowed to send."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{TOKEN}\n")
     with served(tmp_path / "data", ingest={"token_file": str(tokens)}) as node:

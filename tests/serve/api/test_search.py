@@ -113,7 +113,7 @@ def test_field_names_for_completion(there: Served, sent: Sent) -> None:
 
 
 def test_a_wrong_query_has_the_position_of_its_error(there: Served) -> None:
-    """As an answer where somebody types, as a refusal where he asks."""
+    """In the response of /query, as an error elsewhere."""
     answer = get(there, "query", query="a (b")
     assert answer["sql"] is None
     assert (answer["error"]["begin"], answer["error"]["end"]) == (2, 4)

@@ -119,7 +119,7 @@ def test_types_parquet_lacks_are_refused(there: Served) -> None:
 
 
 def test_parts_describe_what_was_read(there: Served) -> None:
-    """The same in JSON, and in the schema of an Arrow stream; nobody else is told."""
+    """In JSON and in the schema of an Arrow stream, only if requested."""
     text = "SELECT body FROM logs"
     [part] = there.sql(text, parts=True).json["parts"]
     assert (part["table"], part["hot_rows"], part["lake_rows"]) == ("logs", ROWS, 0)
@@ -231,7 +231,7 @@ def test_a_timeout_is_enforced(there: Served) -> None:
 
 
 def test_a_disconnect_cancels_the_query(there: Served) -> None:
-    """Otherwise impatient people would fill all places with queries that nobody waits for."""
+    """Abandoned queries must not fill all slots."""
     before = ended()
     for _ in range(12):  # more than may run at a time
         ask_and_leave(there)
@@ -240,7 +240,7 @@ def test_a_disconnect_cancels_the_query(there: Served) -> None:
 
 
 def test_a_disconnect_is_not_an_error(there: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody has to look, and the log says nothing of rows that nobody waited for."""
+    """Nothing is logged."""
     before = ended()
     assert there.sql(APART).status == 200  # so that the other one runs at once
     ask_and_leave(there, format="arrow")
@@ -252,7 +252,7 @@ def test_a_disconnect_is_not_an_error(there: Served, caplog: pytest.LogCaptureFi
 
 @pytest.mark.parametrize("how", ["json", "arrow"])
 def test_a_stop_cancels_running_queries(tmp_path: Path, how: str) -> None:
-    """Whoever is cut off takes his query with him; it would go on for as long as one may take."""
+    """The query of a client that is cut off is cancelled, too."""
     with served(tmp_path / "data", query={"timeout_ms": 3_600_000}) as there:
         fill(there, ROWS)
         assert there.sql(APART).status == 200  # so that the other one runs at once

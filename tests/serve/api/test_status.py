@@ -40,7 +40,7 @@ def logs_part(status: Status) -> PartitionStatus:
 
 
 def test_status_has_the_watermarks_of_each_stage(tmp_path: Path) -> None:
-    """Durable first, visible after a step; the lake has not been asked yet, so nobody knows."""
+    """Durable first, visible after a step; the lake is unknown until it is read."""
     with open_rooms(tmp_path) as rooms:
         send(rooms, "a", "b", "c")
         part = logs_part(status_of(rooms))

@@ -53,7 +53,7 @@ def test_every_row_is_sent_once_and_in_order(there: Served) -> None:
 
 
 def test_resuming_neither_skips_nor_repeats_rows(there: Served) -> None:
-    """Whoever comes back with the last id he has seen gets what came meanwhile, and no more."""
+    """A client that sends its last id gets exactly the rows since then."""
     wanted: list[str] = []
     found: list[Event] = []
     place = None
@@ -62,7 +62,7 @@ def test_resuming_neither_skips_nor_repeats_rows(there: Served) -> None:
             wanted += send(there, 3)
             found += events.until(len(wanted) - len(found))
             place = found[-1].place
-        wanted += send(there, 4)  # while nobody listens
+        wanted += send(there, 4)  # while disconnected
     with Events(there.api.port, last=place) as events:
         found += events.until(len(wanted) - len(found))
     assert bodies(found) == wanted
@@ -111,7 +111,7 @@ def test_wrong_parameters_are_refused(
 
 @pytest.mark.parametrize("place", ["0:999999999999999999", "77:5", "0:0", "0:1,0:2,9:9"])
 def test_an_unusual_event_id_is_handled(there: Served, place: str) -> None:
-    """Whatever place somebody says he has seen, he gets rows that are there, and it goes on."""
+    """Any valid id gives existing rows, and the tail continues."""
     with Events(there.api.port, last=place) as events:
         assert events.status == 200
         send(there, 2)
@@ -119,7 +119,7 @@ def test_an_unusual_event_id_is_handled(there: Served, place: str) -> None:
 
 
 def test_concurrent_tails_are_limited(tmp_path: Path) -> None:
-    """One more is told to come back; whoever leaves, also without a word, frees his place."""
+    """One more is refused; a disconnect frees a slot."""
     with served(tmp_path / "data", serve={"tails_max": 2}) as opened:
         first, second = Events(opened.api.port), Events(opened.api.port)
         said = opened.ask("GET", "/api/v1/tail")
@@ -137,7 +137,7 @@ def test_concurrent_tails_are_limited(tmp_path: Path) -> None:
 
 
 def test_a_stop_ends_tails_at_once(tmp_path: Path) -> None:
-    """In good order: the last chunk is there, so nobody takes it for a broken connection."""
+    """With the last chunk, so that clients see a regular end."""
     ended = threading.Event()
 
     def read(events: Events) -> None:
@@ -156,8 +156,8 @@ def test_a_stop_ends_tails_at_once(tmp_path: Path) -> None:
         events.close()
 
 
-def test_a_tail_of_a_lost_client_is_released(there: Served) -> None:
-    """Rows wait in the tier, not for him: the node looks again only when he has read."""
+def test_a_tail_reads_no_further_than_its_client(there: Served) -> None:
+    """Rows stay in the hot tier; the node polls again only after the client has read."""
     head = b"GET /api/v1/tail?rate=500 HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -170,7 +170,7 @@ def test_a_tail_of_a_lost_client_is_released(there: Served) -> None:
         with Events(there.api.port) as other:
             wanted = send(there, 3)
             found: list[str] = []
-            while found[-3:] != wanted:  # he is shown what was not visible yet as he came
+            while found[-3:] != wanted:  # rows that became visible after the connect
                 found += bodies(other.until(1))
 
 

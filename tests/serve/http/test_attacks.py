@@ -1,4 +1,4 @@
-"""The API under attack: each one costs a bounded amount, is answered, and hurts nobody else."""
+"""Attacks on the API: each has a bounded cost, gets a response and harms no other client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ASKED = post(json.dumps({"sql": "SELECT 1"}).encode(), "/api/v1/sql", content_ty
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("attacks") / "data") as opened:
         fill(opened, ROWS)
-        assert opened.sql(f"{MANY} LIMIT 1").status == 200  # whoever runs it has been started
+        assert opened.sql(f"{MANY} LIMIT 1").status == 200  # starts the worker
         yield opened
 
 
@@ -43,7 +43,7 @@ UNREADABLE = {
     "length and chunks": head(headers={"Content-Length": "5", "Transfer-Encoding": "chunked"}),
     "a length below zero": head(headers={"Content-Length": "-4"}),
     "a header without a name": b"GET /livez HTTP/1.1\r\n: a\r\n\r\n",
-    "a method nobody knows": b"FETCH /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "an unknown method": b"FETCH /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32),
     "nothing but zeros": bytes(100),
@@ -60,9 +60,9 @@ def test_ambiguous_requests_are_refused(name: str, client: RawClient) -> None:
     assert client.is_closed()
 
 
-def test_pipelined_requests_are_served_in_order(client: RawClient) -> None:
-    """A connection is used again and again, also behind a request that fails; but who does not
-    wait for his answer gets that one, and no other."""
+def test_a_connection_is_reused_without_pipelining(client: RawClient) -> None:
+    """A connection is reused, also after an error. A client that does not wait for its response
+    gets only that one."""
     wrong = post(b"{}", "/api/v1/sql", content_type=JSON)
     lone = head("GET", "/livez", content_type=None)
     parts = head("POST", "/api/v1/sql", content_type=JSON, headers={"Transfer-Encoding": "chunked"})
@@ -89,7 +89,7 @@ def test_a_slow_body_times_out(client: RawClient, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("how", ["arrow", "csv"])
 def test_rows_are_produced_only_while_the_client_reads(there: Served, how: str) -> None:
-    """A slow reader holds a piece or two, and lets go of them when he leaves."""
+    """A slow reader holds a piece or two, which are released on disconnect."""
     with contextlib.ExitStack() as stack:
         for _ in range(2):
             stack.enter_context(slow_reader(there, how))
@@ -115,7 +115,7 @@ def slow_reader(there: Served, how: str) -> Iterator[socket.socket]:
 def test_a_client_that_never_reads_is_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a while, and his query with him."""
+    """The query is cancelled, too."""
     monkeypatch.setattr("frazil.serve.server.FETCH_TIMEOUT_S", 0.3)
     with served(tmp_path / "data") as opened:
         fill(opened, 500)
@@ -151,7 +151,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 def test_a_node_with_tls(tmp_path: Path, certificates: Certificates) -> None:
-    """Is asked by those who trust its certificate; others are told what is wrong."""
+    """Clients that trust the certificate connect; others get an explanation."""
     (tmp_path / "tokens").write_text("correct-horse-battery-staple\n")
     ingest = {
         "tls_certificate_file": certificates.server_certificate,
@@ -181,11 +181,11 @@ def test_client_certificates_are_required(tmp_path: Path, certificates: Certific
         "tls_key_file": certificates.server_key,
         "tls_client_ca_file": certificates.authority,
     }
-    nobody = ssl.create_default_context(cafile=certificates.authority)
+    anonymous = ssl.create_default_context(cafile=certificates.authority)
     known = ssl.create_default_context(cafile=certificates.authority)
     known.load_cert_chain(certificates.client_certificate, certificates.client_key)
     with served(tmp_path / "data", ingest=ingest) as opened:
-        with contextlib.suppress(ssl.SSLError), connected(opened.api.port, nobody) as client:
+        with contextlib.suppress(ssl.SSLError), connected(opened.api.port, anonymous) as client:
             client.send(ASKED)
             assert client.is_closed()
         with connected(opened.api.port, known) as client:

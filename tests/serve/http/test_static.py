@@ -1,4 +1,4 @@
-"""The web page's files: who gets which, with what around them."""
+"""Files of the web page and their headers."""
 
 from __future__ import annotations
 

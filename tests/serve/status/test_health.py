@@ -54,7 +54,7 @@ def test_only_a_running_node_is_ready(state: State, tmp_path: Path) -> None:
 
 
 def test_a_full_log_is_not_ready(tmp_path: Path) -> None:
-    """It says how full, and who holds it back."""
+    """The check has the size and the slowest reader."""
     with open_rooms(tmp_path, log_config=SMALL) as rooms:
         body = append_of_records(
             [Record(offset=0, timestamp_ms=1, key=None, value=bytes(700 * 1024))]
