@@ -170,7 +170,7 @@ def test_a_node_with_tls(tmp_path: Path, certificates: Certificates) -> None:
             frazil.connect(fill_tls).sql("SELECT 1")
         with pytest.raises(Unavailable, match="cannot be reached"):
             frazil.connect(f"http://127.0.0.1:{opened.api.port}").sql("SELECT 1")
-    with pytest.raises(Malformed, match="no certificates"):
+    with pytest.raises(Malformed, match="no PEM certificates"):
         frazil.connect("https://127.0.0.1:1", ca_file=str(tmp_path / "absent"))
 
 
