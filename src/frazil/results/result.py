@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -160,12 +159,7 @@ class Result:
     def __enter__(self) -> Result:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

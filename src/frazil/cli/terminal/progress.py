@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
 from typing import TextIO
 
 from frazil.model import NS_PER_MS, Clock
@@ -126,12 +125,7 @@ class ProgressLine:
     def __enter__(self) -> ProgressLine:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

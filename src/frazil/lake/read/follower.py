@@ -20,7 +20,6 @@ import logging
 import threading
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 
 import pyarrow as pa
 
@@ -244,10 +243,5 @@ class Follower:
     def __enter__(self) -> Follower:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
