@@ -1,4 +1,4 @@
-"""Tables behind a real REST catalog: each row once, whatever becomes of requests and answers."""
+"""Tables behind a real REST catalog have each row once, whatever happens to requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.live.rest_server import RestServer
 from tests.pages import blocks_of
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # those of PySpark
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # of PySpark
 ]
 
 NUMBERS = count(1)
@@ -67,7 +67,7 @@ def proxy(server: RestServer) -> Iterator[RestProxy]:
 
 @dataclass(slots=True, kw_only=True)
 class Rested(World):
-    """A log, and tables behind a proxy, in a namespace of their own."""
+    """A log, and tables behind a proxy, in their own namespace."""
 
     config: LakeConfig
     proxy: RestProxy
@@ -83,11 +83,11 @@ class Rested(World):
         )
 
     def commits_to(self, table: str) -> str:
-        """How the requests begin that commit to a table."""
+        """Return the prefix of requests that commit to a table."""
         return f"POST /v1/namespaces/{self.config.namespace}/tables/{table} "
 
     def check(self, commits: int) -> None:
-        """Every row once, read by somebody else, in as many commits of ours."""
+        """Check that every row is there once, in this many of our commits."""
         for name in ("logs", "spans"):
             table = self.catalog.load_table(f"{self.config.namespace}.{name}")
             found = table.scan().select("_offset", "_row").to_arrow().to_pydict()
@@ -112,15 +112,15 @@ def world(tmp_path: Path, proxy: RestProxy) -> Iterator[Rested]:
         catalog.close()
 
 
-def test_all_who_read_find_the_same(
+def test_every_engine_reads_the_same_rows(
     server: RestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node's rooms over a REST catalog, set as the documentation says: tables are brought up to
-    date, filled on Spark, joined, and every engine finds each row once."""
+    """With the documented settings, tables are updated, filled by Spark and compacted, and every
+    engine finds each row once."""
     settings = tmp_path / "frazil.toml"
     example = blocks_of(PAGE, "toml")[0].text
     settings.write_text(example.replace(PAGE_URI, server.uri), encoding="utf-8")
-    monkeypatch.setenv("CATALOG_CREDENTIAL", "client:secret")  # where the page keeps it
+    monkeypatch.setenv("CATALOG_CREDENTIAL", "client:secret")  # as on the page
     folder = tmp_path / "data"
     little = {"driver_memory_bytes": 512 * MiB}
     config = load(str(settings), {"data": str(folder), "lake": little})
@@ -148,7 +148,7 @@ def test_all_who_read_find_the_same(
 
 
 def make_older(catalog: Catalog, config: LakeConfig) -> None:
-    """A table as another release has made it."""
+    """Create a table like one of an older release."""
     create_table(
         catalog,
         (config.namespace, "logs"),
@@ -179,7 +179,7 @@ def opened(config: Config) -> Iterator[tuple[World, Embedded]]:
 
 
 def check_all(world: World, embedded: Embedded, in_lake: int) -> None:
-    """Of two tables, by everybody."""
+    """Compare the rows of two tables in Spark, PyIceberg and SQL."""
     assert embedded.lake is not None
     spark = embedded.lake.session.spark()
     for name in ("logs", "spans"):
@@ -209,8 +209,8 @@ def places(rows: Iterable[Any]) -> list[tuple[int, int]]:
         ),
     ],
 )
-def test_whatever_becomes_of_a_commit(world: Rested, fault: Fault) -> None:
-    """It is looked up whether it was done. Each row is there once, and can be read."""
+def test_a_disturbed_commit_is_checked(world: Rested, fault: Fault) -> None:
+    """Each row is in the table once and can be read."""
     appender = world.appender()
     world.add(2)
     appender.append()
@@ -227,8 +227,8 @@ def test_whatever_becomes_of_a_commit(world: Rested, fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("fault", [lose, twice, say(503, is_done=True), refuse])
-def test_whatever_becomes_of_a_join(world: Rested, fault: Fault) -> None:
-    """Files are joined once, and what was read before can be read after."""
+def test_a_disturbed_compaction_is_checked(world: Rested, fault: Fault) -> None:
+    """Files are merged once, and all rows can still be read."""
     appender = world.appender()
     for _ in range(3):
         world.add(1)
@@ -247,8 +247,8 @@ def test_whatever_becomes_of_a_join(world: Rested, fault: Fault) -> None:
 
 
 def test_every_request_may_fail(world: Rested) -> None:
-    """One after the other, of all that a round asks for: it succeeds, or says that the catalog is
-    the reason, and the next one has it all."""
+    """Each request of a round fails in turn: the round succeeds or names the catalog, and the next
+    one appends everything."""
     appender = world.appender()
     world.add(1)
     appender.append()
@@ -273,8 +273,8 @@ def test_every_request_may_fail(world: Rested) -> None:
     world.check(commits=2 + asked)
 
 
-def test_somebody_else_commits_meanwhile(world: Rested) -> None:
-    """A real conflict: ours is refused, nothing of it is left, and it is done again on top."""
+def test_a_real_conflict_is_retried(world: Rested) -> None:
+    """Our first attempt leaves no files behind."""
     appender = world.appender()
     world.add(1)
     name = f"{world.config.namespace}.logs"
@@ -295,9 +295,8 @@ def test_somebody_else_commits_meanwhile(world: Rested) -> None:
     assert lists == {Path(each.manifest_list).name for each in table.metadata.snapshots}
 
 
-def test_of_two_the_later_one_commits(world: Rested) -> None:
-    """Also when the earlier one has its files ready. What it could not commit comes with the
-    other."""
+def test_the_later_of_two_appenders_commits(world: Rested) -> None:
+    """Even if the earlier one has its files ready. The later one appends the same rows."""
     earlier = world.appender()
     world.add(1)
     later: list[Appender] = []
@@ -315,8 +314,8 @@ def test_of_two_the_later_one_commits(world: Rested) -> None:
     world.check(commits=1)
 
 
-def test_the_server_is_gone_for_a_while(world: Rested, server: RestServer) -> None:
-    """A round says so at once, and the next one, when it is back, has everything."""
+def test_a_server_outage(world: Rested, server: RestServer) -> None:
+    """A round fails at once; the first round after the outage appends everything."""
     appender = world.appender()
     world.add(1)
     appender.append()
@@ -331,8 +330,8 @@ def test_the_server_is_gone_for_a_while(world: Rested, server: RestServer) -> No
     world.check(commits=2)
 
 
-def test_a_server_that_says_nothing(world: Rested, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is not waited for without end; nor does a commit that it may have done come twice."""
+def test_a_silent_server_times_out(world: Rested, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that may have succeeded is not repeated."""
     appender = world.appender()
     monkeypatch.setattr(rest, "ANSWER_TIMEOUT_S", 0.2)
     go_on = threading.Event()
@@ -354,10 +353,10 @@ def test_a_server_that_says_nothing(world: Rested, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("asked", ["GET /v1/config", "POST /v1/oauth/tokens"])
-def test_a_server_that_says_nothing_from_the_first(
+def test_a_silent_server_times_out_at_open(
     proxy: RestProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
-    """Also to whoever wants a token."""
+    """Also for a token request."""
     monkeypatch.setattr(rest, "ANSWER_TIMEOUT_S", 0.2)
     go_on = threading.Event()
 
@@ -385,10 +384,10 @@ def test_a_server_that_says_nothing_from_the_first(
     ],
     ids=["token", "right", "warehouse", "page", "other path"],
 )
-def test_a_catalog_that_does_not_let_us_in(
+def test_a_rejected_client_gets_a_clear_error(
     proxy: RestProxy, tmp_path: Path, asked: str, said: bytes, words: str
 ) -> None:
-    """The message has what the server said, and where to look; and no password."""
+    """The message has the server's error and the settings to check, but no password."""
     proxy.hurt(asked, *[lambda *_: said] * 2)
     config = LakeConfig(catalog={"uri": proxy.uri, "token": SECRET}, warehouse="none")
     with pytest.raises(Unavailable, match=words) as caught:
@@ -396,8 +395,8 @@ def test_a_catalog_that_does_not_let_us_in(
     assert SECRET not in str(caught.value)
 
 
-def test_a_token_that_has_expired(world: Rested) -> None:
-    """A commit that is not allowed is told at once, and not tried for minutes."""
+def test_an_expired_token_fails_at_once(world: Rested) -> None:
+    """The commit is not retried for minutes."""
     appender = world.appender()
     world.add(1)
     world.proxy.hurt(world.commits_to("logs"), *[say(401)] * 2)
