@@ -28,7 +28,7 @@ export const PATHS: Record<FacetTable, string> = {
  * without that filter, so that its other values are counted.
  */
 export function facetRequests(
-  asked: QueryParams,
+  params: QueryParams,
   chosen: Filters,
   names: readonly string[],
   limitOf: (name: string) => Limit,
@@ -38,7 +38,7 @@ export function facetRequests(
     name: readonly string[],
     limit: Limit,
   ): QueryParams => ({
-    ...asked,
+    ...params,
     query: q,
     filter: is,
     exclude: not,

@@ -50,10 +50,10 @@ async function valuesLike(
   signal: AbortSignal,
 ): Promise<Suggestion[]> {
   const values = await valuesOf(table, field, range, signal);
-  const wanted = typed.toLowerCase();
-  const fitting = values.filter(([text]) => text?.toLowerCase().includes(wanted));
+  const needle = typed.toLowerCase();
+  const fitting = values.filter(([text]) => text?.toLowerCase().includes(needle));
   // Prefix matches first, then by frequency.
-  const begins = (text: string | null) => text?.toLowerCase().startsWith(wanted);
+  const begins = (text: string | null) => text?.toLowerCase().startsWith(needle);
   return [...fitting.filter(([text]) => begins(text)), ...fitting.filter(([text]) => !begins(text))]
     .slice(0, SUGGESTIONS_MAX)
     .flatMap(([text, count]) => (text ? [{ text, hint: "", count }] : []));

@@ -90,6 +90,6 @@ const STEPS_S = [
 
 /** A round step in seconds, so that about `count` steps fill the range. */
 export function roundStepS({ sinceMs, untilMs }: TimeRange, count: number): number {
-  const wanted = (untilMs - sinceMs) / 1000 / count;
-  return STEPS_S.find((step) => step >= wanted) ?? 86_400 * Math.ceil(wanted / 86_400);
+  const idealS = (untilMs - sinceMs) / 1000 / count;
+  return STEPS_S.find((step) => step >= idealS) ?? 86_400 * Math.ceil(idealS / 86_400);
 }

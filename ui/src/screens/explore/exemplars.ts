@@ -23,11 +23,11 @@ const PARTS = 60;
 const EXAMPLES_MAX = 500;
 
 export async function fetchExemplars(
-  asked: MetricQuery,
+  query: MetricQuery,
   range: TimeRange,
   signal: AbortSignal,
 ): Promise<ExemplarPoint[]> {
-  const sql = exemplarsSql(asked, range, PARTS);
+  const sql = exemplarsSql(query, range, PARTS);
   const body = { sql, details: true, rows_max: EXAMPLES_MAX };
   const { rows } = await send<SqlAnswer>("POST", "api/v1/sql", body, signal);
   return rows.flatMap(([value, timeUs, traceId, spanId, service, labels]) =>

@@ -21,18 +21,18 @@ const VIEWS: Readonly<Record<string, string>> = {
 };
 
 /** One command per aggregate. */
-export function curlCommand(asked: MetricQuery, range: TimeRange, origin: string): string {
-  const stepS = secondsOf(asked.step) ?? roundStepS(range, STEPS);
-  return asked.aggregates
+export function curlCommand(query: MetricQuery, range: TimeRange, origin: string): string {
+  const stepS = secondsOf(query.step) ?? roundStepS(range, STEPS);
+  return query.aggregates
     .map((aggregate) => {
-      const query = queryString(metricParams(asked, aggregate, range, stepS));
-      return `curl '${origin}/api/v1/metrics/query${query.replaceAll("'", "%27")}'`;
+      const text = queryString(metricParams(query, aggregate, range, stepS));
+      return `curl '${origin}/api/v1/metrics/query${text.replaceAll("'", "%27")}'`;
     })
     .join("\n");
 }
 
 /** The largest exemplar of each time bucket: the newest ones would all lie at the end. */
-export function exemplarsSql(asked: MetricQuery, range: TimeRange, parts: number): string {
+export function exemplarsSql(query: MetricQuery, range: TimeRange, parts: number): string {
   const seconds = Math.max(1, Math.ceil((range.untilMs - range.sinceMs) / 1000 / parts));
   const value = "coalesce(one['value_double'], CAST(one['value_int'] AS DOUBLE))";
   const largest = (column: string) => `first_value(${column} ORDER BY ${value} DESC)`;
@@ -44,19 +44,19 @@ export function exemplarsSql(asked: MetricQuery, range: TimeRange, parts: number
        ${largest("attributes")} AS labels
 FROM (SELECT service_name, attributes, unnest(exemplars) AS one
       FROM metrics
-      WHERE ${conditionsOf(asked, range)}
+      WHERE ${conditionsOf(query, range)}
         AND NOT empty(exemplars))
 GROUP BY one['time_unix_nano'] / ${seconds}000000000
 ORDER BY value DESC`;
 }
 
-function conditionsOf(asked: MetricQuery, range: TimeRange): string {
+function conditionsOf(query: MetricQuery, range: TimeRange): string {
   return [
-    `metric_name = ${quoted(asked.name)}`,
+    `metric_name = ${quoted(query.name)}`,
     `time >= ${quoted(new Date(range.sinceMs).toISOString())}`,
     `time < ${quoted(new Date(range.untilMs).toISOString())}`,
-    ...conditionsIn(asked.filter),
-    ...asked.exclude.map((pair) => condition(pair, "IS DISTINCT FROM")),
+    ...conditionsIn(query.filter),
+    ...query.exclude.map((pair) => condition(pair, "IS DISTINCT FROM")),
   ].join("\n  AND ");
 }
 
@@ -71,12 +71,12 @@ function conditionsIn(pairs: readonly string[]): string[] {
 }
 
 /** The aggregate in SQL. Counter resets and quantile interpolation are left to the API. */
-export function metricSql(asked: MetricQuery, kind: MetricKind, range: TimeRange): string {
-  const stepS = secondsOf(asked.step) ?? roundStepS(range, STEPS);
-  const labels = asked.by.map((label) => `${columnOf(label)} AS ${quoted(label, '"')}`);
-  const from = `FROM ${VIEWS[kind.type] ?? "metrics"}\nWHERE ${conditionsOf(asked, range)}`;
+export function metricSql(query: MetricQuery, kind: MetricKind, range: TimeRange): string {
+  const stepS = secondsOf(query.step) ?? roundStepS(range, STEPS);
+  const labels = query.by.map((label) => `${columnOf(label)} AS ${quoted(label, '"')}`);
+  const from = `FROM ${VIEWS[kind.type] ?? "metrics"}\nWHERE ${conditionsOf(query, range)}`;
   const at = `time_bucket('${stepS} seconds', time) AS at`;
-  const [aggregate = "avg"] = asked.aggregates;
+  const [aggregate = "avg"] = query.aggregates;
   const grouped = Array.from({ length: labels.length + 1 }, (_, i) => i + 1).join(", ");
   if (kind.type === "summary" && isQuantile(aggregate)) {
     return `SELECT time, ${[...labels, "quantiles"].join(", ")}\n${from}\nORDER BY time`;
@@ -94,7 +94,7 @@ export function metricSql(asked: MetricQuery, kind: MetricKind, range: TimeRange
       `${from}\nGROUP BY ${grouped}\nORDER BY 1`
     );
   }
-  const names = asked.by.map((label) => quoted(label, '"'));
+  const names = query.by.map((label) => quoted(label, '"'));
   const columns = isDistribution(kind.type) ? ["count", "sum"] : ["value"];
   const inner = columns.map(
     (column) =>

@@ -19,13 +19,13 @@ function tidied({ tables }: Tidied): string {
   const expired = sum((t) => t.snapshots_expired ?? 0);
   const orphans = sum((t) => t.orphans_removed ?? 0);
   const trouble = tables.flatMap((table) => table.trouble ?? []);
-  const said = [
+  const parts = [
     joined ? `${plural(joined, "file")} joined into ${format.count(made)}` : "",
     expired ? `${plural(expired, "snapshot")} let go` : "",
     orphans ? `${plural(orphans, "file")} removed that nobody names` : "",
     ...trouble,
   ].filter((text) => text !== "");
-  return said.length ? `${said.join("; ")}.` : "Nothing was to be done.";
+  return parts.length ? `${parts.join("; ")}.` : "Nothing was to be done.";
 }
 
 function plural(count: number, word: string): string {

@@ -96,8 +96,8 @@ export function sortLines(lines: readonly ServiceLine[], sort: Sort, isUp: boole
 }
 
 export function filterByName(lines: readonly ServiceLine[], part: string): ServiceLine[] {
-  const wanted = part.trim().toLowerCase();
-  return lines.filter((line) => line.service.name.toLowerCase().includes(wanted));
+  const needle = part.trim().toLowerCase();
+  return lines.filter((line) => line.service.name.toLowerCase().includes(needle));
 }
 
 /** A 4xx response is the client's fault, not the service's. */

@@ -48,27 +48,29 @@ export class ViewState {
   pointed = $state(NONE);
 
   private readonly deferred = new DebouncedUrl((change) => this.url.set(change, { replace: true }));
-  private readonly asked = new Resource<{ q: string; ids: readonly string[] }>();
+  private readonly nodeMatches = new Resource<{ q: string; ids: readonly string[] }>();
 
   // Separate derived values: the address changes with every step.
   private readonly level = $derived.by(() => this.url.params.level);
   private readonly turned = $derived.by(() => this.url.params.turned.join());
   readonly closed: Uint8Array = $derived.by(() => closedSpans(this.spans, this.folding));
-  readonly wanted = $derived.by(() => parseFindQuery(this.typed));
-  private readonly here = $derived.by(() => localMatches(this.spans, this.wanted));
+  readonly findQuery = $derived.by(() => parseFindQuery(this.typed));
+  private readonly localMatches = $derived.by(() => localMatches(this.spans, this.findQuery));
   readonly matches: Uint8Array = $derived.by(() => {
-    const answer = this.asked.data;
-    return answer && answer.q === this.typed && needsNode(this.wanted)
-      ? addMatches(this.spans, this.here, answer.ids)
-      : this.here;
+    const answer = this.nodeMatches.data;
+    return answer && answer.q === this.typed && needsNode(this.findQuery)
+      ? addMatches(this.spans, this.localMatches, answer.ids)
+      : this.localMatches;
   });
   readonly matchCount = $derived.by(() => countMatches(this.matches));
-  readonly isFinding = $derived.by(() => !isEmptyQuery(this.wanted));
+  readonly isFinding = $derived.by(() => !isEmptyQuery(this.findQuery));
   private readonly only = $derived.by(() => this.url.params.only);
-  private readonly kept = $derived.by(() =>
+  private readonly keptSpans = $derived.by(() =>
     this.only && this.isFinding ? withAncestors(this.spans, this.matches) : null,
   );
-  readonly rows: Int32Array = $derived.by(() => visibleRows(this.spans, this.closed, this.kept));
+  readonly rows: Int32Array = $derived.by(() =>
+    visibleRows(this.spans, this.closed, this.keptSpans),
+  );
   readonly dots = $derived.by(() => logDots(this.spans, this.rows, this.logs));
 
   constructor(spans: Spans) {
@@ -85,13 +87,13 @@ export class ViewState {
   }
 
   get findError(): string | null {
-    return this.asked.error;
+    return this.nodeMatches.error;
   }
 
   /** Whether the node's matches are pending. */
   get isLoading(): boolean {
-    const isAnswered = this.asked.data?.q === this.typed || this.asked.error !== null;
-    return needsNode(this.wanted) && !isAnswered;
+    const isAnswered = this.nodeMatches.data?.q === this.typed || this.nodeMatches.error !== null;
+    return needsNode(this.findQuery) && !isAnswered;
   }
 
   /** Follow the address, unless a change of our own is pending. */
@@ -105,14 +107,14 @@ export class ViewState {
 
   /** Fetch the node's matches; for use as an effect. */
   find(): () => void {
-    const { typed, wanted } = this;
-    if (!needsNode(wanted)) return () => {};
-    const asked = { search: wanted.text, filter: filtersOf(wanted) };
+    const { typed, findQuery } = this;
+    if (!needsNode(findQuery)) return () => {};
+    const findParams = { search: findQuery.text, filter: filtersOf(findQuery) };
     const timer = new AbortController();
     const wait = setTimeout(() => {
-      const stop = this.asked.load(async (signal) => {
+      const stop = this.nodeMatches.load(async (signal) => {
         const path = `api/v1/traces/${this.spans.traceId}/find`;
-        const answer = await get<FindAnswer>(path, asked, signal);
+        const answer = await get<FindAnswer>(path, findParams, signal);
         return { q: typed, ids: answer.span_ids };
       });
       timer.signal.addEventListener("abort", stop);

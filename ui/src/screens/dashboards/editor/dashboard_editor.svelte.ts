@@ -37,9 +37,9 @@ export class DashboardEditor {
   /** Start from the stored version and this tab's draft. */
   begin({ dashboard, etag }: StoredDashboard): void {
     if (!dashboard) return;
-    const kept = loadDraft(this.name);
-    this.stored = { etag: kept?.etag ?? etag, dash: parseDashboard(dashboard) };
-    this.draft = kept?.dash ?? null;
+    const storedDraft = loadDraft(this.name);
+    this.stored = { etag: storedDraft?.etag ?? etag, dash: parseDashboard(dashboard) };
+    this.draft = storedDraft?.dash ?? null;
   }
 
   /** Keep unsaved changes while the user navigates. */

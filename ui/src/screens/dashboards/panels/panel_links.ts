@@ -18,15 +18,15 @@ export function panelLinks(
     return [{ name: "Open in logs", href: linkTo("logs", query) }];
   }
   if (panel.metric && panel.kind !== "table") {
-    const asked = substituteMetric(panel.metric, chosen);
+    const metric = substituteMetric(panel.metric, chosen);
     const query = {
-      metric: asked.name,
-      ...(asked.type && { type: asked.type }),
-      agg: asked.aggregates,
-      by: asked.by,
-      filter: asked.filter,
-      not: asked.exclude,
-      ...(asked.step && { step: asked.step }),
+      metric: metric.name,
+      ...(metric.type && { type: metric.type }),
+      agg: metric.aggregates,
+      by: metric.by,
+      filter: metric.filter,
+      not: metric.exclude,
+      ...(metric.step && { step: metric.step }),
       ...(panel.look !== "lines" && { look: panel.look }),
     };
     return [{ name: "Open in metrics", href: linkTo("explore", query) }];

@@ -53,7 +53,7 @@ export class LogPages {
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly asked: QueryParams,
+    private readonly params: QueryParams,
     readonly order: Order,
   ) {}
 
@@ -109,7 +109,7 @@ export class LogPages {
 
   private async countAll(): Promise<void> {
     try {
-      const path = `api/v1/logs/pages${queryString({ ...this.asked, order: this.order, every: PAGE_ROWS })}`;
+      const path = `api/v1/logs/pages${queryString({ ...this.params, order: this.order, every: PAGE_ROWS })}`;
       const answer = await request(path, { signal: this.life.signal });
       const { count, cursors, is_cut } = (await answer.json()) as PagesAnswer;
       this.cursors = cursors;
@@ -158,8 +158,8 @@ export class LogPages {
   /** Fetch rows, in several requests if one response would be too large. */
   private async fetched(after: string | null, limit: number, signal: AbortSignal): Promise<Page> {
     try {
-      const asked = { ...this.asked, order: this.order, after, limit };
-      const text = await (await request(`api/v1/logs${queryString(asked)}`, { signal })).text();
+      const params = { ...this.params, order: this.order, after, limit };
+      const text = await (await request(`api/v1/logs${queryString(params)}`, { signal })).text();
       return { rows: parseRecord<{ logs: LogRecord[] }>(text).logs, size: text.length };
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== "too_large" || limit === 1) throw error;

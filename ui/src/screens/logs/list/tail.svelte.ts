@@ -26,10 +26,10 @@ export class Tail {
 
   /** Receive records until the signal aborts. */
   async run({ q, is, not }: LogsFilter, signal: AbortSignal): Promise<void> {
-    const asked = { table: "logs", query: q, filter: is, exclude: not };
+    const params = { table: "logs", query: q, filter: is, exclude: not };
     try {
       await streamEvents(
-        `api/v1/tail${queryString(asked)}`,
+        `api/v1/tail${queryString(params)}`,
         signal,
         (events) => this.take(events),
         (trouble) => (this.trouble = trouble),

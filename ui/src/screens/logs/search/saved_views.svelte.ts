@@ -24,15 +24,15 @@ class Views {
 
   private keep(views: readonly View[]): void {
     this.all = views.slice(0, VIEWS_MAX);
-    const kept = Object.fromEntries(this.all.map(({ name, query }) => [name, query]));
-    localStorage.setItem(KEY, JSON.stringify(kept));
+    const stored = Object.fromEntries(this.all.map(({ name, query }) => [name, query]));
+    localStorage.setItem(KEY, JSON.stringify(stored));
   }
 }
 
 function read(): View[] {
   try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Record<string, unknown>;
-    return Object.entries(kept).flatMap(([name, query]) =>
+    const stored = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Record<string, unknown>;
+    return Object.entries(stored).flatMap(([name, query]) =>
       typeof query === "string" ? [{ name, query }] : [],
     );
   } catch {

@@ -81,8 +81,8 @@ function wordsFor(schema: Schema, tables: Schema["tables"]): Completion[] {
 
 /** Prefix matches first, then substring matches. */
 export function rankMatches(all: readonly Completion[], typed: string): Completion[] {
-  const wanted = typed.toLowerCase();
-  const places = all.map((offer) => offer.label.toLowerCase().indexOf(wanted));
+  const needle = typed.toLowerCase();
+  const places = all.map((offer) => offer.label.toLowerCase().indexOf(needle));
   const begin = all.filter((_, i) => places[i] === 0);
   const within = all.filter((_, i) => places[i]! > 0);
   return [...begin, ...within].slice(0, ITEMS_MAX);

@@ -24,11 +24,11 @@ const ERROR_MAX = 300;
 /** Newest first; a repeated query moves to the front. */
 export function addToHistory(
   history: readonly HistoryEntry[],
-  asked: HistoryEntry,
+  entry: HistoryEntry,
 ): HistoryEntry[] {
-  if (asked.text.length > TEXT_MAX) return [...history];
-  const kept = history.filter((each) => each.text !== asked.text || each.engine !== asked.engine);
-  return [{ ...asked, error: asked.error.slice(0, ERROR_MAX) }, ...kept].slice(0, HISTORY_MAX);
+  if (entry.text.length > TEXT_MAX) return [...history];
+  const kept = history.filter((each) => each.text !== entry.text || each.engine !== entry.engine);
+  return [{ ...entry, error: entry.error.slice(0, ERROR_MAX) }, ...kept].slice(0, HISTORY_MAX);
 }
 
 /** Replaces a query of the same name. */

@@ -16,9 +16,9 @@ class Kept {
   history = $state.raw<readonly HistoryEntry[]>(parseHistory(localStorage.getItem(HISTORY)));
   saved = $state.raw<readonly SavedQuery[]>(parseSaved(localStorage.getItem(SAVED)));
 
-  remember(asked: HistoryEntry): void {
+  remember(entry: HistoryEntry): void {
     // Another tab may have added entries.
-    this.history = addToHistory(parseHistory(localStorage.getItem(HISTORY)), asked);
+    this.history = addToHistory(parseHistory(localStorage.getItem(HISTORY)), entry);
     store(HISTORY, this.history);
   }
 

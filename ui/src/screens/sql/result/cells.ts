@@ -26,8 +26,8 @@ function bare(type: DataType): DataType {
   return type.typeId === Type.Dictionary ? bare(type.dictionary) : type;
 }
 
-export function kindOf(given: DataType): CellKind {
-  const { typeId } = bare(given);
+export function kindOf(dataType: DataType): CellKind {
+  const { typeId } = bare(dataType);
   if (NUMBERS.has(typeId)) return "number";
   if (typeId === Type.Timestamp || typeId === Type.Date) return "time";
   if (typeId === Type.Bool) return "truth";
@@ -37,8 +37,8 @@ export function kindOf(given: DataType): CellKind {
 }
 
 /** Display name. */
-export function typeName(given: DataType): string {
-  const type = bare(given);
+export function typeName(dataType: DataType): string {
+  const type = bare(dataType);
   switch (type.typeId) {
     case Type.Int:
       return `${type.signed ? "" : "u"}int${type.bitWidth}`;
@@ -106,9 +106,9 @@ export function decimalText(value: bigint, scale: number): string {
 }
 
 /** A value with all digits, as copied and shown in full. Null is empty. */
-export function exactText(value: unknown, given: DataType): string {
+export function exactText(value: unknown, dataType: DataType): string {
   if (value === null || value === undefined) return "";
-  const type = bare(given);
+  const type = bare(dataType);
   switch (type.typeId) {
     case Type.Timestamp:
       return exactTime(BigInt(value as bigint), type.unit, Boolean(type.timezone));
@@ -147,9 +147,9 @@ function hex(bytes: Uint8Array): string {
 }
 
 /** A nested value as JSON; 64-bit integers stay `bigint`. */
-export function plain(value: unknown, given: DataType): unknown {
+export function plain(value: unknown, dataType: DataType): unknown {
   if (value === null || value === undefined) return null;
-  const type = bare(given);
+  const type = bare(dataType);
   switch (type.typeId) {
     case Type.Map: {
       const [key, item] =
@@ -214,9 +214,9 @@ export function parsedJson(text: string): unknown {
 }
 
 /** Number for charts and sorting; null if it is none. Times are in milliseconds. */
-export function numberOf(value: unknown, given: DataType): number | null {
+export function numberOf(value: unknown, dataType: DataType): number | null {
   if (value === null || value === undefined) return null;
-  const type = bare(given);
+  const type = bare(dataType);
   switch (type.typeId) {
     case Type.Timestamp:
       return (Number(value as bigint) / Number((UNITS[type.unit] ?? UNITS[0])!.perSecond)) * 1000;
@@ -231,12 +231,12 @@ export function numberOf(value: unknown, given: DataType): number | null {
 /** Sorted row indices. The sort is stable, and nulls come last. */
 export function sorted(
   values: readonly unknown[],
-  given: DataType,
+  dataType: DataType,
   isDescending: boolean,
 ): Uint32Array {
-  const isText = ["text", "bytes", "nested"].includes(kindOf(given));
+  const isText = ["text", "bytes", "nested"].includes(kindOf(dataType));
   const keys = isText
-    ? values.map((value) => (value === null ? null : exactText(value, given)))
+    ? values.map((value) => (value === null ? null : exactText(value, dataType)))
     : (values as (number | bigint | boolean | null)[]);
   const order = Uint32Array.from(values, (_, i) => i);
   const sign = isDescending ? -1 : 1;

@@ -20,32 +20,32 @@ export const BARS_MAX = 200;
 /** Default columns: numbers over the first time column, a line per text value. */
 export function chooseColumns(
   columns: readonly PlotColumn[],
-  asked: { readonly x: string; readonly y: readonly string[]; readonly series: string },
+  selection: { readonly x: string; readonly y: readonly string[]; readonly series: string },
 ): PlotChoice {
   const named = (name: string) => columns.findIndex((column) => column.name === name);
   const first = (kind: CellKind, not: number) =>
     columns.findIndex((column, i) => column.kind === kind && i !== not);
-  const askedX = asked.x ? named(asked.x) : -1;
+  const selectedX = selection.x ? named(selection.x) : -1;
   const x =
-    askedX >= 0
-      ? askedX
+    selectedX >= 0
+      ? selectedX
       : ([first("time", -1), first("text", -1), first("truth", -1), columns.length ? 0 : -1].find(
           (each) => each >= 0,
         ) ?? -1);
   const isNumber = (i: number) => columns[i]?.kind === "number";
-  const askedY = asked.y.map(named).filter(isNumber);
+  const selectedY = selection.y.map(named).filter(isNumber);
   const numbers = columns.map((_, i) => i).filter((i) => i !== x && isNumber(i));
-  const askedSeries = named(asked.series);
+  const selectedSeries = named(selection.series);
   const series =
-    asked.series === "-"
+    selection.series === "-"
       ? -1
-      : askedSeries >= 0
-        ? askedSeries
+      : selectedSeries >= 0
+        ? selectedSeries
         : columns[x]?.kind === "time"
           ? first("text", x)
           : -1;
   // With a line per text value, one number column is enough.
-  const y = askedY.length ? askedY : series >= 0 ? numbers.slice(0, 1) : numbers.slice(0, 8);
+  const y = selectedY.length ? selectedY : series >= 0 ? numbers.slice(0, 1) : numbers.slice(0, 8);
   return { x, y, series };
 }
 

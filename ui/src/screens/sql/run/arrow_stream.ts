@@ -51,16 +51,16 @@ export async function readArrow(
     isBroken = true; // The last batch may carry an error.
   }
   const whole = concat(chunks, bytes);
-  const said = readMetadata(whole);
-  const failure = said.metadata.get(ERROR_KEY);
+  const streamInfo = readMetadata(whole);
+  const failure = streamInfo.metadata.get(ERROR_KEY);
   if (failure) throw errorIn(failure);
-  if (isBroken || !said.hasEnd) {
+  if (isBroken || !streamInfo.hasEnd) {
     throw new ApiError("unavailable", "The rows were cut off before their end. Run it again.");
   }
   const table = tableFromIPC(whole, EXACT);
   return {
     table,
-    isCut: said.metadata.get(CUT_KEY) === "true",
+    isCut: streamInfo.metadata.get(CUT_KEY) === "true",
     parts: scansIn(table.schema.metadata?.get(PARTS_KEY)),
     bytes,
   };

@@ -15,8 +15,8 @@ export async function fetchTraceLogs(traceId: string, signal: AbortSignal): Prom
   const found: LogRow[] = [];
   let after: string | null = null;
   do {
-    const asked = { trace_id: traceId, order: "oldest", limit: PAGE, after };
-    const page: LogsAnswer = await get<LogsAnswer>("api/v1/logs", asked, signal);
+    const params = { trace_id: traceId, order: "oldest", limit: PAGE, after };
+    const page: LogsAnswer = await get<LogsAnswer>("api/v1/logs", params, signal);
     found.push(...page.logs);
     after = page.cursor;
   } while (after !== null && found.length < LINES_MAX);

@@ -55,25 +55,25 @@ const HERE: Readonly<Record<string, Has>> = {
 };
 
 /** Columns and attributes as the API names them. */
-export function filtersOf(wanted: FindQuery): string[] {
-  return wanted.pairs.map(([key, value]) => {
+export function filtersOf(query: FindQuery): string[] {
+  return query.pairs.map(([key, value]) => {
     const column = COLUMNS[key] ?? key;
     return `${column}=${column === "status_code" || column === "kind" ? value.toUpperCase() : value}`;
   });
 }
 
 /** Whether the node must answer it. */
-export function needsNode(wanted: FindQuery): boolean {
-  return wanted.text !== "" || wanted.pairs.some(([key]) => !((COLUMNS[key] ?? key) in HERE));
+export function needsNode(query: FindQuery): boolean {
+  return query.text !== "" || query.pairs.some(([key]) => !((COLUMNS[key] ?? key) in HERE));
 }
 
 /** Spans that match, as far as known locally. */
-export function localMatches(spans: Spans, wanted: FindQuery): Uint8Array {
+export function localMatches(spans: Spans, query: FindQuery): Uint8Array {
   const found = new Uint8Array(spans.count);
-  if (isEmptyQuery(wanted)) return found;
-  const tests = wanted.pairs.map(([key, value]) => [HERE[COLUMNS[key] ?? key], value] as const);
+  if (isEmptyQuery(query)) return found;
+  const tests = query.pairs.map(([key, value]) => [HERE[COLUMNS[key] ?? key], value] as const);
   if (tests.some(([has]) => !has)) return found;
-  const text = wanted.text.toLowerCase();
+  const text = query.text.toLowerCase();
   const has = (word: string) => Number(word.toLowerCase().includes(text));
   const services = spans.services.map(has);
   const names = spans.names.map(has);
