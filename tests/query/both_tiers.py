@@ -28,7 +28,7 @@ from tests.conformance.cases import logs, span, spans
 CLOCK = SystemClock()
 CONFIG = LakeConfig(slice_bytes=20_000)
 ROWS = 3
-"""Of a request."""
+"""Rows per request."""
 
 
 def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
@@ -37,7 +37,7 @@ def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
 
 @dataclass(slots=True)
 class World:
-    """Both tiers over one log. Whoever tests says when each of them goes on."""
+    """Both tiers over one log. The test advances each of them."""
 
     log: Log
     folder: Path

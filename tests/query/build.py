@@ -1,4 +1,4 @@
-"""Small tables, pieces and engines to ask."""
+"""Small tables, pieces and engines for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
 
 BEGIN_US = 1_790_000_000_000_000
-"""2026-09-21 14:13:20 UTC; rows of tests begin here."""
+"""2026-09-21 14:13:20 UTC, the time of the first rows."""
 
 _BLANK: dict[str, Any] = {
     "int32": 0,
@@ -26,7 +26,7 @@ _BLANK: dict[str, Any] = {
 
 
 class Exactly:
-    """A filter that knows; a real one may also say yes to what is not there."""
+    """An exact filter; a bloom filter may also return true for values that are missing."""
 
     def __init__(self, values: Sequence[str | None]) -> None:
         self._values = frozenset(values)
@@ -36,7 +36,7 @@ class Exactly:
 
 
 def batch_of(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Rows of a table; what a row does not say is null or blank."""
+    """Return rows of a table; missing columns are null or blank."""
     columns = []
     for field in TABLES[table]:
         blank: Any = None if field.nullable else _BLANK.get(str(field.type), [])
@@ -46,7 +46,7 @@ def batch_of(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
 
 
 def piece_of(table: str, rows: Sequence[Mapping[str, Any]], *, is_known: bool = True) -> Piece:
-    """Rows as a piece, with all that can be known of it, or nothing."""
+    """Return rows as a piece, with all statistics or none."""
     batch = batch_of(table, rows)
     name = "open"
     if not is_known or not rows:
@@ -69,7 +69,7 @@ def piece_of(table: str, rows: Sequence[Mapping[str, Any]], *, is_known: bool = 
 
 
 def log(at: int, **more: Any) -> dict[str, Any]:
-    """A log record, so many seconds after the begin."""
+    """Return a log record, `at` seconds after `BEGIN_US`."""
     time_us = BEGIN_US + at * 1_000_000
     return {
         "_offset": at,
@@ -84,7 +84,7 @@ def log(at: int, **more: Any) -> dict[str, Any]:
 
 
 class FixedClock(SystemClock):
-    """Says that it is an hour after the rows of the tests."""
+    """One hour after `BEGIN_US`."""
 
     def wall_ms(self) -> int:
         return BEGIN_US // 1000 + 3_600_000

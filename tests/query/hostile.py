@@ -1,10 +1,10 @@
 """Hostile SQL, by family. `{folder}` is a folder with a secret in files of many formats, `{url}` a
-web server that counts who comes.
+web server that counts connections.
 
     WRITES     change something (H4)
     TRICKS     hide what they do (H4)
-    REACHES    read a file or go to a host (H5)
-    GREEDY     take all time or memory there is (H6)
+    REACHES    read a file or open a connection (H5)
+    GREEDY     use all time or memory (H6)
     WICKED     are no queries, or break a parser (H6)
 """
 

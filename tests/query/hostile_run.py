@@ -1,4 +1,4 @@
-"""Runs one family of hostile SQL in a process of its own and tells what became of it, as JSON.
+"""Runs one family of hostile SQL in a process of its own and prints the outcome as JSON.
 
 python -m tests.query.hostile_run FAMILY FOLDER URL
 """
@@ -24,7 +24,7 @@ from tests.query.build import engine_over, log, piece_of
 
 SECRET = "the-canary-sings"
 TIMEOUT_MS = {"GREEDY": 1500, "WICKED": 1500}
-"""What would go on for ever is given little time; all else ends by itself, if slowly."""
+"""Short timeout for queries that never end; all others end by themselves."""
 TIMEOUT_MS_ELSE = 20_000
 MEMORY_BYTES_MAX = 64 * 1024 * 1024
 BATCH_ROWS, BATCHES = 2000, 50
@@ -32,7 +32,7 @@ THREADS = 3
 
 
 class Scale:
-    """Looks at the memory of this process and its children, twenty times a second."""
+    """Samples the memory of this process and its children twenty times a second."""
 
     def __init__(self) -> None:
         self.own_max = 0
@@ -61,7 +61,7 @@ def private_bytes(pid: str) -> int:
 
 
 def children() -> list[str]:
-    """Processes that this one has started."""
+    """Return the child processes."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -108,7 +108,7 @@ def attempt(engine: Engine, text: str) -> dict[str, Any]:
 
 
 def state(engine: Engine) -> list[Any]:
-    """What a query could have changed."""
+    """Return the state that a query could have changed."""
     return [
         engine.sql("SELECT count(*), min(body), max(body) FROM logs").fetchall(),
         sorted(engine.sql("SHOW TABLES").fetchall()),
@@ -118,7 +118,7 @@ def state(engine: Engine) -> list[Any]:
 
 
 def settle() -> float:
-    """Seconds until this process has nothing to do any more."""
+    """Return the seconds until this process is idle."""
     begin = time.monotonic()
     for _ in range(100):
         before = time.process_time()

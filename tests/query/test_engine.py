@@ -1,4 +1,4 @@
-"""SQL over pieces: tables, views, functions, and one moment per query."""
+"""SQL over pieces: tables, views, functions, EXPLAIN."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def engine() -> Iterator[Engine]:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("SELECT count(*) FROM logs", [(4,)]),
         (
@@ -85,14 +85,15 @@ def engine() -> Iterator[Engine]:
         ("SELECT unnest([1, 2])", [(1,), (2,)]),
     ],
 )
-def test_a_query_answers(engine: Engine, text: str, wanted: list[tuple[Any, ...]]) -> None:
-    """Tables, maps, JSON, full text, percentiles, joins: here or apart, the answer is right."""
-    assert engine.sql(text).fetchall() == wanted
+def test_queries_return_the_expected_rows(
+    engine: Engine, text: str, expected: list[tuple[Any, ...]]
+) -> None:
+    assert engine.sql(text).fetchall() == expected
 
 
 @pytest.mark.parametrize("width", ["'1 minute'", "INTERVAL '1 minute'", "'60 seconds'"])
-def test_time_buckets(engine: Engine, width: str) -> None:
-    """A bucket begins at a whole multiple since 1970; its width is a text or an interval."""
+def test_time_buckets_are_aligned_to_1970(engine: Engine, width: str) -> None:
+    """The width is a text or an interval."""
     rows = engine.sql(
         f"SELECT time_bucket({width}, time) AS t, count(*) FROM logs GROUP BY 1 ORDER BY 1"
     ).fetchall()
@@ -102,7 +103,7 @@ def test_time_buckets(engine: Engine, width: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "column", "wanted"),
+    ("view", "column", "expected"),
     [
         ("gauges", "value", [0.5, 2.0]),
         ("sums", "value", [9.0]),
@@ -111,23 +112,20 @@ def test_time_buckets(engine: Engine, width: str) -> None:
         ("summaries", "sum", [1.5]),
     ],
 )
-def test_views_show_one_kind_of_metric(
-    engine: Engine, view: str, column: str, wanted: list[Any]
+def test_a_view_has_one_metric_type(
+    engine: Engine, view: str, column: str, expected: list[Any]
 ) -> None:
-    """With the columns that matter for it, and no other points."""
     assert engine.sql(f"SELECT {column} FROM {view} ORDER BY 1").fetchall() == [
-        (value,) for value in wanted
+        (value,) for value in expected
     ]
 
 
-def test_a_view_has_only_its_columns(engine: Engine) -> None:
-    """What a gauge cannot have, `gauges` has not."""
+def test_a_view_has_only_the_columns_of_its_type(engine: Engine) -> None:
     with pytest.raises(Unknown, match="no column quantiles in gauges"):
         engine.sql("SELECT quantiles FROM gauges")
 
 
-def test_tables_can_be_listed(engine: Engine) -> None:
-    """SHOW TABLES, SHOW COLUMNS and DESCRIBE tell what there is."""
+def test_show_and_describe_list_tables_and_columns(engine: Engine) -> None:
     tables = {row[2] for row in engine.sql("SHOW TABLES").fetchall() if row[1] == "public"}
     views = {"gauges", "sums", "histograms", "exponential_histograms", "summaries"}
     assert tables == {*TABLES, *views, "snapshots"}
@@ -136,8 +134,8 @@ def test_tables_can_be_listed(engine: Engine) -> None:
     assert len(engine.sql("SHOW COLUMNS FROM spans").fetchall()) == len(TABLES["spans"])
 
 
-def test_a_query_sees_one_moment() -> None:
-    """Rows that come while a query runs are not in its answer; the next one sees them."""
+def test_rows_that_arrive_during_a_query_are_not_in_its_result() -> None:
+    """The next query sees them."""
     shown: dict[str, tuple[Piece, ...]] = {"logs": (piece_of("logs", [log(0)]),)}
     with engine_over({}) as engine:
         engine._tiers._snapshot = lambda: shown
@@ -147,8 +145,7 @@ def test_a_query_sees_one_moment() -> None:
         assert engine.sql("SELECT count(*) FROM logs").fetchall() == [(2,)]
 
 
-def test_explain_tells_what_is_read(engine: Engine) -> None:
-    """EXPLAIN and EXPLAIN ANALYZE begin with where it runs and which pieces it reads."""
+def test_explain_shows_where_a_query_runs_and_what_it_reads(engine: Engine) -> None:
     text = "SELECT body FROM logs WHERE service_name = 'cart'"
     for word in ("EXPLAIN", "EXPLAIN ANALYZE"):
         rows = engine.sql(f"{word} {text}").fetchall()
@@ -162,8 +159,8 @@ def test_explain_tells_what_is_read(engine: Engine) -> None:
         assert len(rows) > 2
 
 
-def test_explain_tells_why_a_query_runs_apart(engine: Engine) -> None:
-    """And from which end pieces are read."""
+def test_explain_shows_why_a_query_is_isolated(engine: Engine) -> None:
+    """And in which order pieces are read."""
     rows = engine.sql("EXPLAIN SELECT * FROM logs a JOIN logs b USING (trace_id)").fetchall()
     assert rows[0][1] == "in a worker process: 'Inner Join' may multiply rows"
     rows = engine.sql("EXPLAIN SELECT * FROM logs ORDER BY time DESC LIMIT 7").fetchall()
@@ -171,7 +168,6 @@ def test_explain_tells_why_a_query_runs_apart(engine: Engine) -> None:
 
 
 def test_functions_take_arguments_from_columns(engine: Engine) -> None:
-    """A few different ones; too many are refused, wrong ones say what is wrong."""
     text = "SELECT matches(body, service_name || '*') FROM logs WHERE body IS NOT NULL"
     assert len(engine.sql(text).fetchall()) == 3
     with pytest.raises(Malformed, match="a word is missing"):
@@ -180,8 +176,7 @@ def test_functions_take_arguments_from_columns(engine: Engine) -> None:
         engine.sql("SELECT get_json_object('{}', 'x')").fetchall()
 
 
-def test_a_column_with_too_many_searches_is_refused() -> None:
-    """Each is compiled for itself."""
+def test_too_many_searches_from_a_column_are_rejected() -> None:
     rows = [log(at) for at in range(100)]
     text = "SELECT count(*) FROM logs WHERE matches(body, body)"
     with (
@@ -191,8 +186,8 @@ def test_a_column_with_too_many_searches_is_refused() -> None:
         engine.sql(text).fetchall()
 
 
-def test_results_have_the_types_of_the_tables(engine: Engine) -> None:
-    """Column for column, also where a query runs apart."""
+def test_results_have_the_column_types_of_the_table(engine: Engine) -> None:
+    """Also in a worker process."""
     for text in ("SELECT * FROM logs", "SELECT a.* FROM logs a, (SELECT 1) b"):
         found = engine.sql(text).arrow()
         assert [field.type for field in found.schema] == [field.type for field in TABLES["logs"]]
@@ -200,8 +195,8 @@ def test_results_have_the_types_of_the_tables(engine: Engine) -> None:
         assert found.num_rows == 4
 
 
-def test_a_closed_engine_takes_no_query() -> None:
-    """It says so; results that were open end."""
+def test_a_closed_engine_rejects_queries() -> None:
+    """Open results end with an error."""
     with engine_over({"logs": [piece_of("logs", LOGS)]}) as engine:
         result = engine.sql("SELECT * FROM logs")
     with pytest.raises(Unavailable, match="closed"):

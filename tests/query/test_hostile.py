@@ -1,4 +1,4 @@
-"""Hostile SQL: none of it reads a file, reaches a host, changes anything, or takes all there is."""
+"""Hostile SQL reads no file, reaches no host, changes nothing and stays within its limits."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tests.query.hostile_run import MEMORY_BYTES_MAX, SECRET, TIMEOUT_MS, TIMEOU
 
 ROOT = Path(__file__).parents[2]
 GRACE_S = 8.0
-"""One second is what we promise; the rest is for a machine that has other things to do. What got
-away would go on for minutes."""
+"""We promise one second; the rest is for a busy machine. A query that escaped its limit would run
+for minutes."""
 OWN_GROWTH_MAX = 3 * MEMORY_BYTES_MAX + 128 * MiB
-"""What queries may take, and what the first use of everything loads and compiles."""
+"""Memory of queries, and of code that is loaded and compiled at the first use."""
 CHILD_MAX = 128 * MiB + 2 * MEMORY_BYTES_MAX + 128 * MiB
-"""A process with its libraries, what it may grow by, and by how much it may before it is seen."""
+"""A process with its libraries, its limit, and its growth between two checks."""
 
 
 class Doorbell:
-    """A server that counts who comes."""
+    """A server that counts connections."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -65,7 +65,7 @@ def doorbell() -> Iterator[Doorbell]:
 
 
 def lay_out(folder: Path) -> dict[str, bytes]:
-    """The secret in every format there is a reader for."""
+    """Write the secret in every format that DataFusion can read."""
     table = pa.table({"secret": [SECRET]})
     pyarrow.csv.write_csv(table, folder / "secret.csv")
     pyarrow.parquet.write_table(table, folder / "secret.parquet")
@@ -80,17 +80,16 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_there_are_enough() -> None:
-    """Two hundred texts, in five families."""
+def test_there_are_two_hundred_hostile_texts() -> None:
     families = (hostile.WRITES, hostile.TRICKS, hostile.REACHES, hostile.GREEDY, hostile.WICKED)
     assert sum(map(len, families)) >= 200
     assert len({text for family in families for text in family}) == sum(map(len, families))
 
 
 @pytest.mark.parametrize("family", ["WRITES", "TRICKS", "REACHES", "GREEDY", "WICKED"])
-def test_hostile_sql_gets_nowhere(family: str, tmp_path: Path, doorbell: Doorbell) -> None:
-    """Each text ends in rows or in an error of ours, in time and within memory; afterwards
-    everything is as it was, nobody has rung, and the secret is where it was."""
+def test_hostile_sql_is_contained(family: str, tmp_path: Path, doorbell: Doorbell) -> None:
+    """Each text returns rows or an error of ours, within its limits; afterwards nothing has
+    changed, no connection was opened, and the secret is unread."""
     before = lay_out(tmp_path)
     command = [sys.executable, "-m", "tests.query.hostile_run", family, str(tmp_path), doorbell.url]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300, check=False)
@@ -114,9 +113,8 @@ def test_hostile_sql_gets_nowhere(family: str, tmp_path: Path, doorbell: Doorbel
     assert doorbell.visitor_count == 0
 
 
-def test_a_session_reaches_no_file_even_if_it_may_write(tmp_path: Path) -> None:
-    """Behind the refusal of statements there is a second wall: there is no store to read from or
-    write to."""
+def test_a_session_that_may_write_reaches_no_file(tmp_path: Path) -> None:
+    """Rejecting statements is not the only barrier: there is no object store to read or write."""
     before = lay_out(tmp_path)
     session = open_session(MiB, SingleQueryContext(0))
     for text in (
@@ -131,8 +129,8 @@ def test_a_session_reaches_no_file_even_if_it_may_write(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-def test_the_canary_would_be_heard(tmp_path: Path, doorbell: Doorbell) -> None:
-    """The files are there to be read, and the server to be reached."""
+def test_the_canary_works(tmp_path: Path, doorbell: Doorbell) -> None:
+    """The files can be read and the server can be reached."""
     lay_out(tmp_path)
     assert pyarrow.csv.read_csv(tmp_path / "secret.csv")["secret"].to_pylist() == [SECRET]
     assert pyarrow.parquet.read_table(tmp_path / "secret.parquet").num_rows == 1

@@ -24,7 +24,7 @@ def value(text: str | None, path: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("path", "wanted"),
+    ("path", "expected"),
     [
         ("$.a.b[0]", "10"),
         ("$.a.b[1].c", "x\nä😀"),
@@ -43,9 +43,8 @@ def value(text: str | None, path: str) -> str | None:
         ("$", DOCUMENT),
     ],
 )
-def test_a_path_leads_to(path: str, wanted: str | None) -> None:
-    """Texts come without quotes, others as they are written, null and nothing as NULL."""
-    assert value(DOCUMENT, path) == wanted
+def test_a_path_returns_its_value(path: str, expected: str | None) -> None:
+    assert value(DOCUMENT, path) == expected
 
 
 @pytest.mark.parametrize(
@@ -65,20 +64,18 @@ def test_a_path_leads_to(path: str, wanted: str | None) -> None:
         None,
     ],
 )
-def test_what_is_no_json_has_no_value(text: str | None) -> None:
-    """Nothing is found, and nothing breaks."""
+def test_invalid_json_is_null(text: str | None) -> None:
     assert value(text, "$.a") is None
 
 
-def test_depth_is_no_danger() -> None:
-    """A text of brackets only is skipped like any other."""
+def test_deep_nesting_is_skipped() -> None:
     deep = "[" * 100_000 + "]" * 100_000
     assert value(f'{{"x": {deep}, "a": 7}}', "$.a") == "7"
     assert value("[" * 100_000, "$[0]") is None
 
 
-def test_names_are_compared_as_they_mean() -> None:
-    """An escape in a name is what it stands for; of equal names the first one counts."""
+def test_names_with_escapes_are_compared_decoded() -> None:
+    """Of equal names the first counts."""
     assert value(r'{"\u0061\"": 1, "a": 2}', "$.a") == "2"
     assert value(r'{"\u0061": 1}', "$.a") == "1"
     assert value('{"a": 1, "a": 2}', "$.a") == "1"
@@ -89,14 +86,12 @@ def test_names_are_compared_as_they_mean() -> None:
     ("path", "place"),
     [("$.", 2), ("$a", 2), ("$.a[", 4), ("$.a[-1]", 4), ("$.a[*]", 4), ("$..a", 2), ("$.a b", 4)],
 )
-def test_a_wrong_path_says_where(path: str, place: int) -> None:
-    """A path that cannot be understood names the character."""
+def test_a_malformed_path_has_the_position(path: str, place: int) -> None:
     with pytest.raises(Malformed, match=f"at character {place}:"):
         parse_path(path)
 
 
-def test_a_path_begins_with_a_dollar() -> None:
-    """As everywhere."""
+def test_a_path_must_begin_with_a_dollar() -> None:
     with pytest.raises(Malformed, match=r"does not begin with \$"):
         parse_path("a.b")
 
@@ -134,14 +129,13 @@ def questions(draw: st.DrawFn) -> tuple[str, str, Any]:
 
 
 @given(st.lists(questions(), min_size=1, max_size=4))
-def test_the_walker_equals_a_parser(asked: list[tuple[str, str, Any]]) -> None:
-    """Any value of any document is found where a parser finds it."""
+def test_the_scanner_agrees_with_a_json_parser(asked: list[tuple[str, str, Any]]) -> None:
     column = pa.array([text for text, _, _ in asked])
-    for row, (_, path, wanted) in enumerate(asked):
+    for row, (_, path, expected) in enumerate(asked):
         found = values_at(column, parse_path(path))[row].as_py()
-        if wanted is None:
+        if expected is None:
             assert found is None
-        elif isinstance(wanted, str):
-            assert found == wanted
+        elif isinstance(expected, str):
+            assert found == expected
         else:
-            assert json.loads(found) == wanted
+            assert json.loads(found) == expected

@@ -1,4 +1,4 @@
-"""The language of `matches`, and what it finds."""
+"""The SQL function `matches`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def finds(search: str, text: str | None = BODY) -> bool | None:
 
 
 @pytest.mark.parametrize(
-    ("search", "wanted"),
+    ("search", "expected"),
     [
         ("payment", True),
         ("PAYMENT", True),
@@ -68,13 +68,12 @@ def finds(search: str, text: str | None = BODY) -> bool | None:
         ("payment AND NOT (a OR b) refused", True),
     ],
 )
-def test_a_search_finds(search: str, wanted: bool) -> None:
-    """Words in any case, phrases in order, prefixes, and what joins them; AND binds tighter."""
-    assert finds(search) is wanted
+def test_a_search_matches(search: str, expected: bool) -> None:
+    """Words in any case, phrases, prefixes and operators; AND binds tighter than OR."""
+    assert finds(search) is expected
 
 
-def test_no_text_is_no_answer() -> None:
-    """NULL is neither found nor not found."""
+def test_null_does_not_match() -> None:
     assert finds("NOT x", None) is None
     assert finds("x", "") is False
     assert finds("NOT x", "") is True
@@ -100,8 +99,7 @@ def test_no_text_is_no_answer() -> None:
         ("(" * 40 + "a" + ")" * 40, 34, "at most 32 nested"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(search: str, place: int, what: str) -> None:
-    """A search that cannot be understood names the character where that begins."""
+def test_a_malformed_search_has_the_position(search: str, place: int, what: str) -> None:
     with pytest.raises(Malformed, match=re.escape(what)) as caught:
         parse(search)
     assert f"(character {place} of the search)" in str(caught.value)
@@ -119,7 +117,7 @@ def test_signs_of_the_search_box_only_separate_words() -> None:
         parse(r'"a\"b"')
 
 
-def test_too_many_words_are_refused() -> None:
+def test_too_many_words_are_rejected() -> None:
     """Each word has a bit; there are 64."""
     assert finds(" OR ".join(f"w{n}" for n in range(63)) + " OR payment") is True
     with pytest.raises(TooLarge, match="65 words"):
@@ -127,7 +125,7 @@ def test_too_many_words_are_refused() -> None:
 
 
 def reference(text: str, search: Search) -> bool:
-    """The obvious way: split into words, look for each phrase, work out the program."""
+    """Split into words, search for each phrase, evaluate the program."""
     words = words_of(text)
     stack: list[bool] = []
     for step in search.program:
@@ -169,19 +167,19 @@ SEARCHES = st.recursive(
 
 
 @given(st.lists(st.none() | TEXTS, max_size=6), SEARCHES, st.integers(0, 5))
-def test_the_scanner_equals_the_obvious_way(
+def test_the_scanner_agrees_with_the_reference(
     texts: list[str | None], search: str, skip: int
 ) -> None:
-    """On any texts, sliced or not, the compiled scanner says what splitting and looking says."""
+    """On any texts, sliced or not."""
     parsed = parse(search)
     column = pa.array(texts, pa.string())[skip:]
-    wanted = [None if text is None else reference(text, parsed) for text in texts[skip:]]
-    assert match_column(column, parsed).to_pylist() == wanted
+    expected = [None if text is None else reference(text, parsed) for text in texts[skip:]]
+    assert match_column(column, parsed).to_pylist() == expected
 
 
 @given(st.text())
-def test_folding_text_and_column_is_one_thing(text: str) -> None:
-    """Every word of a text is found in it, whatever characters it has."""
+def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
+    """Texts and columns are folded in the same way."""
     words = words_of(text)
     column = pa.array([text])
     for word in words[:3]:

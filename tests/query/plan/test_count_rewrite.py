@@ -1,4 +1,4 @@
-"""Rows that say the same are counted together, and the counts are those of all rows."""
+"""Count queries over cached counts of distinct rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXTS = st.sampled_from(
     + [LONG.replace("name", word) for word in ("mane", "NAME", "names")]
 )
 NUMBERS = st.sampled_from([0, 1, -1, 1024, 2**63 - 1, -(2**63), None])
-STRETCHES = st.lists(
+RUNS = st.lists(
     st.tuples(st.tuples(TEXTS, NUMBERS, TEXTS), st.sampled_from([1, 2, 3, 63, 64, 65, 200])),
     min_size=1,
     max_size=12,
@@ -36,13 +36,13 @@ STRETCHES = st.lists(
 
 
 @settings(max_examples=300)
-@given(STRETCHES, st.integers(0, 3), st.integers(1, 400), st.sampled_from(["t", "n", "tu", "tnu"]))
-def test_counts_are_those_of_python(
-    stretches: list[tuple[tuple[Any, ...], int]], skipped: int, batch_rows: int, names: str
+@given(RUNS, st.integers(0, 3), st.integers(1, 400), st.sampled_from(["t", "n", "tu", "tnu"]))
+def test_distinct_rows_are_counted_like_in_python(
+    runs: list[tuple[tuple[Any, ...], int]], skipped: int, batch_rows: int, names: str
 ) -> None:
     """Each different row once, with how many there are, in the order in which they first come;
     whatever is in them, also of slices and over many batches."""
-    rows = [row for row, count in stretches for _ in range(count)]
+    rows = [row for row, count in runs for _ in range(count)]
     kinds = {"t": pa.string(), "n": pa.int64(), "u": pa.string()}
     columns = {
         name: pa.array([row["tnu".index(name)] for row in rows], kinds[name]) for name in names
@@ -70,8 +70,7 @@ def test_counts_are_those_of_python(
         (["x" * HEAP_BYTES_MAX, "y"], False),
     ],
 )
-def test_too_many_values_are_not_counted(values: list[Any], is_counted: bool) -> None:
-    """The engine is better at that."""
+def test_too_many_distinct_values_are_not_counted(values: list[Any], is_counted: bool) -> None:
     batch = pa.record_batch({"a": pa.array(values * 3)})
     found = count_distinct([batch])
     assert (found is not None) == is_counted
@@ -79,8 +78,7 @@ def test_too_many_values_are_not_counted(values: list[Any], is_counted: bool) ->
         assert found.column(ROW_COUNT).to_pylist() == [3] * len(values)
 
 
-def test_many_values_in_two_columns_are_not_counted() -> None:
-    """Few in each, and yet too many together."""
+def test_too_many_combinations_of_two_columns_are_not_counted() -> None:
     rows = range(CODES_MAX + 1)
     columns = {"a": [str(n % 40) for n in rows], "b": [n // 40 for n in rows]}
     assert count_distinct([pa.record_batch(columns)]) is None
@@ -105,7 +103,7 @@ def engine() -> Iterator[Engine]:
         yield opened
 
 
-TALLIED = [
+COUNT_QUERIES = [
     "SELECT service_name, count(*) FROM logs GROUP BY 1",
     "SELECT service_name AS s, host_name, Count ( 1 ) AS n FROM logs AS l GROUP BY 1, 2",
     "SELECT service_name, count(*) FROM logs WHERE host_name = 'h1' GROUP BY service_name",
@@ -116,7 +114,7 @@ TALLIED = [
     "SELECT service_name, count(*) FROM logs WHERE severity_number = 1 GROUP BY 1",
     "SELECT severity_number + 1, count(*) FROM logs GROUP BY 1 ORDER BY 1",
 ]
-NOT_TALLIED = [
+OTHER_QUERIES = [
     "SELECT service_name, count() FROM logs GROUP BY 1",
     "SELECT service_name, count(service_name) FROM logs GROUP BY 1",
     "SELECT service_name, count(host_name) FROM logs GROUP BY 1",
@@ -137,11 +135,11 @@ NOT_TALLIED = [
 ]
 
 
-@pytest.mark.parametrize("text", [*TALLIED, *NOT_TALLIED])
-def test_counts_are_those_of_all_rows(
+@pytest.mark.parametrize("text", [*COUNT_QUERIES, *OTHER_QUERIES])
+def test_count_queries_return_the_counts_of_all_rows(
     engine: Engine, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the same names and types; and only queries run this way that can."""
+    """With the same names and types. Other queries do not run this way."""
     began = []
     count_here = Engine._run_count
 
@@ -155,16 +153,16 @@ def test_counts_are_those_of_all_rows(
     monkeypatch.setattr(Engine, "_run_count", lambda *_: None)
     expected = engine.sql(text).arrow()
 
-    assert any(began) == (text in TALLIED)
+    assert any(began) == (text in COUNT_QUERIES)
     assert counted.schema == expected.schema
     assert sorted(map(repr, counted.to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
 
 def nothing() -> None:
-    """Nobody has asked to stop."""
+    """Never cancelled."""
 
 
-def test_what_is_kept_goes_with_its_piece() -> None:
+def test_cached_counts_live_as_long_as_their_piece() -> None:
     """The same is not counted twice; few sets of columns are kept; nothing keeps a piece that is
     gone."""
     counts = Counts()
@@ -185,8 +183,7 @@ def test_what_is_kept_goes_with_its_piece() -> None:
     assert not counts._cached
 
 
-def test_one_piece_with_too_many_values_is_enough() -> None:
-    """Then the engine gets all rows."""
+def test_one_piece_with_too_many_values_disables_counts() -> None:
     few = piece_of("logs", [log(1)])
     many = piece_of("logs", [log(n, body=f"{n}") for n in range(CODES_MAX + 1)])
     for pieces in ([few, many], [many, few], [many]):
@@ -194,8 +191,7 @@ def test_one_piece_with_too_many_values_is_enough() -> None:
     assert Counts().of(TierRows(pieces=(few,)), ("body",), nothing) is not None
 
 
-def test_counting_stops_when_it_shall() -> None:
-    """Between two pieces."""
+def test_counting_can_be_cancelled() -> None:
     calls = []
 
     def check() -> None:

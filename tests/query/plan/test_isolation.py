@@ -21,8 +21,7 @@ TABLES = frozenset({"logs", "spans"})
         "SHOW TABLES",
     ],
 )
-def test_plain_texts(text: str) -> None:
-    """What people ask every day is planned here."""
+def test_small_texts_are_planned_in_this_process(text: str) -> None:
     assert is_plain(text, TABLES)
 
 
@@ -40,8 +39,8 @@ def test_plain_texts(text: str) -> None:
         "SELECT '" + "x" * 70_000 + "'",
     ],
 )
-def test_texts_that_may_grow_while_planned(text: str) -> None:
-    """Whatever is large in some count is planned apart."""
+def test_texts_that_may_grow_during_planning_are_isolated(text: str) -> None:
+    """Texts with a large count of any kind."""
     assert not is_plain(text, TABLES)
 
 
@@ -54,8 +53,7 @@ def test_texts_that_may_grow_while_planned(text: str) -> None:
         "Filter: matches(logs.a, logs.x) AND lower(logs.a) || logs.b = logs.c\n  TableScan: logs",
     ],
 )
-def test_steady_plans(plan: str) -> None:
-    """Reading, filtering, grouping and sorting run here."""
+def test_steady_plans_run_in_this_process(plan: str) -> None:
     assert isolation_reason(plan) is None
 
 
@@ -79,6 +77,6 @@ def test_steady_plans(plan: str) -> None:
         ('Filter: a SIMILAR TO Utf8("' + "x" * 1100 + '")\n  TableScan: a', "regular expression"),
     ],
 )
-def test_plans_that_run_apart(plan: str, reason: str) -> None:
-    """What may multiply rows or text does not, and neither does what nobody has thought of."""
+def test_other_plans_are_isolated(plan: str, reason: str) -> None:
+    """Plans that may multiply rows or text, and all that are not known to be steady."""
     assert reason in str(isolation_reason(plan))

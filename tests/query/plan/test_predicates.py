@@ -1,4 +1,4 @@
-"""What a plan demands of each column."""
+"""Predicates read from plans."""
 
 from __future__ import annotations
 
@@ -69,8 +69,10 @@ def plan_of(planner: Planner, text: str) -> QueryPlan:
         ("abs(date_part('hour', time)) > 3", None, None),
     ],
 )
-def test_bounds_of_time(planner: Planner, where: str, low: int | None, high: int | None) -> None:
-    """Bounds are as narrow as the query says, and never narrower."""
+def test_time_filters_give_bounds(
+    planner: Planner, where: str, low: int | None, high: int | None
+) -> None:
+    """Never narrower than the filter."""
     plan = plan_of(planner, f"SELECT body FROM logs WHERE {where}")
     assert time_window(plan.scans["logs"].conditions) == Predicate(low=low, high=high)
 
@@ -96,10 +98,9 @@ def test_bounds_of_time(planner: Planner, where: str, low: int | None, high: int
         ("coalesce(trace_id, 'x') = 'a'", "trace_id", None),
     ],
 )
-def test_values_of_columns(
+def test_equality_and_in_give_values(
     planner: Planner, where: str, column: str, values: set[str] | None
 ) -> None:
-    """Equality and IN tell which values may match; anything looser tells nothing."""
     plan = plan_of(planner, f"SELECT body FROM logs WHERE {where}")
     found = plan.scans["logs"].conditions.get(column, Predicate()).values
     assert found == (None if values is None else frozenset(values))
@@ -148,8 +149,8 @@ def test_values_of_columns(
         ("EXPLAIN SELECT body FROM logs WHERE service_name = 'a'", {"a"}),
     ],
 )
-def test_conditions_reach_the_scan(planner: Planner, text: str, values: set[str] | None) -> None:
-    """Through names, subqueries and views to the table; several scans are taken together."""
+def test_predicates_reach_the_scan(planner: Planner, text: str, values: set[str] | None) -> None:
+    """Through aliases, subqueries and views; several scans are combined."""
     conditions = plan_of(planner, text).scans["logs"].conditions
     found = conditions.get("service_name", Predicate()).values
     assert found == (None if values is None else frozenset(values))
@@ -158,20 +159,18 @@ def test_conditions_reach_the_scan(planner: Planner, text: str, values: set[str]
 @pytest.mark.parametrize(
     "where", ["time > NULL", "service_name IN ('a') AND service_name IN ('b')"]
 )
-def test_what_nothing_fulfils(planner: Planner, where: str) -> None:
-    """Either the engine sees it, and scans nothing, or we do."""
+def test_contradictions_read_nothing(planner: Planner, where: str) -> None:
     scans = plan_of(planner, f"SELECT body FROM logs WHERE {where}").scans
     assert all(is_never(scan.conditions) for scan in scans.values())
 
 
-def test_views_are_the_table_below_them(planner: Planner) -> None:
-    """A condition on a view prunes `metrics`."""
+def test_a_filter_on_a_view_prunes_its_table(planner: Planner) -> None:
     plan = plan_of(planner, "SELECT value FROM gauges WHERE service_name = 'a'")
     assert plan.scans["metrics"].conditions["service_name"].values == frozenset({"a"})
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("SELECT * FROM logs ORDER BY time DESC LIMIT 10", ("logs", True, 10, 3)),
         ("SELECT l.time FROM spans, logs l ORDER BY l.time LIMIT 1", None),
@@ -193,15 +192,14 @@ def test_views_are_the_table_below_them(planner: Planner) -> None:
         ("SELECT * FROM (SELECT * FROM logs ORDER BY time LIMIT 9) WHERE body = 'x'", None),
     ],
 )
-def test_the_newest_rows_are_recognised(
-    planner: Planner, text: str, wanted: tuple[str, bool, int, int | None] | None
+def test_top_n_queries_are_recognised(
+    planner: Planner, text: str, expected: tuple[str, bool, int, int | None] | None
 ) -> None:
-    """Only where the first rows by time are all that is asked for."""
     found = plan_of(planner, text).top_n
-    if wanted is None:
+    if expected is None:
         assert found is None
     else:
-        table, is_descending, row_count, time_column = wanted
+        table, is_descending, row_count, time_column = expected
         assert found == TopN(
             table=table, is_descending=is_descending, row_count=row_count, time_column=time_column
         )

@@ -1,4 +1,4 @@
-"""The engine is handed few columns, and answers as if it had all."""
+"""Only the needed columns are registered, and results stay the same."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ def engine() -> Iterator[Engine]:
         ("SELECT value FROM gauges", ["body"], ALL),
     ],
 )
-def test_columns_that_a_text_may_mean(text: str, read: list[str], expected: list[str]) -> None:
-    """Those that are read, and those that are named; all where some are meant by `*`."""
+def test_columns_a_text_may_refer_to_are_registered(
+    text: str, read: list[str], expected: list[str]
+) -> None:
+    """Columns that are read or named; all columns for `*`."""
     scans = TableScans(count=1, conditions={}, columns=tuple(read))
     assert narrow_columns(LOGS, scans, text) == expected
 
 
-def test_an_unknown_plan_gets_everything() -> None:
-    """Where the plan does not say what is read, nothing is left out."""
+def test_a_plan_without_known_columns_gets_all() -> None:
     assert (
         narrow_columns(
             LOGS, TableScans(count=1, conditions={}, columns=None), "SELECT body FROM logs"
@@ -80,8 +81,8 @@ def test_an_unknown_plan_gets_everything() -> None:
         ),
     ],
 )
-def test_answers_are_those_of_the_whole_table(
+def test_results_equal_those_over_all_columns(
     engine: Engine, text: str, expected: list[tuple[Any, ...]]
 ) -> None:
-    """Also where columns are named and not read, or meant by their place."""
+    """Also if columns are named but not read, or referred to by position."""
     assert sorted(engine.sql(text).fetchall()) == sorted(expected)

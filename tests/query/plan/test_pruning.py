@@ -1,4 +1,4 @@
-"""Pieces that are left out would not have changed the answer."""
+"""Pruning skips pieces that cannot change the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.query.build import BEGIN_US, engine_over, log, piece_of
 
 SERVICES = ("web", "cart", "db")
 SECONDS = 40
-"""Rows lie within so many seconds."""
+"""Time range of the rows."""
 
 
 def stamp(at: float) -> str:
@@ -39,7 +39,7 @@ ROWS = st.builds(
 
 
 @st.composite
-def lies(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
+def rows_in_pieces(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
     """Rows in pieces. Each row has a number of its own; `time` and `time_unix_nano` agree unless
     the latter was not sent."""
     pieces = draw(st.lists(st.lists(ROWS, max_size=6), min_size=1, max_size=6))
@@ -129,7 +129,7 @@ SHAPES = st.sampled_from(
 
 
 class Both:
-    """Two engines over the same rows: one knows its pieces, one does not."""
+    """Two engines over the same rows: one with statistics of its pieces, one without."""
 
     def __init__(
         self, known: Engine, blind: Engine, shown: list[dict[str, tuple[Piece, ...]]]
@@ -153,11 +153,10 @@ def engines() -> Iterator[Both]:
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(pieces=lies(), shape=SHAPES, one=WHERES, two=WHERES, at=MOMENTS)
-def test_pruning_never_changes_an_answer(
+@given(pieces=rows_in_pieces(), shape=SHAPES, one=WHERES, two=WHERES, at=MOMENTS)
+def test_pruning_never_changes_a_result(
     engines: Both, pieces: list[list[dict[str, Any]]], shape: str, one: str, two: str, at: int
 ) -> None:
-    """Whatever the query and however rows lie in pieces, the answer is that of reading them all."""
     engines.show(pieces)
     text = shape.format(
         one=one.format(""),
@@ -189,7 +188,7 @@ def at_ns(seconds: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("conditions", "wanted"),
+    ("conditions", "expected"),
     [
         ({}, [0, 1, 2, 3]),
         ({"time": Predicate(low=at_ns(10))}, [1, 2, 3]),
@@ -207,13 +206,12 @@ def at_ns(seconds: int) -> int:
         ({"body": Predicate(values=frozenset())}, []),
     ],
 )
-def test_pieces_are_kept(conditions: Conditions, wanted: list[int]) -> None:
-    """Those that may match, also when nothing is known of them."""
-    assert kept(PIECES, conditions) == wanted
+def test_pieces_that_may_match_are_read(conditions: Conditions, expected: list[int]) -> None:
+    """Also pieces without statistics."""
+    assert kept(PIECES, conditions) == expected
 
 
-def test_what_was_skipped_is_told() -> None:
-    """For EXPLAIN: how many pieces, and why not the others."""
+def test_explain_shows_why_pieces_are_skipped() -> None:
     conditions = {
         "time": Predicate(low=at_ns(10)),
         "service_name": Predicate(values=frozenset({"web"})),

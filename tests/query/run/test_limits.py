@@ -1,4 +1,4 @@
-"""Time, memory and turns are limited; a cancel is obeyed."""
+"""Limits of time, memory and concurrency; cancellation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENDLESS_APART = "SELECT sum(a._offset * b._offset) FROM logs a, logs b, logs c"
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    """Enough pieces to be busy for a while: the same rows, many times."""
+    """Return the same rows many times, so that queries take a while."""
     rows = [log(at, body=f"abcabc {at} " * 20, trace_id=f"{at:032x}") for at in range(2000)]
     piece = piece_of("logs", rows)
     many = Piece(name="many", batches=piece.batches * 2000, row_count=piece.row_count * 2000)
@@ -32,7 +32,7 @@ def engine() -> Iterator[Engine]:
 
 
 class Reader(threading.Thread):
-    """Reads a result in a thread, and keeps what comes of it."""
+    """Reads a result in a thread and keeps its rows or error."""
 
     def __init__(self, result: Result) -> None:
         super().__init__()
@@ -48,8 +48,8 @@ class Reader(threading.Thread):
 
 
 @pytest.mark.parametrize("text", [ENDLESS_HERE, ENDLESS_APART])
-def test_a_cancel_from_another_thread_ends_a_query(engine: Engine, text: str) -> None:
-    """Whoever waits for rows gets an error at once, and so does who comes later."""
+def test_a_query_can_be_cancelled_from_another_thread(engine: Engine, text: str) -> None:
+    """A waiting reader gets the error at once, and so does every later read."""
     result = engine.sql(text)
     reader = Reader(result)
     reader.join(0.2)
@@ -62,8 +62,7 @@ def test_a_cancel_from_another_thread_ends_a_query(engine: Engine, text: str) ->
     assert result.fetchall() == []
 
 
-def test_a_cancel_before_the_first_row(engine: Engine) -> None:
-    """It counts as well."""
+def test_a_query_can_be_cancelled_before_its_first_row(engine: Engine) -> None:
     for text in (ENDLESS_HERE, ENDLESS_APART):
         result = engine.sql(text)
         result.cancel()
@@ -72,8 +71,8 @@ def test_a_cancel_before_the_first_row(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("text", [ENDLESS_HERE, ENDLESS_APART])
-def test_time_is_limited(engine: Engine, text: str) -> None:
-    """A query that takes too long ends with the limit's name, wherever it runs."""
+def test_a_timeout_ends_a_query(engine: Engine, text: str) -> None:
+    """The error names the limit, in this process and in a worker."""
     with pytest.raises(TooLarge, match=r"longer than query.timeout_ms \(300 ms\)"):
         engine.sql(text, limits=Limits(timeout_ms=300)).fetchall()
 
@@ -90,14 +89,14 @@ def test_time_is_limited(engine: Engine, text: str) -> None:
         "SELECT array_agg(a.body || b.body) FROM logs a, logs b",
     ],
 )
-def test_memory_is_limited(engine: Engine, text: str) -> None:
-    """A query that needs too much ends with the limit's name, wherever it runs."""
+def test_the_memory_limit_ends_a_query(engine: Engine, text: str) -> None:
+    """The error names the limit, in this process and in a worker."""
     with pytest.raises(TooLarge, match=r"query\.(memory|apart)_bytes_max"):
         engine.sql(text).fetchall()
 
 
-def test_turns_are_limited(engine: Engine) -> None:
-    """Beyond the limit a query is refused, and told when to come back."""
+def test_concurrent_queries_are_limited(engine: Engine) -> None:
+    """The error has a retry delay."""
     with engine.sql(ENDLESS_HERE), engine.sql("SELECT 1"):
         with pytest.raises(Overloaded, match="2 queries are running") as caught:
             engine.sql("SELECT 1")
@@ -105,8 +104,7 @@ def test_turns_are_limited(engine: Engine) -> None:
     assert engine.sql("SELECT 1").fetchall() == [(1,)]
 
 
-def test_an_engine_that_closes_ends_its_queries() -> None:
-    """Nobody waits for ever."""
+def test_closing_the_engine_ends_its_queries() -> None:
     pieces = {"logs": [piece_of("logs", [log(at) for at in range(2000)])]}
     with engine_over(pieces) as engine:
         readers = [Reader(engine.sql(ENDLESS_APART)), Reader(engine.sql(ENDLESS_APART))]
@@ -115,8 +113,7 @@ def test_an_engine_that_closes_ends_its_queries() -> None:
         assert isinstance(reader.error, Unavailable)
 
 
-def test_after_all_that_the_engine_answers(engine: Engine) -> None:
-    """A query that was ended leaves nothing behind that others would notice."""
+def test_the_engine_still_works_after_cancelled_queries(engine: Engine) -> None:
     assert engine.sql("SELECT count(*) FROM logs").fetchall() == [(4_000_000,)]
     assert engine.sql("SELECT count(*) FROM (VALUES (1), (2)) x").fetchall() == [(2,)]
 
@@ -139,8 +136,7 @@ def test_a_cancelled_token_cancels_work_attached_later() -> None:
     assert cancelled == [error, error]
 
 
-def test_functions_stop_with_their_query() -> None:
-    """What was stopped is not worked on for another batch."""
+def test_functions_stop_when_their_query_is_cancelled() -> None:
     scene = SingleQueryContext(0)
     session = open_session(MiB, scene)
     assert session.sql("SELECT matches('a', 'a')").to_pydict()
@@ -149,7 +145,6 @@ def test_functions_stop_with_their_query() -> None:
         session.sql("SELECT matches('a', 'a')").to_pydict()
 
 
-def test_settings_make_sense() -> None:
-    """A limit of nothing is a mistake."""
+def test_limits_of_zero_are_rejected() -> None:
     with pytest.raises(Malformed, match=r"query\.rows_max is 0; it must be at least 1"):
         QueryConfig(rows_max=0)

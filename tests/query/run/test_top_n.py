@@ -1,4 +1,4 @@
-"""`ORDER BY time LIMIT n` over few pieces gives what it gives over all."""
+"""`ORDER BY time LIMIT n` reads few pieces."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def engine() -> Iterator[Engine]:
     limit=st.integers(1, 12),
     skip=st.integers(0, 3),
 )
-def test_few_pieces_answer_for_all(
+def test_few_pieces_give_the_result_of_all(
     engine: Engine,
     pieces: list[list[tuple[int, str]]],
     columns: str,
@@ -53,7 +53,7 @@ def test_few_pieces_answer_for_all(
     limit: int,
     skip: int,
 ) -> None:
-    """However pieces overlap, and whether or not the result shows the time."""
+    """However pieces overlap, with and without `time` in the result."""
     rows = rows_in(pieces)
     shown = {"logs": tuple(piece_of("logs", piece) for piece in rows)}
     engine._tiers._snapshot = lambda: shown
@@ -65,12 +65,11 @@ def test_few_pieces_answer_for_all(
         everything = [row for row in everything if row["_offset"] < 3]
     sign = -1 if "time DESC" in order else 1
     everything.sort(key=lambda row: (sign * row["time"], -sign * row["_offset"]))
-    wanted = [row["_offset"] for row in everything[skip : skip + limit]]
-    assert [row[-1] for row in engine.sql(head).fetchall()] == wanted
+    expected = [row["_offset"] for row in everything[skip : skip + limit]]
+    assert [row[-1] for row in engine.sql(head).fetchall()] == expected
 
 
 def test_only_the_newest_pieces_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of a hundred pieces are found in the last two."""
     read: list[int] = []
     with engine_over({"logs": [piece_of("logs", [log(at)]) for at in range(100)]}) as engine:
         start = engine._local.start
@@ -87,8 +86,8 @@ def test_only_the_newest_pieces_are_read(monkeypatch: pytest.MonkeyPatch) -> Non
         assert read[1:] == [2, 8, 32]
 
 
-def test_pieces_that_end_where_the_last_row_is_are_read() -> None:
-    """Of rows with the same time, the next column decides; any of them may be in such a piece."""
+def test_pieces_that_tie_with_the_last_row_are_read() -> None:
+    """The second sort column decides between rows of the same time."""
     pieces = [
         piece_of("logs", [log(6, _offset=11)]),
         piece_of("logs", [log(5, _offset=10)]),

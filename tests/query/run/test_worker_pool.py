@@ -1,4 +1,4 @@
-"""Processes apart: they are reused, replaced, ended, and what they are given is what they see."""
+"""Worker processes: reuse, replacement, shutdown and the rows they get."""
 
 from __future__ import annotations
 
@@ -39,18 +39,17 @@ def engine() -> Iterator[Engine]:
 
 
 def idle(engine: Engine) -> list[int]:
-    """Processes that wait for a query."""
+    """Return the idle workers."""
     return [worker._process.pid for worker in engine._workers._idle]
 
 
 def wait_for(what: Any) -> bool:
-    """Is it so, within some seconds?"""
+    """Wait some seconds for a condition."""
     pause = threading.Event()
     return any(what() or pause.wait(0.05) for _ in range(200))
 
 
-def test_a_process_is_reused_and_dismissed(engine: Engine) -> None:
-    """One process serves one query after the other; after a while without any it ends."""
+def test_a_worker_is_reused_and_ends_when_idle(engine: Engine) -> None:
     assert engine.sql(JOIN).fetchall() == [(9,)]
     first = idle(engine)
     assert engine.sql(JOIN).fetchall() == [(9,)]
@@ -63,8 +62,8 @@ def test_a_process_is_reused_and_dismissed(engine: Engine) -> None:
         os.kill(first[0], 0)
 
 
-def test_a_process_that_dies_is_replaced(engine: Engine) -> None:
-    """Its query ends with an error of ours, the next one gets a new process."""
+def test_a_killed_worker_is_replaced(engine: Engine) -> None:
+    """Its query fails, and the next one gets a new worker."""
     result = engine.sql(
         "SELECT a._offset * b._row FROM logs a, logs b, logs c, logs d, logs e, logs f"
     )
@@ -75,8 +74,8 @@ def test_a_process_that_dies_is_replaced(engine: Engine) -> None:
     assert engine.sql(JOIN).fetchall() == [(9,)]
 
 
-def test_a_process_that_dies_idle_harms_no_query() -> None:
-    """The system may kill one that waits; the next query gets another and knows nothing of it."""
+def test_a_worker_killed_while_idle_fails_no_query() -> None:
+    """The system may kill it; the next query gets another one."""
     with engine_over({"logs": [piece_of("logs", [log(at) for at in range(9)])]}) as engine:
         assert engine.sql(JOIN).fetchall() == [(9,)]
         (worker,) = engine._workers._idle
@@ -86,8 +85,7 @@ def test_a_process_that_dies_idle_harms_no_query() -> None:
         assert idle(engine) != [worker._process.pid]
 
 
-def test_a_result_that_is_closed_early_ends_its_process(engine: Engine) -> None:
-    """It would work on for nobody."""
+def test_closing_a_result_early_ends_its_worker(engine: Engine) -> None:
     result = engine.sql("SELECT sum(a._row) FROM logs a, logs b, logs c, logs d, logs e, logs f")
     process = result._run._worker._process  # type: ignore[attr-defined]
     result.close()
@@ -95,8 +93,7 @@ def test_a_result_that_is_closed_early_ends_its_process(engine: Engine) -> None:
     assert idle(engine) == []
 
 
-def test_what_is_carried_is_limited() -> None:
-    """A query that would need a copy of everything is told so."""
+def test_rows_sent_to_a_worker_are_limited() -> None:
     config = QueryConfig(apart_bytes_max=1000)
     rows = [log(at) for at in range(1000)]
     with engine_over({"logs": [piece_of("logs", rows)]}, config) as engine:
@@ -106,10 +103,9 @@ def test_what_is_carried_is_limited() -> None:
         assert engine.sql(f"{JOIN} {old}").fetchall() == [(0,)]
 
 
-def test_an_engine_without_a_python_says_so(
+def test_a_worker_that_cannot_start_is_an_error(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no process can be started, queries that need one are refused."""
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(Unavailable, match="cannot start a worker process"):
         engine.sql(JOIN)
@@ -135,10 +131,10 @@ ROWS = st.lists(
     low=st.integers(0, 20),
     service=st.sampled_from(["web", "cart", "x"]),
 )
-def test_what_is_carried_arrives(
+def test_matching_rows_and_columns_reach_the_worker(
     rows: list[dict[str, Any]], columns: set[str] | None, low: int, service: str
 ) -> None:
-    """The rows that may be wanted, each wanted column as it was, all others blank."""
+    """Other columns are blank."""
     piece = piece_of("logs", rows, is_known=False)
     conditions = {
         "time": Predicate(low=(BEGIN_US + low * 1_000_000) * 1000),
@@ -153,10 +149,10 @@ def test_what_is_carried_arrives(
     found = pa.Table.from_batches(arrived["logs"], TABLES["logs"])
     found.validate(full=True)
     kept = [row for row in rows if row["_offset"] >= low and row["service_name"] == service]
-    wanted = pa.Table.from_batches([batch_of("logs", kept)])
-    assert found.num_rows == wanted.num_rows
+    expected = pa.Table.from_batches([batch_of("logs", kept)])
+    assert found.num_rows == expected.num_rows
     for name in TABLES["logs"].names if columns is None else columns:
-        assert found[name].to_pylist() == wanted[name].to_pylist()
+        assert found[name].to_pylist() == expected[name].to_pylist()
 
 
 PROGRAM = """
@@ -194,8 +190,8 @@ else:
         "SELECT sum(a._offset) FROM logs a, logs b WHERE a._offset < 10",
     ],
 )
-def test_a_program_may_end_without_closing(text: str, way: str) -> None:
-    """It ends well whatever its queries are doing, and leaves no process behind."""
+def test_a_program_may_exit_without_closing_the_engine(text: str, way: str) -> None:
+    """It exits cleanly in any state of its queries, and leaves no process behind."""
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), text, way]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -1,4 +1,4 @@
-"""Rows of another time: exactly what a snapshot holds, or what was visible then."""
+"""AS OF tables: the rows of a snapshot, or those visible at a time."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def ids(world: World, table: str = "logs") -> list[int]:
     return [row[0] for row in world.ask(text)]
 
 
-def test_a_version_is_what_a_snapshot_holds(world: World) -> None:
-    """No more and no less, whatever came since, and by id or by name."""
+def test_a_version_has_exactly_the_rows_of_its_snapshot(world: World) -> None:
+    """By id and by tag."""
     for _ in range(3):
         world.add(4)
         world.flush()
@@ -57,8 +57,8 @@ def test_a_version_is_what_a_snapshot_holds(world: World) -> None:
     assert world.ask("SELECT tags FROM snapshots WHERE tags = 'monday'") == [("monday",)]
 
 
-def test_several_times_in_one_query(world: World) -> None:
-    """Each with a name of its own, beside the table of now."""
+def test_a_query_may_have_several_as_of_tables(world: World) -> None:
+    """Each with an alias, beside the current table."""
     world.add(2)
     world.flush()
     world.add(3)
@@ -74,8 +74,8 @@ def test_several_times_in_one_query(world: World) -> None:
     assert world.ask(text) == [(2 * ROWS, 5 * ROWS, 6 * ROWS)]
 
 
-def test_a_time_is_what_was_visible_then(world: World) -> None:
-    """From either tier, wherever the rows of that time are by now."""
+def test_a_time_has_the_rows_visible_then(world: World) -> None:
+    """Wherever the rows of that time are now."""
     seen: list[tuple[str, int]] = [(moment(), 0)]
     for turn in range(6):
         world.add(2)
@@ -97,7 +97,7 @@ def test_a_time_is_what_was_visible_then(world: World) -> None:
     assert any("lake: snapshot" in row[1] and "only rows with" in row[1] for row in told)
 
 
-def test_dead_letters_of_another_time(world: World) -> None:
+def test_dead_letters_can_be_read_as_of(world: World) -> None:
     world.add_bad()
     world.flush()
     world.add_bad()
@@ -112,8 +112,7 @@ def test_dead_letters_of_another_time(world: World) -> None:
     assert world.ask(text) == [(2, 2)]
 
 
-def test_what_is_not_there_is_named(world: World) -> None:
-    """With what there is instead."""
+def test_an_unknown_version_lists_the_known_ones(world: World) -> None:
     world.add(1)
     world.flush()
     with pytest.raises(Unknown, match=r"no snapshot 7, or it has expired; it has 1 snapshots"):
@@ -124,8 +123,8 @@ def test_what_is_not_there_is_named(world: World) -> None:
         world.ask("SELECT * FROM gauges FOR SYSTEM_VERSION AS OF 7")
 
 
-def test_an_expired_time_is_named(world: World) -> None:
-    """A short answer would be a wrong one."""
+def test_an_expired_time_is_an_error(world: World) -> None:
+    """Not a part of the rows."""
     for _ in range(3):
         world.add(1)
         world.flush()
@@ -142,8 +141,7 @@ def test_an_expired_time_is_named(world: World) -> None:
         world.ask("SELECT * FROM logs FOR SYSTEM_TIME AS OF TIMESTAMP '2020-01-01 00:00:00'")
 
 
-def test_without_a_lake() -> None:
-    """There are no versions; the hot tier still knows when rows came."""
+def test_without_a_lake_only_times_can_be_read() -> None:
     with engine_over({"logs": [piece_of("logs", [log(1, ingest_time=5), log(2)])]}) as engine:
         with pytest.raises(Unavailable, match="there are no snapshots without a lake"):
             engine.sql("SELECT * FROM logs FOR SYSTEM_VERSION AS OF 7")
@@ -168,7 +166,7 @@ def test_without_a_lake() -> None:
         ("SELECT 'logs FOR SYSTEM_TIME AS OF 1'", "SELECT 'logs FOR SYSTEM_TIME AS OF 1'"),
     ],
 )
-def test_how_it_is_spelled(written: str, spelled: str) -> None:
+def test_as_of_clauses_are_rewritten(written: str, spelled: str) -> None:
     assert translate(written).text == spelled
 
 
@@ -181,7 +179,7 @@ def test_how_it_is_spelled(written: str, spelled: str) -> None:
         ("SELECT * FROM logs FOR SYSTEM_VERSION AS OF 99999999999999999999", "needs a snapshot id"),
     ],
 )
-def test_what_is_no_time(text: str, match: str) -> None:
-    """Says where, and how it is written."""
+def test_a_malformed_as_of_clause_is_an_error(text: str, match: str) -> None:
+    """The error has the position and an example."""
     with pytest.raises(Malformed, match=match):
         translate(text)

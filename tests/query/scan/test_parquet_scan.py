@@ -1,4 +1,4 @@
-"""Files of the lake: which are read, and that all that are named are."""
+"""Data files: which are skipped, and that all others are read."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ def text(*values: str) -> Predicate:
         ({"host_name": Predicate(values=frozenset())}, "no row can match"),
     ],
 )
-def test_a_file_is_left_out_for_a_reason(conditions: Conditions, reason: str | None) -> None:
-    """By what its manifest says, and only when no row of it can match."""
+def test_files_are_skipped_by_their_statistics(conditions: Conditions, reason: str | None) -> None:
+    """Only if no row can match."""
     kept = prune([TierRows(files=(FILE,))], conditions)
     assert kept.files == ((FILE,) if reason is None else ())
     assert kept.skipped == (() if reason is None else ((reason, 1),))
 
 
 ENDS = (".parquet", "", ".parq", " a%20b", "+c=d&e", "#f?g", "*[h]", "{i}", "é")
-"""Whatever others call their files."""
+"""Names that other writers may use."""
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(ENDS)), min_size=1, max_size=12))
-def test_exactly_the_named_files_are_read(made: list[tuple[int, str]]) -> None:
-    """However many, in a folder with others, and with columns that some of them lack."""
+def test_exactly_the_listed_files_are_read(made: list[tuple[int, str]]) -> None:
+    """Among other files, and with columns that some files lack."""
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
     with tempfile.TemporaryDirectory() as name:
         paths = [f"day=1/{number}{end}" for number, (_, end) in enumerate(made)]
@@ -98,7 +98,6 @@ def test_exactly_the_named_files_are_read(made: list[tuple[int, str]]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 500), st.binary(max_size=300) | st.integers(0, 1 << 62))))
-def test_what_is_written_is_read(fields: list[tuple[int, bytes | int]]) -> None:
-    """Fields of protobuf."""
+def test_protobuf_fields_round_trip(fields: list[tuple[int, bytes | int]]) -> None:
     message = b"".join(_field(number, body) for number, body in fields)
     assert list(_fields(message)) == fields

@@ -1,4 +1,4 @@
-"""Hot tier and lake give one answer: every row once, whatever happens at the same time."""
+"""Hot tier and lake together have every row once, whatever happens at the same time."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def whole(offsets: int) -> list[tuple[int, int, int, int]]:
-    """What COUNT says of so many requests."""
+    """Return the expected row of COUNT for a number of requests."""
     return [(ROWS * offsets, offsets, 0, offsets)]
 
 
-def test_a_row_is_there_once_on_its_way(world: World) -> None:
-    """Shown by the hot tier, then committed, then sealed, then evicted: always one answer."""
+def test_every_row_appears_once_on_its_way_to_the_lake(world: World) -> None:
+    """Visible in the hot tier, then committed, sealed and evicted."""
     world.add(10)
     world.show()
     assert world.ask(COUNT) == whole(10)
@@ -49,8 +49,8 @@ def test_a_row_is_there_once_on_its_way(world: World) -> None:
     assert world.ask("SELECT count(*) FROM spans") == [(10 * ROWS,)]
 
 
-def test_values_of_a_map_in_both_tiers(world: World) -> None:
-    """Parts of a map are counted over both tiers, which the engine joins as a union."""
+def test_map_values_are_counted_over_both_tiers(world: World) -> None:
+    """DataFusion reads the tiers as a union."""
     world.add(2)
     world.flush()
     world.add(2)
@@ -65,8 +65,7 @@ def test_values_of_a_map_in_both_tiers(world: World) -> None:
         assert world.ask(text) == [(4 * ROWS if value in text else 0,)]
 
 
-def test_the_boundary_lies_within_a_piece(world: World) -> None:
-    """A piece of which the lake holds some rows counts from where the lake ends."""
+def test_a_piece_that_the_lake_has_in_part(world: World) -> None:
     world.add(10)
     world.flush()
     world.add(7)
@@ -79,15 +78,14 @@ def test_the_boundary_lies_within_a_piece(world: World) -> None:
     assert "lake: snapshot" in told
 
 
-def test_the_lake_may_be_ahead(world: World) -> None:
-    """The hot tier has not even read what is in the tables already."""
+def test_the_lake_may_be_ahead_of_the_hot_tier(world: World) -> None:
     world.add(10)
     world.flush()
     assert world.ask(COUNT) == whole(10)
 
 
-def test_a_view_of_before_is_right(world: World) -> None:
-    """Nobody has told the queries of the last commit: they take its rows from the hot tier."""
+def test_an_outdated_lake_view_is_correct(world: World) -> None:
+    """Rows of a commit that queries do not know yet come from the hot tier."""
     world.add(5)
     world.flush()
     world.add(5)
@@ -100,8 +98,8 @@ def test_a_view_of_before_is_right(world: World) -> None:
 
 
 @pytest.mark.parametrize("is_before", [True, False])
-def test_a_commit_lands_while_a_query_begins(world: World, is_before: bool) -> None:
-    """Right before or right after the hot rows are taken, with eviction and all: one answer."""
+def test_a_commit_during_the_start_of_a_query(world: World, is_before: bool) -> None:
+    """Before or after the hot rows are taken, with eviction."""
     world.add(4)
     world.flush()
     world.add(4)
@@ -124,8 +122,8 @@ def test_a_commit_lands_while_a_query_begins(world: World, is_before: bool) -> N
     assert world.ask(COUNT) == whole(8)
 
 
-def test_dead_letters_have_their_own_boundary(world: World) -> None:
-    """Those of both tiers, each once, also when rounds without any lie between."""
+def test_dead_letters_appear_once(world: World) -> None:
+    """Also after commits without dead letters."""
     for _ in range(3):
         world.add_bad()
         world.add(2)
@@ -139,8 +137,7 @@ def test_dead_letters_have_their_own_boundary(world: World) -> None:
     assert world.ask("SELECT count(DISTINCT _offset), count(*) FROM dead_letters") == [(4, 4)]
 
 
-def test_every_column_of_both_tiers_is_the_same(world: World) -> None:
-    """One schema, one value, wherever a row lies."""
+def test_both_tiers_have_the_same_columns_and_values(world: World) -> None:
     world.add(4)
     world.add_bad()
     world.show()
@@ -157,8 +154,7 @@ def test_every_column_of_both_tiers_is_the_same(world: World) -> None:
         assert cold.to_pylist() == hot[table].to_pylist()
 
 
-def test_a_process_apart_reads_both(world: World) -> None:
-    """A join runs elsewhere, over the same rows."""
+def test_a_worker_reads_both_tiers(world: World) -> None:
     world.add(6)
     world.flush()
     world.add(3)
@@ -167,8 +163,7 @@ def test_a_process_apart_reads_both(world: World) -> None:
 
 
 @pytest.mark.parametrize("order", ["DESC", "ASC"])
-def test_the_first_rows_by_time(world: World, order: str) -> None:
-    """From many files and pieces, as from all rows at once."""
+def test_top_n_over_both_tiers(world: World, order: str) -> None:
     for _ in range(5):
         world.add(2)
         world.flush()
@@ -178,8 +173,7 @@ def test_the_first_rows_by_time(world: World, order: str) -> None:
     assert world.ask(f"{text} LIMIT 4") == world.ask(text)[:4]
 
 
-def test_counts_of_both_tiers(world: World) -> None:
-    """Counted by file and piece, kept, and added up: the same as counting every row."""
+def test_cached_counts_of_both_tiers(world: World) -> None:
     for _ in range(3):
         world.add(3)
         world.flush()
@@ -194,7 +188,7 @@ def test_counts_of_both_tiers(world: World) -> None:
     assert world.ask(many) == [(offset, ROWS) for offset in range(11)]
 
 
-def test_only_what_the_lake_holds_is_evicted(tmp_path: Path) -> None:
+def test_only_rows_that_the_lake_has_are_evicted(tmp_path: Path) -> None:
     """Above the cap the oldest go that queries get from the lake, and nothing else; what has to
     stay is told."""
     small = HotConfig(seal_bytes=1, memory_bytes_max=1 << 30, disk_bytes_max=2)
@@ -218,8 +212,8 @@ def test_only_what_the_lake_holds_is_evicted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [COUNT, "SELECT body FROM logs", JOIN])
-def test_a_file_that_is_gone_is_no_short_answer(world: World, text: str) -> None:
-    """The engine takes it for one without rows. Nobody else may."""
+def test_a_missing_data_file_is_an_error(world: World, text: str) -> None:
+    """DataFusion would read it as a file without rows."""
     world.add(3)
     world.flush()
     cold = world.view.pin().tables["logs"]
@@ -228,8 +222,8 @@ def test_a_file_that_is_gone_is_no_short_answer(world: World, text: str) -> None
         world.ask(text)
 
 
-def test_a_damaged_file_is_named(world: World) -> None:
-    """Whatever way the query takes."""
+def test_a_damaged_data_file_is_named(world: World) -> None:
+    """By every way to run a query."""
     world.add(3)
     world.flush()
     cold = world.view.pin().tables["logs"]
@@ -239,8 +233,7 @@ def test_a_damaged_file_is_named(world: World) -> None:
             world.ask(text)
 
 
-def test_no_text_names_a_file(world: World) -> None:
-    """Files of the lake are read because a table has them, and in no other way."""
+def test_no_query_can_name_a_file(world: World) -> None:
     world.add(3)
     world.flush()
     cold = world.view.pin().tables["logs"]
@@ -259,8 +252,8 @@ def test_no_text_names_a_file(world: World) -> None:
     assert world.ask(COUNT) == whole(3)
 
 
-def test_a_lake_that_cannot_be_read_is_no_short_answer(tmp_path: Path) -> None:
-    """Its rows may be in no other place."""
+def test_an_unreadable_lake_is_an_error(tmp_path: Path) -> None:
+    """Its rows may be nowhere else."""
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "catalog.db").write_bytes(b"this is no database, whatever its name is")
     view = LakeView(LakeConfig(), tmp_path)
@@ -270,13 +263,13 @@ def test_a_lake_that_cannot_be_read_is_no_short_answer(tmp_path: Path) -> None:
         assert engine.sql("SELECT 1").fetchall() == [(1,)]
 
 
-def test_never_a_wrong_count(world: World) -> None:
-    """Several ask all the time, while rows come, are committed, sealed and evicted."""
+def test_counts_are_correct_during_commits_and_evictions(world: World) -> None:
+    """Several threads query while rows arrive, are committed, sealed and evicted."""
     world.add(1)
     world.show()
     done = threading.Event()
     known = [1]
-    """Requests that are visible for certain; more may be."""
+    """Requests that are certainly visible; more may be."""
 
     def ask() -> int:
         asked = 0

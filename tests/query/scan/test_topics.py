@@ -1,4 +1,4 @@
-"""Topics that are no telemetry, as tables: each record is a row, once, wherever it lies by then."""
+"""Topics other than telemetry as tables: each record appears once."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def whole(offsets: int) -> list[tuple[int, int, int, int]]:
     return [(offsets, offsets, 0, offsets)]
 
 
-def test_a_row_is_there_once_on_its_way(world: Asked) -> None:
-    """In the log, then committed, then let go of by the log, then in other files."""
+def test_every_record_appears_once_on_its_way_to_the_lake(world: Asked) -> None:
+    """In the log, then committed, trimmed from the log, and compacted."""
     world.topic.add(60)
     assert world.ask(COUNT) == whole(60)
     world.topic.add(60)
@@ -104,10 +104,10 @@ def test_a_row_is_there_once_on_its_way(world: Asked) -> None:
 
 
 @pytest.mark.parametrize("when", ["before the view", "behind the view", "while the log is read"])
-def test_a_commit_lands_while_a_query_begins(
+def test_a_commit_during_the_start_of_a_query(
     world: Asked, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """And the log lets go of its rows at once: one answer."""
+    """And the log drops its rows at once."""
     world.topic.add(50)
     world.flush()
     world.topic.add(100)
@@ -143,7 +143,7 @@ def test_a_commit_lands_while_a_query_begins(
     assert done and done[0] > 100
 
 
-def test_never_a_wrong_count(tmp_path: Path, stack: ExitStack) -> None:
+def test_counts_are_correct_during_commits_and_retention(tmp_path: Path, stack: ExitStack) -> None:
     """Several ask all the time, while records of two partitions come, are committed, trimmed and
     compacted."""
     world = asked_of(TopicWorld.open(tmp_path / "data", partitions=2), stack)
@@ -183,8 +183,8 @@ def test_never_a_wrong_count(tmp_path: Path, stack: ExitStack) -> None:
     assert world.topic.log.partition(TOPIC, 1).view.start_offset > 200
 
 
-def test_a_topic_that_is_made_later(world: Asked) -> None:
-    """Is there as soon as the log has it, and no other has its rows, however alike the names."""
+def test_a_new_topic_is_a_table_at_once(world: Asked) -> None:
+    """However similar the names of other topics are."""
     with pytest.raises(Unknown, match=r"no table topic_late"):
         world.ask("SELECT * FROM topic_late")
     for topic in ("late", "late_", "Late.eu-west"):
@@ -202,8 +202,8 @@ def test_a_topic_that_is_made_later(world: Asked) -> None:
     assert sorted(world.ask(text)) == sorted([*expected, ("more",)])
 
 
-def test_names_that_are_no_tables(world: Asked) -> None:
-    """The error lists those there are, with a guess; lists have them, too."""
+def test_an_unknown_table_lists_topics(world: Asked) -> None:
+    """With a suggestion; SHOW TABLES lists them as well."""
     world.topic.add(1)
     with pytest.raises(Unknown, match=r"no table orders at line 1.*did you mean topic_orders"):
         world.ask("SELECT * FROM orders")
@@ -222,8 +222,8 @@ def test_names_that_are_no_tables(world: Asked) -> None:
     ]
 
 
-def test_a_table_that_only_the_lake_has(world: Asked, stack: ExitStack) -> None:
-    """As of a topic that is not wanted any more: its rows are not lost to anybody."""
+def test_a_table_that_only_the_lake_has_can_be_read(world: Asked, stack: ExitStack) -> None:
+    """Such as that of a topic that lake.topics no longer includes."""
     world.topic.add(20)
     world.flush()
     world.topic.add(5)
@@ -233,8 +233,8 @@ def test_a_table_that_only_the_lake_has(world: Asked, stack: ExitStack) -> None:
     assert tables.known({"topic_orders"}) == ["topic_orders"], "asked for once is known"
 
 
-def test_other_times(world: Asked) -> None:
-    """By version and by time, on both sides of the boundary; all snapshots are listed."""
+def test_topics_can_be_read_as_of(world: Asked) -> None:
+    """By version and by time; all snapshots are listed."""
     world.topic.add(10)
     world.flush()
     world.topic.add(10)
@@ -258,7 +258,7 @@ def test_other_times(world: Asked) -> None:
         world.ask(f"{count} SYSTEM_VERSION AS OF 7")
 
 
-def test_every_column_of_both_sides_is_the_same(world: Asked) -> None:
+def test_log_and_lake_have_the_same_columns_and_values(world: Asked) -> None:
     world.topic.add(9)
     text = "SELECT * FROM topic_orders ORDER BY _offset"
     hot = world.engine.sql(text).arrow()
@@ -269,8 +269,8 @@ def test_every_column_of_both_sides_is_the_same(world: Asked) -> None:
     assert cold.to_pylist() == hot.to_pylist()
 
 
-def test_what_may_be_asked(world: Asked) -> None:
-    """Keys, values, headers, the newest, counts, joins that run apart: over both sides."""
+def test_queries_over_log_and_lake(world: Asked) -> None:
+    """Keys, values, headers, top n, counts, joins in a worker."""
     world.topic.add(10)
     world.flush()
     world.topic.add(10)
@@ -290,8 +290,8 @@ def test_what_may_be_asked(world: Asked) -> None:
     assert "topic_orders: reads 1 of 1 pieces and 2 of 2 files, 20 of 20 rows" in told
 
 
-def test_too_much_is_in_the_log_only(world: Asked, stack: ExitStack) -> None:
-    """Which is said, with what to do; once the lake has it, all is well."""
+def test_too_many_bytes_only_in_the_log_are_rejected(world: Asked, stack: ExitStack) -> None:
+    """The error says what to do; after a commit the query works."""
     tables = TopicTables(world.topic.log, LAKE.topics, world.view, bytes_max=4000)
     engine = world.beside(stack, tables, world.view)
     world.topic.add(10)
@@ -310,8 +310,8 @@ def test_too_much_is_in_the_log_only(world: Asked, stack: ExitStack) -> None:
     assert engine.sql(COUNT).fetchall() == whole(210)
 
 
-def test_without_a_lake(world: Asked, stack: ExitStack) -> None:
-    """What the log has is all there is; what it has let go of is never left out in silence."""
+def test_without_a_lake_the_rows_are_those_of_the_log(world: Asked, stack: ExitStack) -> None:
+    """Records trimmed from the log are an error."""
     world.topic.add(120)
     engine = world.beside(
         stack, TopicTables(world.topic.log, LAKE.topics, None, bytes_max=MiB), None
@@ -325,8 +325,8 @@ def test_without_a_lake(world: Asked, stack: ExitStack) -> None:
         engine.sql(COUNT)
 
 
-def test_what_nobody_has_kept(tmp_path: Path, stack: ExitStack) -> None:
-    """A topic that does not await the lake may lose records; the others are there."""
+def test_records_lost_to_retention_are_in_no_result(tmp_path: Path, stack: ExitStack) -> None:
+    """Such a topic does not await the lake."""
     world = asked_of(TopicWorld.open(tmp_path / "data", awaits_lake=False), stack)
     world.topic.add(5)
     world.flush()
@@ -342,8 +342,8 @@ def test_what_nobody_has_kept(tmp_path: Path, stack: ExitStack) -> None:
     assert world.ask(COUNT) == [(left, left, 0, 215)]
 
 
-def test_a_record_becomes_a_row_once(world: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often somebody asks; what the lake holds by then is forgotten."""
+def test_records_of_the_log_are_decoded_once(world: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often they are queried; rows that the lake has are dropped."""
     made: list[int] = []
     read = LogTail.read
 
@@ -365,10 +365,10 @@ def test_a_record_becomes_a_row_once(world: Asked, monkeypatch: pytest.MonkeyPat
     assert kept.size_bytes == 0
 
 
-def test_a_query_that_is_stopped_leaves_what_it_has_read(
+def test_a_cancelled_query_leaves_the_rows_it_has_read(
     world: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks again goes on from there, so that also a long tail is read some day."""
+    """The next query continues there, so that a long tail is read in the end."""
     monkeypatch.setattr("frazil.lake.read.log_tail.READ_BYTES", 500)
     world.topic.add(60)
     seen: list[int] = []
@@ -395,8 +395,8 @@ def test_a_query_that_is_stopped_leaves_what_it_has_read(
     assert asked[0] == begin
 
 
-def test_little_is_kept(world: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was asked for longest ago goes first."""
+def test_the_cache_of_log_rows_is_limited(world: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least recently used rows are dropped first."""
     monkeypatch.setattr(tails, "CACHE_BYTES_MAX", 1000)
     world.topic.log.create_topic("other", TopicConfig())
     world.put("other", b"x" * 400)

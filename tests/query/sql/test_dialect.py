@@ -1,4 +1,4 @@
-"""The words of SQL, and how ours are spelled for the engine."""
+"""SQL tokens, and the translation of our dialect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from frazil.results.tokens import line_and_column, tokens
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("select a.b", ["select", "a", ".", "b"]),
         ("'it''s' x", ["'it''s'", "x"]),
@@ -26,13 +26,13 @@ from frazil.results.tokens import line_and_column, tokens
         ("größe 支付", ["größe", "支付"]),
     ],
 )
-def test_text_is_cut_as_the_engine_cuts_it(text: str, wanted: list[str]) -> None:
-    """Strings, quoted names, dollar quotes and comments that nest."""
-    assert [token.text for token in tokens(text)] == wanted
+def test_tokens_are_those_of_datafusion(text: str, expected: list[str]) -> None:
+    """Strings, quoted names, dollar quotes and nested comments."""
+    assert [token.text for token in tokens(text)] == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "wanted"),
+    ("written", "expected"),
     [
         ("percentile(a, 0.9)", "percentile_cont(a, 0.9)"),
         ("PERCENTILE (a, 0.9)", "percentile_cont (a, 0.9)"),
@@ -48,13 +48,13 @@ def test_text_is_cut_as_the_engine_cuts_it(text: str, wanted: list[str]) -> None
         ("percentile(percentile(1))", "percentile_cont(percentile_cont(1))"),
     ],
 )
-def test_our_names_are_spelled_as_the_engines(written: str, wanted: str) -> None:
-    """Where they are functions, and nowhere else."""
-    assert translate(written).text == wanted
+def test_our_functions_are_renamed(written: str, expected: str) -> None:
+    """Only where they are called."""
+    assert translate(written).text == expected
 
 
-def test_places_are_those_of_what_was_written() -> None:
-    """An error of the engine points into the respelled text; the user sees his own."""
+def test_positions_are_those_of_the_original_text() -> None:
+    """Errors of DataFusion have positions of the translated text."""
     written = "select percentile(a, 1),\n percentile(b, 2), zzz,\n yyy"
     spelled = translate(written)
     for word in ("select", "a,", "b,", "zzz", "yyy"):

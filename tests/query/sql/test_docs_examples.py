@@ -1,4 +1,4 @@
-"""What docs/sql.md shows works."""
+"""The examples of docs/sql.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_every_query_runs(text: str) -> None:
-    """Over tables that have rows and over such that have none."""
+    """Over tables with and without rows."""
     with engine_over({"logs": [piece_of("logs", [log(1), log(2)])]}) as engine:
         engine.sql(text).arrow()
 
@@ -26,8 +26,7 @@ def test_there_are_queries() -> None:
 
 
 @pytest.mark.parametrize("setting", re.findall(r"^\| `query\.(\w+)` \| ([^|]+) \|", PAGE, re.M))
-def test_the_limits_are_those_of_the_code(setting: tuple[str, str]) -> None:
-    """Name and default."""
+def test_documented_limits_are_the_defaults(setting: tuple[str, str]) -> None:
     name, shown = setting
     number, _, unit = shown.strip().replace(",", "").partition(" ")
     scale = {"": 1, "s": 1000, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}[unit]

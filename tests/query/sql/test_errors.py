@@ -1,4 +1,4 @@
-"""What is wrong with a query, where, and what to do about it."""
+"""Errors of queries."""
 
 from __future__ import annotations
 
@@ -121,16 +121,17 @@ def engine() -> Iterator[Engine]:
         ("SELECT '\ud800'", Malformed, "character 9 of the query is not Unicode"),
     ],
 )
-def test_an_error_says(engine: Engine, text: str, kind: type[FrazilError], message: str) -> None:
-    """Our sentence comes first, with the place and a suggestion where there is one."""
+def test_errors_have_a_message_and_a_position(
+    engine: Engine, text: str, kind: type[FrazilError], message: str
+) -> None:
+    """And a suggestion, if there is one."""
     with pytest.raises(FrazilError) as caught:
         engine.sql(text).fetchall()
     assert type(caught.value) is kind
     assert str(caught.value).startswith(message) or message in str(caught.value)
 
 
-def test_no_error_shows_the_engine_behind(engine: Engine) -> None:
-    """Neither its name nor its inner layers."""
+def test_no_error_names_datafusion(engine: Engine) -> None:
     for text in ("SELECT x FROM logs", "SELECT CAST('x' AS INT)", "SELECT 1 FROM logs LIMIT 'x'"):
         with pytest.raises(FrazilError) as caught:
             engine.sql(text).fetchall()

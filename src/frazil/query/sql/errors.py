@@ -198,7 +198,7 @@ _TABLE: list[tuple[str, Callable[[re.Match[str], EngineText, KnownNames], Frazil
     ),
     (
         r"(?:rust future panicked|task \d+ panicked|Join Error|panicked)",
-        _message(TooLarge, "DataFusion failed on this query; its values may be too long"),
+        _message(TooLarge, "the query engine failed on this query; its values may be too long"),
     ),
 ]
 """Patterns of DataFusion's messages, and our errors."""
