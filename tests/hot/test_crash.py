@@ -72,8 +72,8 @@ def count_calls() -> tuple[int, list[str]]:
     return disk.calls, disk.trace
 
 
-def test_a_life_has_everything_in_it() -> None:
-    """The sweep below means something: files are written, merged, evicted, opened again."""
+def test_the_scenario_covers_all_operations() -> None:
+    """Segments are written, merged, evicted and opened again."""
     disk = SimDisk(trace=[])
     acknowledged: list[int] = []
     machine = live(disk, acknowledged)
@@ -85,8 +85,8 @@ def test_a_life_has_everything_in_it() -> None:
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_power_cut_at_every_storage_call(model: Model) -> None:
-    """After each: complete, also once more after sealing and another start."""
+def test_rows_are_complete_after_a_power_cut_at_any_storage_call(model: Model) -> None:
+    """Also after sealing and another start."""
     calls, trace = count_calls()
     for crash_at in range(1, calls + 1):
         if "hot" not in trace[crash_at - 1]:
@@ -103,8 +103,8 @@ def test_power_cut_at_every_storage_call(model: Model) -> None:
         assert_complete(third, acknowledged)
 
 
-def test_kill_at_every_storage_call() -> None:
-    """The page cache lives on, so what is half done is there to be met."""
+def test_rows_are_complete_after_a_kill_at_any_storage_call() -> None:
+    """The page cache survives a kill, so half-done work is met at the start."""
     calls, trace = count_calls()
     for crash_at in range(1, calls + 1):
         if "hot" not in trace[crash_at - 1]:
@@ -117,8 +117,7 @@ def test_kill_at_every_storage_call() -> None:
         assert_complete(again, acknowledged)
 
 
-def test_power_cut_during_recovery() -> None:
-    """Recovery may be cut short as often as it likes."""
+def test_recovery_survives_repeated_power_cuts() -> None:
     disk = SimDisk()
     acknowledged: list[int] = []
     machine = live(disk, acknowledged)
@@ -136,7 +135,7 @@ def test_power_cut_during_recovery() -> None:
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_every_failed_call_is_survived(code: int) -> None:
+def test_a_failed_storage_call_raises_at_start_and_is_retried_later(code: int) -> None:
     """A call of the hot tier fails once: at start it is told, later it is tried again."""
     calls, trace = count_calls()
     for number in range(1, calls + 1):
@@ -167,8 +166,8 @@ def assert_complete_or_evicted(machine: Machine, acknowledged: list[int]) -> Non
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_every_failed_sync_is_survived(model: Model) -> None:
-    """Bytes whose sync failed never count, also not after a power cut."""
+def test_bytes_of_a_failed_sync_are_never_used(model: Model) -> None:
+    """Not even after a power cut."""
     _, trace = count_calls()
     synced = [call for call in trace if call.split()[0] in ("sync", "settle", "sync_directory")]
     for number, call in enumerate(synced, 1):

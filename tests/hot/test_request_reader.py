@@ -22,8 +22,8 @@ from tests.sim.disk import SimDisk
 @pytest.mark.parametrize(
     ("begin", "end", "offsets"), [(0, 6, range(6)), (1, 5, range(1, 5)), (4, 4, range(0))]
 )
-def test_batches_are_cut_at_offsets(begin: int, end: int, offsets: range) -> None:
-    """A batch of the log may hold more records than were asked for; a record may be empty."""
+def test_requests_are_limited_to_the_given_offsets(begin: int, end: int, offsets: range) -> None:
+    """A batch may have more records than requested, and a record may be empty."""
     log = Log.open(SimDisk(), LOG, clock=SimClock(), rand=Rand(1), threaded=False)
     log.create_topic(TOPIC)
     for first in (0, 3):
@@ -45,7 +45,7 @@ def test_batches_are_cut_at_offsets(begin: int, end: int, offsets: range) -> Non
 
 
 @given(st.lists(st.sampled_from([b"crash", b"s t body", b"bad"]), min_size=1, max_size=12))
-def test_a_decoder_that_fails_costs_only_what_it_failed_on(bodies: list[bytes]) -> None:
+def test_a_decoder_failure_affects_only_its_own_request(bodies: list[bytes]) -> None:
     """Each request becomes rows or a dead letter with its bytes, in order."""
     requests = [
         ExportRequest(partition=0, offset=number, ingest_time_ms=1, body=body)
@@ -65,8 +65,7 @@ def test_a_decoder_that_fails_costs_only_what_it_failed_on(bodies: list[bytes]) 
     assert CRASHES.value(signal="logs") == crashes + bodies.count(b"crash")
 
 
-def test_what_is_too_large_together_is_decoded_in_parts() -> None:
-    """No more than half at a time, until it fits."""
+def test_requests_too_large_together_are_decoded_in_halves() -> None:
 
     def small(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         if len(requests) > 3:
@@ -80,8 +79,7 @@ def test_what_is_too_large_together_is_decoded_in_parts() -> None:
     assert count == 2 and decoded.batch["_offset"].to_pylist() == [0, 1]
 
 
-def test_want_of_memory_is_nobodys_fault() -> None:
-    """Good requests do not become dead letters because the machine is short of memory."""
+def test_out_of_memory_does_not_create_dead_letters() -> None:
 
     def exhausted(_: str, __: Sequence[ExportRequest]) -> Decoded:
         raise MemoryError

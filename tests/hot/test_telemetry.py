@@ -67,8 +67,8 @@ def rows(tier: HotTier, table: str) -> pa.Table:
     return pa.Table.from_batches(batches, TABLES[table])
 
 
-def test_rows_are_the_same_open_sealed_and_opened_again() -> None:
-    """Every nested column, in exactly the schema of its table, metadata and all."""
+def test_rows_are_equal_when_open_sealed_and_reopened() -> None:
+    """Every nested column, in exactly the schema of its table, with metadata."""
     disk = SimDisk()
     machine = start(disk, schemas=TABLES, decode=decode)
     now_ms = machine.clock.wall_ms()
@@ -100,8 +100,8 @@ def test_rows_are_the_same_open_sealed_and_opened_again() -> None:
     assert set(again.tier.pieces("spans")[0].filters) == {"trace_id", "span_id"}
 
 
-def test_broken_requests_are_dead_letters_after_a_restart_too() -> None:
-    """What no decoder can read is kept with its bytes; what is beside it is shown."""
+def test_broken_requests_are_dead_letters_also_after_a_restart() -> None:
+    """Their bytes are kept, and other requests are visible."""
     disk = SimDisk()
     machine = start(disk, schemas=TABLES, decode=decode)
     machine.add(logs(1), b"\xff\xff\xff", logs(2))

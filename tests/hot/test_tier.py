@@ -81,8 +81,8 @@ def watermark(disk: SimDisk) -> int:
     return progress.watermark
 
 
-def test_what_is_acknowledged_is_visible_after_a_step() -> None:
-    """In the order of the log, with its place in it."""
+def test_acknowledged_records_are_visible_after_a_step() -> None:
+    """In log order, with their partition and offset."""
     machine = start(SimDisk())
     assert machine.tier.pieces("logs") == ()
     machine.add(*lines(0, 3))
@@ -95,8 +95,8 @@ def test_what_is_acknowledged_is_visible_after_a_step() -> None:
     check_pieces(machine.tier)
 
 
-def test_a_snapshot_is_of_one_moment() -> None:
-    """What comes later, or is sealed or evicted later, does not change it."""
+def test_visible_pieces_do_not_change() -> None:
+    """Later appends, seals and evictions do not affect them."""
     machine = start(SimDisk())
     machine.add(*lines(0, 5))
     machine.tier.step()
@@ -113,8 +113,8 @@ def test_a_snapshot_is_of_one_moment() -> None:
     assert set(held) == set(later) == set(SCHEMAS)
 
 
-def test_topics_are_followed_when_they_come_to_be() -> None:
-    """All three signals, each in its table, also those made after the start."""
+def test_new_topics_are_followed() -> None:
+    """All three signals, each in its table, also topics created after the start."""
     machine = start(SimDisk())
     with pytest.raises(Unknown):
         machine.tier.watermark("otlp_spans")
@@ -131,7 +131,7 @@ def test_topics_are_followed_when_they_come_to_be() -> None:
 
 
 def test_every_partition_is_followed() -> None:
-    """Offsets of partitions are numbers of their own, and so are the files."""
+    """Each has its own offsets and files."""
     disk = SimDisk()
     machine = start(disk, topic=TopicConfig(partitions=2))
     machine.add(*lines(0, 2))
@@ -144,8 +144,8 @@ def test_every_partition_is_followed() -> None:
     assert [(p.partition, p.offset_end) for p in again.tier.pieces("logs")] == [(0, 2), (1, 3)]
 
 
-def test_bad_records_become_dead_letters_and_neighbours_live() -> None:
-    """Also when the decoder itself fails; also after a restart; the time is that of the request."""
+def test_bad_records_become_dead_letters_and_others_rows() -> None:
+    """Also when the decoder fails, and after a restart; with the request's time."""
     disk = SimDisk()
     machine = start(disk)
     now_us = machine.clock.wall_ms() * 1000
@@ -175,8 +175,8 @@ def test_bad_records_become_dead_letters_and_neighbours_live() -> None:
 
 
 @pytest.mark.parametrize("sealed", [0, 1, 40])
-def test_a_restart_reads_files_and_replays_the_tail(sealed: int) -> None:
-    """Nothing is decoded again that a file holds."""
+def test_a_restart_maps_files_and_reads_the_tail_of_the_log(sealed: int) -> None:
+    """Rows in files are not decoded again."""
     disk = SimDisk()
     machine = start(disk)
     if sealed:
@@ -195,8 +195,7 @@ def test_a_restart_reads_files_and_replays_the_tail(sealed: int) -> None:
     assert_whole(again, 50)
 
 
-def test_sealed_by_size_by_age_and_by_pressure() -> None:
-    """Files appear when there is enough, when it is time, and when memory runs short."""
+def test_segments_are_sealed_by_size_age_and_memory_pressure() -> None:
     config = msgspec.structs.replace(SMALL, seal_bytes=8 * 1024, memory_bytes_max=64 * 1024)
     machine = start(SimDisk(), config)
     machine.add(*lines(0, 10))
@@ -219,8 +218,8 @@ def test_sealed_by_size_by_age_and_by_pressure() -> None:
     assert_whole(machine, 100)
 
 
-def test_memory_is_bounded_when_nothing_can_be_sealed() -> None:
-    """The log keeps what comes; what is in memory stays visible; nothing is lost in the end."""
+def test_memory_is_bounded_when_seals_fail() -> None:
+    """New records wait in the log, rows in memory stay visible, and nothing is lost."""
     disk = PickyDisk()
     machine = start(disk)
     disk.refused = FOLDER
@@ -241,8 +240,8 @@ def test_memory_is_bounded_when_nothing_can_be_sealed() -> None:
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_a_failed_seal_keeps_the_rows_and_holds_the_log(code: int) -> None:
-    """Retention may not remove what no file holds; later it is tried again, with a new file."""
+def test_a_failed_seal_keeps_rows_and_log_records(code: int) -> None:
+    """It is retried later, with a new file."""
     disk = SimDisk()
     machine = start(disk, topic=EXPIRE_AT_ONCE)
     machine.add(*lines(0, 100))
@@ -270,7 +269,7 @@ def test_a_failed_seal_keeps_the_rows_and_holds_the_log(code: int) -> None:
 
 
 def test_progress_that_cannot_be_saved_is_saved_later() -> None:
-    """The file counts from the moment it is durable; the log only keeps more than it must."""
+    """The file is valid once durable; until then the log only keeps more than needed."""
     disk = PickyDisk()
     machine = start(disk)
     machine.add(*lines(0, 5))
@@ -311,8 +310,8 @@ DAMAGE: dict[str, Callable[[SimDisk, str], object]] = {
 
 @pytest.mark.parametrize("number", [0, 10, 20])
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_file_is_made_anew_from_the_log(kind: str, number: int) -> None:
-    """First, middle or last: the rows are complete again, and nothing is doubled."""
+def test_a_damaged_file_is_rebuilt_from_the_log(kind: str, number: int) -> None:
+    """First, middle or last file: the rows are complete, without duplicates."""
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20, 30)
@@ -332,8 +331,8 @@ def test_a_damaged_file_is_made_anew_from_the_log(kind: str, number: int) -> Non
     assert_whole(third, 35)
 
 
-def test_gaps_are_filled_one_after_the_other() -> None:
-    """Several files are gone: each gets its own again, and no other is touched."""
+def test_missing_files_are_rebuilt_one_by_one() -> None:
+    """No other file is touched."""
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20, 30, 40)
@@ -348,8 +347,8 @@ def test_gaps_are_filled_one_after_the_other() -> None:
     assert watermark(again.disk) == 40
 
 
-def test_a_file_that_cannot_be_read_is_made_anew() -> None:
-    """A bad sector is damage; a process that is out of file handles has seen nothing."""
+def test_a_file_with_a_bad_sector_is_rebuilt() -> None:
+    """But not after an error that is not the file's, such as too many open files."""
     disk = PickyDisk()
     machine = start(disk)
     seal_each(machine, 10, 20)
@@ -367,8 +366,7 @@ def test_a_file_that_cannot_be_read_is_made_anew() -> None:
     assert_whole(again, 20)
 
 
-def test_all_files_gone_is_a_replay() -> None:
-    """The hot tier is derived: whoever removes it loses nothing but time."""
+def test_all_rows_are_rebuilt_if_all_files_are_gone() -> None:
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20, 300)
@@ -381,7 +379,6 @@ def test_all_files_gone_is_a_replay() -> None:
 
 
 def test_new_rows_are_visible_while_a_gap_is_filled() -> None:
-    """A large repair does not make fresh data wait."""
     wide = msgspec.structs.replace(SMALL, seal_bytes=1024 * 1024, memory_bytes_max=4096 * 1024)
     disk = SimDisk()
     machine = start(disk, wide)
@@ -398,8 +395,8 @@ def test_new_rows_are_visible_while_a_gap_is_filled() -> None:
     assert_whole(again, 1003)
 
 
-def test_the_log_keeps_what_has_to_be_read_again() -> None:
-    """Retention waits for a gap to be filled, though the range was once finished."""
+def test_the_log_keeps_records_of_a_gap() -> None:
+    """Retention waits for the gap, although the range was once finished."""
     disk = SimDisk()
     machine = start(disk, topic=EXPIRE_AT_ONCE)
     seal_each(machine, 40, 80, 120)
@@ -416,10 +413,10 @@ def test_the_log_keeps_what_has_to_be_read_again() -> None:
 
 
 @pytest.mark.parametrize("kind", ["flip", "missing"])
-def test_what_neither_file_nor_log_holds_is_told(
+def test_lost_offsets_are_reported(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Loudly: an error in the log, a count, the damaged file set aside; the rest is served."""
+    """An error is logged, a counter rises, the damaged file is set aside; other rows are served."""
     disk = SimDisk()
     machine = start(disk, topic=EXPIRE_AT_ONCE)
     seal_each(machine, 40, 80, 120)
@@ -441,8 +438,7 @@ def test_what_neither_file_nor_log_holds_is_told(
     assert watermark(again.disk) == 120
 
 
-def test_a_partly_removed_range_is_partly_rebuilt() -> None:
-    """What the log still has of a gap is shown; only the rest is lost."""
+def test_a_gap_is_rebuilt_as_far_as_the_log_has_it() -> None:
     disk = SimDisk()
     machine = start(disk, topic=EXPIRE_AT_ONCE)
     seal_each(machine, 10)
@@ -463,8 +459,8 @@ def test_a_partly_removed_range_is_partly_rebuilt() -> None:
     assert sorted(places(again.tier.pieces("logs"))) == wanted
 
 
-def test_a_log_that_drops_its_oldest_is_followed_on(caplog: pytest.LogCaptureFixture) -> None:
-    """What was dropped before we read it is counted as lost; what comes after is shown."""
+def test_records_dropped_by_the_log_are_counted_as_lost(caplog: pytest.LogCaptureFixture) -> None:
+    """Later records are visible."""
     config = msgspec.structs.replace(
         LOG, when_full="drop_oldest", disk_bytes_max=96 * 1024, batch_bytes_max=8 * 1024
     )
@@ -486,8 +482,8 @@ def test_a_log_that_drops_its_oldest_is_followed_on(caplog: pytest.LogCaptureFix
     assert watermark(disk) == 1500
 
 
-def test_files_that_say_more_than_the_log_are_set_aside() -> None:
-    """The log is the truth: an older copy of it came back, and offsets are given anew."""
+def test_files_beyond_the_end_of_the_log_are_set_aside() -> None:
+    """An older copy of the log was restored, and offsets are assigned again."""
     disk = SimDisk()
     machine = start(disk)
     machine.add(*lines(0, 10))
@@ -511,7 +507,7 @@ def test_files_that_say_more_than_the_log_are_set_aside() -> None:
 
 
 def test_files_of_another_log_are_set_aside() -> None:
-    """The log's folder was replaced and ours was not: none of our rows is of this log."""
+    """The folder of the log was replaced, and that of the hot tier was not."""
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20)
@@ -529,8 +525,8 @@ def test_files_of_another_log_are_set_aside() -> None:
     assert_whole(again, 30)
 
 
-def test_older_schemas_are_shown_as_todays() -> None:
-    """Files outlive releases: a new column is null in old rows, and merging keeps it so."""
+def test_rows_of_an_older_schema_are_converted() -> None:
+    """New columns are null in old rows, also after a merge."""
     old = pa.schema([field for field in LINES if field.name != "trace_id"])
 
     def decode_old(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
@@ -548,8 +544,8 @@ def test_older_schemas_are_shown_as_todays() -> None:
     assert rows["trace_id"].null_count == 10
 
 
-def test_a_schema_that_does_not_fit_is_decoded_again() -> None:
-    """A column that must not be null is new: the log gives the rows anew."""
+def test_rows_that_do_not_fit_the_schema_are_decoded_again() -> None:
+    """A new required column: the rows are rebuilt from the log."""
     old = pa.schema([field for field in LINES if field.name != "attributes"])
 
     def decode_old(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
@@ -562,8 +558,8 @@ def test_a_schema_that_does_not_fit_is_decoded_again() -> None:
     assert_whole(restarted(disk), 5)
 
 
-def test_evicted_rows_stay_away() -> None:
-    """Only whole files below the offset go; neither a restart nor the log brings them back."""
+def test_evicted_rows_do_not_come_back() -> None:
+    """Only files completely below the offset are evicted; a restart does not restore them."""
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20, 30)
@@ -582,8 +578,7 @@ def test_evicted_rows_stay_away() -> None:
     assert places(again.tier.pieces("logs")) == expected_places(32)[60:]
 
 
-def test_files_that_an_eviction_has_left_are_removed() -> None:
-    """A crash between the note and the removal brings nothing back."""
+def test_a_crash_during_eviction_restores_nothing() -> None:
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20)
@@ -596,8 +591,8 @@ def test_files_that_an_eviction_has_left_are_removed() -> None:
     assert files(again.disk) == [10]
 
 
-def test_a_gap_that_is_evicted_is_not_filled() -> None:
-    """The lake has it meanwhile: it would be shown twice."""
+def test_an_evicted_gap_is_not_filled() -> None:
+    """The lake has these rows; they would be visible twice."""
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20, 30)
@@ -609,8 +604,8 @@ def test_a_gap_that_is_evicted_is_not_filled() -> None:
     assert places(again.tier.pieces("logs")) == expected_places(30)[40:]
 
 
-def test_eviction_needs_no_room() -> None:
-    """On a full disk files go first and are noted after."""
+def test_eviction_works_on_a_full_disk() -> None:
+    """Files are deleted first, and the start is saved afterwards."""
     disk = PickyDisk()
     machine = start(disk)
     seal_each(machine, 10, 20)
@@ -621,8 +616,7 @@ def test_eviction_needs_no_room() -> None:
     assert places(restarted(disk).tier.pieces("logs")) == []
 
 
-def test_the_oldest_go_above_the_cap() -> None:
-    """The disk is not filled; what goes is counted; the newest stays."""
+def test_the_oldest_files_are_evicted_above_the_disk_limit() -> None:
     config = msgspec.structs.replace(
         SMALL, seal_bytes=16 * 1024, memory_bytes_max=64 * 1024, disk_bytes_max=100 * 1024
     )
@@ -647,8 +641,7 @@ def test_the_oldest_go_above_the_cap() -> None:
     assert found == expected_places(1000)[-len(found) :] and len(found) > 100
 
 
-def test_small_neighbours_become_one_file() -> None:
-    """A quiet day does not end in thousands of files; rows and order stay."""
+def test_adjacent_small_files_are_merged() -> None:
     disk = SimDisk()
     machine = start(disk)
     for begin in range(100):
@@ -661,8 +654,8 @@ def test_small_neighbours_become_one_file() -> None:
     assert_whole(restarted(disk), 100)
 
 
-def test_a_merge_does_not_hide_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files on both sides of offsets that nobody holds stay two: the next start tells it again."""
+def test_a_merge_does_not_span_lost_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next start must report the loss again."""
     disk = SimDisk()
     machine = start(disk, topic=EXPIRE_AT_ONCE)
     seal_each(machine, 20, 40, 60, 80, 100)
@@ -680,8 +673,7 @@ def test_a_merge_does_not_hide_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(places(third.tier.pieces("logs"))) == 2 * (101 - 20)
 
 
-def test_files_that_a_merge_has_covered_are_leftovers() -> None:
-    """A crash between the merged file and the removal of its parts doubles nothing."""
+def test_a_crash_during_a_merge_duplicates_nothing() -> None:
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, *range(1, MERGE_COUNT))
@@ -701,8 +693,8 @@ def test_files_that_a_merge_has_covered_are_leftovers() -> None:
     assert_whole(again, MERGE_COUNT)
 
 
-def test_files_that_overlap_are_settled_by_offsets() -> None:
-    """An older copy of one file came back: the rows are complete and none is doubled."""
+def test_overlapping_files_do_not_duplicate_rows() -> None:
+    """An older copy of one file was restored."""
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20)
@@ -716,8 +708,8 @@ def test_files_that_overlap_are_settled_by_offsets() -> None:
     assert_whole(again, 20)
 
 
-def test_a_damaged_log_stops_only_its_own_rows(caplog: pytest.LogCaptureFixture) -> None:
-    """The hot tier says so, goes on with the others, and looks again later."""
+def test_a_damaged_partition_does_not_stop_others(caplog: pytest.LogCaptureFixture) -> None:
+    """The error is reported, and the read is retried later."""
     disk = SimDisk()
     machine = start(disk)
     machine.log.create_topic("otlp_spans")
@@ -738,8 +730,8 @@ def test_a_damaged_log_stops_only_its_own_rows(caplog: pytest.LogCaptureFixture)
     assert_whole(machine, 20)
 
 
-def test_an_unknown_start_is_no_reason_to_stop() -> None:
-    """A damaged note about evictions brings evicted rows back while the log has them."""
+def test_a_damaged_start_file_is_ignored() -> None:
+    """Evicted rows are visible again while the log has them."""
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10, 20)
@@ -749,8 +741,7 @@ def test_an_unknown_start_is_no_reason_to_stop() -> None:
     assert_whole(restarted(disk), 20)
 
 
-def test_strangers_and_scraps_are_left_alone_or_removed() -> None:
-    """Half-written files go; what others put there stays."""
+def test_temporary_files_are_removed_and_unknown_files_kept() -> None:
     disk = SimDisk()
     machine = start(disk)
     seal_each(machine, 10)
@@ -773,14 +764,13 @@ def test_strangers_and_scraps_are_left_alone_or_removed() -> None:
         ({"disk_bytes_max": 1}, "disk_bytes_max"),
     ],
 )
-def test_contradicting_settings_are_refused(settings: dict[str, Any], word: str) -> None:
-    """By name, with what to do."""
+def test_contradictory_settings_are_errors(settings: dict[str, Any], word: str) -> None:
     with pytest.raises(Malformed, match=word):
         HotConfig(**settings)
 
 
-def test_a_full_disk_at_the_first_start_is_waited_out() -> None:
-    """There is no room for our folder yet: the log is served, and we come later."""
+def test_a_full_disk_at_the_first_start_is_retried() -> None:
+    """The log is served meanwhile."""
     disk = PickyDisk()
     disk.refused = "hot"
     machine = start(disk)

@@ -76,8 +76,8 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
     raise AssertionError(f"not within half a minute: {what}")
 
 
-def test_appended_is_visible_and_then_in_files(tmp_path: Path) -> None:
-    """By itself; and after a restart the files are enough."""
+def test_appended_records_become_visible_and_are_sealed(tmp_path: Path) -> None:
+    """After a restart they are read from files."""
     with running(tmp_path) as node:
         node.add(*lines(0, 500))
         wait_until(lambda: node.tier.watermark(TOPIC) == 500, "visible")
@@ -93,8 +93,8 @@ def test_appended_is_visible_and_then_in_files(tmp_path: Path) -> None:
     assert not node.fatal
 
 
-def test_no_snapshot_has_a_row_twice_or_a_hole(tmp_path: Path) -> None:
-    """While rows come, are frozen, sealed, merged and evicted, every look is of one moment."""
+def test_queries_never_see_a_row_twice_or_a_gap(tmp_path: Path) -> None:
+    """While rows are added, frozen, sealed, merged and evicted."""
     count = 3000
     with running(tmp_path) as node:
         producer = threading.Thread(target=lambda: node.add(*lines(0, count)))
@@ -117,7 +117,7 @@ def test_no_snapshot_has_a_row_twice_or_a_hole(tmp_path: Path) -> None:
 
 
 def test_evicted_files_are_readable_while_held(tmp_path: Path) -> None:
-    """A query that began before goes on reading, though the file's name is gone."""
+    """A running query continues although the file is deleted."""
     with running(tmp_path) as node:
         node.add(*lines(0, 300))
         wait_until(lambda: node.tier.watermark(TOPIC) == 300, "visible")
@@ -129,8 +129,7 @@ def test_evicted_files_are_readable_while_held(tmp_path: Path) -> None:
         assert sorted(places(held)) == expected_places(300)
 
 
-def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
-    """Nobody serves on without noticing that nothing new becomes visible."""
+def test_a_dead_worker_is_reported(tmp_path: Path) -> None:
 
     def exhausted(_: str, __: Sequence[ExportRequest]) -> Decoded:
         raise MemoryError("no more")
@@ -141,8 +140,7 @@ def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
         assert isinstance(node.fatal[0], MemoryError)
 
 
-def test_mapped_files_may_be_relaxed_at_any_time(tmp_path: Path) -> None:
-    """Giving memory back changes nothing that is read."""
+def test_releasing_memory_does_not_affect_readers(tmp_path: Path) -> None:
     with running(tmp_path) as node:
         node.add(*lines(0, 300))
         wait_until(lambda: node.tier.watermark(TOPIC) == 300, "visible")
@@ -153,8 +151,7 @@ def test_mapped_files_may_be_relaxed_at_any_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_closing_leaves_nothing_running(tmp_path: Path, count: int) -> None:
-    """Idle or not, both threads end."""
+def test_close_ends_both_threads(tmp_path: Path, count: int) -> None:
     before = threading.active_count()
     with running(tmp_path) as node:
         node.add(*lines(0, count))

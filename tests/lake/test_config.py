@@ -25,14 +25,13 @@ from frazil.lake.config import LakeConfig
         ({"spark": {"sql.shuffle.partitions": "8"}}, "begin with 'spark.'"),
     ],
 )
-def test_what_cannot_work_is_refused(settings: dict[str, Any], wanted: str) -> None:
-    """The message names the setting, its value, and what to do."""
+def test_invalid_settings_are_errors(settings: dict[str, Any], wanted: str) -> None:
+    """The message has the setting, its value, and what to do."""
     with pytest.raises(Malformed, match=wanted):
         LakeConfig(**settings)
 
 
-def test_unknown_keys_are_refused() -> None:
-    """A misspelt key is not taken for a default."""
+def test_unknown_keys_are_errors() -> None:
     with pytest.raises(msgspec.ValidationError, match="ware_house"):
         msgspec.convert({"ware_house": "/tables"}, LakeConfig)
 
@@ -48,6 +47,5 @@ def test_unknown_keys_are_refused() -> None:
         ("k8s://https://host:443", False),
     ],
 )
-def test_where_tasks_run(master: str, is_local: bool) -> None:
-    """Only tasks in Spark's own process can use the files it has opened."""
+def test_is_local_depends_on_the_master(master: str, is_local: bool) -> None:
     assert LakeConfig(master=master).is_local == is_local

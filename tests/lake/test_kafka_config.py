@@ -13,7 +13,7 @@ from frazil.lake.kafka_config import OWN_SETTINGS, KafkaConfig
 from frazil.model import SystemClock, SystemRand
 
 
-def test_topics_are_those_of_the_collector_unless_named() -> None:
+def test_topics_default_to_those_of_the_collector() -> None:
     config = KafkaConfig(brokers="b:1", topics={"spans": "traces"})
     assert [config.topic_of(table) for table in ("logs", "spans", "metrics")] == [
         "otlp_logs",
@@ -23,8 +23,8 @@ def test_topics_are_those_of_the_collector_unless_named() -> None:
 
 
 @pytest.mark.parametrize("name", OWN_SETTINGS)
-def test_what_the_promise_hangs_on_cannot_be_set(name: str) -> None:
-    """The reason is in the message."""
+def test_settings_that_exactly_once_needs_cannot_be_set(name: str) -> None:
+    """The error has the reason."""
     with pytest.raises(Malformed, match=rf"lake\.kafka\.client contains {name}; .{{20}}"):
         KafkaConfig(brokers="b:1", client={name: "x"})
 
@@ -43,15 +43,15 @@ def test_what_the_promise_hangs_on_cannot_be_set(name: str) -> None:
         ("skip_lost = true", "lake.kafka is set, but lake.kafka.brokers is missing"),
     ],
 )
-def test_what_cannot_work_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
+def test_invalid_settings_are_errors(tmp_path: Path, text: str, wanted: str) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(f"[lake.kafka]\n{text}\n", encoding="utf-8")
     with pytest.raises(Malformed, match=wanted):
         load(str(file), {})
 
 
-def test_an_appender_without_kafka_says_so(tmp_path: Path) -> None:
-    """And leaves no folder behind."""
+def test_an_appender_without_kafka_is_an_error(tmp_path: Path) -> None:
+    """It creates no folder."""
     config = load(None, {"data": str(tmp_path / "data")})
     with pytest.raises(Malformed, match="set --kafka"):
         run(config, is_once=True, on_commit=print, clock=SystemClock(), rand=SystemRand())

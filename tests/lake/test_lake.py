@@ -69,8 +69,8 @@ def eventually(is_true: Any) -> None:
         time.sleep(0.05)
 
 
-def test_rounds_come_by_time_by_size_and_at_the_end(tmp_path: Path) -> None:
-    """The log is told; what comes after the last round is in the tables when it is closed."""
+def test_rounds_run_by_age_by_size_and_at_close(tmp_path: Path) -> None:
+    """The lake watermark is published."""
     with opened(tmp_path, auto_flush=True, flush_age_ms=1) as (log, lake):
         add(log)
         eventually(lambda: log._retention.published("otlp_logs", 0) == 1)
@@ -84,8 +84,8 @@ def test_rounds_come_by_time_by_size_and_at_the_end(tmp_path: Path) -> None:
     assert held(tmp_path) == 3
 
 
-def test_nothing_happens_unless_it_is_due_or_asked_for(tmp_path: Path) -> None:
-    """Without Spark before that; a flush brings all that is durable when it is called."""
+def test_rounds_run_only_on_request_without_auto_flush(tmp_path: Path) -> None:
+    """Spark is not started before; a flush commits all that is durable."""
     with opened(tmp_path) as (log, lake):
         assert lake.flush() == []
         assert lake.session.pid is None
@@ -117,8 +117,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[LakeView]:
     return found
 
 
-def test_a_flush_is_seen_once(tmp_path: Path, seen: list[LakeView]) -> None:
-    """Queries see what it has brought when it returns. The tables are looked up once for that."""
+def test_a_flush_refreshes_the_view_once(tmp_path: Path, seen: list[LakeView]) -> None:
+    """Queries see its rows when it returns."""
     with opened(tmp_path) as (log, lake):
         add(log)
         (done,) = lake.flush()
@@ -127,7 +127,7 @@ def test_a_flush_is_seen_once(tmp_path: Path, seen: list[LakeView]) -> None:
         assert lake.view.held("logs", "otlp_logs", 0) == 1
 
 
-def test_without_queries_nobody_looks(
+def test_the_view_is_not_refreshed_without_queries(
     tmp_path: Path, seen: list[LakeView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(filling, "VIEW_MS", 1)
@@ -150,8 +150,8 @@ def test_without_queries_nobody_looks(
     assert seen == []
 
 
-def test_a_round_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:
-    """As long as a catalog does not answer the log keeps everything."""
+def test_a_failed_round_is_reported_and_retried(tmp_path: Path) -> None:
+    """The log keeps everything until then."""
     (tmp_path / "lake").write_text("in the way")
     with opened(tmp_path, auto_flush=True, flush_age_ms=60_000) as (log, lake):
         add(log)
@@ -162,8 +162,8 @@ def test_a_round_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:
         eventually(lambda: lake.trouble is None)
 
 
-def test_jobs_run_between_rounds_one_after_the_other(tmp_path: Path) -> None:
-    """Who asks gets the answer, or the error; too many who wait are refused, not forgotten."""
+def test_jobs_run_one_after_the_other(tmp_path: Path) -> None:
+    """Callers get the result or the error; above the limit they are refused."""
     begun, go_on = threading.Event(), threading.Event()
 
     def slow() -> str:
@@ -197,7 +197,7 @@ def test_jobs_run_between_rounds_one_after_the_other(tmp_path: Path) -> None:
         lake.run(slow)
 
 
-def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with (
         pytest.raises(Unavailable, match=r"needs pyiceberg.*pip install 'frazil\[lake\]'"),
@@ -206,8 +206,8 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         raise AssertionError("there is nothing to open")
 
 
-def test_a_close_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when a catalog does not answer. Whoever asks afterwards is refused."""
+def test_close_abandons_a_job_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later jobs are refused."""
     monkeypatch.setattr(filling, "CLOSE_S", 0.05)
     begun, over = threading.Event(), threading.Event()
 

@@ -128,8 +128,8 @@ def stable_end(broker: KafkaBroker, topic: str) -> int:
     return feed.end(source)
 
 
-def test_any_cut_gives_each_committed_record_once(broker: KafkaBroker, topic: str) -> None:
-    """Also where a border lies in an aborted transaction, on a marker, or in a committed one."""
+def test_slices_have_each_committed_record_once(broker: KafkaBroker, topic: str) -> None:
+    """Even if one ends in an aborted transaction, at a marker, or in a committed one."""
     producer = Transactions(broker, topic)
     produce(broker, topic, [b"plain"] * 3)
     producer.commit(4)
@@ -149,8 +149,8 @@ def test_any_cut_gives_each_committed_record_once(broker: KafkaBroker, topic: st
         assert found == [[o for o in wanted if o < cut], [o for o in wanted if o >= cut]]
 
 
-def test_a_broker_that_is_killed_while_it_is_read(broker: KafkaBroker, topic: str) -> None:
-    """The task waits for it, and goes on where it was."""
+def test_a_task_waits_for_a_restarted_broker(broker: KafkaBroker, topic: str) -> None:
+    """It continues where it was."""
     produce(broker, topic, [b"x" * 20_000] * 2000)
     reading = ranged(broker, topic, 0, 2000).read()
     found = [record.offset for record in next(reading)]
@@ -163,8 +163,8 @@ def test_a_broker_that_is_killed_while_it_is_read(broker: KafkaBroker, topic: st
     assert found == list(range(2000))
 
 
-def test_what_waits_in_a_task_is_bounded(broker: KafkaBroker, topic: str) -> None:
-    """Also while nobody takes anything: the client's queue, and one fetch on top of it."""
+def test_the_prefetch_of_a_task_is_bounded(broker: KafkaBroker, topic: str) -> None:
+    """To the client's queue and one fetch."""
     size, count = 60_000, 1500
     produce(broker, topic, [b"x" * size] * count)
     reading = ranged(broker, topic, 0, count).read()
@@ -175,8 +175,8 @@ def test_what_waits_in_a_task_is_bounded(broker: KafkaBroker, topic: str) -> Non
     assert max(sizes) * size < 24 * 1024 * 1024
 
 
-def test_what_is_open_is_not_planned(broker: KafkaBroker, topic: str) -> None:
-    """The end is the last stable offset; also for what others write behind it."""
+def test_open_transactions_are_not_planned(broker: KafkaBroker, topic: str) -> None:
+    """The end is the last stable offset, also for records of others after it."""
     producer = Transactions(broker, topic)
     produce(broker, topic, [b"plain"] * 2)
     broker.wait_until_decided(topic)
@@ -190,8 +190,8 @@ def test_what_is_open_is_not_planned(broker: KafkaBroker, topic: str) -> None:
     assert offsets(ranged(broker, topic, 2, 8)) == [5, 6]
 
 
-def test_records_come_as_they_were_sent(broker: KafkaBroker, topic: str) -> None:
-    """Key, value, headers and Kafka's time, which is that of their arrival."""
+def test_records_have_key_value_headers_and_timestamp(broker: KafkaBroker, topic: str) -> None:
+    """The timestamp is that of their arrival."""
     before_ms = CLOCK.wall_ms()
     produce(broker, topic, [b"a", None, b""])
     sent = ranged(broker, topic, 0, 3)
@@ -202,8 +202,7 @@ def test_records_come_as_they_were_sent(broker: KafkaBroker, topic: str) -> None
     assert all(before_ms <= record.timestamp_ms <= CLOCK.wall_ms() for record in found)
 
 
-def test_a_range_travels_and_keeps_its_secret() -> None:
-    """It is sent to another process; what is printed has no password in it."""
+def test_a_range_is_picklable_and_hides_passwords() -> None:
     made = KafkaRange(
         brokers="b:1",
         group="g",
@@ -218,8 +217,8 @@ def test_a_range_travels_and_keeps_its_secret() -> None:
     assert "sesame" not in repr(made) + repr(config) + repr(LakeConfig(kafka=config))
 
 
-def test_a_broker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a while, with what the client has heard."""
+def test_an_unreachable_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the last error of the client."""
     monkeypatch.setattr(kafka_reader, "POLL_S", 0.1)
     monkeypatch.setattr(kafka_reader, "QUIET_POLLS_MAX", 3)
     made = KafkaRange(
@@ -276,8 +275,8 @@ def world(broker: KafkaBroker, topic: str, tmp_path: Path) -> Iterator[World]:
     catalog.close()
 
 
-def test_rounds_go_on_where_the_last_one_ended(world: World) -> None:
-    """Several slices; nothing new, no commit; and Kafka's tools see how far it is."""
+def test_each_round_continues_where_the_last_ended(world: World) -> None:
+    """Without new records there is no commit. Kafka's tools see the progress."""
     world.add(100)
     appender = world.open()
     rounds = list(appender.append_all())
@@ -297,8 +296,8 @@ def test_rounds_go_on_where_the_last_one_ended(world: World) -> None:
     consumer.close()
 
 
-def test_what_retention_took_is_named(world: World) -> None:
-    """A table that misses it is not filled any further, until somebody has decided."""
+def test_offsets_removed_by_retention_stop_the_appender(world: World) -> None:
+    """Until an operator decides."""
     world.add(10)
     list(world.open().append_all())
     world.add(10)
@@ -313,8 +312,8 @@ def test_what_retention_took_is_named(world: World) -> None:
     assert world.rows() == [*range(10), *range(15, 21)]
 
 
-def test_retention_that_takes_everything_can_be_skipped(world: World) -> None:
-    """There is nothing to read, and the table goes on behind it."""
+def test_removed_offsets_can_be_skipped(world: World) -> None:
+    """With nothing left to read, the table continues after them."""
     world.add(10)
     world.remove_below(10)
     appender = world.open(skip_lost=True)
@@ -325,8 +324,7 @@ def test_retention_that_takes_everything_can_be_skipped(world: World) -> None:
     assert world.rows() == [10]
 
 
-def test_retention_that_overtakes_a_task_is_named(world: World) -> None:
-    """Removed between the plan and the reading."""
+def test_offsets_removed_after_the_plan_are_an_error(world: World) -> None:
     world.add(10)
     end = stable_end(world.broker, world.topic)
     world.remove_below(5)
@@ -335,8 +333,8 @@ def test_retention_that_overtakes_a_task_is_named(world: World) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 30])
-def test_a_topic_that_was_made_anew_is_refused(world: World, count: int) -> None:
-    """Also one that has grown past the offset at which the table goes on."""
+def test_a_topic_created_again_is_an_error(world: World, count: int) -> None:
+    """Even if it has grown past the table's next offset."""
     world.add(10)
     list(world.open().append_all())
     world.broker.delete_topic(world.topic)
@@ -347,8 +345,8 @@ def test_a_topic_that_was_made_anew_is_refused(world: World, count: int) -> None
     assert world.rows() == list(range(10))
 
 
-def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(world: World) -> None:
-    """What the tasks have read is not committed."""
+def test_a_topic_created_again_during_a_round_is_detected(world: World) -> None:
+    """Nothing is committed."""
     world.add(10)
 
     def run_meanwhile(work: Sequence[Work]) -> list[WrittenSlice]:
@@ -365,7 +363,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(world: World) -> 
     assert world.rows() == []
 
 
-def test_the_wire_of_the_collector_is_ours(world: World) -> None:
+def test_records_of_the_collector_can_be_decoded(world: World) -> None:
     """Its Kafka exporter (`otlp_proto`) writes what it calls logs data. A node writes the bodies of
     requests. They are the same bytes, and become the same rows."""
     request = ExportLogsServiceRequest.FromString(logs(log_record(1), log_record(2)))
@@ -380,8 +378,8 @@ def test_the_wire_of_the_collector_is_ours(world: World) -> None:
     assert data == request.SerializeToString()
 
 
-def test_offsets_that_go_back_are_refused_without_ids(world: World) -> None:
-    """Brokers that know no ids of topics, or that lost what they had acknowledged."""
+def test_offsets_that_go_back_are_an_error_without_topic_ids(world: World) -> None:
+    """From old brokers, or after a broker lost acknowledged records."""
     world.add(10)
     feed = KafkaSource(KafkaConfig(brokers=world.broker.address, topics={"logs": world.topic}))
     (source,) = [source for source in feed.sources() if source.topic == world.topic]

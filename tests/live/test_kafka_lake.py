@@ -213,7 +213,7 @@ def check(catalog: Catalog, sender: Sender) -> None:
 
 
 @pytest.mark.usefixtures("topics")
-def test_the_tables_hold_what_was_committed(
+def test_tables_have_committed_records_exactly_once(
     broker: KafkaBroker, tmp_path: Path, catalog: Catalog
 ) -> None:
     """Not what was aborted, also not at the very end of a partition; each once, in order. The
@@ -277,7 +277,7 @@ def wait_for_file(folder: Path, appender: AppenderProcess) -> None:
 
 
 @pytest.mark.usefixtures("topics")
-def test_the_later_of_two_goes_on(broker: KafkaBroker, tmp_path: Path, catalog: Catalog) -> None:
+def test_the_later_of_two_appenders_continues(broker: KafkaBroker, tmp_path: Path, catalog: Catalog) -> None:
     """The earlier one ends with a sentence and code 1. A stop that is asked for is code 0, and the
     folder of one that runs is held."""
     sender = Sender(broker, "third")

@@ -172,7 +172,7 @@ def check_prefixes(table: Table) -> None:
         assert places == [(offset, row) for offset in range(ends["0"]) for row in range(ROWS)]
 
 
-def test_every_engine_finds_what_was_acknowledged(
+def test_all_engines_read_what_was_acknowledged(
     tmp_path: Path,
     settings: Path,
     without_java: pytest.MonkeyPatch,
@@ -210,7 +210,7 @@ def test_every_engine_finds_what_was_acknowledged(
         check_prefixes(table)
 
 
-def test_a_node_fills_its_tables_and_finishes(
+def test_a_node_fills_its_tables_until_it_stops(
     tmp_path: Path, settings: Path, catalog: Callable[[], Catalog]
 ) -> None:
     """By itself while it runs, at once when it is asked to; and what came last when it is told to
@@ -252,8 +252,7 @@ def check_flush(remote: Client, made: Catalog, request_count: int) -> None:
     assert remote.get("/api/v1/status")["lake"]["last_commit"] is not None
 
 
-def test_trouble_clears_when_it_is_mended(tmp_path: Path, without_java: pytest.MonkeyPatch) -> None:
-    """The lake says what is wrong as long as it is, and no longer."""
+def test_a_reported_problem_clears_when_it_is_fixed(tmp_path: Path, without_java: pytest.MonkeyPatch) -> None:
     folder, clock, rand = tmp_path / "data", SystemClock(), random.SystemRandom()
     with Log.open(RealDisk(folder), clock=clock, rand=rand) as made:
         made.create_topic("otlp_logs")

@@ -63,8 +63,8 @@ def wanted(rows: Slots) -> dict[str, list[dict[str, object]]]:
     return {slot: [row for b in batches for row in b.to_pylist()] for slot, batches in rows.items()}
 
 
-def test_round_trip() -> None:
-    """All slots, all rows, in order, with what is known of them; no scratch file is left."""
+def test_segments_round_trip() -> None:
+    """All tables and rows, in order, with statistics; no temporary file is left."""
     disk, made = written(slots())
     found = open_segment(disk, PATH)
     assert disk.files() == [PATH]
@@ -95,13 +95,13 @@ def test_round_trip() -> None:
 
 
 def test_a_segment_may_be_empty() -> None:
-    """Offsets without rows are accounted for as well."""
+    """Offsets without rows are covered as well."""
     disk, segment = written({"logs": [], "dead_letters": [batch_of()]})
     assert segment.streams == () and open_segment(disk, PATH).end_offset == 60
 
 
-def test_schemas_may_differ_within_a_slot() -> None:
-    """Each schema gets its stream; no row of either is lost or changed."""
+def test_batches_of_a_table_may_differ_in_schema() -> None:
+    """Each schema gets its own stream."""
     old = batch_of(*lines(7, 9), offset=7).drop_columns(["trace_id"])
     new = batch_of(*lines(9, 12), offset=9)
     newest = new.append_column("extra", pa.array(range(len(new))))
@@ -119,8 +119,7 @@ def test_schemas_may_differ_within_a_slot() -> None:
     assert "trace_id" not in segment.streams[0].filters
 
 
-def test_dictionaries_of_batches_differ() -> None:
-    """One stream, one vocabulary, the values as they were."""
+def test_batches_may_differ_in_dictionaries() -> None:
     kind = pa.dictionary(pa.int8(), pa.string())
     batches = [
         batch_of(*lines(7, 9), offset=7).append_column("w", pa.array(list(words)).cast(kind))
@@ -148,23 +147,21 @@ def test_dictionaries_of_batches_differ() -> None:
         ([[1], None], pa.list_(pa.int64()), (1, None, None)),
     ],
 )
-def test_bounds_are_true_or_left_out(
+def test_bounds_are_correct_or_absent(
     values: list[object], kind: pa.DataType, expected: tuple[int, object, object]
 ) -> None:
-    """A filter on a column may rely on them."""
     facts = stats_of("c", pa.chunked_array([pa.array(values, kind)]))
     assert (facts.null_count, facts.lower, facts.upper) == expected
 
 
-def test_zeros_are_bounded_on_both_sides() -> None:
-    """-0.0 and 0.0 are equal, and some engines still order them: neither is ruled out."""
+def test_bounds_include_both_zeros() -> None:
+    """-0.0 and 0.0 are equal, but some engines order them."""
     for value in (0.0, -0.0):
         facts = stats_of("c", pa.chunked_array([pa.array([value])]))
         assert (str(facts.lower), str(facts.upper)) == ("-0.0", "0.0")
 
 
 def test_too_many_services_are_not_listed() -> None:
-    """Then nothing is said of them, rather than something wrong."""
     bodies = [f"service-{n} t b".encode() for n in range(SERVICES_MAX + 1)]
     _, segment = written({"logs": [batch_of(*bodies)]})
     assert segment.streams[0].services is None
@@ -189,8 +186,7 @@ def small() -> dict[str, list[pa.RecordBatch]]:
     return {"logs": [batch_of(*lines(7, 9), offset=7)]}
 
 
-def test_every_flipped_byte_is_noticed() -> None:
-    """No byte of the file is without a checksum."""
+def test_every_flipped_byte_is_detected() -> None:
     disk, _ = written(small())
     file = disk.open(PATH, "edit")
     whole = disk.data(PATH)
@@ -202,8 +198,7 @@ def test_every_flipped_byte_is_noticed() -> None:
     assert rows_of(open_segment(disk, PATH)) == wanted(small())
 
 
-def test_every_cut_is_noticed() -> None:
-    """A file that ends early, or late, is refused."""
+def test_a_truncated_or_extended_file_is_detected() -> None:
     disk, _ = written(small())
     whole = disk.data(PATH)
     sizes = {*range(0, len(whole), 13), *range(len(whole) - 2 * TRAILER_BYTES, len(whole))}
@@ -216,8 +211,7 @@ def test_every_cut_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["zero_page", "duplicate_page", "swap_page"])
-def test_lost_and_mixed_pages_are_noticed(kind: str) -> None:
-    """Whole pages that are not the file's own never show."""
+def test_lost_and_swapped_pages_are_detected(kind: str) -> None:
     refused = 0
     for seed in range(60):
         disk, _ = written(small())
@@ -228,8 +222,7 @@ def test_lost_and_mixed_pages_are_noticed(kind: str) -> None:
     assert refused > 20
 
 
-def test_two_halves_of_two_files_make_no_file() -> None:
-    """The trailer belongs to its header."""
+def test_a_trailer_of_another_file_is_detected() -> None:
     disk, _ = written(small())
     other = ArrowSegmentHeader(identity=1, begin_offset=7, end_offset=61, created_ms=0)
     write_segment(disk, "other", other, small())
@@ -239,8 +232,8 @@ def test_two_halves_of_two_files_make_no_file() -> None:
         open_segment(disk, PATH)
 
 
-def test_arrow_that_is_no_arrow_is_refused_by_name() -> None:
-    """Right checksums over a broken stream: refused, or read as it stands; no other error."""
+def test_an_invalid_stream_with_valid_checksums_is_corrupt() -> None:
+    """Or it is read as it is; no other error."""
     disk, _ = written(small())
     whole = disk.data(PATH)
     head = whole[:HEADER_BYTES]
@@ -264,8 +257,8 @@ def test_arrow_that_is_no_arrow_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("model", ["ext4", "weak"])
-def test_a_crash_while_writing_leaves_all_or_nothing(model: Model) -> None:
-    """At every storage call: no file of that name, or one with every row."""
+def test_a_crash_while_writing_leaves_a_complete_file_or_none(model: Model) -> None:
+    """At every storage call."""
     calls = written(slots())[0].calls
     outcomes = set()
     for crash_at in range(1, calls + 1):
@@ -280,8 +273,8 @@ def test_a_crash_while_writing_leaves_all_or_nothing(model: Model) -> None:
     assert outcomes == {True, False}
 
 
-def test_every_failed_call_is_told_and_may_be_tried_again() -> None:
-    """An error leaves no scratch file that stands in the way, and no wrong segment."""
+def test_a_failed_write_can_be_retried() -> None:
+    """No temporary file is in the way."""
     calls = written(slots())[0].calls
     for number in range(1, calls + 1):
         for code in (errno.EIO, errno.ENOSPC):
@@ -294,8 +287,8 @@ def test_every_failed_call_is_told_and_may_be_tried_again() -> None:
             assert disk.files() == [PATH]
 
 
-def test_a_failed_sync_is_not_tried_again_on_the_same_file() -> None:
-    """The second attempt writes every byte anew, so a power cut after it loses nothing."""
+def test_a_failed_sync_is_not_repeated_on_the_same_file() -> None:
+    """The retry writes all bytes again, so a later power cut loses nothing."""
     disk = SimDisk(faults=Faults(fail_sync_at=1))
     with pytest.raises(OSError):
         written(slots(), disk)
@@ -314,8 +307,7 @@ class LyingDisk(SimDisk):
         return file
 
 
-def test_a_segment_is_read_back_before_it_gets_its_name() -> None:
-    """What the disk does not give back as it was written never counts."""
+def test_a_segment_is_read_back_before_the_rename() -> None:
     disk = LyingDisk()
     with pytest.raises(Corrupt):
         written(slots(), disk)
@@ -323,16 +315,15 @@ def test_a_segment_is_read_back_before_it_gets_its_name() -> None:
 
 
 @given(st.binary(max_size=400))
-def test_foreign_bytes_are_no_segment(data: bytes) -> None:
-    """Whatever lies there under our name is refused by name and place."""
+def test_unrelated_bytes_are_corrupt(data: bytes) -> None:
+    """The error has path and position."""
     disk = SimDisk()
     disk.open(PATH, "create").append([data])
     with pytest.raises(Corrupt):
         open_segment(disk, PATH)
 
 
-def test_reading_needs_no_copy_and_outlives_the_file() -> None:
-    """Rows stay readable while somebody holds them."""
+def test_rows_are_not_copied_and_outlive_the_file() -> None:
     disk, segment = written(slots())
     disk.unlink(PATH)
     assert rows_of(segment) == wanted(slots())

@@ -21,8 +21,8 @@ def built(*chunks: Sequence[str | None]) -> Bloom:
 
 
 @given(st.lists(TEXTS, max_size=4))
-def test_what_is_there_is_never_denied(chunks: list[list[str | None]]) -> None:
-    """Any texts, of any lengths, in any chunks, with nulls between them."""
+def test_a_contained_string_is_always_found(chunks: list[list[str | None]]) -> None:
+    """Any lengths and chunks, with nulls."""
     found = built(*chunks)
     assert len(found.data) % 64 == 0
     for text in (text for chunk in chunks for text in chunk if text is not None):
@@ -30,23 +30,20 @@ def test_what_is_there_is_never_denied(chunks: list[list[str | None]]) -> None:
 
 
 @given(st.lists(st.text(max_size=40), max_size=50))
-def test_many_hashes_are_the_hashes_of_each(texts: list[str]) -> None:
-    """Look-ups hash one text, seals hash a column: the results are the same numbers."""
+def test_column_hashes_equal_single_hashes(texts: list[str]) -> None:
     found = bloom._hashes(pa.array(texts, pa.string()))
     assert sorted(found.tolist()) == sorted(hash_of(text) for text in texts)
 
 
 @given(st.lists(st.text(max_size=9), min_size=3, max_size=30), st.integers(0, 2))
-def test_a_slice_is_hashed_as_what_it_shows(texts: list[str], begin: int) -> None:
-    """What lies before and behind a slice in memory is not put in."""
+def test_only_the_strings_of_a_slice_are_hashed(texts: list[str], begin: int) -> None:
     part = pa.array(texts, pa.string()).slice(begin, len(texts) - begin - 1)
     found = bloom._hashes(part)
     assert sorted(found.tolist()) == sorted(map(hash_of, texts[begin:-1]))
 
 
 @pytest.mark.parametrize("count", [100, 5000, 30_000])
-def test_one_in_a_hundred_passes_at_most(count: int) -> None:
-    """Of 20,000 ids that are not there, fewer than 1 % may be there."""
+def test_false_positives_are_below_one_percent(count: int) -> None:
     rand = np.random.default_rng(count)
     ids = [rand.bytes(16).hex() for _ in range(count)]
     found = built(ids)
@@ -54,20 +51,17 @@ def test_one_in_a_hundred_passes_at_most(count: int) -> None:
     assert 0 <= wrong < 200
 
 
-def test_repeated_texts_take_no_room() -> None:
-    """A trace has many spans; its id is put in once."""
+def test_repeated_strings_take_no_space() -> None:
     assert len(built(["a", "b"] * 5000, ["b"] * 5000).data) == 2 * BLOCK_BYTES
 
 
 @pytest.mark.parametrize("chunks", [[], [[]], [[None, None]]])
-def test_nothing_holds_nothing(chunks: list[list[str | None]]) -> None:
-    """A column without texts denies every text."""
+def test_an_empty_filter_holds_nothing(chunks: list[list[str | None]]) -> None:
     found = built(*chunks)
     assert not found.may_hold("") and not found.may_hold("a")
 
 
-def test_ids_side_by_side_and_apart_have_the_same_bits() -> None:
-    """However the texts lie in memory, the filter is the same."""
+def test_the_filter_does_not_depend_on_memory_layout() -> None:
     ids = [f"{n:032x}" for n in range(1000)]
     apart = [text for pair in zip(ids, ["x", "yy"] * 500, strict=True) for text in pair]
     assert built(ids).data == built(ids[500:], ids[:500]).data
@@ -75,8 +69,7 @@ def test_ids_side_by_side_and_apart_have_the_same_bits() -> None:
     assert all(map(mixed.may_hold, apart))
 
 
-def test_any_string_may_be_asked_for() -> None:
-    """Half a surrogate pair is no text that a column can hold, and no reason to fail."""
+def test_invalid_surrogates_can_be_looked_up() -> None:
     assert not built(["a"]).may_hold("\ud800")
 
 
@@ -89,5 +82,5 @@ def test_any_string_may_be_asked_for() -> None:
     ],
 )
 def test_the_hash_never_changes(text: str, hashed: int) -> None:
-    """Filters on disk were made with it."""
+    """Files on disk depend on it."""
     assert hash_of(text) == hashed

@@ -21,7 +21,7 @@ from tests.sim.disk import SimDisk
 PAGE = (Path(__file__).parents[3] / "docs/formats/arrow-segment.md").read_text()
 
 
-def test_the_example_is_a_segment() -> None:
+def test_the_example_in_the_docs_is_a_valid_segment() -> None:
     (example,) = re.findall(r"```hex\n(.*?)```", PAGE, re.DOTALL)
     disk = SimDisk()
     disk.open("example", "create").append([bytes.fromhex(example)])
@@ -53,7 +53,7 @@ def test_the_example_is_a_segment() -> None:
     )
 
 
-def test_the_numbers_on_the_page_are_those_of_the_code() -> None:
+def test_the_numbers_in_the_docs_match_the_code() -> None:
     assert " ".join(f"{salt:08x}" for salt in SALTS) in PAGE
     assert f"{hash_of('0af7651916cd43dd8448eb211c80319c'):016x}" in PAGE
     assert f"above {TEXT_BYTES_MAX} bytes" in PAGE

@@ -31,8 +31,7 @@ def offsets(batches: list[pa.RecordBatch] | tuple[pa.RecordBatch, ...]) -> list[
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(1, 60) | st.integers(1, 40_000), max_size=40))
-def test_few_batches_whatever_comes(counts: list[int]) -> None:
-    """A query never sees thousands of tiny batches, and no row changes its place."""
+def test_small_batches_are_merged_in_order(counts: list[int]) -> None:
     table = OpenTable()
     total = 0
     for count in counts:
@@ -47,16 +46,15 @@ def test_few_batches_whatever_comes(counts: list[int]) -> None:
     assert table.row_count == total
 
 
-def test_a_thousand_single_rows_are_a_handful_of_batches() -> None:
-    """The worst case is a sender that sends one row at a time."""
+def test_a_thousand_single_rows_become_few_batches() -> None:
     table = OpenTable()
     for number in range(1000):
         table.add(numbered(number, 1))
     assert len(table.batches()) <= 11 and len(table.joined()) == 1
 
 
-def test_wide_rows_are_not_copied_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows may be many bytes: then they are left as they came, in order."""
+def test_wide_rows_are_not_copied_repeatedly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rows may have many bytes."""
     monkeypatch.setattr(open_segment, "BATCH_BYTES", 1000)
     table = OpenTable()
     added = []
@@ -69,8 +67,7 @@ def test_wide_rows_are_not_copied_again_and_again(monkeypatch: pytest.MonkeyPatc
     assert offsets(table.batches()) == offsets(table.joined()) == offsets(added)
 
 
-def test_pieces_are_of_the_moment() -> None:
-    """A piece that somebody holds does not grow, and tells its own bounds."""
+def test_pieces_do_not_change_when_rows_are_added() -> None:
     segment = OpenSegment(5, 0)
     segment.add({"logs": batch_of(*lines(5, 7), offset=5), "dead_letters": batch_of()}, 7)
     first = segment.pieces("t", 3)
@@ -88,8 +85,7 @@ def test_pieces_are_of_the_moment() -> None:
     assert (after.topic, after.partition, after.name) == ("t", 3, "open")
 
 
-def test_too_many_services_are_unknown_for_good() -> None:
-    """Once there are too many, none is ruled out any more."""
+def test_too_many_services_stay_unknown() -> None:
     table = OpenTable()
     table.add(batch_of(*(f"s{n} t b".encode() for n in range(SERVICES_MAX))))
     assert len(table.piece("t", 0, 0, 1).services or ()) == SERVICES_MAX

@@ -15,8 +15,7 @@ SCHEMA = pa.schema(
 )
 
 
-def test_todays_rows_are_not_touched() -> None:
-    """The same object comes back."""
+def test_rows_of_the_current_schema_are_returned_unchanged() -> None:
     batch = pa.RecordBatch.from_pylist([{"a": 1, "b": "x"}], schema=SCHEMA)
     assert conformed(batch, SCHEMA) is batch
 
@@ -30,8 +29,8 @@ def test_todays_rows_are_not_touched() -> None:
         ({"a": pa.array([7]), "b": pa.array(["x"]).dictionary_encode()}, [{"a": 7, "b": "x"}]),
     ],
 )
-def test_old_rows_fit(columns: dict[str, pa.Array], expected: list[dict[str, object]]) -> None:
-    """New columns are null, old ones go, narrower types widen; comments are today's."""
+def test_old_rows_are_converted(columns: dict[str, pa.Array], expected: list[dict[str, object]]) -> None:
+    """New columns are null, old ones are dropped, narrow types are widened; metadata is current."""
     found = conformed(pa.record_batch(columns), SCHEMA)
     assert found.to_pylist() == expected
     assert found.schema.equals(SCHEMA, check_metadata=True)
@@ -46,7 +45,6 @@ def test_old_rows_fit(columns: dict[str, pa.Array], expected: list[dict[str, obj
         {"a": pa.array([1.5]), "b": pa.array(["x"])},
     ],
 )
-def test_rows_that_do_not_fit_are_refused(columns: dict[str, pa.Array]) -> None:
-    """No value is invented, none is lost."""
+def test_rows_that_do_not_fit_are_errors(columns: dict[str, pa.Array]) -> None:
     with pytest.raises(pa.ArrowInvalid):
         conformed(pa.record_batch(columns), SCHEMA)

@@ -104,8 +104,8 @@ def expected(count: int) -> list[tuple[int, int]]:
     return [(offset, row) for offset in range(count) for row in range(ROWS)]
 
 
-def test_rounds_go_on_where_the_last_one_ended(world: World) -> None:
-    """Nothing new: no commit. The log hears what the tables hold."""
+def test_each_round_continues_where_the_last_ended(world: World) -> None:
+    """Without new records there is no commit. The lake watermark is published."""
     appender = world.open()
     assert appender.append() == []
     world.add(200)
@@ -173,7 +173,7 @@ def test_a_round_of_only_own_spans_is_not_traced(world: World) -> None:
 
 
 def test_every_snapshot_is_a_prefix_of_the_log(world: World) -> None:
-    """And says how far it goes."""
+    """Its summary has the offsets."""
     appender = world.open()
     for count in (10, 1, 40):
         world.add(count)
@@ -206,8 +206,8 @@ def break_run_after(work: Sequence[Work]) -> list[WrittenSlice]:
 
 
 @pytest.mark.parametrize("run", [break_run_before, break_run_between, break_run_after])
-def test_a_round_that_fails_in_its_tasks_counts_for_nothing(world: World, run: Any) -> None:
-    """Files that were written and not committed are not seen; the next round repeats them."""
+def test_files_of_failed_tasks_are_not_committed(world: World, run: Any) -> None:
+    """The next round repeats them."""
     world.add(100)
     with pytest.raises(Broken):
         world.open(run).append()
@@ -218,10 +218,10 @@ def test_a_round_that_fails_in_its_tasks_counts_for_nothing(world: World, run: A
 
 @pytest.mark.parametrize("broken_at", [1, 2, 3])
 @pytest.mark.parametrize("is_done", [False, True])
-def test_a_round_that_fails_at_a_commit_is_repeated_or_not(
+def test_a_round_that_fails_at_a_commit_is_repeated_exactly_once(
     world: World, monkeypatch: pytest.MonkeyPatch, broken_at: int, is_done: bool
 ) -> None:
-    """Dead letters, logs, spans: before the commit, or after it and before anybody knows."""
+    """For dead letters, logs and spans: before the commit, or after it without a response."""
     world.add(40)
     world.add_bad()
     world.add(40)
@@ -249,8 +249,8 @@ def test_a_round_that_fails_at_a_commit_is_repeated_or_not(
     assert world.rows("dead_letters") == [(40, 1), (81, 1)]
 
 
-def test_whoever_comes_later_fences_the_earlier_one(world: World) -> None:
-    """Also one that had planned and written already."""
+def test_a_later_appender_fences_the_earlier_one(world: World) -> None:
+    """Even if the earlier one has already planned and written."""
     world.add(10)
 
     def overtaken(work: Sequence[Work]) -> list[WrittenSlice]:
@@ -263,8 +263,7 @@ def test_whoever_comes_later_fences_the_earlier_one(world: World) -> None:
     assert world.rows("logs") == expected(10)
 
 
-def test_an_appender_that_has_nothing_to_do_notices_it_was_overtaken(world: World) -> None:
-    """What the later one has committed is nothing new to the earlier one."""
+def test_an_idle_appender_detects_that_it_is_fenced(world: World) -> None:
     earlier = world.open()
     later = world.open()
     world.add(10)
@@ -273,8 +272,7 @@ def test_an_appender_that_has_nothing_to_do_notices_it_was_overtaken(world: Worl
         earlier.append()
 
 
-def test_all_that_is_durable_now_has_an_end(world: World) -> None:
-    """Also while more comes with every round."""
+def test_append_all_ends_while_records_keep_coming(world: World) -> None:
     world.add(10)
 
     def run_meanwhile(work: Sequence[Work]) -> list[WrittenSlice]:
@@ -287,16 +285,15 @@ def test_all_that_is_durable_now_has_an_end(world: World) -> None:
     assert world.rows("logs") == expected(20)
 
 
-def test_tasks_that_wrote_something_else_are_not_believed(world: World) -> None:
-    """As when one of them is lost on the way."""
+def test_incomplete_task_results_are_a_conflict(world: World) -> None:
     world.add(200)
     with pytest.raises(Conflict, match="was planned"):
         world.open(lambda work: run_here(work)[:-1]).append()
     assert world.rows("logs") == []
 
 
-def test_the_table_alone_says_where_to_go_on(world: World) -> None:
-    """A log that is opened anew, and an appender that knows nothing."""
+def test_the_next_offset_is_read_from_the_table(world: World) -> None:
+    """After the log and the appender are opened again."""
     world.add(20)
     world.open().append()
     world.add(20)

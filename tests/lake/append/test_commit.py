@@ -82,8 +82,8 @@ def rows_of(catalog: SqlCatalog) -> list[int]:
     return sorted(catalog.load_table(NAME).scan().to_arrow()["_offset"].to_pylist())
 
 
-def test_files_and_offsets_come_together(catalog: SqlCatalog, tmp_path: Path) -> None:
-    """The next change goes on where the last one ended; the summary says so, too."""
+def test_files_and_offsets_are_committed_together(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """The next change continues there; the snapshot summary has the offsets, too."""
     assert next_offsets(catalog.load_table(NAME)) == {}
     commit(catalog, NAME, change(catalog, tmp_path, 0, 5), clock=CLOCK)
     last = commit(catalog, NAME, change(catalog, tmp_path, 5, 9), clock=CLOCK)
@@ -98,16 +98,15 @@ def test_files_and_offsets_come_together(catalog: SqlCatalog, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("begin", [0, 4, 6])
-def test_what_does_not_go_on_is_refused(catalog: SqlCatalog, tmp_path: Path, begin: int) -> None:
-    """Neither repeated nor with a gap."""
+def test_repeated_and_skipped_offsets_are_conflicts(catalog: SqlCatalog, tmp_path: Path, begin: int) -> None:
     commit(catalog, NAME, change(catalog, tmp_path, 0, 5), clock=CLOCK)
     with pytest.raises(Conflict, match=r"next offset of .* is 5"):
         commit(catalog, NAME, change(catalog, tmp_path, begin, 9), clock=CLOCK)
     assert rows_of(catalog) == list(range(5))
 
 
-def test_the_same_change_twice_is_there_once(catalog: SqlCatalog, tmp_path: Path) -> None:
-    """Also when others have committed since."""
+def test_committing_a_change_twice_applies_it_once(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Even if others have committed in between."""
     one = change(catalog, tmp_path, 0, 5)
     first = commit(catalog, NAME, one, clock=CLOCK)
     commit(catalog, NAME, change(catalog, tmp_path, 5, 7), clock=CLOCK)
@@ -115,10 +114,10 @@ def test_the_same_change_twice_is_there_once(catalog: SqlCatalog, tmp_path: Path
     assert rows_of(catalog) == list(range(7))
 
 
-def test_a_lost_answer_is_looked_up(
+def test_a_lost_response_is_looked_up(
     catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The catalog did it and could not say so."""
+    """The catalog committed, but the response was lost."""
     commit_table = SqlCatalog.commit_table
     lost: list[Any] = []
 
@@ -137,10 +136,9 @@ def test_a_lost_answer_is_looked_up(
     assert len(catalog.load_table(NAME).metadata.snapshots) == 1
 
 
-def test_a_catalog_that_does_not_answer(
+def test_a_catalog_without_a_response_is_unresolved(
     catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody knows, and nobody claims to."""
 
     def failing(self: SqlCatalog, *_: Any) -> Any:
         raise OperationalError("database is locked", None, Exception())
@@ -155,16 +153,16 @@ def test_a_catalog_that_does_not_answer(
     assert rows_of(catalog) == list(range(5)), "its files are still there"
 
 
-def test_a_zombie_is_fenced(catalog: SqlCatalog, tmp_path: Path) -> None:
-    """Whoever was taken over commits nothing more, not even what would fit."""
+def test_a_fenced_appender_commits_nothing(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Not even a change that would fit."""
     take_over(catalog, NAME, "b", clock=CLOCK)
     with pytest.raises(Fenced, match="taken over by appender b"):
         commit(catalog, NAME, change(catalog, tmp_path, 0, 5, "a"), clock=CLOCK)
     commit(catalog, NAME, change(catalog, tmp_path, 0, 5, "b"), clock=CLOCK)
 
 
-def test_of_many_at_once_one_wins(catalog: SqlCatalog, tmp_path: Path) -> None:
-    """Eight change the same offsets, under the same name: one is committed, the others are told."""
+def test_one_of_many_concurrent_commits_wins(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Eight threads commit the same offsets as the same appender; the others get an error."""
     changes = [change(catalog, tmp_path, 0, 5) for _ in range(8)]
     outcomes: list[str] = []
 
@@ -186,8 +184,7 @@ def test_of_many_at_once_one_wins(catalog: SqlCatalog, tmp_path: Path) -> None:
     assert rows_of(catalog) == list(range(5))
 
 
-def test_maintenance_keeps_the_offsets(catalog: SqlCatalog, tmp_path: Path) -> None:
-    """Snapshots that go away take nothing along that is needed."""
+def test_expired_snapshots_do_not_lose_the_offsets(catalog: SqlCatalog, tmp_path: Path) -> None:
     for begin in range(0, 20, 5):
         commit(catalog, NAME, change(catalog, tmp_path, begin, begin + 5), clock=CLOCK)
     table = catalog.load_table(NAME)

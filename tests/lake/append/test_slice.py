@@ -41,8 +41,8 @@ def read(each: Slice, disk: SimDisk, *, bytes_max: int = 1 << 20) -> list[list[E
 
 @pytest.mark.parametrize("bytes_max", [1, 500, 1 << 20])
 @pytest.mark.parametrize(("begin", "end"), [(0, COUNT), (7, 8), (13, 41), (5, 5)])
-def test_slices_hold_each_request_once(begin: int, end: int, bytes_max: int) -> None:
-    """Cut into slices, and read in parts, every request is there, with its place and time."""
+def test_slices_have_each_request_once(begin: int, end: int, bytes_max: int) -> None:
+    """With its offset and time, however the log is cut."""
     disk = SimDisk()
     slices = planned(filled(disk), begin, end, bytes_max=bytes_max)
     requests = [
@@ -58,8 +58,8 @@ def test_slices_hold_each_request_once(begin: int, end: int, bytes_max: int) -> 
         planned(open_log(SimDisk()), begin, COUNT + 1)
 
 
-def test_parts_are_bounded() -> None:
-    """Memory does not grow with the slice: each part has at most so many bytes, or one batch."""
+def test_requests_are_read_in_bounded_lists() -> None:
+    """At most the limit in bytes, or one batch."""
     disk = SimDisk()
     (whole,) = planned(filled(disk), 0, COUNT)
     parts = read(whole, disk, bytes_max=40)
@@ -77,8 +77,7 @@ def test_a_slice_may_begin_and_end_inside_a_batch() -> None:
     assert [request.offset for request in some] == [3, 4, 5, 6]
 
 
-def test_markers_are_no_requests() -> None:
-    """What a transaction leaves in the log to say how it ended is no telemetry."""
+def test_control_batches_are_skipped() -> None:
     disk = SimDisk()
     log = open_log(disk)
     add(log, b"one")
@@ -110,7 +109,7 @@ assert not {"pyspark", "pyiceberg"} & sys.modules.keys()
 
 
 def test_another_process_reads_while_the_log_is_open(tmp_path: Path) -> None:
-    """No lock is needed, and neither Spark nor a catalog."""
+    """It needs no lock, no Spark and no catalog."""
     with filled(RealDisk(tmp_path)) as log:
         (whole,) = LogSource(log, tmp_path).plan(SOURCE, 0, None, 1 << 20)
         done = subprocess.run(

@@ -89,8 +89,8 @@ def dead_of(tables: Sequence[pa.Table]) -> Counter[tuple[int, int | None, bytes]
     rows_bytes=st.sampled_from([1, 20_000, 8 * MiB]),
 )
 @settings(max_examples=8, deadline=None)
-def test_what_goes_in_comes_out(signal: str, seed: int, slice_bytes: int, rows_bytes: int) -> None:
-    """Every row and every dead letter once, however the work is cut and memory is bounded."""
+def test_every_row_and_dead_letter_is_written_once(signal: str, seed: int, slice_bytes: int, rows_bytes: int) -> None:
+    """However the work is cut and memory is bounded."""
     disk = SimDisk()
     log = open_log(disk, LOG)
     requests = store(log, broken(bodies(signal, seed, 9)))
@@ -110,8 +110,8 @@ def test_what_goes_in_comes_out(signal: str, seed: int, slice_bytes: int, rows_b
     assert sorted(out.files()) == sorted(file.path for file in files)
 
 
-def test_a_task_runs_on_the_disks_of_the_machine(tmp_path: Path) -> None:
-    """From a folder to folders; what it answers may be sent to another process."""
+def test_a_task_runs_on_local_folders(tmp_path: Path) -> None:
+    """Its result can be pickled."""
     with open_log(RealDisk(tmp_path / "log"), LOG) as log:
         requests = store(log, broken(bodies("logs", 1, 12)))
         (whole,) = planned(log, "logs", str(tmp_path / "log"))
@@ -131,7 +131,7 @@ def test_a_task_runs_on_the_disks_of_the_machine(tmp_path: Path) -> None:
 
 
 def test_a_slice_without_rows_has_no_files() -> None:
-    """Empty requests are done with, too: the offsets behind them count."""
+    """Its offsets are covered."""
     disk, out = SimDisk(), SimDisk()
     log = open_log(disk, LOG)
     store(log, [b"", b""])
@@ -142,7 +142,7 @@ def test_a_slice_without_rows_has_no_files() -> None:
 
 
 def test_a_request_that_breaks_the_decoder_is_a_dead_letter() -> None:
-    """Its neighbours become rows. The letter says what happened, and has the request's time."""
+    """Other requests become rows. The dead letter has the error and the request's time."""
 
     def fragile(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         if any(request.body == b"crash" for request in requests):
@@ -163,8 +163,8 @@ def test_a_request_that_breaks_the_decoder_is_a_dead_letter() -> None:
     assert crashed["time"].timestamp() * 1000 == 4 * DAY_MS
 
 
-def test_a_task_that_is_out_of_memory_says_so() -> None:
-    """That is no fault of the request: it is not a dead letter."""
+def test_out_of_memory_fails_the_task() -> None:
+    """The request does not become a dead letter."""
 
     def exhausted(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
         raise MemoryError
@@ -179,8 +179,8 @@ def test_a_task_that_is_out_of_memory_says_so() -> None:
 
 
 @pytest.mark.parametrize("full", [0, 1])
-def test_a_full_disk_leaves_nothing_behind(full: int) -> None:
-    """`Overloaded`, and the room that was taken is given back, on either disk."""
+def test_a_full_disk_is_overloaded_and_leaves_no_files(full: int) -> None:
+    """On either disk."""
     disk = SimDisk()
     log = open_log(disk, LOG)
     store(log, broken(bodies("logs", 3, 9)))
@@ -199,8 +199,8 @@ def test_a_full_disk_leaves_nothing_behind(full: int) -> None:
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_a_disk_that_fails_leaves_nothing_behind(failing: int) -> None:
-    """At whichever storage call of either disk: the error comes out, and no file stays."""
+def test_a_failed_storage_call_leaves_no_files(failing: int) -> None:
+    """At any call, on either disk; the error is raised."""
     disk = SimDisk()
     log = open_log(disk, LOG)
     store(log, broken(bodies("logs", 3, 4)))
@@ -219,8 +219,8 @@ def test_a_disk_that_fails_leaves_nothing_behind(failing: int) -> None:
     raise AssertionError("the task makes more storage calls than were tried")
 
 
-def test_damage_and_retention_end_a_task() -> None:
-    """When the log's bytes are damaged or gone, what was written before does not count."""
+def test_a_damaged_or_trimmed_log_fails_the_task() -> None:
+    """Files written before are deleted."""
     disk, out = SimDisk(), SimDisk()
     log = open_log(disk, LOG, topic=TopicConfig(retention_ms=0))
     store(log, bodies("logs", 4, 200))
@@ -240,8 +240,8 @@ def test_damage_and_retention_end_a_task() -> None:
     assert out.files() == []
 
 
-def test_two_tries_do_not_meet() -> None:
-    """A second try of a task, while the first one may still run, writes files of its own."""
+def test_two_attempts_write_different_files() -> None:
+    """The first may still be running."""
     disk, out = SimDisk(), SimDisk()
     log = open_log(disk, LOG)
     store(log, bodies("logs", 5, 6))

@@ -28,7 +28,7 @@ def groups(sizes: list[int], *, day: int = 0, is_all: bool = False) -> list[list
     return [[each.size_bytes for each in group.parts] for group in found]
 
 
-def test_small_files_of_a_day_that_is_over() -> None:
+def test_small_files_of_a_past_day_are_merged() -> None:
     assert groups([10, 10]) == [[10, 10]]
     assert groups([10]) == []
     assert groups([10, 750]) == [], "one of them is large enough"
@@ -37,25 +37,25 @@ def test_small_files_of_a_day_that_is_over() -> None:
     assert groups([1, 300, 300]) == [[1, 300, 300]]
 
 
-def test_today_is_joined_when_there_are_some() -> None:
+def test_files_of_today_are_merged_if_there_are_enough() -> None:
     assert groups([10] * 7, day=TODAY) == []
     assert groups([10] * 8, day=TODAY) == [[10] * 8]
 
 
-def test_all_that_is_small_when_asked_for() -> None:
+def test_all_small_files_are_merged_on_request() -> None:
     assert groups([10, 700], is_all=True) == [[10, 700]]
     assert groups([10, 10], day=TODAY, is_all=True) == [[10, 10]]
 
 
-def test_days_are_kept_apart() -> None:
+def test_files_of_different_days_are_not_merged() -> None:
     parts = [part(0, 10, 1), part(1, 10, 2), part(2, 10, 1), part(3, 10, 2), part(4, 10, 2)]
     found = groups_of(parts, today=TODAY, target_bytes=TARGET, is_all=False)
     assert [(group.day, len(group.parts)) for group in found] == [(2, 3), (1, 2)]
 
 
 @given(st.lists(st.integers(0, 1_200), max_size=200), st.booleans())
-def test_groups_hold_what_one_task_can(sizes: list[int], is_all: bool) -> None:
-    """No file in two of them; neighbours in time; not too large."""
+def test_groups_are_limited_in_size_and_number_of_files(sizes: list[int], is_all: bool) -> None:
+    """No file is in two groups, and their times are adjacent."""
     parts = [part(number, size) for number, size in enumerate(sizes)]
     found = groups_of(parts, today=TODAY, target_bytes=TARGET, is_all=is_all)
     paths = [each.path for group in found for each in group.parts]
@@ -69,7 +69,7 @@ def test_groups_hold_what_one_task_can(sizes: list[int], is_all: bool) -> None:
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=300))
-def test_no_byte_is_written_often(sizes: list[int]) -> None:
+def test_write_amplification_is_bounded(sizes: list[int]) -> None:
     """Files come one by one, and whatever pays is joined at once: every byte is written again at
     most as often as a file can be doubled, and few small files are left."""
     files: list[tuple[CompactionFile, int]] = []

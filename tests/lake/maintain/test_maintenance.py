@@ -111,8 +111,8 @@ def whole(table: Table) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["logs", "spans"])
-def test_the_same_rows_in_fewer_files(world: World, name: str) -> None:
-    """In order, with the offsets, and the appender goes on."""
+def test_compaction_keeps_rows_order_and_offsets(world: World, name: str) -> None:
+    """The appender continues afterwards."""
     count = fill(world)
     before = load(world, name)
     rows, size = whole(before), len(files_of(before))
@@ -138,8 +138,7 @@ def test_the_same_rows_in_fewer_files(world: World, name: str) -> None:
     assert maintenance(world).compact(name).is_nothing, "two files of today are not worth it"
 
 
-def test_every_snapshot_stays_as_it_was(world: World) -> None:
-    """Time travel before, over and behind a compaction."""
+def test_compaction_does_not_change_older_snapshots(world: World) -> None:
     fill(world, 4)
     maintenance(world).all()
     world.add(2)
@@ -157,8 +156,8 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("is_done", [False, True])
-def test_killed_at_the_commit(world: World, monkeypatch: pytest.MonkeyPatch, is_done: bool) -> None:
-    """Before it, or after it and before anybody knows: nothing is lost, nothing there twice."""
+def test_a_kill_at_the_commit_loses_and_repeats_nothing(world: World, monkeypatch: pytest.MonkeyPatch, is_done: bool) -> None:
+    """Before the commit, or after it without a response."""
     import frazil.lake.maintain.replace_files as rewriting
 
     count = fill(world)
@@ -179,8 +178,8 @@ def test_killed_at_the_commit(world: World, monkeypatch: pytest.MonkeyPatch, is_
     assert len(files_of(load(world))) == 1
 
 
-def test_a_lost_answer_is_looked_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The catalog has put the files in place and could not say so: not a second time."""
+def test_a_lost_response_to_a_replacement_is_looked_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not committed twice."""
     count = fill(world)
     commit_table = SqlCatalog.commit_table
     lost: list[Any] = []
@@ -201,10 +200,10 @@ def test_a_lost_answer_is_looked_up(world: World, monkeypatch: pytest.MonkeyPatc
     assert world.rows() == expected(count)
 
 
-def test_whoever_appends_meanwhile_keeps_his_rows(
+def test_a_concurrent_append_is_kept(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the plan and the commit. The offsets of the new snapshot are his."""
+    """Between plan and commit. The new snapshot has its offsets."""
     count = fill(world)
     real = Maintenance._merge
 
@@ -223,8 +222,8 @@ def test_whoever_appends_meanwhile_keeps_his_rows(
     assert offsets_of(table) == {"otlp_logs": {"0": count + 5}}
 
 
-def test_whoever_deletes_meanwhile_wins(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that are gone do not come back in another form; the plan is made anew."""
+def test_a_concurrent_delete_wins(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deleted files do not come back in a merged one; the merge is planned again."""
     fill(world)
     real = Maintenance._merge
     merges: list[int] = []
@@ -243,8 +242,7 @@ def test_whoever_deletes_meanwhile_wins(world: World, monkeypatch: pytest.Monkey
     assert len(files_of(load(world))) == 1
 
 
-def test_one_who_never_stops_changing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is not waited for."""
+def test_compaction_gives_up_on_a_table_that_keeps_changing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(world)
     import frazil.lake.maintain.replace_files as rewriting
 
@@ -257,8 +255,8 @@ def test_one_who_never_stops_changing(world: World, monkeypatch: pytest.MonkeyPa
     assert [each.trouble for each in maintenance(world).all() if each.table == "logs"] != [()]
 
 
-def test_a_damaged_file_stays_and_the_others_are_joined(world: World) -> None:
-    """A flipped bit is not copied into a file whose checksums are right."""
+def test_a_damaged_file_is_skipped_and_others_are_merged(world: World) -> None:
+    """Damage is not copied into a file with valid checksums."""
     fill(world)
     table = load(world)
     victim = path_of(files_of(table)[3].file_path)
@@ -278,8 +276,7 @@ def add_file(world: World, rows: pa.Table) -> None:
     load(world).add_files([f"file://{path}"])
 
 
-def test_columns_of_others_are_not_lost(world: World) -> None:
-    """A file with a column that we do not know is left as it is."""
+def test_files_with_unknown_columns_are_not_merged(world: World) -> None:
     from pyiceberg.types import StringType
 
     fill(world, 3)
@@ -296,8 +293,7 @@ def test_columns_of_others_are_not_lost(world: World) -> None:
     assert len(files_of(table)) == 2
 
 
-def test_files_in_another_order_are_left(world: World) -> None:
-    """Others may write to the table as they like."""
+def test_files_in_another_sort_order_are_not_merged(world: World) -> None:
     fill(world, 3)
     rows = pq.read_table(path_of(files_of(load(world))[0].file_path), partitioning=None)
     at = rows.schema.get_field_index("service_name")
@@ -309,8 +305,8 @@ def test_files_in_another_order_are_left(world: World) -> None:
     assert whole(load(world)) == before
 
 
-def test_manifests_become_few(world: World) -> None:
-    """One more than allowed; the files stay as they are, and so do the offsets."""
+def test_many_small_manifests_are_merged(world: World) -> None:
+    """Data files and offsets stay the same."""
     count = fill(world, MANIFESTS_MAX + 1)
     before = {file.file_path for file in files_of(load(world))}
     done = maintenance(world).join_manifests("logs")
@@ -325,8 +321,8 @@ def test_manifests_become_few(world: World) -> None:
     assert maintenance(world).join_manifests("logs").is_nothing
 
 
-def test_old_snapshots_go_with_what_only_they_name(world: World) -> None:
-    """What is in the table stays; a tag holds the last snapshot of the day that is over."""
+def test_expiry_deletes_files_of_old_snapshots_only(world: World) -> None:
+    """A tag keeps the last snapshot of a past day."""
     count = fill(world, 12)
     maintenance(world).all()
     old = {path_of(file.file_path) for file in _files_ever(load(world))}
@@ -367,8 +363,8 @@ def _files_ever(table: Table) -> list[DataFile]:
     return list(found.values())
 
 
-def test_a_snapshot_of_somebody_else_keeps_the_one_with_its_offsets(world: World) -> None:
-    """However old that is."""
+def test_the_ancestor_with_the_offsets_is_kept(world: World) -> None:
+    """For a snapshot of another writer, however old the ancestor is."""
     fill(world, 14)
     ours = load(world).metadata.current_snapshot_id
     for end in range(2, 26, 2):
@@ -380,8 +376,8 @@ def test_a_snapshot_of_somebody_else_keeps_the_one_with_its_offsets(world: World
     assert ours not in expired
 
 
-def test_only_old_files_that_nobody_names_are_orphans(world: World) -> None:
-    """Not those of a round that is under way, and nothing that any snapshot names."""
+def test_only_old_unreferenced_files_are_orphans(world: World) -> None:
+    """Not the files of a running round, nor those of any snapshot."""
     count = fill(world, 3)
     maintenance(world).compact("logs", is_all=True)
     table = load(world)
@@ -405,8 +401,7 @@ def test_only_old_files_that_nobody_names_are_orphans(world: World) -> None:
     assert world.rows() == expected(count + 1)
 
 
-def test_a_clock_that_is_wrong_makes_no_orphans(world: World) -> None:
-    """A year ahead, everything would be old."""
+def test_a_clock_a_year_ahead_makes_no_orphans(world: World) -> None:
     fill(world, 2)
     folder = path_of(load(world).location()) / "data" / "time_day=2026-01-01"
     folder.mkdir(parents=True)
@@ -414,8 +409,7 @@ def test_a_clock_that_is_wrong_makes_no_orphans(world: World) -> None:
     assert maintenance(world, 365 * DAY_MS).remove_orphans("logs").is_nothing
 
 
-def test_paths_that_cannot_be_compared(world: World) -> None:
-    """A table that names a file elsewhere: nothing is removed."""
+def test_nothing_is_deleted_if_a_file_is_outside_the_location(world: World) -> None:
     fill(world, 2)
     table = load(world)
     elsewhere = world.folder / "elsewhere.parquet"
@@ -434,6 +428,6 @@ def test_paths_that_cannot_be_compared(world: World) -> None:
         ("s3n://bucket/a:b", "s3://bucket/a:b"),
     ],
 )
-def test_paths_are_compared_alike(one: str, other: str) -> None:
-    """As Hadoop, Iceberg and we write them."""
+def test_paths_are_normalized(one: str, other: str) -> None:
+    """As written by Hadoop, Iceberg and Frazil."""
     assert normalized(one) == normalized(other)

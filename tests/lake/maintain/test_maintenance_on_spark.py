@@ -36,8 +36,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Lake
             yield World(log=log, folder=folder, catalog=lake.run(lambda: lake.catalog)), lake
 
 
-def test_by_schedule_and_on_demand(made: tuple[World, Lake]) -> None:
-    """Every row once, whatever the thread does in between; Spark reads what was joined."""
+def test_maintenance_runs_by_schedule_and_on_request(made: tuple[World, Lake]) -> None:
+    """Every row is there once, and Spark reads the merged files."""
     world, lake = made
     for _ in range(6):
         world.add(6)
@@ -66,8 +66,8 @@ def test_by_schedule_and_on_demand(made: tuple[World, Lake]) -> None:
     assert lake.run(lambda: world.rows()) == expected(37)
 
 
-def test_files_that_spark_wrote_are_no_orphans(made: tuple[World, Lake]) -> None:
-    """Its own procedure names them in another way than we do."""
+def test_files_written_by_spark_are_not_orphans(made: tuple[World, Lake]) -> None:
+    """Spark writes local paths differently."""
     world, lake = made
     lake.run(
         lambda: (

@@ -44,8 +44,8 @@ def steps(schedule: Schedule) -> int:
     return count
 
 
-def test_each_work_at_its_time() -> None:
-    """Compaction in bits, every ten minutes; expiry every hour; orphans once a day."""
+def test_each_kind_of_maintenance_runs_at_its_interval() -> None:
+    """Compaction in steps, every ten minutes; expiry every hour; orphans once a day."""
     clock, made = SimClock(), Recorded()
     schedule = Schedule(made, TEN_MINUTES_MS, clock)
     assert steps(schedule) == 0
@@ -61,8 +61,8 @@ def test_each_work_at_its_time() -> None:
     assert made.calls.count("orphans") == 1
 
 
-def test_what_fails_is_due_again_later() -> None:
-    """And what comes after it is not held up."""
+def test_a_failed_step_is_due_again_later() -> None:
+    """It does not delay the others."""
 
     class Failing(Recorded):
         def join_manifests(self, table: str) -> Maintained:

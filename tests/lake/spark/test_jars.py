@@ -39,26 +39,23 @@ def copied(tmp_path: Path) -> Path:
     return folder
 
 
-def test_missing_jars_say_what_to_do(tmp_path: Path) -> None:
-    """Without the set-up, the file and the command are named."""
+def test_missing_jars_name_the_file_and_the_command(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=rf"{JARS[0].file_name}.*run `frazil warm`"):
         paths(tmp_path)
 
 
-def test_a_torn_jar_is_not_used(copied: Path) -> None:
-    """A set-up that was interrupted is noticed, without reading the whole file."""
+def test_an_incomplete_jar_is_detected_by_its_size(copied: Path) -> None:
     torn = copied / "jars" / JARS[1].file_name
     torn.write_bytes(torn.read_bytes()[:-1])
     with pytest.raises(Unavailable, match=rf"{JARS[1].file_name}.*incomplete"):
         paths(copied)
 
 
-def test_what_is_there_is_not_fetched(copied: Path, offline: list[str]) -> None:
-    """With the jars at hand, set-up needs neither a network nor a cache."""
+def test_existing_jars_are_not_downloaded(copied: Path, offline: list[str]) -> None:
     assert resolve(copied, options=offline) == paths(copied)
 
 
-def test_a_changed_jar_is_fetched_again(copied: Path, offline: list[str]) -> None:
+def test_a_changed_jar_is_downloaded_again(copied: Path, offline: list[str]) -> None:
     """A file of the right name and length with other bytes is thrown away. Here nothing can take
     its place, and the error carries what Spark said."""
     changed = copied / "jars" / JARS[1].file_name
@@ -71,8 +68,7 @@ def test_a_changed_jar_is_fetched_again(copied: Path, offline: list[str]) -> Non
     assert not changed.exists()
 
 
-def test_the_room_opens_without_spark() -> None:
-    """What a node imports of the lake brings neither PySpark nor PyIceberg: they may be missing."""
+def test_the_lake_imports_without_pyspark_and_pyiceberg() -> None:
     program = (
         "import sys; sys.modules['pyspark'] = sys.modules['pyiceberg'] = None\n"
         "import frazil.lake.config, frazil.lake.spark.jars, frazil.lake.spark.session\n"

@@ -49,8 +49,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Ses
         catalog.close()
 
 
-def test_every_engine_sees_the_same(world: tuple[World, Session]) -> None:
-    """Spark, PyIceberg, and DuckDB on the files."""
+def test_spark_pyiceberg_and_duckdb_read_the_same_rows(world: tuple[World, Session]) -> None:
     made, session = world
     made.add(120)
     appender = Appender.open(
@@ -86,8 +85,8 @@ def ours(made: World, text: str) -> list[tuple[int, ...]]:
         view.close()
 
 
-def test_deleted_rows_are_refused_until_they_are_gone(world: tuple[World, Session]) -> None:
-    """Delete files are for Spark to apply; an answer that counts what they delete is wrong."""
+def test_tables_with_delete_files_are_refused(world: tuple[World, Session]) -> None:
+    """Only Spark applies delete files; counting the deleted rows would be wrong."""
     made, session = world
     spark = session.spark()
     name = "frazil.frazil.spans"
@@ -106,7 +105,7 @@ def test_deleted_rows_are_refused_until_they_are_gone(world: tuple[World, Sessio
     assert ours(made, text.format("spans")) == [wanted]
 
 
-def test_a_reader_goes_on_over_maintenance(world: tuple[World, Session]) -> None:
+def test_a_reader_continues_after_maintenance(world: tuple[World, Session]) -> None:
     """Files that Spark has rewritten have the same rows for it, in the same order, also when the
     snapshots that it knew are gone."""
     made, session = world
@@ -153,16 +152,15 @@ def archives_looked_into(_: int) -> tuple[list[str], bool]:
     return known, "frazil.lake.files.writer" in sys.modules
 
 
-def test_tasks_find_all_they_need(world: tuple[World, Session]) -> None:
-    """Before each task Python lists every archive it knows of; and nobody imports anything."""
+def test_task_modules_are_loaded_and_archives_removed(world: tuple[World, Session]) -> None:
     _, session = world
     ((found, was_there),) = do_on(session)(archives_looked_into, [1])
     assert found == []
     assert was_there
 
 
-def test_archives_of_another_spark_stay(tmp_path: Path) -> None:
-    """They have what is nowhere else, or of another version."""
+def test_archives_of_another_spark_are_kept(tmp_path: Path) -> None:
+    """Their modules are nowhere else, or of another version."""
     home = Path(pyspark.__file__).parent
     (tmp_path / "pyspark.zip").touch()
     paths = [str(tmp_path / "pyspark.zip"), "x.jar", str(home / "y.zip"), str(home.parent)]
@@ -170,8 +168,7 @@ def test_archives_of_another_spark_stay(tmp_path: Path) -> None:
     assert without_archives(paths[:3]) == [paths[0], paths[2]]
 
 
-def test_a_dead_spark_costs_nothing(world: tuple[World, Session]) -> None:
-    """The process is killed between two rounds: the next one starts another."""
+def test_the_next_round_restarts_a_killed_spark(world: tuple[World, Session]) -> None:
     made, session = world
     before = len(made.rows("logs"))
     appender = Appender.open(

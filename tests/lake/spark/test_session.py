@@ -58,8 +58,7 @@ def killed(session: Session) -> int:
     return pid
 
 
-def test_no_setting_fetches_anything(tmp_path: Path) -> None:
-    """A start uses local files only."""
+def test_no_setting_downloads_anything(tmp_path: Path) -> None:
     settings = settings_of(CONFIG, spark_settings(CONFIG, tmp_path), tmp_path)
     assert not [name for name in settings if name.startswith(("spark.jars", "spark.submit"))]
     class_path = settings["spark.driver.extraClassPath"].split(":")
@@ -67,16 +66,15 @@ def test_no_setting_fetches_anything(tmp_path: Path) -> None:
     assert all(Path(entry).is_file() for entry in class_path)
 
 
-def test_an_operator_is_stronger() -> None:
-    """Settings of the operator replace ours, except that the jars stay on the class path."""
+def test_settings_of_the_user_override_ours() -> None:
+    """Our jars stay on the class path."""
     given = {"spark.sql.shuffle.partitions": "64", "spark.driver.extraClassPath": "/own.jar"}
     settings = settings_of(LakeConfig(spark=given), {}, None)
     assert settings["spark.sql.shuffle.partitions"] == "64"
     assert settings["spark.driver.extraClassPath"].endswith(f"{JARS[-1].file_name}:/own.jar")
 
 
-def test_a_cluster_is_sent_the_jars() -> None:
-    """Executors elsewhere have neither our class path nor our address."""
+def test_jars_are_sent_to_a_cluster() -> None:
     given = {"spark.jars": "/own.jar"}
     settings = settings_of(LakeConfig(master="spark://host:7077", spark=given), {}, None)
     assert settings["spark.jars"].split(",")[-1] == "/own.jar"
@@ -84,7 +82,7 @@ def test_a_cluster_is_sent_the_jars() -> None:
     assert "spark.driver.host" not in settings
 
 
-def test_without_jars_it_says_so(tmp_path: Path) -> None:
+def test_missing_jars_are_an_error(tmp_path: Path) -> None:
     """Nothing is started, and the error names the command."""
     session = Session(LakeConfig(jars=str(tmp_path)), {})
     with pytest.raises(Unavailable, match="frazil warm"):
@@ -94,16 +92,15 @@ def test_without_jars_it_says_so(tmp_path: Path) -> None:
 
 # PySpark does not close the pipe to a process that did not start.
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
-def test_without_java_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The error names what to install and carries what was said; a later attempt may work."""
+def test_missing_java_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error has Spark's output; a later attempt may succeed."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(Unavailable, match=rf"Java 17 or newer(?s:.*){tmp_path}"):
         Session(CONFIG, {}).spark()
     assert SparkContext._gateway is None
 
 
-def test_it_sees_what_pyiceberg_made(lake: Lake) -> None:
-    """Both know one catalog: a namespace made through one is there in the other."""
+def test_spark_and_pyiceberg_share_the_catalog(lake: Lake) -> None:
     open_catalog(CONFIG, lake.data).create_namespace("made_by_pyiceberg")
     spark = lake.session.spark()
     found = spark.sql("SHOW NAMESPACES IN frazil").collect()
@@ -112,15 +109,13 @@ def test_it_sees_what_pyiceberg_made(lake: Lake) -> None:
     assert ("made_by_spark",) in open_catalog(CONFIG, lake.data).list_namespaces()
 
 
-def test_tasks_run_here_within_their_memory(lake: Lake) -> None:
-    """Python tasks run in this environment, in processes that may not grow without end."""
+def test_tasks_run_in_this_environment_with_a_memory_limit(lake: Lake) -> None:
     tasks = lake.session.spark().sparkContext.parallelize(range(2), 2)
     seen = tasks.map(lambda _: (sys.executable, resource.getrlimit(resource.RLIMIT_AS)[0]))
     assert set(seen.collect()) == {(sys.executable, CONFIG.worker_memory_bytes)}
 
 
 def test_passwords_are_not_on_the_command_line(lake: Lake) -> None:
-    """How the catalog is reached is told to Spark in private."""
     spark = lake.session.spark()
     assert spark.conf.get("spark.sql.catalog.frazil.uri")
     shown = Path(f"/proc/{lake.session.pid}/cmdline").read_bytes()
@@ -128,8 +123,8 @@ def test_passwords_are_not_on_the_command_line(lake: Lake) -> None:
     assert b"spark.sql.catalog." not in shown
 
 
-def test_there_is_one(lake: Lake) -> None:
-    """Each use gets the same session; a second Spark in this process is refused in words."""
+def test_a_process_has_one_session(lake: Lake) -> None:
+    """A second Spark in this process is an error."""
     spark = lake.session.spark()
     assert lake.session.spark() is spark
     with pytest.raises(Unavailable, match="only one"):
@@ -137,15 +132,14 @@ def test_there_is_one(lake: Lake) -> None:
     assert lake.session.spark() is spark
 
 
-def test_an_error_of_the_work_is_not_hidden(lake: Lake) -> None:
-    """While Spark lives, its errors are those of the caller."""
+def test_errors_of_a_live_spark_are_raised(lake: Lake) -> None:
     from pyspark.errors import AnalysisException
 
     with pytest.raises(AnalysisException, match="nothing_here"), lake.session.use() as spark:
         spark.sql("SELECT * FROM frazil.nothing_here.at_all").collect()
 
 
-def test_a_dead_one_is_replaced(lake: Lake) -> None:
+def test_a_dead_spark_is_replaced(lake: Lake) -> None:
     """Who was using it is told that nothing came of it. The next use gets another that works,
     and takes away the files of the dead."""
     with (
@@ -162,8 +156,8 @@ def test_a_dead_one_is_replaced(lake: Lake) -> None:
     assert not [path for path in left if path.exists()]
 
 
-def test_close_leaves_no_process(lake: Lake) -> None:
-    """After a close the process is gone, and PySpark is as it was before the first start."""
+def test_close_ends_the_process(lake: Lake) -> None:
+    """PySpark is as before the first start."""
     lake.session.spark()
     pid = lake.session.pid
     lake.session.close()
@@ -172,8 +166,7 @@ def test_close_leaves_no_process(lake: Lake) -> None:
     assert SparkContext._gateway is None
 
 
-def test_it_ends_with_its_owner(tmp_path: Path) -> None:
-    """A node that is killed leaves no Spark behind that could go on writing."""
+def test_spark_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     program = (
         "import signal\n"
         "from pathlib import Path\n"
