@@ -198,7 +198,7 @@ def filled(folder: Path, shop: Shop) -> Iterator[HotTier]:
     with log:
         for topic in ("otlp_logs", "otlp_spans"):
             log.create_topic(topic, TopicConfig(retention_ms=0))
-        tier = HotTier.open(
+        tier = HotTier(
             RealDisk(folder),
             log,
             HotConfig(disk_bytes_max=64 * GiB),

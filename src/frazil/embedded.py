@@ -100,7 +100,7 @@ class Embedded:
             for resource in owns:
                 stack.callback(resource.close)
             view = None if lake is None else lake.view
-            tier = HotTier.open(
+            tier = HotTier(
                 disk,
                 log,
                 config.hot,

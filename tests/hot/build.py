@@ -1,4 +1,4 @@
-"""What the tests of the hot tier share: small tables, a decoder of lines, a log and a tier on it.
+"""Shared by tests of the hot tier: small tables, a decoder of lines, a log with a tier.
 
 A request is a text of lines `service trace body`. A line that begins with `bad` becomes a dead
 letter; a request that is `crash` makes the decoder fail.
@@ -106,7 +106,7 @@ def lines(begin: int, end: int) -> list[bytes]:
 
 
 def batch_of(*bodies: bytes, offset: int = 0) -> pa.RecordBatch:
-    """Rows as the decoder makes them, the first request at `offset`."""
+    """Decoded rows of requests, the first of them at `offset`."""
     requests = [
         ExportRequest(partition=0, offset=offset + n, ingest_time_ms=1000 + offset + n, body=body)
         for n, body in enumerate(bodies)
@@ -115,7 +115,7 @@ def batch_of(*bodies: bytes, offset: int = 0) -> pa.RecordBatch:
 
 
 class PickyDisk(SimDisk):
-    """Makes nothing new whose path begins so, or lets none be read: the rest of it works."""
+    """Fails to create, or to read, files with a path prefix; all others work."""
 
     refused = ""
     unreadable = ""
@@ -144,7 +144,7 @@ class Machine:
     tier: HotTier
 
     def add(self, *bodies: bytes, topic: str = TOPIC, partition: int = 0) -> None:
-        """Append one request per body and have them acknowledged."""
+        """Append one request per body, and make them durable."""
         now_ms = self.clock.wall_ms()
         records = [Record(offset=0, timestamp_ms=now_ms, key=None, value=body) for body in bodies]
         answers = [
@@ -156,7 +156,7 @@ class Machine:
             answer.result(0)
 
     def catch_up(self) -> None:
-        """Step until everything the log has is visible, sealing what has to be."""
+        """Step and seal until all records of the log are visible."""
         for _ in range(10_000):
             if not self.tier.step() and not self.tier.is_behind and not self.tier.lag:
                 return
@@ -164,7 +164,7 @@ class Machine:
         raise AssertionError("the hot tier does not catch up")
 
     def seal(self) -> int:
-        """Put everything that is visible into files."""
+        """Seal all rows."""
         self.tier.freeze()
         return self.tier.seal()
 
@@ -194,12 +194,12 @@ def start(
     )
     if not any(known.name == TOPIC for known in log.topics()):
         log.create_topic(TOPIC, topic)
-    tier = HotTier.open(disk, log, config, decode=decode, schemas=schemas, clock=clock)
+    tier = HotTier(disk, log, config, decode=decode, schemas=schemas, clock=clock)
     return Machine(disk, clock, log, tier)
 
 
 def places(pieces: Sequence[Piece]) -> list[tuple[int, int]]:
-    """(offset, row) of every row, as the pieces have them."""
+    """Return (offset, row) of every row."""
     return [
         place
         for piece in pieces
@@ -213,12 +213,12 @@ def bodies(pieces: Sequence[Piece]) -> list[str]:
 
 
 def expected_places(count: int) -> list[tuple[int, int]]:
-    """What `lines(0, count)` becomes."""
+    """The (offset, row) of all rows of `lines(0, count)`."""
     return [(offset, row) for offset in range(count) for row in range(2)]
 
 
 def check_pieces(tier: HotTier) -> None:
-    """What is said of pieces is true of their rows."""
+    """Check the statistics of pieces against their rows."""
     for table, pieces in tier.visible_pieces().items():
         for piece in pieces:
             assert all(b.schema.equals(SCHEMAS[table], check_metadata=True) for b in piece.batches)

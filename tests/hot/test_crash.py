@@ -1,4 +1,4 @@
-"""Power may go, or a call may fail, at any moment: rows are complete, and nothing is doubled."""
+"""After a power cut, a kill or a failed call at any moment, every row is there once."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ EVICTED_BELOW = 8
 
 @pytest.fixture(autouse=True)
 def _merge_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a short life has a merge in it."""
+    """Merge early, so that a short scenario has a merge."""
     monkeypatch.setattr(segments, "MERGE_COUNT", 3)
 
 
 def live(disk: SimDisk, acknowledged: list[int]) -> Machine:
-    """Seal, merge, evict, restart, seal again. Notes what was acknowledged as it goes."""
+    """Seal, merge, evict, restart, seal again; records what was acknowledged."""
     machine = start(disk)
     for begin in range(0, REQUESTS, 4):
         machine.add(*lines(begin, begin + 4))
@@ -48,7 +48,7 @@ def live(disk: SimDisk, acknowledged: list[int]) -> Machine:
 
 
 def assert_complete(machine: Machine, acknowledged: list[int]) -> None:
-    """Every acknowledged row that was not evicted is there once; rows behind them may be."""
+    """Every acknowledged row that was not evicted is there once; unacknowledged ones may be."""
     found = sorted(places(machine.tier.pieces("logs")))
     count = machine.log.partition(TOPIC, 0).durable_watermark
     assert count >= max(acknowledged, default=0)
@@ -136,7 +136,7 @@ def test_recovery_survives_repeated_power_cuts() -> None:
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 def test_a_failed_storage_call_raises_at_start_and_is_retried_later(code: int) -> None:
-    """A call of the hot tier fails once: at start it is told, later it is tried again."""
+    """One call of the hot tier fails once."""
     calls, trace = count_calls()
     for number in range(1, calls + 1):
         if not trace[number - 1].split()[1].startswith(("hot/", "log/subscribers/hot")):
@@ -157,7 +157,7 @@ def test_a_failed_storage_call_raises_at_start_and_is_retried_later(code: int) -
 
 
 def assert_complete_or_evicted(machine: Machine, acknowledged: list[int]) -> None:
-    """As above; an eviction that failed may not have happened."""
+    """As `assert_complete`, but a failed eviction may not have happened."""
     found = sorted(places(machine.tier.pieces("logs")))
     count = machine.log.partition(TOPIC, 0).durable_watermark
     assert count >= max(acknowledged, default=0)

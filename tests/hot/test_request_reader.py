@@ -1,4 +1,4 @@
-"""From what the log stores to rows: every request once, and none stops the others."""
+"""Every request of the log is decoded once, and none stops the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real requests of all three signals, decoded for real: the files give back the same rows."""
+"""Real requests of all three signals: segment files return the decoded rows."""
 
 from __future__ import annotations
 

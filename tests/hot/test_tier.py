@@ -1,4 +1,4 @@
-"""Everything the log acknowledged is visible, once, whatever becomes of the files."""
+"""Every acknowledged record is visible once, whatever happens to the files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ EXPIRE_AT_ONCE = TopicConfig(retention_ms=0)
 
 
 def seal_each(machine: Machine, *bounds: int) -> None:
-    """One file per stretch between the bounds; segments of the log are as small as they may be."""
+    """One file per range between the bounds, with log segments of minimal size."""
     for begin, end in zip((0, *bounds), bounds, strict=False):
         for first in range(begin, end, 10):
             machine.add(*lines(first, min(end, first + 10)))
@@ -58,7 +58,7 @@ def seal_each(machine: Machine, *bounds: int) -> None:
 
 
 def files(disk: SimDisk, suffix: str = ".arrow") -> list[int]:
-    """First offsets of the files of logs."""
+    """First offsets of the segment files of `logs`."""
     names = [path.removeprefix(f"{FOLDER}/") for path in disk.files() if path.startswith(FOLDER)]
     return [int(name[:20]) for name in names if name[20:] == suffix]
 
@@ -76,7 +76,7 @@ def assert_whole(machine: Machine, count: int) -> None:
 
 
 def watermark(disk: SimDisk) -> int:
-    """How far the log believes the hot tier to be, on disk."""
+    """The progress of the hot tier that the log has on disk."""
     _, (progress,) = load_progress(disk, "hot_logs")
     return progress.watermark
 
@@ -285,7 +285,7 @@ def test_progress_that_cannot_be_saved_is_saved_later() -> None:
 
 
 def foreign(disk: SimDisk, path: str) -> None:
-    """A whole segment, of another partition."""
+    """A valid segment of another partition."""
     segment = open_segment(disk, path)
     disk.unlink(path)
     slots = {stream.slot: stream.batches for stream in segment.streams}
@@ -413,9 +413,7 @@ def test_the_log_keeps_records_of_a_gap() -> None:
 
 
 @pytest.mark.parametrize("kind", ["flip", "missing"])
-def test_lost_offsets_are_reported(
-    kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_lost_offsets_are_reported(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     """An error is logged, a counter rises, the damaged file is set aside; other rows are served."""
     disk = SimDisk()
     machine = start(disk, topic=EXPIRE_AT_ONCE)

@@ -44,7 +44,7 @@ class Running:
         self.fatal: list[BaseException] = []
         self.log = Log.open(disk, clock=clock, rand=Rand(1))
         self.log.create_topic(TOPIC)
-        self.tier = HotTier.open(disk, self.log, QUICK, decode=decode, schemas=SCHEMAS, clock=clock)
+        self.tier = HotTier(disk, self.log, QUICK, decode=decode, schemas=SCHEMAS, clock=clock)
         self.worker = HotWorker(self.tier, clock=clock, fatal=self.fatal.append)
         self.worker.start()
 

@@ -1,4 +1,4 @@
-"""LakeConfig: what cannot work is refused when it is read."""
+"""LakeConfig rejects invalid settings."""
 
 from __future__ import annotations
 

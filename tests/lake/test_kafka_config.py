@@ -1,4 +1,4 @@
-"""Settings for reading from Kafka: what would break the promise, or says two things, is refused."""
+"""KafkaConfig rejects settings that are contradictory or would break exactly-once."""
 
 from __future__ import annotations
 

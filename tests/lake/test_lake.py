@@ -1,4 +1,4 @@
-"""The thread that fills the tables: by itself, when asked, and again when something was wrong."""
+"""The lake's thread runs rounds automatically, on request, and again after a failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import MiB, SystemClock, TopicPartition
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
-from tests.lake.append.test_appender import run_here
+from tests.lake.inline_tasks import run_inline
 
 CLOCK = SystemClock()
 WAIT_S = 120
@@ -52,7 +52,7 @@ def add(log: Log) -> None:
 
 
 def held(folder: Path) -> int:
-    """How far the table goes."""
+    """The next offset of the table."""
     catalog = open_catalog(LakeConfig(), folder)
     try:
         return next_offsets(catalog.load_table("frazil.logs")).get(
@@ -103,9 +103,9 @@ def test_rounds_run_only_on_request_without_auto_flush(tmp_path: Path) -> None:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[LakeView]:
-    """Who has looked the tables up. Nobody does just because it is time."""
+    """The views that were refreshed. None is refreshed by time."""
     monkeypatch.setattr(filling, "VIEW_MS", NEVER_MS)
-    monkeypatch.setattr(filling, "run_on", lambda _: run_here)
+    monkeypatch.setattr(filling, "run_on", lambda _: run_inline)
     found: list[LakeView] = []
     refresh = LakeView.refresh
 

@@ -22,7 +22,7 @@ from frazil.lake.append import kafka_reader
 from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.kafka_reader import KafkaRange
 from frazil.lake.append.kafka_source import KafkaSource
-from frazil.lake.append.task import WrittenSlice, run_slice
+from frazil.lake.append.task import WrittenSlice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.lake.kafka_config import KafkaConfig
@@ -30,6 +30,7 @@ from frazil.model import SystemClock
 from frazil.model.arrow import ExportRequest, decode
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
+from tests.lake.inline_tasks import run_inline
 from tests.live.kafka_broker import ASK_SECONDS_MAX, KafkaBroker
 
 CLOCK = SystemClock()
@@ -231,10 +232,6 @@ def test_an_unreachable_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
         KafkaSource(KafkaConfig(brokers="127.0.0.1:9")).sources()
 
 
-def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
-    return [run_slice(*each) for each in work]
-
-
 @dataclass(slots=True)
 class World:
     broker: KafkaBroker
@@ -249,7 +246,7 @@ class World:
             KafkaSource(kafka),
             self.catalog,
             SMALL,
-            run=run_here,
+            run=run_inline,
             clock=CLOCK,
             rand=random.SystemRandom(),
         )
@@ -350,7 +347,7 @@ def test_a_topic_created_again_during_a_round_is_detected(world: World) -> None:
     world.add(10)
 
     def run_meanwhile(work: Sequence[Work]) -> list[WrittenSlice]:
-        written = run_here(work)
+        written = run_inline(work)
         world.broker.delete_topic(world.topic)
         world.broker.create_topic(world.topic)
         world.add(1)  # which waits until somebody leads the new one

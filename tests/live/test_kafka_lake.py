@@ -277,7 +277,9 @@ def wait_for_file(folder: Path, appender: AppenderProcess) -> None:
 
 
 @pytest.mark.usefixtures("topics")
-def test_the_later_of_two_appenders_continues(broker: KafkaBroker, tmp_path: Path, catalog: Catalog) -> None:
+def test_the_later_of_two_appenders_continues(
+    broker: KafkaBroker, tmp_path: Path, catalog: Catalog
+) -> None:
     """The earlier one ends with a sentence and code 1. A stop that is asked for is code 0, and the
     folder of one that runs is held."""
     sender = Sender(broker, "third")

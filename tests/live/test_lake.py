@@ -252,7 +252,9 @@ def check_flush(remote: Client, made: Catalog, request_count: int) -> None:
     assert remote.get("/api/v1/status")["lake"]["last_commit"] is not None
 
 
-def test_a_reported_problem_clears_when_it_is_fixed(tmp_path: Path, without_java: pytest.MonkeyPatch) -> None:
+def test_a_reported_problem_clears_when_it_is_fixed(
+    tmp_path: Path, without_java: pytest.MonkeyPatch
+) -> None:
     folder, clock, rand = tmp_path / "data", SystemClock(), random.SystemRandom()
     with Log.open(RealDisk(folder), clock=clock, rand=rand) as made:
         made.create_topic("otlp_logs")

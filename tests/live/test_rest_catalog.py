@@ -35,7 +35,8 @@ from frazil.lake.tables.tables import create_table
 from frazil.log import Log, TopicConfig
 from frazil.model import MiB, SystemRand
 from tests.clients.flaky import IDLE_SECONDS_MAX
-from tests.lake.append.test_appender import CLOCK, World, expected, run_here
+from tests.lake.append.test_appender import CLOCK, World, expected
+from tests.lake.inline_tasks import run_inline
 from tests.lake.maintain.test_maintenance import do_here
 from tests.lake.table_builder import without
 from tests.live.rest_proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
@@ -77,7 +78,7 @@ class Rested(World):
             LogSource(self.log, self.folder),
             self.catalog,
             self.config,
-            run=run_here,
+            run=run_inline,
             clock=CLOCK,
             rand=random.SystemRandom(),
         )

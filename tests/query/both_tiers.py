@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +14,7 @@ from pyiceberg.catalog import Catalog
 from frazil.disk import RealDisk
 from frazil.hot import HotConfig, HotTier
 from frazil.lake import Appender, LakeConfig, LakeView
-from frazil.lake.append.appender import Work
 from frazil.lake.append.log_source import LogSource
-from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
@@ -24,15 +22,12 @@ from frazil.model.arrow import TABLES, decode
 from frazil.query import Engine, QueryConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs, span, spans
+from tests.lake.inline_tasks import run_inline
 
 CLOCK = SystemClock()
 CONFIG = LakeConfig(slice_bytes=20_000)
 ROWS = 3
 """Rows per request."""
-
-
-def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
-    return [run_slice(*each) for each in work]
 
 
 @dataclass(slots=True)
@@ -96,7 +91,7 @@ def both_tiers(folder: Path, hot: HotConfig | None = None) -> Iterator[World]:
             log.create_topic(topic, TopicConfig(awaits_lake=True))
         view = LakeView(CONFIG, folder)
         stack.callback(view.close)
-        tier = HotTier.open(
+        tier = HotTier(
             disk,
             log,
             hot or HotConfig(),
@@ -114,7 +109,7 @@ def both_tiers(folder: Path, hot: HotConfig | None = None) -> Iterator[World]:
             LogSource(log, folder),
             catalog,
             CONFIG,
-            run=run_here,
+            run=run_inline,
             clock=CLOCK,
             rand=random.SystemRandom(),
         )

@@ -24,7 +24,7 @@ def open_rooms(
     by itself."""
     clock = SystemClock()
     with serving(folder, log_config=log_config) as served:
-        tier = HotTier.open(
+        tier = HotTier(
             RealDisk(folder),
             served.log,
             decode=arrow.decode,

@@ -90,7 +90,7 @@ class HotPartition:
         """Whether the last read left something unread."""
         self._decode = decode
         self._tail = ReadRange(segments.end_offset)
-        self._gaps = [ReadRange(begin, end) for begin, end in segments.gaps()]
+        self._gaps = [ReadRange(gap.begin, gap.end) for gap in segments.gaps()]
         self.watermark = self._tail.offset
         """The first offset whose rows are not visible yet."""
         self._is_gapless = not self._gaps

@@ -50,21 +50,27 @@ class HotTier:
         self,
         disk: Disk,
         log: Log,
-        config: HotConfig,
+        config: HotConfig | None = None,
         *,
         decode: Decode,
         schemas: Mapping[str, pa.Schema],
         clock: Clock,
-        lake_watermark: LakeWatermark | None,
+        lake_watermark: LakeWatermark | None = None,
     ) -> None:
-        self.config = config
+        """Check and map the segment files. The first steps read the rest from the log.
+
+        With a lake, `lake_watermark` tells what queries get from there; nothing else is evicted.
+
+        Call it before the log's first maintenance: the log must know which offsets are read again.
+        """
+        self.config = config or HotConfig()
         self._disk = disk
         self._log = log
         self._decode = decode
         self._schemas = schemas
         self._clock = clock
         self._visible = VisibleSegments(schemas)
-        self._sealer = Sealer(self._visible, config, clock, lake_watermark)
+        self._sealer = Sealer(self._visible, self.config, clock, lake_watermark)
         self._followed: set[str] = set()
         self._stalled_ns: dict[HotPartition, int] = {}
         self.trouble: str | None = None
@@ -78,34 +84,6 @@ class HotTier:
             self._visible.publish()
         self._ends_at_open = {p: p.log.view.durable_watermark for p in self._visible.partitions}
         """Where the log ended when the tier was opened; emptied once all of that is visible."""
-
-    @classmethod
-    def open(
-        cls,
-        disk: Disk,
-        log: Log,
-        config: HotConfig | None = None,
-        *,
-        decode: Decode,
-        schemas: Mapping[str, pa.Schema],
-        clock: Clock,
-        lake_watermark: LakeWatermark | None = None,
-    ) -> HotTier:
-        """Check and map the segment files. The first steps read the rest from the log.
-
-        With a lake, `lake_watermark` tells what queries get from there; nothing else is evicted.
-
-        Call it before the log's first maintenance: the log must know which offsets are read again.
-        """
-        return cls(
-            disk,
-            log,
-            config or HotConfig(),
-            decode=decode,
-            schemas=schemas,
-            clock=clock,
-            lake_watermark=lake_watermark,
-        )
 
     def pieces(self, table: str) -> tuple[Piece, ...]:
         """Return the rows of a table that are visible now."""

@@ -1,28 +1,32 @@
-"""lake: appends the log to Iceberg tables, each offset once. Needs Spark, Java and PyIceberg, but
-can be imported without them.
+"""lake: Iceberg tables filled from the log, each offset exactly once. Needs Spark, Java and
+PyIceberg at run time, not at import.
 
+    log or Kafka ──append──> tables ──scan──> queries
+                             │    └──read──> followers, streams
+                             └──maintain: merge, expire, delete orphans
+
+    lake.py          Lake: the tables of one log, and the thread that fills them
     config.py        LakeConfig
     kafka_config.py  KafkaConfig
-    lake.py          Lake: the tables of a log, and the thread that fills them
 
-    append/          from the log, or Kafka, into the tables
-    catalog/         the Iceberg catalog
-    files/           Parquet data files
-    maintain/        compaction, snapshot expiry, orphan files
-    pyspark/         Spark for users: session, shell, SQL, data source
-    read/            rows by offset, from tables and log combined
-    scan/            the tables as queries read them
-    spark/           the Spark process and its jobs
+    append/          commits records of the log, or of Kafka, to the tables
     tables/          table definitions: schema, field ids, properties
+    files/           Parquet data files
+    catalog/         the Iceberg catalog
+    spark/           the Spark process and its jobs
+    maintain/        compaction, snapshot expiry, orphan files
+    scan/            what queries see of the tables
+    read/            rows by offset, from tables and log as one
+    pyspark/         Spark for users: session, shell, SQL, data source
 
-On disk, in the data folder, unless `lake.catalog` and `lake.warehouse` are set:
+On disk, below the data folder, unless set by `lake.catalog` and `lake.warehouse`:
 
-    lake/catalog.db    current metadata location of each table
+    lake/catalog.db    the SQLite catalog
     lake/warehouse/    metadata and data files
-    lake/readers/      progress of named readers
-    lake/scratch/      Spark's temporary files
+    lake/readers/      progress of readers
+    lake/scratch/      temporary files of Spark
 
-One thread appends to the tables and maintains them. Tasks run in other processes.
+All work on tables runs on one thread. Tasks run in other processes.
 """
 
 from frazil.lake.append.appender import Appended, Appender, Covered

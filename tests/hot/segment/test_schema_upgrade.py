@@ -29,7 +29,9 @@ def test_rows_of_the_current_schema_are_returned_unchanged() -> None:
         ({"a": pa.array([7]), "b": pa.array(["x"]).dictionary_encode()}, [{"a": 7, "b": "x"}]),
     ],
 )
-def test_old_rows_are_converted(columns: dict[str, pa.Array], expected: list[dict[str, object]]) -> None:
+def test_old_rows_are_converted(
+    columns: dict[str, pa.Array], expected: list[dict[str, object]]
+) -> None:
     """New columns are null, old ones are dropped, narrow types are widened; metadata is current."""
     found = conformed(pa.record_batch(columns), SCHEMA)
     assert found.to_pylist() == expected

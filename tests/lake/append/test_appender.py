@@ -1,5 +1,5 @@
-"""The log becomes tables: every offset once, in snapshots that are prefixes of the log, whatever
-step fails."""
+"""The appender commits every offset once, in snapshots that are prefixes of the log, whatever step
+fails."""
 
 from __future__ import annotations
 
@@ -18,35 +18,32 @@ from frazil.lake.append import appender as appending
 from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.commit import commit, next_offsets
 from frazil.lake.append.log_source import LogSource
-from frazil.lake.append.task import WrittenSlice, run_slice
+from frazil.lake.append.task import WrittenSlice
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs, span, spans
+from tests.lake.inline_tasks import run_inline
 
 CLOCK = SystemClock()
 SMALL = LakeConfig(slice_bytes=20_000)
-"""So that a round has several tasks."""
+"""Small slices, so that a round has several tasks."""
 ROWS = 3
-"""Of a request."""
-
-
-def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
-    return [run_slice(*each) for each in work]
+"""Rows of a request."""
 
 
 @dataclass(slots=True)
 class World:
-    """A log, and a catalog beside it."""
+    """A log and a catalog."""
 
     log: Log
     folder: Path
     catalog: Catalog
     count: int = 0
 
-    def open(self, run: Any = run_here) -> Appender:
+    def open(self, run: Any = run_inline) -> Appender:
         return Appender.open(
             LogSource(self.log, self.folder),
             self.catalog,
@@ -57,7 +54,7 @@ class World:
         )
 
     def add(self, count: int) -> None:
-        """Requests of log records, and as many of spans."""
+        """Append requests of log records, and as many of spans."""
         for number in range(self.count, self.count + count):
             named = [log_record(number, event_name=f"{number}-{row}") for row in range(ROWS)]
             self._put("otlp_logs", logs(*named))
@@ -65,11 +62,11 @@ class World:
         self.count += count
 
     def add_own(self) -> None:
-        """A request that carries a node's own spans."""
+        """Append a request that carries a node's own spans."""
         self._put("otlp_spans", spans(span(1)), ((tracing.OWN_HEADER, None),))
 
     def add_bad(self) -> None:
-        """A request in which one record can never be a row."""
+        """Append a request in which one record cannot become a row."""
         bad = log_record(self.count, trace_id=b"short")
         self._put("otlp_logs", logs(log_record(self.count), bad))
         self.count += 1
@@ -81,7 +78,7 @@ class World:
         self.log.append(topic, append_of_records([record])).result()
 
     def rows(self, table: str = "logs", snapshot_id: int | None = None) -> list[tuple[int, int]]:
-        """Where every row of a table comes from, as PyIceberg reads it."""
+        """Return (offset, row) of every row of a table, read by PyIceberg."""
         scan = self.catalog.load_table(f"frazil.{table}").scan(snapshot_id=snapshot_id)
         found = scan.select("_offset", "_row").to_arrow().to_pydict()
         return sorted(zip(found["_offset"], found["_row"], strict=True))
@@ -156,7 +153,7 @@ class RecordingTracer:
 
 
 def test_a_round_of_only_own_spans_is_not_traced(world: World) -> None:
-    """Also when they were stored before a restart: the log's records carry the mark."""
+    """Even if they were stored before a restart: the records carry the mark."""
     world.add_own()
     tracer = RecordingTracer()
     tracing.set_tracer(tracer)
@@ -188,7 +185,7 @@ def test_every_snapshot_is_a_prefix_of_the_log(world: World) -> None:
 
 
 class Broken(Exception):
-    """What a test breaks a round with."""
+    """The error that a test injects."""
 
 
 def break_run_before(_: Sequence[Work]) -> list[WrittenSlice]:
@@ -196,12 +193,12 @@ def break_run_before(_: Sequence[Work]) -> list[WrittenSlice]:
 
 
 def break_run_between(work: Sequence[Work]) -> list[WrittenSlice]:
-    run_here(work[: len(work) // 2])
+    run_inline(work[: len(work) // 2])
     raise Broken
 
 
 def break_run_after(work: Sequence[Work]) -> list[WrittenSlice]:
-    run_here(work)
+    run_inline(work)
     raise Broken
 
 
@@ -254,7 +251,7 @@ def test_a_later_appender_fences_the_earlier_one(world: World) -> None:
     world.add(10)
 
     def overtaken(work: Sequence[Work]) -> list[WrittenSlice]:
-        written = run_here(work)
+        written = run_inline(work)
         world.open().append()
         return written
 
@@ -277,7 +274,7 @@ def test_append_all_ends_while_records_keep_coming(world: World) -> None:
 
     def run_meanwhile(work: Sequence[Work]) -> list[WrittenSlice]:
         world.add(10)
-        return run_here(work)
+        return run_inline(work)
 
     appender = world.open(run_meanwhile)
     assert [done.row_count for new in appender.append_all() for done in new] == [10 * ROWS] * 2
@@ -288,7 +285,7 @@ def test_append_all_ends_while_records_keep_coming(world: World) -> None:
 def test_incomplete_task_results_are_a_conflict(world: World) -> None:
     world.add(200)
     with pytest.raises(Conflict, match="was planned"):
-        world.open(lambda work: run_here(work)[:-1]).append()
+        world.open(lambda work: run_inline(work)[:-1]).append()
     assert world.rows("logs") == []
 
 

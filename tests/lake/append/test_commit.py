@@ -1,4 +1,4 @@
-"""Files and offsets come into a table together, once, whoever is quicker and whatever gets lost."""
+"""Files and offsets are committed together, once, despite concurrent commits and lost responses."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from frazil.lake.append.commit import TableChange, commit, next_offsets, take_ov
 from frazil.model import SystemClock, TopicPartition
 
 NAME = "frazil.logs"
-PLACE = TopicPartition("otlp_logs", 0)
+LOGS = TopicPartition("otlp_logs", 0)
 SCHEMA = Schema(NestedField(1, "_offset", LongType(), required=True))
 ARROW = pa.schema([pa.field("_offset", pa.int64(), False, {"PARQUET:field_id": "1"})])
 
 
 class NoWait(SystemClock):
     def sleep(self, seconds: float) -> None:
-        """Tests do not wait."""
+        """Do not wait."""
 
 
 CLOCK = NoWait()
@@ -57,7 +57,7 @@ def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
 
 
 def file_of(catalog: SqlCatalog, folder: Path, begin: int, end: int) -> DataFile:
-    """A file of rows, one for each offset."""
+    """A data file with one row per offset."""
     path = folder / f"{begin}-{end}-{threading.get_ident()}.parquet"
     rows = pa.table({"_offset": pa.array(range(begin, end), pa.int64())}, schema=ARROW)
     pq.write_table(rows, path)
@@ -71,8 +71,8 @@ def change(
 ) -> TableChange:
     return TableChange(
         files=[file_of(catalog, folder, begin, end)],
-        begins={PLACE: begin},
-        ends={PLACE: end},
+        begins={LOGS: begin},
+        ends={LOGS: end},
         appender=appender,
         commit_id=uuid.uuid4().hex,
     )
@@ -88,7 +88,7 @@ def test_files_and_offsets_are_committed_together(catalog: SqlCatalog, tmp_path:
     commit(catalog, NAME, change(catalog, tmp_path, 0, 5), clock=CLOCK)
     last = commit(catalog, NAME, change(catalog, tmp_path, 5, 9), clock=CLOCK)
     table = catalog.load_table(NAME)
-    assert next_offsets(table) == {PLACE: 9}
+    assert next_offsets(table) == {LOGS: 9}
     snapshot = table.current_snapshot()
     assert snapshot is not None
     assert snapshot.snapshot_id == last
@@ -98,7 +98,9 @@ def test_files_and_offsets_are_committed_together(catalog: SqlCatalog, tmp_path:
 
 
 @pytest.mark.parametrize("begin", [0, 4, 6])
-def test_repeated_and_skipped_offsets_are_conflicts(catalog: SqlCatalog, tmp_path: Path, begin: int) -> None:
+def test_repeated_and_skipped_offsets_are_conflicts(
+    catalog: SqlCatalog, tmp_path: Path, begin: int
+) -> None:
     commit(catalog, NAME, change(catalog, tmp_path, 0, 5), clock=CLOCK)
     with pytest.raises(Conflict, match=r"next offset of .* is 5"):
         commit(catalog, NAME, change(catalog, tmp_path, begin, 9), clock=CLOCK)
@@ -190,6 +192,6 @@ def test_expired_snapshots_do_not_lose_the_offsets(catalog: SqlCatalog, tmp_path
     table = catalog.load_table(NAME)
     old = [snapshot.snapshot_id for snapshot in table.metadata.snapshots[:-1]]
     table.maintenance.expire_snapshots().by_ids(old).commit()
-    assert next_offsets(catalog.load_table(NAME)) == {PLACE: 20}
+    assert next_offsets(catalog.load_table(NAME)) == {LOGS: 20}
     commit(catalog, NAME, change(catalog, tmp_path, 20, 21), clock=CLOCK)
     assert commits.find_commit(catalog.load_table(NAME), "nobody") is None

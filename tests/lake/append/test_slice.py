@@ -1,4 +1,4 @@
-"""A task reads the requests of its slice, all of them, and no others."""
+"""A task reads exactly the requests of its slice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def planned(log: Log, begin: int, end: int, *, bytes_max: int = 1 << 20) -> list
 
 def read(each: Slice, disk: SimDisk, *, bytes_max: int = 1 << 20) -> list[list[ExportRequest]]:
     assert isinstance(each.origin, LogFiles)
-    return list(requests_of(each, read_files(disk, each.origin.stretch), bytes_max=bytes_max))
+    return list(requests_of(each, read_files(disk, each.origin.segment_range), bytes_max=bytes_max))
 
 
 @pytest.mark.parametrize("bytes_max", [1, 500, 1 << 20])

@@ -1,4 +1,4 @@
-"""A task turns its slice into files that hold all of it, or leaves nothing behind."""
+"""A task writes files with all rows of its slice, or leaves no files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAULTS_MAX = 400
 
 
 def store(log: Log, values: Sequence[bytes]) -> list[ExportRequest]:
-    """Append requests, a day apart. What the decoder would be given of them."""
+    """Append requests, a day apart. Returns them as the decoder gets them."""
     for number, value in enumerate(values):
         record = Record(offset=0, timestamp_ms=number * DAY_MS, key=None, value=value)
         log.append(TOPIC, append_of_records([record]))
@@ -65,14 +65,14 @@ def ran(
     rows_bytes_max: int = 8 * MiB,
 ) -> WrittenSlice:
     assert isinstance(each.origin, LogFiles)
-    batches = read_files(log_disk, each.origin.stretch)
+    batches = read_files(log_disk, each.origin.segment_range)
     return write_slice(
         each, batches, rows_disk, dead_disk, name, decode=decode, rows_bytes_max=rows_bytes_max
     )
 
 
 def broken(values: list[bytes]) -> list[bytes]:
-    """Every third request is none."""
+    """Make every third request invalid."""
     return [b"\xff" + value if number % 3 == 2 else value for number, value in enumerate(values)]
 
 
@@ -89,7 +89,9 @@ def dead_of(tables: Sequence[pa.Table]) -> Counter[tuple[int, int | None, bytes]
     rows_bytes=st.sampled_from([1, 20_000, 8 * MiB]),
 )
 @settings(max_examples=8, deadline=None)
-def test_every_row_and_dead_letter_is_written_once(signal: str, seed: int, slice_bytes: int, rows_bytes: int) -> None:
+def test_every_row_and_dead_letter_is_written_once(
+    signal: str, seed: int, slice_bytes: int, rows_bytes: int
+) -> None:
     """However the work is cut and memory is bounded."""
     disk = SimDisk()
     log = open_log(disk, LOG)
@@ -226,9 +228,9 @@ def test_a_damaged_or_trimmed_log_fails_the_task() -> None:
     store(log, bodies("logs", 4, 200))
     (whole,) = planned(log, "logs")
     assert isinstance(whole.origin, LogFiles)
-    path = whole.origin.stretch.extents[-1].path
+    path = whole.origin.segment_range.extents[-1].path
     data = disk.data(path)
-    assert len(whole.origin.stretch.extents) > 1
+    assert len(whole.origin.segment_range.extents) > 1
     put(disk, path, flipped(data, len(data) * 8 - 50))
     with pytest.raises(Corrupt):
         ran(whole, disk, out, out, rows_bytes_max=1000)

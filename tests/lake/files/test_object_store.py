@@ -59,7 +59,7 @@ def world(config: LakeConfig, tmp_path: Path) -> Iterator[World]:
         catalog.close()
 
 
-def run_here(work: Sequence[Work]) -> list[WrittenSlice]:
+def run_checked(work: Sequence[Work]) -> list[WrittenSlice]:
     for _, target in work:
         assert SECRET not in repr(target), "log lines contain no passwords"
     return [run_slice(*each) for each in work]
@@ -70,7 +70,7 @@ def open_appender(world: World, config: LakeConfig) -> Appender:
         LogSource(world.log, world.folder),
         world.catalog,
         config,
-        run=run_here,
+        run=run_checked,
         clock=CLOCK,
         rand=random.SystemRandom(),
     )

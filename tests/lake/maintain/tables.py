@@ -1,5 +1,5 @@
-"""What maintenance does to tables, done by PyIceberg: other files for the same rows, and snapshots
-that are forgotten together with files that nobody names any more."""
+"""Maintenance done with PyIceberg alone: rewrite data files, and expire snapshots with their
+files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def data_files(table: Table, snapshot_id: int | None = None) -> list[DataFile]:
 
 
 class _Replace(_OverwriteFiles):
-    """As Spark's compaction is recorded, which PyIceberg does not do by itself."""
+    """A `replace` snapshot, as Spark's compaction commits it; PyIceberg has none."""
 
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
         made = super()._summary(snapshot_properties)
@@ -45,7 +45,7 @@ class _Replace(_OverwriteFiles):
 
 
 def compact(table: Table, name: str) -> None:
-    """All rows in as few files as can be. `name` begins the names of the new ones."""
+    """Rewrite all rows into as few files as possible, with `name` as prefix of their names."""
     old = data_files(table)
     schema = columns_of(table.name()[-1])
     rows = [pq.ParquetFile(local(file.file_path)).read().cast(schema) for file in old]
@@ -63,7 +63,7 @@ def compact(table: Table, name: str) -> None:
 
 
 def expire(table: Table) -> None:
-    """Forget all snapshots but the current one, and remove the files that only they had."""
+    """Expire all snapshots but the current one, and delete the files that only they reference."""
     current = table.current_snapshot()
     assert current is not None
     old = [s.snapshot_id for s in table.metadata.snapshots if s.snapshot_id != current.snapshot_id]

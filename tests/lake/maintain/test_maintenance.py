@@ -156,7 +156,9 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("is_done", [False, True])
-def test_a_kill_at_the_commit_loses_and_repeats_nothing(world: World, monkeypatch: pytest.MonkeyPatch, is_done: bool) -> None:
+def test_a_kill_at_the_commit_loses_and_repeats_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_done: bool
+) -> None:
     """Before the commit, or after it without a response."""
     import frazil.lake.maintain.replace_files as rewriting
 
@@ -178,7 +180,9 @@ def test_a_kill_at_the_commit_loses_and_repeats_nothing(world: World, monkeypatc
     assert len(files_of(load(world))) == 1
 
 
-def test_a_lost_response_to_a_replacement_is_looked_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_response_to_a_replacement_is_looked_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is not committed twice."""
     count = fill(world)
     commit_table = SqlCatalog.commit_table
@@ -200,9 +204,7 @@ def test_a_lost_response_to_a_replacement_is_looked_up(world: World, monkeypatch
     assert world.rows() == expected(count)
 
 
-def test_a_concurrent_append_is_kept(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_concurrent_append_is_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between plan and commit. The new snapshot has its offsets."""
     count = fill(world)
     real = Maintenance._merge
@@ -242,7 +244,9 @@ def test_a_concurrent_delete_wins(world: World, monkeypatch: pytest.MonkeyPatch)
     assert len(files_of(load(world))) == 1
 
 
-def test_compaction_gives_up_on_a_table_that_keeps_changing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compaction_gives_up_on_a_table_that_keeps_changing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(world)
     import frazil.lake.maintain.replace_files as rewriting
 

@@ -20,7 +20,7 @@ from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
 from frazil.log import Log, Record, TopicConfig, append_of_records
 from frazil.model import Signal, SystemClock
-from tests.lake.append.test_appender import run_here
+from tests.lake.inline_tasks import run_inline
 from tests.lake.maintain.tables import compact
 from tests.lake.rows import bodies, rows_of
 
@@ -48,7 +48,7 @@ def test_table_and_log_return_the_same_rows(folder: Path) -> None:
             LogSource(log, folder),
             catalog,
             CONFIG,
-            run=run_here,
+            run=run_inline,
             clock=CLOCK,
             rand=random.SystemRandom(),
         ).append()

@@ -27,7 +27,7 @@ from frazil.lake.read.offset_range import LogRangeRows
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import KiB, Signal, SystemClock
 from frazil.model.arrow import TABLES
-from tests.lake.append.test_appender import run_here
+from tests.lake.inline_tasks import run_inline
 from tests.lake.rows import bodies, multiset
 
 CLOCK = SystemClock()
@@ -73,7 +73,7 @@ class Folder:
         with closing(open_catalog(SMALL, self.path)) as catalog:
             source = LogSource(self.log, self.path)
             appender = Appender.open(
-                source, catalog, SMALL, run=run_here, clock=CLOCK, rand=random.SystemRandom()
+                source, catalog, SMALL, run=run_inline, clock=CLOCK, rand=random.SystemRandom()
             )
             while appender.append():
                 pass

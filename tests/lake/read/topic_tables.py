@@ -17,7 +17,7 @@ from frazil.lake.config import LakeConfig
 from frazil.lake.tables.record_rows import table_of
 from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
 from frazil.model import SystemClock
-from tests.lake.append.test_appender import run_here
+from tests.lake.inline_tasks import run_inline
 
 CLOCK = SystemClock()
 TOPIC = "orders"
@@ -62,7 +62,7 @@ class TopicWorld:
             LogSource(log, folder),
             catalog,
             LAKE,
-            run=run_here,
+            run=run_inline,
             clock=CLOCK,
             rand=random.SystemRandom(),
         )

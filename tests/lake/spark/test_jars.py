@@ -1,4 +1,4 @@
-"""The jars: fetched once, checked, and never again looked for in the network."""
+"""Jars are downloaded once, checked, and then used without a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOWHERE = "http://127.0.0.1:9/"
 
 @pytest.fixture
 def offline(tmp_path: Path) -> list[str]:
-    """Options by which resolution knows one repository only, which cannot be reached."""
+    """Options that limit resolution to one unreachable repository."""
     settings = tmp_path / "ivysettings.xml"
     settings.write_text(
         '<ivysettings><settings defaultResolver="nowhere"/><resolvers>'
@@ -31,7 +31,7 @@ def offline(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """A folder with the jars of the set-up, and without the cache of resolution."""
+    """A folder with the installed jars, without the cache of resolution."""
     folder = tmp_path / "spark"
     (folder / "jars").mkdir(parents=True)
     for path in paths(default_folder()):
@@ -56,8 +56,8 @@ def test_existing_jars_are_not_downloaded(copied: Path, offline: list[str]) -> N
 
 
 def test_a_changed_jar_is_downloaded_again(copied: Path, offline: list[str]) -> None:
-    """A file of the right name and length with other bytes is thrown away. Here nothing can take
-    its place, and the error carries what Spark said."""
+    """A file of the right name and size with other content is deleted. Here it cannot be
+    downloaded, and the error has Spark's output."""
     changed = copied / "jars" / JARS[1].file_name
     data = bytearray(changed.read_bytes())
     data[len(data) // 2] ^= 1

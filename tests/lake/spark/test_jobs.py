@@ -1,4 +1,4 @@
-"""The appender on Spark: the same rows for every engine that reads the tables."""
+"""The appender on Spark: all engines read the same rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from frazil.log import Log, TopicConfig
 from frazil.model import SystemClock
 from frazil.model.arrow import TABLES
 from frazil.query import Engine, QueryConfig
-from tests.lake.append.test_appender import ROWS, SMALL, World, expected, run_here
+from tests.lake.append.test_appender import ROWS, SMALL, World, expected
+from tests.lake.inline_tasks import run_inline
 
 CLOCK = SystemClock()
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -76,7 +77,7 @@ def test_spark_pyiceberg_and_duckdb_read_the_same_rows(world: tuple[World, Sessi
 
 
 def ours(made: World, text: str) -> list[tuple[int, ...]]:
-    """What our own SQL says of the tables, with nothing in the hot tier."""
+    """Query the tables with our own SQL, with an empty hot tier."""
     view = LakeView(SMALL, made.folder)
     try:
         with Engine.open(dict, TABLES, QueryConfig(), CLOCK, view) as engine:
@@ -106,14 +107,14 @@ def test_tables_with_delete_files_are_refused(world: tuple[World, Session]) -> N
 
 
 def test_a_reader_continues_after_maintenance(world: tuple[World, Session]) -> None:
-    """Files that Spark has rewritten have the same rows for it, in the same order, also when the
-    snapshots that it knew are gone."""
+    """Files rewritten by Spark have the same rows in the same order, even if the snapshots that the
+    reader knew have expired."""
     made, session = world
     appender = Appender.open(
         LogSource(made.log, made.folder),
         made.catalog,
         SMALL,
-        run=run_here,
+        run=run_inline,
         clock=CLOCK,
         rand=random.SystemRandom(),
     )
@@ -143,7 +144,7 @@ def test_a_reader_continues_after_maintenance(world: tuple[World, Session]) -> N
 
 
 def archives_looked_into(_: int) -> tuple[list[str], bool]:
-    """In a task: the archives that Python looks for modules in, and whether ours were there."""
+    """Runs in a task: archives on the module path, and whether our modules were loaded."""
     known = [
         path
         for path, finder in sys.path_importer_cache.items()

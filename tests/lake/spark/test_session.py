@@ -1,4 +1,4 @@
-"""Session: Spark when it is needed, with the catalog of PyIceberg, alive or replaced."""
+"""Session: Spark is started on demand, shares the catalog of PyIceberg, and is replaced if dead."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from frazil.model import GiB, MiB
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 GONE_WITHIN_S = 60
-"""How long a test waits for a process to end. It takes a second."""
+"""Timeout for a process to end, which takes a second."""
 
 CONFIG = LakeConfig(driver_memory_bytes=512 * MiB, worker_memory_bytes=2 * GiB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lake:
-    """A data folder with a session over it."""
+    """A data folder and a session."""
 
     data: Path
     session: Session
@@ -41,7 +41,7 @@ class Lake:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    """One for the module: a start takes seconds. Any test may find it dead."""
+    """Shared by the module, as a start takes seconds. A test may find it dead."""
     data = tmp_path_factory.mktemp("data")
     open_catalog(CONFIG, data)
     session = Session(CONFIG, spark_settings(CONFIG, data), data / "lake" / "scratch of spark")
@@ -50,7 +50,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 
 
 def killed(session: Session) -> int:
-    """Kill Spark's process, and see it dead."""
+    """Kill the Spark process and wait for its end."""
     pid = session.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -140,8 +140,8 @@ def test_errors_of_a_live_spark_are_raised(lake: Lake) -> None:
 
 
 def test_a_dead_spark_is_replaced(lake: Lake) -> None:
-    """Who was using it is told that nothing came of it. The next use gets another that works,
-    and takes away the files of the dead."""
+    """Its user gets an error. The next use starts another, which deletes the temporary files of
+    the dead one."""
     with (
         pytest.raises(Unavailable, match="ended during a job"),
         lake.session.use() as spark,

@@ -16,7 +16,7 @@ from frazil.serve.status.model import DoingStatus, PartitionStatus
 from frazil.serve.uptime import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
-from tests.lake.append.test_appender import run_here
+from tests.lake.inline_tasks import run_inline
 from tests.serve.open_rooms import open_rooms
 from tests.sim.clock import SimClock
 
@@ -87,7 +87,7 @@ def test_the_last_commit_is_shown(tmp_path: Path) -> None:
                 LogSource(rooms.log, tmp_path),
                 lake.catalog,
                 lake.config,
-                run=run_here,
+                run=run_inline,
                 clock=SystemClock(),
                 rand=lake._rand,
             )
@@ -185,7 +185,7 @@ def test_a_running_round_is_in_the_status(tmp_path: Path) -> None:
 
         def look_and_run(work: Sequence[Work]) -> list[WrittenSlice]:
             seen.append(_doing(rooms))
-            return run_here(work)
+            return run_inline(work)
 
         def append() -> None:
             lake._appender = Appender.open(

@@ -144,7 +144,7 @@ def _dead_forgotten() -> None:
     """Goes on beyond the round whose dead letters are there already."""
 
     def plan(self: Appender, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
-        begin = commit.next_offsets(table).get(source.place, 0)
+        begin = commit.next_offsets(table).get(source.topic_partition, 0)
         return self._source.plan(source, begin, None, self._config.slice_bytes)
 
     mock.patch.object(Appender, "_plan", plan).start()

@@ -23,6 +23,7 @@ from frazil.hot.segment.open_segment import for_sealing
 from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.sealed import SealedSegment, SegmentFolder, sealed_of
 from frazil.metrics import Counter
+from frazil.model import OffsetRange
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +37,6 @@ MERGE_COUNT = 16
 
 MERGED = Counter("frazil.hot.merged.segments", "Small sealed segments merged.")
 EVICTED = Counter("frazil.hot.evicted.segments", "Sealed segments removed, by reason.")
-
-Gap = tuple[int, int]
-"""Offsets [first, second)."""
 
 
 class SealedSegments:
@@ -69,11 +67,12 @@ class SealedSegments:
     def size_bytes(self) -> int:
         return sum(segment.file.size_bytes for segment in self.sealed)
 
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> list[OffsetRange]:
         """Return the offsets that are missing between the start and the end."""
         begins = [segment.begin_offset for segment in self.sealed]
         ends = [self.start_offset, *(segment.end_offset for segment in self.sealed)]
-        return [(end, begin) for end, begin in zip(ends, begins, strict=False) if end < begin]
+        gaps = [OffsetRange(end, begin) for end, begin in zip(ends, begins, strict=False)]
+        return [gap for gap in gaps if gap.begin < gap.end]
 
     def write(self, begin: int, end: int, created_ms: int, slots: Slots) -> SealedSegment:
         """Write a durable segment. It is not visible until `put`."""

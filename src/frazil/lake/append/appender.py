@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from frazil import tracing
 from frazil.errors import Conflict
 from frazil.lake.append.commit import (
-    Place,
     TableChange,
     check_owner,
     check_topics,
@@ -71,7 +70,7 @@ class Covered:
     end: int
 
     @property
-    def place(self) -> Place:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
@@ -217,10 +216,10 @@ class Appender:
                 self._owned.add(name)
 
     def _plan(self, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
-        begin = next_offsets(table).get(source.place, 0)
+        begin = next_offsets(table).get(source.topic_partition, 0)
         # An earlier round may have failed after committing its dead letters. Exactly its offsets
         # are repeated, without the dead letters.
-        dead_end = next_offsets(dead).get(source.place, 0)
+        dead_end = next_offsets(dead).get(source.topic_partition, 0)
         end = dead_end if dead_end > begin else None
         slices = self._source.plan(source, begin, end, self._config.slice_bytes)
         total = 0
@@ -261,7 +260,7 @@ class Appender:
         """Commit the files of one table."""
         covered = _covered(written)
         known = next_offsets(table)
-        begins = {place: known.get(place, 0) for place in (part.place for part in covered)}
+        begins = {part.topic_partition: known.get(part.topic_partition, 0) for part in covered}
         _count_skipped(covered, begins)
         dead_count = self._commit_dead(dead, written, covered)
         files = [file for each in written for file in each.files]
@@ -272,7 +271,7 @@ class Appender:
             TableChange(
                 files=[data_file_of(file, table) for file in files],
                 begins=begins,
-                ends={part.place: part.end for part in covered},
+                ends={part.topic_partition: part.end for part in covered},
                 appender=self._name,
                 commit_id=self._unique(),
                 identities=_only(identities, [part.topic for part in covered]),
@@ -296,24 +295,28 @@ class Appender:
         """Commit dead letters, unless an earlier round did. Most rounds have none, so the next
         offset of their table may be below `covered`."""
         known = next_offsets(dead)
-        new = {part.place: part for part in covered if known.get(part.place, 0) <= part.begin}
+        new = {
+            part.topic_partition: part
+            for part in covered
+            if known.get(part.topic_partition, 0) <= part.begin
+        }
         files = {
-            each.source.place: [
+            each.source.topic_partition: [
                 file
                 for other in written
-                if other.source.place == each.source.place
+                if other.source.topic_partition == each.source.topic_partition
                 for file in other.dead_files
             ]
             for each in written
-            if each.source.place in new
+            if each.source.topic_partition in new
         }
-        files = {place: letters for place, letters in files.items() if letters}
+        files = {key: letters for key, letters in files.items() if letters}
         if not files:
             return 0
         change = TableChange(
             files=[data_file_of(file, dead) for letters in files.values() for file in letters],
-            begins={place: known.get(place, 0) for place in files},
-            ends={place: new[place].end for place in files},
+            begins={key: known.get(key, 0) for key in files},
+            ends={key: new[key].end for key in files},
             appender=self._name,
             commit_id=self._unique(),
         )
@@ -322,11 +325,11 @@ class Appender:
 
     def _publish(self, sources: Iterable[SourcePartition]) -> None:
         """Publish the lake watermarks, as read back from the catalog."""
-        offsets: dict[str, dict[Place, int]] = {}
+        offsets: dict[str, dict[TopicPartition, int]] = {}
         for source in sources:
             if source.table not in offsets:
                 offsets[source.table] = next_offsets(self._load(source.table))
-            self._source.publish(source, offsets[source.table].get(source.place, 0))
+            self._source.publish(source, offsets[source.table].get(source.topic_partition, 0))
 
     def _load(self, name: str) -> Table:
         with catalog_calls(self._config):
@@ -373,20 +376,20 @@ def _check_complete(slices: Sequence[Slice], written: Sequence[WrittenSlice]) ->
 
 def _covered(written: Sequence[WrittenSlice]) -> tuple[Covered, ...]:
     """Join the slices of each partition; they are adjacent."""
-    ends: dict[Place, tuple[int, int]] = {}
+    ends: dict[TopicPartition, tuple[int, int]] = {}
     for each in written:
-        begin, _ = ends.get(each.source.place, (each.begin, each.end))
-        ends[each.source.place] = (begin, each.end)
+        begin, _ = ends.get(each.source.topic_partition, (each.begin, each.end))
+        ends[each.source.topic_partition] = (begin, each.end)
     return tuple(
         Covered(topic=topic, partition=partition, begin=begin, end=end)
         for (topic, partition), (begin, end) in ends.items()
     )
 
 
-def _count_skipped(covered: Sequence[Covered], begins: Mapping[Place, int]) -> None:
+def _count_skipped(covered: Sequence[Covered], begins: Mapping[TopicPartition, int]) -> None:
     """Count offsets that the log trimmed first. Only topics that do not await the lake have any."""
     for part in covered:
-        count = part.begin - begins[part.place]
+        count = part.begin - begins[part.topic_partition]
         if count:
             SKIPPED.add(count, topic=part.topic)
             logger.warning(

@@ -47,9 +47,7 @@ RETRY_S_MAX = 5.0
 COMMITS = Counter("frazil.lake.commits", "Commits to tables, by table and outcome.")
 
 T = TypeVar("T")
-Place = TopicPartition
-"""Topic and partition."""
-Offsets = Mapping[Place, int]
+Offsets = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +65,12 @@ class TableChange:
     """Topic -> topic id, if known."""
 
 
-def next_offsets(table: Table) -> dict[Place, int]:
+def next_offsets(table: Table) -> dict[TopicPartition, int]:
     """Return the first offset of each partition that is not in the table; missing means 0."""
     return offsets_of_text(table.properties.get(NEXT_OFFSETS, "{}"))
 
 
-def offsets_of_text(text: str) -> dict[Place, int]:
+def offsets_of_text(text: str) -> dict[TopicPartition, int]:
     """Parse offsets from a table property."""
     return {
         TopicPartition(topic, int(partition)): offset
@@ -154,12 +152,12 @@ def _check(table: Table, change: TableChange) -> None:
     check_owner(table, change.appender)
     check_topics(table, change.identities)
     offsets = next_offsets(table)
-    for place, begin in change.begins.items():
-        expected = offsets.get(place, 0)
+    for topic_partition, begin in change.begins.items():
+        expected = offsets.get(topic_partition, 0)
         if expected != begin:
             COMMITS.add(table=_name(table), outcome="conflict")
             raise Conflict(
-                f"the next offset of {_name(table)} is {expected} of {place}, but "
+                f"the next offset of {_name(table)} is {expected} of {topic_partition}, but "
                 f"these files begin at {begin}; plan again"
             )
 

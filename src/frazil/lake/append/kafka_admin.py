@@ -28,7 +28,6 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """Zero, from brokers too old for topic ids."""
 
 T = TypeVar("T")
-Place = TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +92,18 @@ class KafkaAdmin:
             )
         return topics
 
-    def extents(self, places: Iterable[Place]) -> dict[Place, KafkaOffsets]:
+    def extents(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, KafkaOffsets]:
         """Return the offsets that each partition holds now."""
-        from confluent_kafka import IsolationLevel, TopicPartition
+        from confluent_kafka import IsolationLevel
+        from confluent_kafka import TopicPartition as KafkaPartition
         from confluent_kafka.admin import OffsetSpec
 
-        partitions = [TopicPartition(topic, partition) for topic, partition in places]
-        if not partitions:
+        keys = [KafkaPartition(*partition) for partition in partitions]
+        if not keys:
             return {}
         futures = [
             self._admin.list_offsets(
-                dict.fromkeys(partitions, spec),
+                dict.fromkeys(keys, spec),
                 isolation_level=IsolationLevel.READ_COMMITTED,
                 request_timeout=REQUEST_S,
             )
@@ -111,11 +111,13 @@ class KafkaAdmin:
             for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
         ]
         ends, begins = (
-            {each: self._result(future[each]).offset for each in partitions} for future in futures
+            {each: self._result(future[each]).offset for each in keys} for future in futures
         )
         return {
-            Place(each.topic, each.partition): KafkaOffsets(begin=begins[each], end=ends[each])
-            for each in partitions
+            TopicPartition(each.topic, each.partition): KafkaOffsets(
+                begin=begins[each], end=ends[each]
+            )
+            for each in keys
         }
 
     def in_sync_min(self, topic: str) -> int | None:
@@ -130,12 +132,13 @@ class KafkaAdmin:
         except KafkaException:
             return None
 
-    def commit_progress(self, watermarks: Mapping[Place, int]) -> None:
+    def commit_progress(self, watermarks: Mapping[TopicPartition, int]) -> None:
         """Commit lake watermarks as offsets of the consumer group, for Kafka's own tools. Does not
         wait; a failure is logged and has no other effect."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+        from confluent_kafka import ConsumerGroupTopicPartitions
+        from confluent_kafka import TopicPartition as KafkaPartition
 
-        offsets = [TopicPartition(topic, part, end) for (topic, part), end in watermarks.items()]
+        offsets = [KafkaPartition(topic, part, end) for (topic, part), end in watermarks.items()]
         request = ConsumerGroupTopicPartitions(self._config.group, offsets)
         futures = self._admin.alter_consumer_group_offsets([request], request_timeout=REQUEST_S)
         for future in futures.values():

@@ -17,13 +17,12 @@ from frazil.lake.append.kafka_admin import (
     KafkaAdmin,
     KafkaOffsets,
     KafkaTopic,
-    Place,
 )
 from frazil.lake.append.kafka_reader import KafkaRange
 from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.kafka_config import KafkaConfig
 from frazil.metrics import Counter
-from frazil.model import Signal
+from frazil.model import Signal, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -48,10 +47,10 @@ class KafkaSource:
         self._config = config
         self._admin_client: KafkaAdmin | None = None
         self._topics: dict[str, KafkaTopic] = {}
-        self._extents: dict[Place, KafkaOffsets] = {}
-        self._watermarks: dict[Place, int] = {}
-        self._offset_bytes: dict[Place, float] = {}
-        self._plan_counts: dict[Place, int] = {}
+        self._extents: dict[TopicPartition, KafkaOffsets] = {}
+        self._watermarks: dict[TopicPartition, int] = {}
+        self._offset_bytes: dict[TopicPartition, float] = {}
+        self._plan_counts: dict[TopicPartition, int] = {}
         self._missing: frozenset[str] = frozenset()
 
     def sources(self) -> list[SourcePartition]:
@@ -66,7 +65,7 @@ class KafkaSource:
             if name in topics
             for partition in topics[name].partitions
         ]
-        self._extents = self._admin().extents(source.place for source in sources)
+        self._extents = self._admin().extents(source.topic_partition for source in sources)
         self._topics = topics
         return sources
 
@@ -74,12 +73,12 @@ class KafkaSource:
         return {topic.name: topic.identity for topic in self._topics.values() if topic.identity}
 
     def end(self, source: SourcePartition) -> int:
-        return self._extents[source.place].end
+        return self._extents[source.topic_partition].end
 
     def plan(
         self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
     ) -> list[Slice]:
-        extent = self._extents[source.place]
+        extent = self._extents[source.topic_partition]
         last = extent.end if end is None else end
         if begin > extent.end or last > extent.end:
             raise OutOfRange(
@@ -107,19 +106,19 @@ class KafkaSource:
         ]
 
     def pending_bytes(self, source: SourcePartition) -> int:
-        extent = self._extents[source.place]
+        extent = self._extents[source.topic_partition]
         count = max(0, extent.end - max(self.watermark(source), extent.begin))
-        return int(count * self._offset_bytes.get(source.place, OFFSET_BYTES))
+        return int(count * self._offset_bytes.get(source.topic_partition, OFFSET_BYTES))
 
     def publish(self, source: SourcePartition, lake_watermark: int) -> None:
         """Also commit it as a consumer group's offset, for monitoring only: Kafka's retention
         does not depend on it."""
-        self._watermarks[source.place] = lake_watermark
+        self._watermarks[source.topic_partition] = lake_watermark
         if lake_watermark > 0:
-            self._admin().commit_progress({source.place: lake_watermark})
+            self._admin().commit_progress({source.topic_partition: lake_watermark})
 
     def watermark(self, source: SourcePartition) -> int:
-        return self._watermarks.get(source.place, 0)
+        return self._watermarks.get(source.topic_partition, 0)
 
     def _admin(self) -> KafkaAdmin:
         if self._admin_client is None:
@@ -143,16 +142,16 @@ class KafkaSource:
 
     def _estimate(self, source: SourcePartition, begin: int, end: int) -> float:
         """Estimate the bytes per offset."""
-        count = self._plan_counts.get(source.place, 0)
-        self._plan_counts[source.place] = count + 1
+        count = self._plan_counts.get(source.topic_partition, 0)
+        self._plan_counts[source.topic_partition] = count + 1
         if count % SAMPLE_PLANS == 0:
             sample = self._range(source, begin, min(end, begin + SAMPLE_COUNT))
             read_bytes = sum(
                 len(record.value or b"") for records in sample.read() for record in records
             )
             mean = read_bytes / max(1, sample.end - sample.begin)
-            self._offset_bytes[source.place] = max(OFFSET_BYTES_MIN, mean)
-        return self._offset_bytes[source.place]
+            self._offset_bytes[source.topic_partition] = max(OFFSET_BYTES_MIN, mean)
+        return self._offset_bytes[source.topic_partition]
 
     def _range(self, source: SourcePartition, begin: int, end: int) -> KafkaRange:
         return KafkaRange(

@@ -134,10 +134,10 @@ class LogFiles:
     """Records in the files of our log. A task reads them without opening the log or its lock."""
 
     folder: str
-    stretch: SegmentRange
+    segment_range: SegmentRange
 
     def read(self) -> Iterator[list[Record]]:
-        return read_files(RealDisk(self.folder), self.stretch)
+        return read_files(RealDisk(self.folder), self.segment_range)
 
 
 def slices_of(
@@ -147,12 +147,12 @@ def slices_of(
     return [
         Slice(
             source=source,
-            begin=stretch.begin,
-            end=stretch.end,
-            size_bytes=stretch.size_bytes,
-            origin=LogFiles(folder=folder, stretch=stretch),
+            begin=segment_range.begin,
+            end=segment_range.end,
+            size_bytes=segment_range.size_bytes,
+            origin=LogFiles(folder=folder, segment_range=segment_range),
         )
-        for stretch in plan_ranges(view, begin, end, bytes_max)
+        for segment_range in plan_ranges(view, begin, end, bytes_max)
     ]
 
 
@@ -168,8 +168,8 @@ def bytes_behind(view: PartitionView, begin: int) -> int:
     return total
 
 
-def read_files(disk: Disk, stretch: SegmentRange) -> Iterator[list[Record]]:
+def read_files(disk: Disk, segment_range: SegmentRange) -> Iterator[list[Record]]:
     """Yield the records of each batch, without control batches."""
-    for batch in read_range(disk, stretch):
+    for batch in read_range(disk, segment_range):
         if not batch.header.is_control:
             yield list(batch.records())

@@ -31,7 +31,7 @@ class SourcePartition:
     partition: int
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 

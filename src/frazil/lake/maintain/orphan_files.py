@@ -107,7 +107,7 @@ def _check_below(table: Table, referenced: set[str]) -> None:
     if outside:
         raise Conflict(
             f"{'.'.join(table.name())} references {outside[0]}, which is not below {location}: "
-            "orphan files cannot be told by comparing paths, so nothing was deleted"
+            "orphan files cannot be found by comparing paths, so nothing was deleted"
         )
 
 

@@ -64,8 +64,8 @@ class SourceOptions:
         latest = reader.end()
         if not isinstance(self.ending, dict):
             return latest
-        for partition, offset in self.ending.items():
-            end = latest.get(partition, 0)
+        for (topic, partition), offset in self.ending.items():
+            end = latest.get(TopicPartition(topic, partition), 0)
             if offset > end:
                 raise Malformed(f"endingOffsets is {offset} for {partition}, which ends at {end}")
         return {**latest, **self.ending}

@@ -58,11 +58,16 @@ class OffsetRangeReader:
 
     def end(self) -> dict[TopicPartition, int]:
         """Return the position after the last durable record."""
-        return {source.place: self._view_of(source).durable_watermark for source in self._sources()}
+        return {
+            source.topic_partition: self._view_of(source).durable_watermark
+            for source in self._sources()
+        }
 
     def earliest(self) -> dict[TopicPartition, int]:
         """Return the position of the first readable rows."""
-        begins = {source.place: self._view_of(source).start_offset for source in self._sources()}
+        begins = {
+            source.topic_partition: self._view_of(source).start_offset for source in self._sources()
+        }
         if not any(begins.values()):
             return begins
         # The lake holds all rows from offset 0.
@@ -80,7 +85,7 @@ class OffsetRangeReader:
         share = max(1, bytes_max // max(1, len(sources)))
         ends = {}
         for source in sources:
-            first, view = begin.get(source.place, 0), self._view_of(source)
+            first, view = begin.get(source.topic_partition, 0), self._view_of(source)
             if first > view.durable_watermark:
                 raise Conflict(
                     f"{source.topic}/{source.partition} ends at offset {view.durable_watermark}, "
@@ -91,7 +96,7 @@ class OffsetRangeReader:
                 end = end_within(view, first, share)
             if offsets_max is not None:
                 end = min(end, first + max(1, offsets_max // len(sources)))
-            ends[source.place] = end
+            ends[source.topic_partition] = end
         return ends
 
     def _end_in_lake(
@@ -111,7 +116,10 @@ class OffsetRangeReader:
             part
             for source in self._sources()
             for part in self._plan(
-                source, begin.get(source.place, 0), end.get(source.place, 0), self._view_of(source)
+                source,
+                begin.get(source.topic_partition, 0),
+                end.get(source.topic_partition, 0),
+                self._view_of(source),
             )
         ]
 
@@ -210,7 +218,7 @@ class ReadOnlyLake:
     def table_holding(self, source: SourcePartition, begin: int, end: int) -> Table:
         """Return the table. Raise `OutOfRange` if it does not hold these offsets."""
         table = self.table(source.table)
-        held = 0 if table is None else next_offsets(table).get(source.place, 0)
+        held = 0 if table is None else next_offsets(table).get(source.topic_partition, 0)
         if table is None or held < end:
             raise OutOfRange(
                 f"offsets {max(begin, held)} up to {end} of {source.topic}/{source.partition} are "

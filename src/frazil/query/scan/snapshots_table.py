@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from frazil.model import TopicPartition
+
 if TYPE_CHECKING:
     from frazil.lake import SnapshotInfo, TablesView, TableView
     from frazil.model import TopicPartition

@@ -254,9 +254,8 @@ def _reaches(context: NodeContext, lake: Lake, view: TableView) -> list[Reach]:
             if source is None or source.table != view.name:
                 continue
             durable = partition.view.durable_watermark
-            place = TopicPartition(topic.name, partition.index)
             # A lake filled from elsewhere may be ahead of this log.
-            end = min(view.offsets.get(place, 0), durable)
+            end = min(view.offsets.get(TopicPartition(topic.name, partition.index), 0), durable)
             reaches.append(
                 Reach(
                     topic=topic.name,
