@@ -62,7 +62,7 @@ def buffers_of(batches: list[pa.RecordBatch]) -> Iterator[pa.Buffer]:
 
 @settings(max_examples=60)
 @given(st.lists(ROWS, min_size=1, max_size=3), st.integers(0, 3))
-def test_round_trip(parts: list[list[tuple[object, ...]]], cut: int) -> None:
+def test_streams_round_trip(parts: list[list[tuple[object, ...]]], cut: int) -> None:
     """Any rows, nested, null, sliced: the same come back, in place and checked."""
     batches = unified([batch(rows)[cut:] for rows in parts])
     encoded = encode_stream(batches)
@@ -77,8 +77,8 @@ def test_round_trip(parts: list[list[tuple[object, ...]]], cut: int) -> None:
         assert held.address <= buffer.address < held.address + held.size, "it was copied"
 
 
-def test_each_batch_can_be_read_by_its_place() -> None:
-    """The manifest tells where a batch lies; the bytes there are one Arrow message."""
+def test_each_batch_can_be_read_by_its_position() -> None:
+    """The bytes at the position in the manifest are one Arrow message."""
     batches = [batch_of(*lines(0, 40)), batch_of(*lines(40, 41))]
     encoded = encode_stream(batches)
     data = encoded.data
@@ -88,15 +88,13 @@ def test_each_batch_can_be_read_by_its_place() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 8, 100])
-def test_a_cut_stream_is_refused(size: int) -> None:
-    """Arrow itself says no; nothing is made up."""
+def test_a_truncated_stream_is_an_error(size: int) -> None:
     data = encode_stream([batch_of(*lines(0, 4))]).data
     with pytest.raises((pa.ArrowInvalid, OSError)):
         decode_stream(data.slice(0, size))
 
 
-def test_vocabularies_are_unified() -> None:
-    """Batches with different dictionaries share one afterwards, with the same values."""
+def test_dictionaries_are_unified() -> None:
     kind = pa.dictionary(pa.int8(), pa.string())
     words = [["GET", "PUT"], ["PUT", "POST", None], ["GET"]]
     batches = [pa.record_batch({"w": pa.array(each).cast(kind)}) for each in words]
@@ -108,8 +106,7 @@ def test_vocabularies_are_unified() -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "list", "struct", "map"])
-def test_an_index_that_overflows_is_widened(kind: str) -> None:
-    """More values than the index counts: the stream gets a wider one instead of an error."""
+def test_an_overflowing_dictionary_index_is_widened(kind: str) -> None:
     narrow = pa.dictionary(pa.int8(), pa.string())
     types = {
         "plain": narrow,
