@@ -51,17 +51,18 @@ def _sources_hash(folder: Path) -> str:
 
 
 class _Cache(FunctionCache):
-    """Disk cache whose key includes the sources a function may be compiled from: all of `model` for
-    a function there, and its folder for any other."""
+    """Disk cache whose key includes the sources a function may be compiled from: all of `model`,
+    and its own folder."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         folder = Path(function.__code__.co_filename).parent
-        self._sources = _sources_hash(MODEL if folder.is_relative_to(MODEL) else folder)
+        own = () if folder.is_relative_to(MODEL) else (_sources_hash(folder),)
+        self._sources = (_sources_hash(MODEL), *own)
 
     def _index_key(self, signature: object, codegen: object) -> tuple[object, ...]:
         key = super()._index_key(signature, codegen)  # type: ignore[no-untyped-call]
-        return (*key, self._sources)
+        return (*key, *self._sources)
 
 
 def compiled(function: Function) -> Function:
