@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture import kill9, lost_answer, overload, powercut, rows, syscall
 from tests.torture.__main__ import kill_mutant, run_rot, run_sim
-from tests.torture.mutants import MUTANTS, mutated
+from tests.torture.log import kill9, powercut, syscall
+from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.report import Report
+from tests.torture.serving import lost_answer, overload, rows
 
 
 def assert_valid(report: Report) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.torture import powercut
 from tests.torture.lake import run
 from tests.torture.lake.mutants import MUTANTS
+from tests.torture.log import powercut
 
 STEPS = ("half_written", "dead_committed", "in_swap", "answer_lost", "zombie_before_swap")
 MUTANT_SEEDS = 3

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import get_args
 
 from tests.sim.disk import PowerCut, Rot
-from tests.torture import kill9, lost_answer, overload, powercut, rot, rows, sim, syscall, tiers
 from tests.torture.checker import Verdict
 from tests.torture.lake import run as lake
-from tests.torture.mutants import MUTANTS, mutated
+from tests.torture.log import kill9, powercut, rot, sim, syscall
+from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.node import run as node
 from tests.torture.report import ANSWER_S_MAX, Report
+from tests.torture.serving import lost_answer, overload, rows, tiers
 
 Seeded = Callable[[int], tuple[Verdict, Counter[str]]]
 

@@ -25,7 +25,7 @@ from tests.torture.lake import life
 from tests.torture.lake.breaks import BALLAST, flip
 from tests.torture.lake.folder import Folder, met, wait
 from tests.torture.lake.life import FENCED_CODE, GAVE_UP_CODE, Job
-from tests.torture.powercut import EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH, Machine
+from tests.torture.log.powercut import EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH, Machine
 
 STOP_S_MAX = 60
 POWER_STEPS = (

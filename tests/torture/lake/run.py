@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from frazil.model import Rand
-from tests.torture import powercut
 from tests.torture.checker import Verdict
 from tests.torture.lake import life, outside, spark
 from tests.torture.lake.breaks import STEPS
 from tests.torture.lake.folder import Folder
+from tests.torture.log import powercut
 from tests.torture.report import Report
 
 CYCLES_PER_FOLDER = 8

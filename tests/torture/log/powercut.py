@@ -17,7 +17,7 @@ from pathlib import Path
 
 from frazil.model import Rand
 from tests.torture.history import Recorder
-from tests.torture.kill9 import Torture
+from tests.torture.log.kill9 import Torture
 from tests.torture.report import Report
 
 EXT4_IOC_SHUTDOWN = 0x8004587D

@@ -36,11 +36,11 @@ from frazil.log import (
 )
 from frazil.model import Rand
 from tests.sim.clock import SimClock
-from tests.torture.actors import TOPIC, Actor
 from tests.torture.checker import Verdict, check
 from tests.torture.history import Events, history_of
+from tests.torture.log.actors import TOPIC, Actor
+from tests.torture.log.sim import observe
 from tests.torture.report import ANSWER_S_MAX, Report
-from tests.torture.sim import observe
 
 COMPACTED = "compacted"
 CONFIG = LogConfig(segment_bytes_max=2_000, batch_bytes_max=4_000, disk_bytes_max=200_000)

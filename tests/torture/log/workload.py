@@ -19,10 +19,10 @@ from frazil.disk import RealDisk
 from frazil.errors import FrazilError
 from frazil.log import Log, LogConfig, TopicConfig, exit_process
 from frazil.model import Rand, SystemClock
-from tests.torture.actors import KINDS, TOPIC, Actor
 from tests.torture.checker import Verdict, check
 from tests.torture.history import Events, Fate, Sent
-from tests.torture.sim import observe
+from tests.torture.log.actors import KINDS, TOPIC, Actor
+from tests.torture.log.sim import observe
 
 PARTITIONS = 2
 ACTORS = 6

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from frazil.model import Rand
-from tests.torture import workload
 from tests.torture.checker import Verdict
 from tests.torture.history import Recorder, Sent, history_of
+from tests.torture.log import workload
 from tests.torture.report import Report
 
 CYCLES_PER_FOLDER = 20

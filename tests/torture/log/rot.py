@@ -13,10 +13,10 @@ from frazil.errors import Corrupt, FrazilError
 from frazil.log import AtTime, Log, TopicConfig, append_of_records
 from frazil.model import Rand
 from tests.sim.disk import Faults, Rot, SimDisk
-from tests.torture.actors import TOPIC
 from tests.torture.checker import Identity, Verdict
 from tests.torture.ids import identity_of, records_of
-from tests.torture.sim import World, act, collect, make_world, observe, open_log
+from tests.torture.log.actors import TOPIC
+from tests.torture.log.sim import World, act, collect, make_world, observe, open_log
 
 SUBSCRIBER = "reader"
 Truth = dict[int, dict[int, Identity | None]]

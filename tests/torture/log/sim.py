@@ -25,11 +25,11 @@ from frazil.log import (
 from frazil.model import Rand
 from tests.sim.clock import SimClock
 from tests.sim.disk import Faults, PowerCut, SimDisk
-from tests.torture import keyed
-from tests.torture.actors import KINDS, TOPIC, Actor
 from tests.torture.checker import Identity, Observed, Verdict, check
 from tests.torture.ids import identity_of
-from tests.torture.keyed import Speaker
+from tests.torture.log import keyed
+from tests.torture.log.actors import KINDS, TOPIC, Actor
+from tests.torture.log.keyed import Speaker
 
 SUBSCRIBER = "reader"
 
