@@ -66,8 +66,8 @@ $(RUN): $(RUNLOCK) pyproject.toml | $(PY)
 
 $(STAMP): $(LOCK) $(RUN)
 	@$(PIP) --require-hashes -r $(LOCK)
-	@$(PY) -m tests.live.kafka_jars
-	@$(PY) -m tests.live.rest_jars
+	@$(PY) -m tests.live.kafka.jars
+	@$(PY) -m tests.live.rest_catalog.jars
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options to pytest

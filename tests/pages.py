@@ -22,8 +22,8 @@ NOT_RUN = {
     r"frazil demo\b(?!.*--(seconds|count))": "runs until stopped, after minutes of backfill",
     r"frazil sql( --(url|data|engine) \S+)*$": "an interactive shell",
     r"frazil sql .*--engine": "takes minutes on Spark; tests/lake",
-    r"frazil pyspark\b": "starts Spark; tests/live/test_spark_docs.py",
-    r"frazil appender\b": "needs a Kafka; tests/live/test_kafka_lake.py",
+    r"frazil pyspark\b": "starts Spark; tests/live/spark/test_docs.py",
+    r"frazil appender\b": "needs a Kafka; tests/live/kafka/test_lake.py",
     r"frazil warm\b": "needs a network; part of the set-up",
     r"frazil doctor\b.*--(spark|config)": "needs Spark or files of the reader; tests/doctor",
     r"frazil (flush|maintain)\b.*--data": "starts Spark; tests/lake",
@@ -51,7 +51,7 @@ ON_FOLDER = re.compile(r"frazil\.open\(|RealDisk\(|frazil .*--data data\b")
 ELSEWHERE = {
     ("demo.md", "sh"): "tests/otlp_files/test_docs_examples.py",
     ("export-import.md", "sh"): "tests/otlp_files/test_docs_examples.py",
-    ("spark.md", "python"): "tests/live/test_spark_docs.py",
+    ("spark.md", "python"): "tests/live/spark/test_docs.py",
     ("operating.md", "python"): "tests/log/repair/test_repair.py",
 }
 """Pages whose blocks have their own test."""

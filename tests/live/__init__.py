@@ -1,0 +1,15 @@
+"""Tests of real processes with real clients. Slow.
+
+test_node.py        a node starts, stops, and explains why it cannot start
+test_lock.py        one process per data folder
+test_fatal.py       a failing disk ends the process
+test_full_disk.py   a full disk refuses appends and recovers
+test_open.py        `frazil.open` on the data folder of a node
+test_api_schema.py  the HTTP API behaves as its OpenAPI description says
+test_lake.py        a node's Iceberg tables, read by several engines
+otlp/               OpenTelemetry SDKs, and attacks on both OTLP ports
+spark/              Spark streams and the examples of docs/spark.md
+kafka/              a Kafka broker as the source of tables; librdkafka and our batches
+rest_catalog/       tables behind an Iceberg REST catalog that fails
+locked_jars.py      jars that only tests need, checked against a lock file
+"""

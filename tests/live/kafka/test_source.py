@@ -31,7 +31,7 @@ from frazil.model.arrow import ExportRequest, decode
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.lake.inline_tasks import run_inline
-from tests.live.kafka_broker import ASK_SECONDS_MAX, KafkaBroker
+from tests.live.kafka.broker import ASK_SECONDS_MAX, KafkaBroker
 
 CLOCK = SystemClock()
 SMALL = LakeConfig(slice_bytes=2_000)

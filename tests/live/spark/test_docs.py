@@ -11,9 +11,9 @@ from pathlib import Path
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.config import LakeConfig
 from tests.clients.node import COMMAND, Node
-from tests.live.test_spark_streams import Feeder
+from tests.live.spark.test_streams import Feeder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WAIT_S = 600
 
 

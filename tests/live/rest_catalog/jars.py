@@ -4,7 +4,7 @@ Apache Iceberg publishes its reference server as a servlet among the tests of it
 classifier, which Spark's `--packages` cannot name, so this asks the Ivy that Spark brings. They are
 of the release before ours: the tests of that were not published.
 
-`python -m tests.live.rest_jars` is what `make setup` runs. Users need none of them.
+`python -m tests.live.rest_catalog.jars` is what `make setup` runs. Users need none of them.
 """
 
 from __future__ import annotations

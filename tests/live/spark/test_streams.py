@@ -1,6 +1,6 @@
 """Spark streams on live telemetry, killed and restarted, produce what a query over the table gives.
 
-    python -m tests.live.test_spark_streams KILLS
+    python -m tests.live.spark.test_streams KILLS
 
 kills the jobs that many times at random moments. The test kills them once.
 """
@@ -117,7 +117,7 @@ def running(folder: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run the jobs as a process group, which is killed at the end."""
     with (folder / "jobs.stderr").open("ab") as errors:
         jobs = subprocess.Popen(
-            [sys.executable, "-m", "tests.live.spark_jobs", str(folder), *options],
+            [sys.executable, "-m", "tests.live.spark.jobs", str(folder), *options],
             stdin=subprocess.DEVNULL,
             stderr=errors,
             start_new_session=True,

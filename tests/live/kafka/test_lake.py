@@ -27,7 +27,7 @@ from frazil.lake.config import LakeConfig
 from tests.clients.node import COMMAND
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs, span, spans
-from tests.live.kafka_broker import ASK_SECONDS_MAX, KafkaBroker
+from tests.live.kafka.broker import ASK_SECONDS_MAX, KafkaBroker
 
 PARTITIONS = {"otlp_logs": 3, "otlp_spans": 2}
 TABLES = {"otlp_logs": "logs", "otlp_spans": "spans"}

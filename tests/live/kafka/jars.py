@@ -1,6 +1,6 @@
 """The jars of a real Kafka broker: fetched once at set-up, by Spark's own resolution, and checked.
 
-`python -m tests.live.kafka_jars` is what `make setup` runs. Users need none of them.
+`python -m tests.live.kafka.jars` is what `make setup` runs. Users need none of them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from tests.live.rest_jars import class_path, gateway_jar
+from tests.live.rest_catalog.jars import class_path, gateway_jar
 
 QUICK = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"]
 """A short life on a small machine."""

@@ -1,6 +1,6 @@
 """Run the jobs of `examples/` in one process, so that a test can kill them together.
 
-    python -m tests.live.spark_jobs FOLDER [--drain]
+    python -m tests.live.spark.jobs FOLDER [--drain]
 
 With `--drain` it ends after reading the rows that exist at its start; without, it runs forever.
 """

@@ -39,8 +39,8 @@ from tests.lake.append.test_appender import CLOCK, World, expected
 from tests.lake.inline_tasks import run_inline
 from tests.lake.maintain.test_maintenance import do_here
 from tests.lake.table_builder import without
-from tests.live.rest_proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
-from tests.live.rest_server import RestServer
+from tests.live.rest_catalog.proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
+from tests.live.rest_catalog.server import RestServer
 from tests.pages import blocks_of
 
 pytestmark = [
@@ -50,7 +50,7 @@ pytestmark = [
 NUMBERS = count(1)
 SECRET = "only-tests-know"
 PLACES = "SELECT _offset, _row FROM {}"
-PAGE = Path(__file__).parents[2] / "docs" / "lake-tables.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lake-tables.md"
 PAGE_URI = "https://catalog.example/api/catalog"
 
 

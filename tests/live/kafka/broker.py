@@ -13,7 +13,7 @@ from pathlib import Path
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from tests.live.kafka_jars import class_path
+from tests.live.kafka.jars import class_path
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 START_SECONDS_MAX = 120

@@ -24,7 +24,7 @@ from frazil.disk import RealDisk
 from frazil.log import Log
 from frazil.model import MiB, Rand, Signal, SystemClock
 from tests.conformance.cases import log, logs
-from tests.live.http2 import (
+from tests.live.otlp.http2 import (
     ACK,
     CANCEL,
     CONTINUATION,
@@ -46,7 +46,7 @@ from tests.live.http2 import (
     message,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 SERVE = """
 import json, sys

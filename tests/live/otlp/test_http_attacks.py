@@ -436,7 +436,7 @@ def node(tmp_path: Path) -> Iterator[tuple[int, int]]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
     )
     try:
         assert process.stdout is not None
