@@ -14,7 +14,7 @@ RESOURCE_ATTRIBUTES = 1
 """Field number in a Resource."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShopService:
     """One service of the shop."""
 
@@ -25,83 +25,25 @@ class ShopService:
     pod_count: int
     scope: str
     """The instrumentation scope of its spans."""
-    port: int = 8080
-    memory_mb: int = 256
+    port: int
+    memory_mb: int
 
 
-STOREFRONT = ShopService(
-    name="storefront",
-    language="nodejs",
-    version=(5, 12, 0),
-    pod_count=2,
-    scope="@opentelemetry/instrumentation-http",
-    port=3000,
-    memory_mb=310,
+SERVICES = tuple(
+    ShopService(*row)
+    for row in (
+        ("storefront", "nodejs", (5, 12, 0), 2, "@opentelemetry/instrumentation-http", 3000, 310),
+        ("gateway", "go", (2, 3, 1), 2, "otelhttp", 8080, 90),
+        ("catalogue", "java", (3, 8, 2), 3, "io.opentelemetry.spring-webmvc-6.0", 8080, 720),
+        ("cart", "dotnet", (1, 9, 0), 2, "OpenTelemetry.Instrumentation.GrpcNetClient", 7070, 180),
+        ("checkout", "go", (1, 7, 4), 2, "otelgrpc", 5050, 110),
+        ("payment", "java", (4, 1, 0), 2, "io.opentelemetry.grpc-1.6", 50051, 640),
+        ("shipping", "python", (0, 14, 3), 1, "opentelemetry.instrumentation.fastapi", 8080, 150),
+        ("recommendation", "python", (2, 0, 5), 2, "opentelemetry.instrumentation.grpc", 9001, 480),
+        ("mailer", "python", (1, 2, 0), 1, "opentelemetry.instrumentation.aiokafka", 8080, 130),
+    )
 )
-GATEWAY = ShopService(
-    name="gateway", language="go", version=(2, 3, 1), pod_count=2, scope="otelhttp", memory_mb=90
-)
-CATALOGUE = ShopService(
-    name="catalogue",
-    language="java",
-    version=(3, 8, 2),
-    pod_count=3,
-    scope="io.opentelemetry.spring-webmvc-6.0",
-    memory_mb=720,
-)
-CART = ShopService(
-    name="cart",
-    language="dotnet",
-    version=(1, 9, 0),
-    pod_count=2,
-    scope="OpenTelemetry.Instrumentation.GrpcNetClient",
-    port=7070,
-    memory_mb=180,
-)
-CHECKOUT = ShopService(
-    name="checkout",
-    language="go",
-    version=(1, 7, 4),
-    pod_count=2,
-    scope="otelgrpc",
-    port=5050,
-    memory_mb=110,
-)
-PAYMENT = ShopService(
-    name="payment",
-    language="java",
-    version=(4, 1, 0),
-    pod_count=2,
-    scope="io.opentelemetry.grpc-1.6",
-    port=50051,
-    memory_mb=640,
-)
-SHIPPING = ShopService(
-    name="shipping",
-    language="python",
-    version=(0, 14, 3),
-    pod_count=1,
-    scope="opentelemetry.instrumentation.fastapi",
-    memory_mb=150,
-)
-RECOMMENDATION = ShopService(
-    name="recommendation",
-    language="python",
-    version=(2, 0, 5),
-    pod_count=2,
-    scope="opentelemetry.instrumentation.grpc",
-    port=9001,
-    memory_mb=480,
-)
-MAILER = ShopService(
-    name="mailer",
-    language="python",
-    version=(1, 2, 0),
-    pod_count=1,
-    scope="opentelemetry.instrumentation.aiokafka",
-    memory_mb=130,
-)
-SERVICES = (
+(
     STOREFRONT,
     GATEWAY,
     CATALOGUE,
@@ -111,7 +53,7 @@ SERVICES = (
     SHIPPING,
     RECOMMENDATION,
     MAILER,
-)
+) = SERVICES
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

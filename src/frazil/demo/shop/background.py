@@ -8,15 +8,7 @@ from frazil.demo.services import CART, CATALOGUE, Fleet, Pod
 from frazil.demo.shop.exceptions import OUT_OF_MEMORY
 from frazil.demo.telemetry.instruments import CARTS_OPEN, CPU, MEMORY, Instrument, Measured
 from frazil.demo.telemetry.points import Measurement
-from frazil.demo.telemetry.request_trace import (
-    DEBUG,
-    FATAL,
-    INFO,
-    NS_PER_S,
-    WARN,
-    EmittedRow,
-    log_record,
-)
+from frazil.demo.telemetry.request_trace import NS_PER_S, EmittedRow, Severity, log_record
 from frazil.model import NS_PER_MS, MiB, Rand
 
 CPU_PER_REQUEST_S = 0.004
@@ -28,10 +20,10 @@ NO_SPAN = b""
 def started(pod: Pod) -> list[EmittedRow]:
     """Return the logs of a pod start."""
     version = ".".join(map(str, pod.version))
-    lines: list[tuple[int, int, str | dict[str, str | int]]] = [
-        (0, INFO, f"starting {pod.service.name} {version}"),
-        (40, DEBUG, {"event": "configuration", "source": "/etc/shop/config.yaml", "keys": 37}),
-        (350, INFO, f"listening on 0.0.0.0:{pod.service.port}"),
+    lines: list[tuple[int, Severity, str | dict[str, str | int]]] = [
+        (0, "INFO", f"starting {pod.service.name} {version}"),
+        (40, "DEBUG", {"event": "configuration", "source": "/etc/shop/config.yaml", "keys": 37}),
+        (350, "INFO", f"listening on 0.0.0.0:{pod.service.port}"),
     ]
     return [
         EmittedRow(pod, log_record(pod.started_ns + ms * NS_PER_MS, severity, body, {}))
@@ -40,13 +32,13 @@ def started(pod: Pod) -> list[EmittedRow]:
 
 
 def stopped(pod: Pod, at_ns: int) -> list[EmittedRow]:
-    return [EmittedRow(pod, log_record(at_ns, INFO, "SIGTERM: finishing what is in hand", {}))]
+    return [EmittedRow(pod, log_record(at_ns, "INFO", "SIGTERM: finishing what is in hand", {}))]
 
 
 def crashed(pod: Pod, at_ns: int) -> list[EmittedRow]:
     attributes = {"exception.type": "MemoryError", "exception.stacktrace": OUT_OF_MEMORY}
     return [
-        EmittedRow(pod, log_record(at_ns, FATAL, f"out of memory\n{OUT_OF_MEMORY}", attributes))
+        EmittedRow(pod, log_record(at_ns, "FATAL", f"out of memory\n{OUT_OF_MEMORY}", attributes))
     ]
 
 
@@ -65,12 +57,12 @@ def each_minute(
     free = rand.randrange(8, 30)
     rows = [
         EmittedRow(
-            fleet.of(CART)[0], log_record(at_ns, INFO, f"{expired} carts expired", attributes)
+            fleet.of(CART)[0], log_record(at_ns, "INFO", f"{expired} carts expired", attributes)
         ),
-        EmittedRow(fleet.of(CATALOGUE)[0], log_record(at_ns + NS_PER_S, INFO, reindexed, {})),
+        EmittedRow(fleet.of(CATALOGUE)[0], log_record(at_ns + NS_PER_S, "INFO", reindexed, {})),
         EmittedRow(
             fleet.of(CATALOGUE)[-1],
-            log_record(at_ns, WARN, f"disk of the search index: {free} % left", {"free": free}),
+            log_record(at_ns, "WARN", f"disk of the search index: {free} % left", {"free": free}),
         ),
     ]
     return rows, expired

@@ -14,10 +14,7 @@ from frazil.demo.services import GATEWAY, ShopService
 from frazil.demo.telemetry.instruments import DB_DURATION, HTTP_DURATION, RPC_DURATION
 from frazil.demo.telemetry.request_trace import (
     ATTRIBUTES,
-    CLIENT,
-    INFO,
     NS_PER_S,
-    SERVER,
     Attributes,
     OpenSpan,
     RequestTrace,
@@ -36,7 +33,7 @@ Handle = Callable[[RequestTrace, OpenSpan, int], Done]
 """The work of a service, given the server span and its start time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """An HTTP route of a service."""
 
@@ -47,7 +44,7 @@ class Route:
     timeout_ms: int = 5_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Method:
     """A gRPC method of a service."""
 
@@ -58,13 +55,12 @@ class Method:
     timeout_ms: int = 5_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class DatabaseQuery:
     """A database query."""
 
-    system: str
-    server: str
-    port: int
+    server: tuple[str, str, int]
+    """System, host and port."""
     operation: str
     collection: str
     text: str
@@ -81,7 +77,7 @@ def serve_http(
     """Handle a request in a pod of the service."""
     pod = trace.fleet.pick(route.service)
     pod.served_count += 1
-    span = trace.begin(pod, f"{route.method} {route.route}", SERVER, at_ns, caller)
+    span = trace.begin(pod, f"{route.method} {route.route}", "SERVER", at_ns, caller)
     span.parts.append(_http_server(route))
     span.say({"url.path": path, **more})
     end_ns, status = route.handle(trace, span, at_ns)
@@ -91,7 +87,7 @@ def serve_http(
         span.fail("")
     if route.service is GATEWAY:
         took_ms = (end_ns - at_ns) // NS_PER_MS
-        trace.log(span, end_ns, INFO, f"{route.method} {path} {status} {took_ms} ms")
+        trace.log(span, end_ns, "INFO", f"{route.method} {path} {status} {took_ms} ms")
     trace.end(span, end_ns)
     labels = (
         ("http.request.method", route.method),
@@ -110,7 +106,7 @@ def call_http(
     service = route.service
     url = f"http://{service.name}:{service.port}{path}"
     for attempt in range(tries):
-        span = trace.begin(caller.pod, route.method, CLIENT, at_ns, caller)
+        span = trace.begin(caller.pod, route.method, "CLIENT", at_ns, caller)
         span.parts.append(_http_client(route.method, service.name, service.port))
         span.say({"url.full": url})
         if attempt:
@@ -135,7 +131,7 @@ def call_external(
     timeout_ms: int,
 ) -> Done:
     """Call an external service, which sends no spans."""
-    span = trace.begin(caller.pod, "POST", CLIENT, at_ns, caller)
+    span = trace.begin(caller.pod, "POST", "CLIENT", at_ns, caller)
     span.parts.append(_http_client("POST", host, 443))
     span.say({"url.full": url})
     return _end_http(trace, span, at_ns, *done, timeout_ms)
@@ -175,12 +171,12 @@ def call_rpc(
 
 def _call_rpc(trace: RequestTrace, caller: OpenSpan, method: Method, at_ns: int) -> Done:
     service, name = method.service, f"{method.rpc}/{method.name}"
-    span = trace.begin(caller.pod, name, CLIENT, at_ns, caller)
+    span = trace.begin(caller.pod, name, "CLIENT", at_ns, caller)
     span.parts.append(_rpc_client(method))
     start_ns = trace.after(at_ns, caller.pod, NETWORK_MS)
     pod = trace.fleet.pick(service)
     pod.served_count += 1
-    served = trace.begin(pod, name, SERVER, start_ns, span)
+    served = trace.begin(pod, name, "SERVER", start_ns, span)
     served.parts.append(_rpc_server(method))
     end_ns, code = method.handle(trace, served, start_ns)
     served.say({"rpc.grpc.status_code": code})
@@ -213,14 +209,14 @@ def query_database(
     **more: int,
 ) -> int:
     """Query a database. Returns the end time."""
-    span = trace.begin(caller.pod, f"{query.operation} {query.collection}", CLIENT, at_ns, caller)
+    span = trace.begin(caller.pod, f"{query.operation} {query.collection}", "CLIENT", at_ns, caller)
     span.parts.append(_database(query))
     if more:
         span.say({"db.response.returned_rows": more["returned_rows"]})
     end_ns = trace.after(at_ns, caller.pod, median_ms)
     trace.end(span, end_ns)
     labels = (
-        ("db.system.name", query.system),
+        ("db.system.name", query.server[0]),
         ("db.operation.name", query.operation),
         ("db.collection.name", query.collection),
     )
@@ -228,14 +224,10 @@ def query_database(
     return end_ns
 
 
-def raise_in(span: OpenSpan, at_ns: int, kind: str, message: str, stack: str) -> None:
-    """Record an exception."""
-    attributes = {
-        "exception.type": kind,
-        "exception.message": message,
-        "exception.stacktrace": stack,
-    }
-    span.happen("exception", at_ns, attributes)
+def raise_in(span: OpenSpan, at_ns: int, exception: tuple[str, str, str]) -> None:
+    """Record an exception: type, message and stack trace."""
+    keys = ("exception.type", "exception.message", "exception.stacktrace")
+    span.happen("exception", at_ns, dict(zip(keys, exception, strict=True)))
 
 
 @cache
@@ -272,17 +264,18 @@ def _rpc_server(method: Method) -> bytes:
 
 @cache
 def _database(query: DatabaseQuery) -> bytes:
+    system, host, port = query.server
     return _attributes(
         {
             # Both names, as the conventions are in transition: many dashboards use the first.
-            "db.system": query.system,
-            "db.system.name": query.system,
+            "db.system": system,
+            "db.system.name": system,
             "db.namespace": "shop",
             "db.operation.name": query.operation,
             "db.collection.name": query.collection,
             "db.query.text": query.text,
-            "server.address": query.server,
-            "server.port": query.port,
+            "server.address": host,
+            "server.port": port,
         }
     )
 

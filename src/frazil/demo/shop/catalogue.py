@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from frazil.demo.services import CATALOGUE
 from frazil.demo.shop.calls import DatabaseQuery, Done, Route, query_database
-from frazil.demo.telemetry.request_trace import (
-    DEBUG,
-    INFO,
-    NS_PER_S,
-    WARN,
-    Attributes,
-    OpenSpan,
-    RequestTrace,
-)
+from frazil.demo.telemetry.request_trace import NS_PER_S, Attributes, OpenSpan, RequestTrace
 
 PRODUCT_COUNT = 400
 WORDS = ("lamp", "chair", "red shoes", "kettle", "rain coat", "desk", "tea", "notebook")
@@ -26,36 +18,25 @@ FOUND, CONFLICT = 200, 409
 POSTGRES = ("postgresql", "postgres.shop", 5432)
 REDIS = ("redis", "redis.shop", 6379)
 
-
-def query(
-    server: tuple[str, str, int], operation: str, collection: str, text: str
-) -> DatabaseQuery:
-    system, host, port = server
-    return DatabaseQuery(
-        system=system,
-        server=host,
-        port=port,
-        operation=operation,
-        collection=collection,
-        text=text,
-    )
-
-
-LIST_PRODUCTS = query(
+LIST_PRODUCTS = DatabaseQuery(
     POSTGRES,
     "SELECT",
     "products",
     "SELECT id, name, price FROM products WHERE featured ORDER BY rank LIMIT ?",
 )
-ONE_PRODUCT = query(POSTGRES, "SELECT", "products", "SELECT * FROM products WHERE id = ?")
-SEARCH_PRODUCTS = query(
+ONE_PRODUCT = DatabaseQuery(POSTGRES, "SELECT", "products", "SELECT * FROM products WHERE id = ?")
+SEARCH_PRODUCTS = DatabaseQuery(
     POSTGRES,
     "SELECT",
     "products",
     "SELECT id, name, price FROM products WHERE name ILIKE ? OR description ILIKE ? LIMIT ?",
 )
-STOCK = query(POSTGRES, "SELECT", "stock", "SELECT amount FROM stock WHERE product_id = ?")
-CACHED_PRODUCT = query(REDIS, "GET", "product", "GET ?")
+STOCK = DatabaseQuery(POSTGRES, "SELECT", "stock", "SELECT amount FROM stock WHERE product_id = ?")
+CACHED_PRODUCT = DatabaseQuery(REDIS, "GET", "product", "GET ?")
+
+
+def random_product(trace: RequestTrace) -> str:
+    return f"sku-{trace.rand.randrange(PRODUCT_COUNT):04d}"
 
 
 def _list_products(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
@@ -70,7 +51,7 @@ def _one_product(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     is_hit = trace.chance(share)
     span.say({"cache.hit": is_hit})
     if not is_hit:
-        trace.log(span, at_ns, DEBUG, "cache miss, asking the database")
+        trace.log(span, at_ns, "DEBUG", "cache miss, asking the database")
         at_ns = query_database(trace, span, ONE_PRODUCT, at_ns, 9.0, returned_rows=1)
     return trace.after(at_ns, span.pod, 0.8), FOUND
 
@@ -89,23 +70,21 @@ def _search(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
             "duration_ms": took_ms,
             "plan": "Seq Scan",
         }
-        trace.log(span, at_ns, WARN, f"slow query: {took_ms} ms, no index was used", attributes)
+        trace.log(span, at_ns, "WARN", f"slow query: {took_ms} ms, no index was used", attributes)
     body: dict[str, str | int] = {"event": "search", "word": word, "found": row_count}
-    trace.log(span, at_ns, INFO, body)
+    trace.log(span, at_ns, "INFO", body)
     return trace.after(at_ns, span.pod, 1.2), FOUND
 
 
 def _stock(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns = query_database(trace, span, STOCK, at_ns, 2.0, returned_rows=1)
     if trace.chance(OUT_OF_STOCK_SHARE):
-        trace.log(span, at_ns, WARN, "out of stock", {"product.stock": 0})
+        trace.log(span, at_ns, "WARN", "out of stock", {"product.stock": 0})
         return at_ns, CONFLICT
     return at_ns, FOUND
 
 
-LIST = Route(service=CATALOGUE, method="GET", route="/products", handle=_list_products)
-ONE = Route(
-    service=CATALOGUE, method="GET", route="/products/{id}", handle=_one_product, timeout_ms=800
-)
-SEARCH = Route(service=CATALOGUE, method="GET", route="/search", handle=_search)
-CHECK_STOCK = Route(service=CATALOGUE, method="GET", route="/stock/{id}", handle=_stock)
+LIST = Route(CATALOGUE, "GET", "/products", _list_products)
+ONE = Route(CATALOGUE, "GET", "/products/{id}", _one_product, timeout_ms=800)
+SEARCH = Route(CATALOGUE, "GET", "/search", _search)
+CHECK_STOCK = Route(CATALOGUE, "GET", "/stock/{id}", _stock)

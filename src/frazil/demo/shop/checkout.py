@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from frazil.demo import protobuf
 from frazil.demo.services import CHECKOUT, GATEWAY, PAYMENT, SHIPPING, STOREFRONT
 from frazil.demo.shop.browsing import CREATED, FAILED, GET_CART
 from frazil.demo.shop.calls import (
@@ -10,6 +9,7 @@ from frazil.demo.shop.calls import (
     FAILED_PRECONDITION,
     OK,
     TIMED_OUT,
+    DatabaseQuery,
     Done,
     Method,
     Route,
@@ -19,21 +19,11 @@ from frazil.demo.shop.calls import (
     query_database,
     raise_in,
 )
-from frazil.demo.shop.catalogue import CHECK_STOCK, CONFLICT, FOUND, POSTGRES, PRODUCT_COUNT, query
+from frazil.demo.shop.catalogue import CHECK_STOCK, CONFLICT, FOUND, POSTGRES, random_product
 from frazil.demo.shop.email import announce
 from frazil.demo.shop.exceptions import ADDRESS_ERROR, PROVIDER_TIMEOUT, VOUCHER_ERROR
 from frazil.demo.telemetry.instruments import ORDERS, PROVIDER_LATENCY, REVENUE
-from frazil.demo.telemetry.request_trace import (
-    ATTRIBUTES,
-    ERROR,
-    INFO,
-    INTERNAL,
-    NS_PER_S,
-    WARN,
-    Attributes,
-    OpenSpan,
-    RequestTrace,
-)
+from frazil.demo.telemetry.request_trace import NS_PER_S, OpenSpan, RequestTrace
 
 DECLINED = 402
 DECLINED_SHARE = 0.04
@@ -45,7 +35,7 @@ PROVIDER = "api.paywell.example"
 CURRENCY = "EUR"
 CARDS = ("visa", "mastercard", "paypal", "invoice")
 
-SAVE_ORDER = query(
+SAVE_ORDER = DatabaseQuery(
     POSTGRES, "INSERT", "orders", "INSERT INTO orders (id, customer_id, total) VALUES (?, ?, ?)"
 )
 
@@ -70,25 +60,19 @@ def _charge(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     trace.measure(PROVIDER_LATENCY, span, at_ns, took_s, (("provider", "paywell"),))
     if status == TIMED_OUT:
         kind, message, stack = PROVIDER_TIMEOUT
-        raise_in(span, at_ns, kind, message, stack)
+        raise_in(span, at_ns, PROVIDER_TIMEOUT)
         attributes = {"exception.type": kind, "exception.stacktrace": stack}
-        trace.log(span, at_ns, ERROR, f"provider did not answer: {message}\n{stack}", attributes)
+        trace.log(span, at_ns, "ERROR", f"provider did not answer: {message}\n{stack}", attributes)
         return at_ns, DEADLINE_EXCEEDED
     if status == DECLINED:
         body: dict[str, str | int] = {"event": "declined", "method": card, "code": "do_not_honor"}
-        trace.log(span, at_ns, WARN, body)
+        trace.log(span, at_ns, "WARN", body)
         return at_ns, FAILED_PRECONDITION
-    trace.log(span, at_ns, INFO, {"event": "charged", "method": card, "took_s": round(took_s, 3)})
+    trace.log(span, at_ns, "INFO", {"event": "charged", "method": card, "took_s": round(took_s, 3)})
     return at_ns, OK
 
 
-CHARGE = Method(
-    service=PAYMENT,
-    rpc="shop.Payment",
-    name="Charge",
-    handle=_charge,
-    timeout_ms=CHARGE_TIMEOUT_MS,
-)
+CHARGE = Method(PAYMENT, "shop.Payment", "Charge", _charge, timeout_ms=CHARGE_TIMEOUT_MS)
 
 
 # Shipping.
@@ -97,14 +81,14 @@ CHARGE = Method(
 def _quote(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns = trace.after(at_ns, span.pod, 6.0)
     if trace.chance(BAD_ADDRESS_SHARE):
-        kind, message, stack = ADDRESS_ERROR
-        raise_in(span, at_ns, kind, message, stack)
-        trace.log(span, at_ns, ERROR, f"quote failed\n{stack}", {"exception.type": kind})
+        kind, _, stack = ADDRESS_ERROR
+        raise_in(span, at_ns, ADDRESS_ERROR)
+        trace.log(span, at_ns, "ERROR", f"quote failed\n{stack}", {"exception.type": kind})
         return at_ns, FAILED
     return at_ns, FOUND
 
 
-QUOTE = Route(service=SHIPPING, method="POST", route="/quotes", handle=_quote)
+QUOTE = Route(SHIPPING, "POST", "/quotes", _quote)
 
 
 # Checkout.
@@ -112,10 +96,10 @@ QUOTE = Route(service=SHIPPING, method="POST", route="/quotes", handle=_quote)
 
 def _place_order(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns, _ = call_rpc(trace, span, GET_CART, trace.after(at_ns, span.pod, 1.0))
-    sku = f"sku-{trace.rand.randrange(PRODUCT_COUNT):04d}"
+    sku = random_product(trace)
     at_ns, stock = call_http(trace, span, CHECK_STOCK, f"/stock/{sku}", at_ns)
     if stock != FOUND:
-        trace.log(span, at_ns, WARN, f"order refused, {sku} is out of stock", {"product.id": sku})
+        trace.log(span, at_ns, "WARN", f"order refused, {sku} is out of stock", {"product.id": sku})
         return at_ns, CONFLICT
     at_ns, status = _price(trace, span, at_ns)
     if status != FOUND:
@@ -123,20 +107,20 @@ def _place_order(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     total = round(trace.rand.lognormvariate(3.7, 0.6), 2)
     at_ns, code = call_rpc(trace, span, CHARGE, at_ns, tries=2)
     if code != OK:
-        trace.log(span, at_ns, ERROR if code == DEADLINE_EXCEEDED else INFO, "not charged")
+        trace.log(span, at_ns, "ERROR" if code == DEADLINE_EXCEEDED else "INFO", "not charged")
         return at_ns, TIMED_OUT if code == DEADLINE_EXCEEDED else DECLINED
     return _complete(trace, span, at_ns, total), CREATED
 
 
 def _price(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     """Price the order: vouchers and shipping."""
-    pricing = trace.begin(span.pod, "price order", INTERNAL, at_ns, span)
+    pricing = trace.begin(span.pod, "price order", "INTERNAL", at_ns, span)
     at_ns, status = trace.after(at_ns, span.pod, 2.0), FOUND
     if trace.state.is_checkout_faulty and trace.chance(FAULT_SHARE):
         kind, message, stack = VOUCHER_ERROR
-        raise_in(pricing, at_ns, kind, message, stack)
+        raise_in(pricing, at_ns, VOUCHER_ERROR)
         attributes = {"exception.type": kind, "exception.stacktrace": stack}
-        trace.log(pricing, at_ns, ERROR, f"{message}\n{stack}", attributes)
+        trace.log(pricing, at_ns, "ERROR", f"{message}\n{stack}", attributes)
         status = FAILED
     else:
         at_ns, status = call_http(trace, pricing, QUOTE, "/quotes", at_ns)
@@ -150,28 +134,16 @@ def _complete(trace: RequestTrace, span: OpenSpan, at_ns: int, total: float) -> 
     """Save the order, count it and announce it."""
     at_ns = query_database(trace, span, SAVE_ORDER, at_ns, 5.0)
     order = f"order-{trace.rand.getrandbits(40):010x}"
-    attributes: Attributes = {"shop.order.id": order, "shop.order.total": total}
-    span.parts.extend(_uncached(attributes))
+    span.say_once({"shop.order.id": order, "shop.order.total": total})
     at_ns = announce(trace, span, order, at_ns)
     trace.measure(ORDERS, span, at_ns, 1, (("currency", CURRENCY),))
     trace.measure(REVENUE, span, at_ns, total, (("currency", CURRENCY),))
     body: dict[str, str | float] = {"event": "order placed", "order": order, "total": total}
-    trace.log(span, at_ns, INFO, body, {"shop.order.id": order})
+    trace.log(span, at_ns, "INFO", body, {"shop.order.id": order})
     return at_ns
 
 
-def _uncached(attributes: Attributes) -> list[bytes]:
-    """Encode attributes that are unique to a span, without caching."""
-    return [protobuf.pair(ATTRIBUTES, key, value) for key, value in attributes.items()]
-
-
-PLACE_ORDER = Route(
-    service=CHECKOUT,
-    method="POST",
-    route="/orders",
-    handle=_place_order,
-    timeout_ms=ORDER_TIMEOUT_MS,
-)
+PLACE_ORDER = Route(CHECKOUT, "POST", "/orders", _place_order, timeout_ms=ORDER_TIMEOUT_MS)
 
 
 # Gateway and storefront.
@@ -181,14 +153,14 @@ def _api_order(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     return call_http(trace, span, PLACE_ORDER, "/orders", at_ns)
 
 
-API_ORDER = Route(service=GATEWAY, method="POST", route="/api/orders", handle=_api_order)
+API_ORDER = Route(GATEWAY, "POST", "/api/orders", _api_order)
 
 
 def _order(trace: RequestTrace, span: OpenSpan, at_ns: int) -> Done:
     at_ns, status = call_http(trace, span, API_ORDER, "/api/orders", at_ns)
     if status >= FAILED:
-        trace.log(span, at_ns, ERROR, f"checkout failed with {status}", {"http.status": status})
+        trace.log(span, at_ns, "ERROR", f"checkout failed with {status}", {"http.status": status})
     return trace.after(at_ns, span.pod, 2.0), status
 
 
-ORDER_PAGE = Route(service=STOREFRONT, method="POST", route="/checkout", handle=_order)
+ORDER_PAGE = Route(STOREFRONT, "POST", "/checkout", _order)

@@ -8,7 +8,7 @@ from frazil.demo.incidents import ShopState
 from frazil.demo.services import Fleet
 from frazil.demo.shop.browsing import ADD_PAGE, HOME, NO_PAGE, PRODUCT_PAGE, SEARCH_PAGE
 from frazil.demo.shop.calls import Route, serve_http
-from frazil.demo.shop.catalogue import PRODUCT_COUNT
+from frazil.demo.shop.catalogue import random_product
 from frazil.demo.shop.checkout import ORDER_PAGE
 from frazil.demo.telemetry.request_trace import RequestTrace
 from frazil.model import Rand
@@ -40,7 +40,7 @@ def visit(fleet: Fleet, state: ShopState, rand: Rand, at_ns: int) -> RequestTrac
     if page is NO_PAGE:
         path = rand.choice(BAD_PATHS)
     elif page is PRODUCT_PAGE:
-        path = f"/products/sku-{rand.randrange(PRODUCT_COUNT):04d}"
+        path = f"/products/{random_product(trace)}"
     more = {
         "client.address": f"203.0.113.{rand.randrange(1, 255)}",
         "user_agent.original": rand.choice(BROWSERS),

@@ -26,13 +26,10 @@ MONOTONIC = protobuf.whole(3, 1)
 Labels = tuple[tuple[str, str | bool | int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Instrument:
-    """A metric."""
+@dataclass(frozen=True, slots=True, eq=False)
+class PointKind:
+    """How the points of a metric are aggregated and encoded."""
 
-    name: str
-    unit: str
-    description: str
     series: Callable[[], PointSeries]
     number: int
     """Field number of the points in a Metric."""
@@ -40,80 +37,48 @@ class Instrument:
     """Encoded temporality and monotonicity."""
     attributes: int
     """Field number of the attributes in a point."""
-    is_delta: bool = False
 
 
-def _histogram(name: str, description: str) -> Instrument:
-    return Instrument(
-        name=name,
-        unit="s",
-        description=description,
-        series=HistogramSeries,
-        number=9,
-        ending=CUMULATIVE,
-        attributes=9,
-    )
+HISTOGRAM = PointKind(HistogramSeries, 9, CUMULATIVE, 9)
+EXPONENTIAL = PointKind(ExponentialSeries, 10, CUMULATIVE, 1)
+SUMMARY = PointKind(SummarySeries, 11, b"", 7)
+GAUGE = PointKind(GaugeSeries, 5, b"", 7)
+COUNTER = PointKind(CounterSeries, 7, CUMULATIVE + MONOTONIC, 7)
+AMOUNT = PointKind(AmountSeries, 7, CUMULATIVE + MONOTONIC, 7)
+UP_DOWN_COUNTER = PointKind(CounterSeries, 7, CUMULATIVE, 7)
+DELTA_COUNTER = PointKind(DeltaCounterSeries, 7, DELTA + MONOTONIC, 7)
 
 
-def _sum(
-    name: str, unit: str, description: str, series: type[PointSeries], ending: bytes
-) -> Instrument:
-    return Instrument(
-        name=name,
-        unit=unit,
-        description=description,
-        series=series,
-        number=7,
-        ending=ending,
-        attributes=7,
-        is_delta=series is DeltaCounterSeries,
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class Instrument:
+    """A metric."""
+
+    name: str
+    unit: str
+    description: str
+    kind: PointKind
 
 
-def _gauge(name: str, unit: str, description: str) -> Instrument:
-    return Instrument(
-        name=name,
-        unit=unit,
-        description=description,
-        series=GaugeSeries,
-        number=5,
-        ending=b"",
-        attributes=7,
-    )
-
-
-HTTP_DURATION = _histogram("http.server.request.duration", "Duration of HTTP server requests.")
-RPC_DURATION = _histogram("rpc.server.call.duration", "Duration of inbound calls.")
+HTTP_DURATION = Instrument(
+    "http.server.request.duration", "s", "Duration of HTTP server requests.", HISTOGRAM
+)
+RPC_DURATION = Instrument("rpc.server.call.duration", "s", "Duration of inbound calls.", HISTOGRAM)
 DB_DURATION = Instrument(
-    name="db.client.operation.duration",
-    unit="s",
-    description="Duration of database client operations.",
-    series=ExponentialSeries,
-    number=10,
-    ending=CUMULATIVE,
-    attributes=1,
+    "db.client.operation.duration", "s", "Duration of database client operations.", EXPONENTIAL
 )
 PROVIDER_LATENCY = Instrument(
-    name="payment_provider_latency_seconds",
-    unit="s",
-    description="Calls of the payment provider, as a Prometheus client sees them.",
-    series=SummarySeries,
-    number=11,
-    ending=b"",
-    attributes=7,
+    "payment_provider_latency_seconds",
+    "s",
+    "Calls of the payment provider, as a Prometheus client sees them.",
+    SUMMARY,
 )
-RISING = CUMULATIVE + MONOTONIC
-ORDERS = _sum("shop.orders", "{order}", "Orders placed.", CounterSeries, RISING)
-REVENUE = _sum("shop.revenue", "EUR", "What orders are worth.", AmountSeries, RISING)
-MAILS = _sum("shop.mails.sent", "{mail}", "Mails sent.", DeltaCounterSeries, DELTA + MONOTONIC)
-CARTS_OPEN = _sum(
-    "shop.carts.open", "{cart}", "Carts with something in.", CounterSeries, CUMULATIVE
-)
-QUEUE_LENGTH = _sum(
-    "shop.mail.queue.length", "{message}", "Mails to send.", CounterSeries, CUMULATIVE
-)
-CPU = _gauge("process.cpu.utilization", "1", "Share of a core in use.")
-MEMORY = _gauge("process.memory.usage", "By", "Memory in use.")
+ORDERS = Instrument("shop.orders", "{order}", "Orders placed.", COUNTER)
+REVENUE = Instrument("shop.revenue", "EUR", "What orders are worth.", AMOUNT)
+MAILS = Instrument("shop.mails.sent", "{mail}", "Mails sent.", DELTA_COUNTER)
+CARTS_OPEN = Instrument("shop.carts.open", "{cart}", "Carts with something in.", UP_DOWN_COUNTER)
+QUEUE_LENGTH = Instrument("shop.mail.queue.length", "{message}", "Mails to send.", UP_DOWN_COUNTER)
+CPU = Instrument("process.cpu.utilization", "1", "Share of a core in use.", GAUGE)
+MEMORY = Instrument("process.memory.usage", "By", "Memory in use.", GAUGE)
 
 
 class Measured(NamedTuple):
@@ -137,7 +102,7 @@ class InstrumentSet:
         key = measured.metric, measured.labels
         series = pod_series.get(key)
         if series is None:
-            series = pod_series[key] = measured.metric.series()
+            series = pod_series[key] = measured.metric.kind.series()
         series.add(measured.measurement)
 
     def collect(self, at_ns: int) -> Iterator[tuple[Pod, bytes, int]]:
@@ -146,9 +111,9 @@ class InstrumentSet:
             points: dict[Instrument, list[bytes]] = {}
             delta_start_ns = self._collected_ns.get(pod, pod.started_ns)
             for (metric, labels), series in pod_series.items():
-                start_ns = delta_start_ns if metric.is_delta else pod.started_ns
+                start_ns = delta_start_ns if metric.kind is DELTA_COUNTER else pod.started_ns
                 content = (
-                    protobuf.attributes(metric.attributes, dict(labels))
+                    protobuf.attributes(metric.kind.attributes, dict(labels))
                     + protobuf.fixed64(2, start_ns)
                     + series.point(at_ns)
                 )
@@ -168,6 +133,6 @@ def _metric(metric: Instrument, points: list[bytes]) -> bytes:
         protobuf.text(1, metric.name)
         + protobuf.text(2, metric.description)
         + protobuf.text(3, metric.unit)
-        + protobuf.field(metric.number, b"".join(points) + metric.ending)
+        + protobuf.field(metric.kind.number, b"".join(points) + metric.kind.ending)
     )
     return protobuf.field(2, content)

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from frazil.demo import protobuf
 from frazil.demo.incidents import ShopState
@@ -19,11 +19,11 @@ from frazil.demo.telemetry.instruments import Instrument, Labels, Measured
 from frazil.demo.telemetry.points import Measurement
 from frazil.model import NS_PER_MS, Rand
 
-INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER = 1, 2, 3, 4, 5
-"""Span kinds."""
-TRACE, DEBUG, INFO, WARN, ERROR, FATAL = 1, 5, 9, 13, 17, 21
-"""Severities."""
-SEVERITY_TEXTS = {1: "TRACE", 5: "DEBUG", 9: "INFO", 13: "WARN", 17: "ERROR", 21: "FATAL"}
+Kind = Literal["INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"]
+KINDS: dict[Kind, int] = {"INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER": 4, "CONSUMER": 5}
+Severity = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"]
+SEVERITIES: dict[Severity, int]
+SEVERITIES = {"TRACE": 1, "DEBUG": 5, "INFO": 9, "WARN": 13, "ERROR": 17, "FATAL": 21}
 NS_PER_S = 1000 * NS_PER_MS
 SPREAD = 0.35
 """Variation of durations: sigma of the log-normal distribution."""
@@ -66,6 +66,10 @@ class OpenSpan:
         """Add attributes."""
         self.parts.append(protobuf.attributes(ATTRIBUTES, attributes))
 
+    def say_once(self, attributes: Attributes) -> None:
+        """Add attributes that are unique to this span, without caching them."""
+        self.parts += [protobuf.pair(ATTRIBUTES, key, value) for key, value in attributes.items()]
+
     def happen(self, name: str, at_ns: int, attributes: Attributes) -> None:
         """Add an event."""
         content = [protobuf.fixed64(1, at_ns), protobuf.text(2, name)]
@@ -105,12 +109,7 @@ class RequestTrace:
         self.is_follow_up = is_follow_up
 
     def begin(
-        self,
-        pod: Pod,
-        name: str,
-        kind: int,
-        at_ns: int,
-        parent: OpenSpan | None = None,
+        self, pod: Pod, name: str, kind: Kind, at_ns: int, parent: OpenSpan | None = None
     ) -> OpenSpan:
         """Begin a span; without a parent, a new trace."""
         rand, span_id = self.rand, self.rand.randbytes(8)
@@ -119,16 +118,11 @@ class RequestTrace:
         if parent is None:
             # Includes the time, so that the same seed later gives other trace ids.
             trace_id = rand.randbytes(8) + (rand.getrandbits(64) ^ at_ns).to_bytes(8, "big")
-            begin = b"\x0a\x10%b\x12\x08%b%b%b" % (trace_id, span_id, _head(name, kind), flags)
+            parent_id = b""
         else:
-            trace_id = parent.trace_id
-            begin = b"\x0a\x10%b\x12\x08%b\x22\x08%b%b%b" % (
-                trace_id,
-                span_id,
-                parent.span_id,
-                _head(name, kind),
-                flags,
-            )
+            trace_id, parent_id = parent.trace_id, b"\x22\x08" + parent.span_id
+        ids = b"\x0a\x10%b\x12\x08%b%b" % (trace_id, span_id, parent_id)
+        begin = ids + _head(name, kind) + flags
         return OpenSpan(pod=pod, trace_id=trace_id, span_id=span_id, begin=begin, start_ns=at_ns)
 
     def end(self, span: OpenSpan, at_ns: int) -> None:
@@ -141,7 +135,7 @@ class RequestTrace:
         self,
         span: OpenSpan,
         at_ns: int,
-        severity: int,
+        severity: Severity,
         body: protobuf.Value,
         attributes: Attributes | None = None,
     ) -> None:
@@ -152,22 +146,17 @@ class RequestTrace:
         )
 
     def measure(
-        self, metric: Instrument, span: OpenSpan, at_ns: int, value: float, labels: Labels = ()
-    ) -> None:
-        self.measure_in(span.pod, metric, span, at_ns, value, labels)
-
-    def measure_in(
         self,
-        pod: Pod,
         metric: Instrument,
         span: OpenSpan,
         at_ns: int,
         value: float,
         labels: Labels = (),
+        pod: Pod | None = None,
     ) -> None:
-        """Add a measurement that another pod reports."""
+        """Add a measurement, reported by `pod` if that is not the pod of the span."""
         measurement = Measurement(value, at_ns, span.trace_id, span.span_id)
-        self.measured.append(Measured(pod, metric, labels, measurement))
+        self.measured.append(Measured(pod or span.pod, metric, labels, measurement))
 
     def after(self, at_ns: int, pod: Pod, median_ms: float) -> int:
         """Return the end time of work with this median duration."""
@@ -179,7 +168,11 @@ class RequestTrace:
 
 
 def log_record(
-    at_ns: int, severity: int, body: protobuf.Value, attributes: Attributes, context: bytes = b""
+    at_ns: int,
+    severity: Severity,
+    body: protobuf.Value,
+    attributes: Attributes,
+    context: bytes = b"",
 ) -> bytes:
     """Encode a log record, observed 1 ms later."""
     content = [
@@ -193,10 +186,10 @@ def log_record(
 
 
 @cache
-def _head(name: str, kind: int) -> bytes:
-    return protobuf.text(5, name) + protobuf.whole(6, kind)
+def _head(name: str, kind: Kind) -> bytes:
+    return protobuf.text(5, name) + protobuf.whole(6, KINDS[kind])
 
 
 @cache
-def _severity(severity: int) -> bytes:
-    return protobuf.whole(2, severity) + protobuf.text(3, SEVERITY_TEXTS[severity])
+def _severity(severity: Severity) -> bytes:
+    return protobuf.whole(2, SEVERITIES[severity]) + protobuf.text(3, severity)
