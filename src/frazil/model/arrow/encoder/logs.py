@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from frazil.model.arrow.encoder import fields
 from frazil.model.arrow.encoder.attributes import ValueLocation, any_values, key_values, map_sizes
-from frazil.model.arrow.encoder.fields import (
-    dropped,
-    enum,
-    flags_fixed,
-    span_id,
-    text,
-    trace_id,
-    unsigned,
-)
 from frazil.model.arrow.encoder.protobuf import (
     Bools,
     Message,
@@ -54,17 +46,17 @@ def log_records(rows: EncoderRows, types: ValueTypes) -> Message:
     words, body_words = part.spread(sizes, has_body.astype(np.int64))
     location = ValueLocation(words=types.words, depth=ATTRIBUTE_DEPTH)
     return together(
-        unsigned(1, rows["time_unix_nano"]),
-        enum(2, rows["severity_number"]),
-        text(3, rows["severity_text"]),
+        fields.unsigned(1, rows["time_unix_nano"]),
+        fields.enum(2, rows["severity_number"]),
+        fields.text(3, rows["severity_text"]),
         _bodies(body, has_body, body_words, types),
         key_values(6, attributes, words, location),
-        dropped(7, rows["dropped_attributes_count"]),
-        flags_fixed(8, rows["flags"]),
-        trace_id(9, rows["trace_id"]),
-        span_id(10, rows["span_id"]),
-        unsigned(11, rows["observed_time_unix_nano"]),
-        text(12, rows["event_name"]),
+        fields.dropped(7, rows["dropped_attributes_count"]),
+        fields.flags_fixed(8, rows["flags"]),
+        fields.trace_id(9, rows["trace_id"]),
+        fields.span_id(10, rows["span_id"]),
+        fields.unsigned(11, rows["observed_time_unix_nano"]),
+        fields.text(12, rows["event_name"]),
     )
 
 

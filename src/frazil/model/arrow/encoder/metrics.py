@@ -8,23 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.model.arrow.encoder import fields
 from frazil.model.arrow.encoder.attributes import ValueLocation, key_values, map_sizes
 from frazil.model.arrow.encoder.common import level_of
-from frazil.model.arrow.encoder.fields import (
-    choice,
-    count_varints,
-    counts,
-    double,
-    doubles,
-    flags,
-    optional_double,
-    signed,
-    span_id,
-    text,
-    trace_id,
-    unsigned,
-    word_numbers,
-)
 from frazil.model.arrow.encoder.grouping import MessageLevel, changes
 from frazil.model.arrow.encoder.protobuf import (
     Message,
@@ -92,7 +78,7 @@ def metric_levels(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> 
     metadata = own["metadata"]
     (words,) = part.spread(map_sizes(metadata))
     kinds = _kinds(own)
-    temporality = word_numbers(own["aggregation_temporality"], TEMPORALITIES)
+    temporality = fields.word_numbers(own["aggregation_temporality"], TEMPORALITIES)
     monotonic = own["is_monotonic"].numbers().astype(np.int64)
     data = together(
         varints(2, np.where(HAS_TEMPORALITY[kinds], temporality, 0)),
@@ -101,9 +87,9 @@ def metric_levels(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> 
     metric = level_of(
         is_new,
         2,
-        text(1, own["metric_name"]),
-        text(2, own["description"]),
-        text(3, own["unit"]),
+        fields.text(1, own["metric_name"]),
+        fields.text(2, own["description"]),
+        fields.text(3, own["unit"]),
         key_values(12, metadata, words, ValueLocation(words=types.words, depth=METADATA_DEPTH)),
     )
     return [MessageLevel(is_new=is_new, heads=joined(data), fields=FIELDS[kinds]), metric]
@@ -131,7 +117,7 @@ def _kinds(rows: EncoderRows) -> Words:
     cells = rows["metric_type"]
     is_known = pc.is_in(cells.array, pa.array(TYPES))
     cells.check(np.asarray(is_known), f"is none of {', '.join(TYPES)}")
-    return word_numbers(cells, TYPES)
+    return fields.word_numbers(cells, TYPES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -151,10 +137,10 @@ class _Points:
         location = ValueLocation(words=self.vocabulary, depth=ATTRIBUTE_DEPTH)
         inner = ValueLocation(words=self.vocabulary, depth=EXEMPLAR_DEPTH)
         return together(
-            unsigned(2, self.rows["start_time_unix_nano"]),
-            unsigned(3, self.rows["time_unix_nano"]),
+            fields.unsigned(2, self.rows["start_time_unix_nano"]),
+            fields.unsigned(3, self.rows["time_unix_nano"]),
             key_values(attributes_field, attributes, words, location),
-            flags(flags_field, self.rows["flags"]),
+            fields.flags(flags_field, self.rows["flags"]),
             repeated(exemplars_field, offsets, _exemplars(exemplars, inner_words, inner)),
         )
 
@@ -163,7 +149,7 @@ def _numbers(points: _Points) -> Message:
     rows = points.rows
     return together(
         points.shared(7, 8, 5),
-        choice(4, rows["value_double"], 6, rows["value_int"]),
+        fields.choice(4, rows["value_double"], 6, rows["value_int"]),
     )
 
 
@@ -171,12 +157,12 @@ def _histograms(points: _Points) -> Message:
     rows = points.rows
     return together(
         points.shared(9, 10, 8),
-        unsigned(4, rows["count"]),
-        optional_double(5, rows["sum"]),
-        counts(6, rows["bucket_counts"]),
-        doubles(7, rows["explicit_bounds"]),
-        optional_double(11, rows["min"]),
-        optional_double(12, rows["max"]),
+        fields.unsigned(4, rows["count"]),
+        fields.optional_double(5, rows["sum"]),
+        fields.counts(6, rows["bucket_counts"]),
+        fields.doubles(7, rows["explicit_bounds"]),
+        fields.optional_double(11, rows["min"]),
+        fields.optional_double(12, rows["max"]),
     )
 
 
@@ -184,15 +170,15 @@ def _exponential_histograms(points: _Points) -> Message:
     rows = points.rows
     return together(
         points.shared(1, 10, 11),
-        unsigned(4, rows["count"]),
-        optional_double(5, rows["sum"]),
-        signed(6, rows["scale"]),
-        unsigned(7, rows["zero_count"]),
+        fields.unsigned(4, rows["count"]),
+        fields.optional_double(5, rows["sum"]),
+        fields.signed(6, rows["scale"]),
+        fields.unsigned(7, rows["zero_count"]),
         _buckets(8, rows["positive_offset"], rows["positive_bucket_counts"]),
         _buckets(9, rows["negative_offset"], rows["negative_bucket_counts"]),
-        optional_double(12, rows["min"]),
-        optional_double(13, rows["max"]),
-        double(14, rows["zero_threshold"]),
+        fields.optional_double(12, rows["min"]),
+        fields.optional_double(13, rows["max"]),
+        fields.double(14, rows["zero_threshold"]),
     )
 
 
@@ -203,8 +189,8 @@ def _summaries(points: _Points) -> Message:
     exemplars.check(np.diff(offsets) == 0, "is in a summary, which has no exemplars")
     return together(
         points.shared(7, 8, 9),
-        unsigned(4, rows["count"]),
-        double(5, rows["sum"]),
+        fields.unsigned(4, rows["count"]),
+        fields.double(5, rows["sum"]),
         _quantiles(6, rows["quantiles"]),
     )
 
@@ -217,21 +203,23 @@ def _buckets(field: int, offset: Cells, bucket_counts: Cells) -> Message:
     """Encode the buckets of one side, if they were sent."""
     is_sent = offset.present()
     offset.check(is_sent == bucket_counts.present(), f"does not fit {bucket_counts.name}")
-    content = together(signed(1, offset.filled()), count_varints(2, bucket_counts))
+    content = together(fields.signed(1, offset.filled()), fields.count_varints(2, bucket_counts))
     return inside(field, content, is_sent)
 
 
 def _quantiles(field: int, cells: Cells) -> Message:
     offsets, items = cells.given().items()
-    content = together(double(1, items.member("quantile")), double(2, items.member("value")))
+    content = together(
+        fields.double(1, items.member("quantile")), fields.double(2, items.member("value"))
+    )
     return repeated(field, offsets, content)
 
 
 def _exemplars(exemplars: Cells, words: Words | None, location: ValueLocation) -> Message:
     return together(
-        unsigned(2, exemplars.member("time_unix_nano")),
-        choice(3, exemplars.member("value_double"), 6, exemplars.member("value_int")),
-        span_id(4, exemplars.member("span_id").given()),
-        trace_id(5, exemplars.member("trace_id").given()),
+        fields.unsigned(2, exemplars.member("time_unix_nano")),
+        fields.choice(3, exemplars.member("value_double"), 6, exemplars.member("value_int")),
+        fields.span_id(4, exemplars.member("span_id").given()),
+        fields.trace_id(5, exemplars.member("trace_id").given()),
         key_values(7, exemplars.member("filtered_attributes"), words, location),
     )

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from frazil.model.arrow.encoder import fields
 from frazil.model.arrow.encoder.attributes import ValueLocation, key_values, map_sizes
-from frazil.model.arrow.encoder.fields import (
-    dropped,
-    flags_fixed,
-    span_id,
-    text,
-    trace_id,
-    unsigned,
-    word,
-)
 from frazil.model.arrow.encoder.protobuf import (
     Message,
     gathered,
@@ -63,24 +55,26 @@ def spans(rows: EncoderRows, types: ValueTypes) -> Message:
         sizes_within(link_offsets, links.member("attributes")),
     )
     inner = ValueLocation(words=types.words, depth=INNER_DEPTH)
-    status = together(text(2, rows["status_message"]), word(3, rows["status_code"], STATUS_CODES))
+    status = together(
+        fields.text(2, rows["status_message"]), fields.word(3, rows["status_code"], STATUS_CODES)
+    )
     return together(
-        trace_id(1, rows["trace_id"]),
-        span_id(2, rows["span_id"]),
-        text(3, rows["trace_state"]),
-        span_id(4, rows["parent_span_id"]),
-        text(5, rows["name"]),
-        word(6, rows["kind"], KINDS),
-        unsigned(7, rows["time_unix_nano"]),
-        unsigned(8, rows["end_time_unix_nano"]),
+        fields.trace_id(1, rows["trace_id"]),
+        fields.span_id(2, rows["span_id"]),
+        fields.text(3, rows["trace_state"]),
+        fields.span_id(4, rows["parent_span_id"]),
+        fields.text(5, rows["name"]),
+        fields.word(6, rows["kind"], KINDS),
+        fields.unsigned(7, rows["time_unix_nano"]),
+        fields.unsigned(8, rows["end_time_unix_nano"]),
         key_values(9, attributes, words, ValueLocation(words=types.words, depth=ATTRIBUTE_DEPTH)),
-        dropped(10, rows["dropped_attributes_count"]),
+        fields.dropped(10, rows["dropped_attributes_count"]),
         repeated(11, event_offsets, _events(events, event_words, inner)),
-        dropped(12, rows["dropped_events_count"]),
+        fields.dropped(12, rows["dropped_events_count"]),
         repeated(13, link_offsets, _links(links, link_words, inner)),
-        dropped(14, rows["dropped_links_count"]),
+        fields.dropped(14, rows["dropped_links_count"]),
         inside(15, status, status.lengths != 0),
-        flags_fixed(16, rows["flags"]),
+        fields.flags_fixed(16, rows["flags"]),
     )
 
 
@@ -97,19 +91,19 @@ def repeated(field: int, offsets: Words, message: Message) -> Message:
 
 def _events(events: Cells, words: Words | None, location: ValueLocation) -> Message:
     return together(
-        unsigned(1, events.member("time_unix_nano")),
-        text(2, events.member("name").given()),
+        fields.unsigned(1, events.member("time_unix_nano")),
+        fields.text(2, events.member("name").given()),
         key_values(3, events.member("attributes"), words, location),
-        dropped(4, events.member("dropped_attributes_count")),
+        fields.dropped(4, events.member("dropped_attributes_count")),
     )
 
 
 def _links(links: Cells, words: Words | None, location: ValueLocation) -> Message:
     return together(
-        trace_id(1, links.member("trace_id").given()),
-        span_id(2, links.member("span_id").given()),
-        text(3, links.member("trace_state").given()),
+        fields.trace_id(1, links.member("trace_id").given()),
+        fields.span_id(2, links.member("span_id").given()),
+        fields.text(3, links.member("trace_state").given()),
         key_values(4, links.member("attributes"), words, location),
-        dropped(5, links.member("dropped_attributes_count")),
-        flags_fixed(6, links.member("flags")),
+        fields.dropped(5, links.member("dropped_attributes_count")),
+        fields.flags_fixed(6, links.member("flags")),
     )
