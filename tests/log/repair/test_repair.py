@@ -922,7 +922,7 @@ def test_the_examples_in_operating_md_work(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         said += done.stdout
-    assert "4 batches are whole" in said and "'1 up to 2'" in said
+    assert "4 batches are intact" in said and "'1 up to 2'" in said
     assert "s events lag 5" in said and "value-000004" in said
 
 
