@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 
@@ -13,6 +13,8 @@ from frazil.model import doc
 from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
 from frazil.serve.api import (
     dashboards,
+    demo,
+    lake_jobs,
     lake_tables,
     logs,
     metrics,
@@ -23,19 +25,9 @@ from frazil.serve.api import (
     trace,
     traces,
 )
-from frazil.serve.api.demo import demo_state, start_demo, stop_demo
-from frazil.serve.api.lake_jobs import (
-    Flushed,
-    Snapshots,
-    SnapshotsRequest,
-    Tidied,
-    flush,
-    maintain,
-    snapshots,
-)
-from frazil.serve.api.sql import FORMATS, SqlAnswer, SqlRequest, sql
+from frazil.serve.api.sql import FORMATS, SqlAnswer, sql
 from frazil.serve.dashboards.store import StoredDashboard
-from frazil.serve.demo_process import DemoRequest, DemoState
+from frazil.serve.demo_process import DemoState
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.openapi import EndpointGroup, describe
 from frazil.serve.http.request import ApiRequest
@@ -99,169 +91,84 @@ def groups_of() -> tuple[EndpointGroup, ...]:
     )
 
 
-def _get(path: str, takes: Any, gives: Any, serve: Any, **more: Any) -> Endpoint[Any]:
-    return Endpoint(method="GET", path=path, takes=takes, gives=gives, serve=serve, **more)
+def _endpoint(method: Any, path: str, gives: Any, serve: Any, **more: Any) -> Endpoint[Any]:
+    """An endpoint that takes what the second argument of `serve` is annotated with."""
+    takes = [*get_type_hints(serve).values()][1]
+    return Endpoint(method=method, path=path, takes=takes, gives=gives, serve=serve, **more)
 
 
-_MISSING = (HTTPStatus.NOT_FOUND,)
+_get, _post = partial(_endpoint, "GET"), partial(_endpoint, "POST")
+
+_CONFLICT = {"statuses": (HTTPStatus.CONFLICT,)}
+_MISSING = {"statuses": (HTTPStatus.NOT_FOUND,)}
 _PROBE: dict[str, Any] = {"types": ("text/plain",), "is_open": True}
 
-_SQL: tuple[Endpoint[Any], ...] = (
-    Endpoint(
-        method="POST",
-        path="/api/v1/sql",
-        takes=SqlRequest,
-        gives=SqlAnswer,
-        types=tuple(FORMATS),
-        statuses=(HTTPStatus.CONFLICT,),
-        serve=sql,
-    ),
-    _get("/api/v1/tail", tail.TailRequest, None, tail.tail, types=("text/event-stream",)),
-    _get("/api/v1/query", search.QueryRequest, search.QueryAnswer, search.query),
-    _get("/api/v1/fields", search.FieldsRequest, search.FieldsAnswer, search.fields),
+_SQL = (
+    _post("/api/v1/sql", SqlAnswer, sql, types=tuple(FORMATS), **_CONFLICT),
+    _get("/api/v1/tail", None, tail.tail, types=("text/event-stream",)),
+    _get("/api/v1/query", search.QueryAnswer, search.query),
+    _get("/api/v1/fields", search.FieldsAnswer, search.fields),
 )
 _LOGS = (
-    _get("/api/v1/logs", logs.FindLogsRequest, logs.LogsAnswer, logs.find),
-    _get("/api/v1/logs/histogram", logs.HistogramRequest, logs.HistogramAnswer, logs.bars),
-    _get("/api/v1/logs/facets", logs.FacetsRequest, FacetsAnswer, logs.values),
-    _get("/api/v1/logs/pages", logs.PagesRequest, Pages, logs.pages),
-    _get("/api/v1/logs/around", logs.AroundRequest, Around, logs.around, statuses=_MISSING),
+    _get("/api/v1/logs", logs.LogsAnswer, logs.find),
+    _get("/api/v1/logs/histogram", logs.HistogramAnswer, logs.bars),
+    _get("/api/v1/logs/facets", FacetsAnswer, logs.values),
+    _get("/api/v1/logs/pages", Pages, logs.pages),
+    _get("/api/v1/logs/around", Around, logs.around, **_MISSING),
 )
 _TRACES = (
-    _get("/api/v1/traces", traces.TracesRequest, traces.TracesAnswer, traces.find),
-    _get("/api/v1/traces/facets", traces.SpanFacetsRequest, FacetsAnswer, traces.values),
-    _get(
-        "/api/v1/traces/durations",
-        traces.DurationsRequest,
-        traces.DurationsAnswer,
-        traces.durations,
-    ),
-    _get(
-        "/api/v1/traces/{trace_id}",
-        trace.TraceRequest,
-        trace.TraceAnswer,
-        trace.one,
-        statuses=_MISSING,
-    ),
-    _get(
-        "/api/v1/traces/{trace_id}/outline",
-        trace.OutlineRequest,
-        Outline,
-        trace.columns,
-        statuses=_MISSING,
-    ),
-    _get(
-        "/api/v1/traces/{trace_id}/spans/{span_id}",
-        trace.SpanRequest,
-        trace.SpanAnswer,
-        trace.one_span,
-        statuses=_MISSING,
-    ),
-    _get(
-        "/api/v1/traces/{trace_id}/find",
-        trace.FindRequest,
-        trace.FindAnswer,
-        trace.find_spans,
-    ),
-    _get(
-        "/api/v1/services",
-        services.TimeRangeRequest,
-        services.ServicesAnswer,
-        services.all_services,
-    ),
-    _get(
-        "/api/v1/services/series",
-        services.ServiceSeriesRequest,
-        services.ServiceSeriesAnswer,
-        services.over_time,
-    ),
-    _get(
-        "/api/v1/operations",
-        services.ServiceRequest,
-        services.OperationsAnswer,
-        services.operations,
-    ),
-    _get("/api/v1/failures", services.ServiceRequest, services.FailuresAnswer, services.failed),
-    _get(
-        "/api/v1/dependencies",
-        services.TimeRangeRequest,
-        services.DependenciesAnswer,
-        services.calls,
-    ),
-    _get("/api/v1/volumes", services.VolumesRequest, services.VolumesAnswer, services.amounts),
+    _get("/api/v1/traces", traces.TracesAnswer, traces.find),
+    _get("/api/v1/traces/facets", FacetsAnswer, traces.values),
+    _get("/api/v1/traces/durations", traces.DurationsAnswer, traces.durations),
+    _get("/api/v1/traces/{trace_id}", trace.TraceAnswer, trace.one, **_MISSING),
+    _get("/api/v1/traces/{trace_id}/outline", Outline, trace.columns, **_MISSING),
+    _get("/api/v1/traces/{trace_id}/spans/{span_id}", trace.SpanAnswer, trace.one_span, **_MISSING),
+    _get("/api/v1/traces/{trace_id}/find", trace.FindAnswer, trace.find_spans),
+    _get("/api/v1/services", services.ServicesAnswer, services.all_services),
+    _get("/api/v1/services/series", services.ServiceSeriesAnswer, services.over_time),
+    _get("/api/v1/operations", services.OperationsAnswer, services.operations),
+    _get("/api/v1/failures", services.FailuresAnswer, services.failed),
+    _get("/api/v1/dependencies", services.DependenciesAnswer, services.calls),
+    _get("/api/v1/volumes", services.VolumesAnswer, services.amounts),
 )
 _METRICS = (
-    _get("/api/v1/metrics", metrics.MetricsRequest, metrics.MetricsAnswer, metrics.names),
-    _get("/api/v1/metrics/query", metrics.MetricQueryRequest, SeriesAnswer, metrics.query),
-    _get("/api/v1/metrics/labels", metrics.OneMetricRequest, metrics.LabelsAnswer, metrics.labels),
-    _get(
-        "/api/v1/metrics/exemplars",
-        metrics.OneMetricRequest,
-        metrics.ExemplarsAnswer,
-        metrics.examples,
-    ),
+    _get("/api/v1/metrics", metrics.MetricsAnswer, metrics.names),
+    _get("/api/v1/metrics/query", SeriesAnswer, metrics.query),
+    _get("/api/v1/metrics/labels", metrics.LabelsAnswer, metrics.labels),
+    _get("/api/v1/metrics/exemplars", metrics.ExemplarsAnswer, metrics.examples),
 )
-_DASHBOARDS: tuple[Endpoint[Any], ...] = (
-    _get("/api/v1/dashboards", NoParams, dashboards.DashboardsAnswer, dashboards.list_dashboards),
-    _get(
-        "/api/v1/dashboards/{name}",
-        dashboards.DashboardRequest,
+_DASHBOARD = "/api/v1/dashboards/{name}"
+_DASHBOARDS = (
+    _get("/api/v1/dashboards", dashboards.DashboardsAnswer, dashboards.list_dashboards),
+    _get(_DASHBOARD, StoredDashboard, dashboards.one, **_MISSING),
+    _endpoint("PUT", _DASHBOARD, StoredDashboard, dashboards.put, body="body", **_CONFLICT),
+    _endpoint(
+        "DELETE",
+        _DASHBOARD,
         StoredDashboard,
-        dashboards.one,
-        statuses=_MISSING,
-    ),
-    Endpoint(
-        method="PUT",
-        path="/api/v1/dashboards/{name}",
-        takes=dashboards.PutDashboardRequest,
-        body="body",
-        gives=StoredDashboard,
-        statuses=(HTTPStatus.CONFLICT,),
-        serve=dashboards.put,
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/api/v1/dashboards/{name}",
-        takes=dashboards.DeleteDashboardRequest,
-        gives=StoredDashboard,
+        dashboards.delete,
         statuses=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
-        serve=dashboards.delete,
     ),
 )
-_LAKE: tuple[Endpoint[Any], ...] = (
-    Endpoint(method="POST", path="/api/v1/flush", takes=NoParams, gives=Flushed, serve=flush),
-    Endpoint(method="POST", path="/api/v1/maintain", takes=NoParams, gives=Tidied, serve=maintain),
-    _get("/api/v1/snapshots", SnapshotsRequest, Snapshots, snapshots),
-    _get("/api/v1/lake", NoParams, lake_tables.LakeAnswer, lake_tables.tables),
-    _get(
-        "/api/v1/lake/tables/{name}",
-        lake_tables.LakeTableRequest,
-        lake_tables.LakeTableAnswer,
-        lake_tables.one,
-        statuses=_MISSING,
-    ),
+_LAKE = (
+    _post("/api/v1/flush", lake_jobs.Flushed, lake_jobs.flush),
+    _post("/api/v1/maintain", lake_jobs.Tidied, lake_jobs.maintain),
+    _get("/api/v1/snapshots", lake_jobs.Snapshots, lake_jobs.snapshots),
+    _get("/api/v1/lake", lake_tables.LakeAnswer, lake_tables.tables),
+    _get("/api/v1/lake/tables/{name}", lake_tables.LakeTableAnswer, lake_tables.one, **_MISSING),
 )
-_DEMO: tuple[Endpoint[Any], ...] = (
-    _get("/api/v1/demo", NoParams, DemoState, demo_state),
-    Endpoint(
-        method="POST",
-        path="/api/v1/demo",
-        takes=DemoRequest,
-        gives=DemoState,
-        statuses=(HTTPStatus.CONFLICT,),
-        serve=start_demo,
-    ),
-    Endpoint(
-        method="POST", path="/api/v1/demo/stop", takes=NoParams, gives=DemoState, serve=stop_demo
-    ),
+_DEMO = (
+    _get("/api/v1/demo", DemoState, demo.demo_state),
+    _post("/api/v1/demo", DemoState, demo.start_demo, **_CONFLICT),
+    _post("/api/v1/demo/stop", DemoState, demo.stop_demo),
 )
 _OPERATING = (
-    _get("/", NoParams, Welcome, welcome, is_open=True),
-    _get("/api/v1/status", NoParams, Status, status.status),
-    _get("/api/v1/health", NoParams, status.HealthAnswer, status.health),
-    _get("/metrics", NoParams, None, status.metrics, types=status.METRICS_TYPES),
-    _get("/openapi.json", NoParams, None, openapi, is_open=True),
-    _get("/livez", status.ProbeRequest, None, status.livez, **_PROBE),
-    _get("/healthz", status.ProbeRequest, None, status.livez, **_PROBE),
-    _get("/readyz", status.ProbeRequest, None, status.readyz, **_PROBE),
+    _get("/", Welcome, welcome, is_open=True),
+    _get("/api/v1/status", Status, status.status),
+    _get("/api/v1/health", status.HealthAnswer, status.health),
+    _get("/metrics", None, status.metrics, types=status.METRICS_TYPES),
+    _get("/openapi.json", None, openapi, is_open=True),
+    _get("/livez", None, status.livez, **_PROBE),
+    _get("/healthz", None, status.livez, **_PROBE),
+    _get("/readyz", None, status.readyz, **_PROBE),
 )
