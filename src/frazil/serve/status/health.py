@@ -7,14 +7,13 @@ and an operator should act.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
 
 import msgspec
 
 from frazil.model import doc
 from frazil.serve.context import NodeContext
-from frazil.serve.uptime import Uptime
 
 Health = Literal["ok", "degraded", "failed"]
 
@@ -28,15 +27,18 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     next_step: Annotated[str | None, doc("What to do; null if nothing.")] = None
 
 
+_Finding = tuple[Health, str | None, str | None]
+"""State of a component, why, and what to do."""
+_OK: _Finding = ("ok", None, None)
+_HOT_IS_OFF: _Finding = ("ok", "off (hot.enabled = false)", None)
+
+
 def checks_of(context: NodeContext) -> list[Check]:
     """Check every component, in memory only. Call it on the event loop."""
+    findings = [(room, check(context)) for room, check in _CHECKS.items()]
     return [
-        _node(context.uptime),
-        _log(context),
-        _ingest(context),
-        _hot(context),
-        _lake(context),
-        _query(context),
+        Check(room=room, state=state, why=why, next_step=next_step)
+        for room, (state, why, next_step) in findings
     ]
 
 
@@ -58,38 +60,23 @@ def _line(check: Check) -> str:
     return f"{sign}{check.room} {check.state}{f': {text}' if text else ''}"
 
 
-def _node(uptime: Uptime) -> Check:
-    if uptime.state == "running":
-        return Check(room="node", state="ok")
-    return Check(room="node", state="failed", why=f"this node is {uptime.state}")
+def _node(context: NodeContext) -> _Finding:
+    state = context.uptime.state
+    return _OK if state == "running" else ("failed", f"this node is {state}", None)
 
 
-def _log(context: NodeContext) -> Check:
-    log = context.log
-    if log.writer.failure is not None:
-        return Check(
-            room="log",
-            state="failed",
-            why=f"writing stopped: {log.writer.failure}",
-            next_step="check the disk, then restart the node",
-        )
-    if log.budget.is_full:
-        return Check(
-            room="log",
-            state="failed",
-            why=f"the log is full: {log.budget.used_bytes} of {log.budget.hard_bytes_max} bytes",
-            next_step=f"find the slowest reader ({_slowest(context)}), free disk space, or "
-            "raise log.disk_bytes_max",
-        )
-    if log.budget.is_tight:
-        return Check(
-            room="log",
-            state="degraded",
-            why=f"the log is almost full: {log.budget.used_bytes} of {log.budget.hard_bytes_max} "
-            "bytes",
-            next_step=f"find the slowest reader: {_slowest(context)}",
-        )
-    return Check(room="log", state="ok")
+def _log(context: NodeContext) -> _Finding:
+    failure, budget = context.log.writer.failure, context.log.budget
+    if failure is not None:
+        return "failed", f"writing stopped: {failure}", "check the disk, then restart the node"
+    used = f"{budget.used_bytes} of {budget.hard_bytes_max} bytes"
+    if budget.is_full:
+        remedy = f"find the slowest reader ({_slowest(context)}), free disk space, or raise "
+        return "failed", f"the log is full: {used}", f"{remedy}log.disk_bytes_max"
+    if budget.is_tight:
+        remedy = f"find the slowest reader: {_slowest(context)}"
+        return "degraded", f"the log is almost full: {used}", remedy
+    return _OK
 
 
 def _slowest(context: NodeContext) -> str:
@@ -111,87 +98,64 @@ def _slowest(context: NodeContext) -> str:
     return f"{name} lags by {lags[name]} offsets"
 
 
-def _ingest(context: NodeContext) -> Check:
+def _ingest(context: NodeContext) -> _Finding:
     admission = context.otlp.admission()
     why = admission.why_closed
     if why is None:
-        return Check(room="ingest", state="ok")
+        return _OK
     if admission.is_draining:
-        return Check(room="ingest", state="failed", why=why)
-    return Check(
-        room="ingest",
-        state="degraded",
-        why=f"requests are asked to retry: {why}",
-        next_step="it recovers by itself; otherwise see the log of the node",
-    )
+        return "failed", why, None
+    remedy = "it recovers by itself; otherwise see the log of the node"
+    return "degraded", f"requests are asked to retry: {why}", remedy
 
 
-def _hot(context: NodeContext) -> Check:
+def _hot(context: NodeContext) -> _Finding:
     tier = context.tier
     if tier is None:
-        return Check(room="hot", state="ok", why="off (hot.enabled = false)")
+        return _HOT_IS_OFF
     if tier.died is not None:
-        return Check(
-            room="hot",
-            state="failed",
-            why=f"new rows are not visible: {tier.died!r}",
-            next_step="ingest continues; restart the node, it reads the missing rows from the log",
-        )
+        remedy = "ingest continues; restart the node, it reads the missing rows from the log"
+        return "failed", f"new rows are not visible: {tier.died!r}", remedy
     trouble = tier.trouble or tier.disk_trouble
     if trouble is not None:
-        return Check(
-            room="hot",
-            state="degraded",
-            why=trouble,
-            next_step="see docs/operating.md, Rows are missing",
-        )
+        return "degraded", trouble, "see docs/operating.md, Rows are missing"
     if tier.is_full:
-        return Check(
-            room="hot",
-            state="degraded",
-            why=f"{tier.memory_bytes} bytes of rows are unsealed, the limit hot.memory_bytes_max; "
-            "new rows are late",
-            next_step="check the disk: it is too slow or full for sealing",
-        )
-    return Check(room="hot", state="ok", why=None if tier.is_complete else "catching up")
+        why = f"{tier.memory_bytes} bytes of rows are unsealed, the limit hot.memory_bytes_max"
+        remedy = "check the disk: it is too slow or full for sealing"
+        return "degraded", f"{why}; new rows are late", remedy
+    return "ok", None if tier.is_complete else "catching up", None
 
 
-def _lake(context: NodeContext) -> Check:
+def _lake(context: NodeContext) -> _Finding:
     lake = context.lake
     if lake is None:
-        return Check(room="lake", state="ok", why="off, or not installed")
+        return "ok", "off, or not installed", None
     if lake.died is not None:
-        return Check(
-            room="lake",
-            state="failed",
-            why=f"appends to the tables stopped: {lake.died!r}",
-            next_step="ingest and SQL continue; restart the node",
-        )
+        remedy = "ingest and SQL continue; restart the node"
+        return "failed", f"appends to the tables stopped: {lake.died!r}", remedy
     if lake.given_up is not None:
-        return Check(
-            room="lake",
-            state="degraded",
-            why=f"automatic appends stopped: {lake.given_up}",
-            next_step="if another node appends to these tables, stop one of them, then restart",
-        )
+        remedy = "if another node appends to these tables, stop one of them, then restart"
+        return "degraded", f"automatic appends stopped: {lake.given_up}", remedy
     if lake.trouble is not None:
-        return Check(
-            room="lake",
-            state="degraded",
-            why=lake.trouble,
-            next_step="it is retried; ingest and SQL continue, the log keeps all data",
-        )
-    return Check(room="lake", state="ok", why=f"Spark {lake.session.state.replace('_', ' ')}")
+        remedy = "it is retried; ingest and SQL continue, the log keeps all data"
+        return "degraded", lake.trouble, remedy
+    return "ok", f"Spark {lake.session.state.replace('_', ' ')}", None
 
 
-def _query(context: NodeContext) -> Check:
+def _query(context: NodeContext) -> _Finding:
     if context.sql is None:
-        return Check(room="query", state="ok", why="off (hot.enabled = false)")
+        return _HOT_IS_OFF
     if context.tier is not None and context.tier.died is not None:
-        return Check(
-            room="query",
-            state="failed",
-            why="SQL is refused, because recent rows would be missing",
-            next_step="restart the node",
-        )
-    return Check(room="query", state="ok")
+        why = "SQL is refused, because recent rows would be missing"
+        return "failed", why, "restart the node"
+    return _OK
+
+
+_CHECKS: dict[str, Callable[[NodeContext], _Finding]] = {
+    "node": _node,
+    "log": _log,
+    "ingest": _ingest,
+    "hot": _hot,
+    "lake": _lake,
+    "query": _query,
+}
