@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Self
 
 from frazil.httpd import Auth, ConnectionLimits, HttpPort, ListenAddress
@@ -75,10 +76,4 @@ def reading_auth(auth: Auth, config: ServeConfig) -> Auth:
     if config.token_file is None:
         return auth
     own = Auth.load(IngestConfig(token_file=config.token_file))
-    return Auth(
-        tokens=own.tokens,
-        certificate=auth.certificate,
-        key=auth.key,
-        client_ca=auth.client_ca,
-        tls=auth.tls,
-    )
+    return replace(auth, tokens=own.tokens)

@@ -9,12 +9,10 @@ from msgspec import Meta
 
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.results import json_of
 from frazil.serve.dashboards.model import Dashboard
 from frazil.serve.dashboards.store import NAME_PATTERN, StoredDashboard
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.request import ApiRequest
-from frazil.serve.http.responses import JSON, answer_of_body
 from frazil.serve.http.router import NoParams
 
 DashboardName = Annotated[
@@ -68,35 +66,27 @@ class DeleteDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_u
 
 async def list_dashboards(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
     """List all dashboards, with the error of broken ones."""
-
-    def load() -> bytes:
-        summaries = [_summary(stored) for stored in handler.dashboards.all()]
-        return json_of(DashboardsAnswer(dashboards=summaries))
-
-    return answer_of_body(await handler.run(load), JSON)
+    return await handler.respond_without_sql(
+        lambda: DashboardsAnswer(dashboards=list(map(_summary, handler.dashboards.all())))
+    )
 
 
 async def one(handler: Handler, params: DashboardRequest, _: ApiRequest) -> Response:
     """Return one dashboard."""
-    return answer_of_body(
-        await handler.run(lambda: json_of(handler.dashboards.get(params.name))), JSON
-    )
+    return await handler.respond_without_sql(lambda: handler.dashboards.get(params.name))
 
 
 async def put(handler: Handler, params: PutDashboardRequest, _: ApiRequest) -> Response:
     """Create or replace a dashboard."""
-
-    def store() -> bytes:
-        return json_of(handler.dashboards.put(params.name, params.body, params.etag))
-
-    return answer_of_body(await handler.run(store), JSON)
+    return await handler.respond_without_sql(
+        lambda: handler.dashboards.put(params.name, params.body, params.etag)
+    )
 
 
 async def delete(handler: Handler, params: DeleteDashboardRequest, _: ApiRequest) -> Response:
     """Delete a dashboard and return it."""
-    return answer_of_body(
-        await handler.run(lambda: json_of(handler.dashboards.delete(params.name, params.etag))),
-        JSON,
+    return await handler.respond_without_sql(
+        lambda: handler.dashboards.delete(params.name, params.etag)
     )
 
 

@@ -16,10 +16,7 @@ from frazil.httpd import HttpError, Response
 from frazil.lake import (
     TARGET_BYTES,
     CatalogInfo,
-    ColumnInfo,
     Lake,
-    PartitionInfo,
-    SchemaInfo,
     SnapshotSummary,
     TableFile,
     TableInfo,
@@ -30,13 +27,11 @@ from frazil.lake import (
     source_of,
 )
 from frazil.model import TopicPartition, doc
-from frazil.results import json_of
 from frazil.serve.api.lake_jobs import lake_of
 from frazil.serve.context import NodeContext
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Name
 from frazil.serve.http.request import ApiRequest
-from frazil.serve.http.responses import JSON, answer_of_body
 from frazil.serve.http.router import NoParams
 
 FILES = 200
@@ -184,15 +179,14 @@ class LakeTableAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 async def tables(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
     """List the Iceberg tables with size, last commit and lag, and the catalog."""
-    body = await handler.run(lambda: json_of(_answer(handler.context)))
-    return answer_of_body(body, JSON)
+    return await handler.respond_without_sql(lambda: _answer(handler.context))
 
 
 async def one(handler: Handler, params: LakeTableRequest, _: ApiRequest) -> Response:
     """Return snapshots, partitions, files, schemas and properties of one Iceberg table."""
     lake = lake_of(handler)
 
-    def load() -> bytes:
+    def load() -> LakeTableAnswer:
         facts = lake.view.info(params.name)
         if facts is None:
             raise HttpError(
@@ -200,9 +194,9 @@ async def one(handler: Handler, params: LakeTableRequest, _: ApiRequest) -> Resp
                 f"the lake has no table {params.name!r}; /api/v1/lake lists the tables, which are "
                 "created with their first rows",
             )
-        return json_of(_table_answer(handler.context, lake, facts, params))
+        return _table_answer(handler.context, lake, facts, params)
 
-    return answer_of_body(await handler.run(load), JSON)
+    return await handler.respond_without_sql(load)
 
 
 def _answer(context: NodeContext) -> LakeAnswer:
@@ -282,9 +276,9 @@ def _table_answer(
         sorted_by=list(facts.sorted_by),
         properties=dict(facts.properties),
         snapshots=[_snapshot(each, facts.view.snapshot_id) for each in facts.snapshots],
-        schemas=[_schema(each) for each in facts.schemas],
+        schemas=msgspec.convert(facts.schemas, list[LakeSchema], from_attributes=True),
         partition_count=facts.partition_count,
-        partitions=[_partition(each) for each in facts.partitions],
+        partitions=msgspec.convert(facts.partitions, list[LakePartition], from_attributes=True),
         sizes=sizes_of(files),
         file_count=len(files),
         files=[_file(each) for each in _ordered(files, params.order)[: params.limit]],
@@ -306,33 +300,6 @@ def _snapshot(snapshot: SnapshotSummary, current_id: int | None) -> LakeSnapshot
         total_rows=facts.total_rows,
         total_files=facts.total_files,
         summary=dict(snapshot.summary),
-    )
-
-
-def _schema(facts: SchemaInfo) -> LakeSchema:
-    return LakeSchema(
-        schema_id=facts.schema_id,
-        is_current=facts.is_current,
-        first_used_ms=facts.first_used_ms,
-        columns=[_column(each) for each in facts.columns],
-        added=list(facts.added),
-        dropped=list(facts.dropped),
-    )
-
-
-def _column(facts: ColumnInfo) -> LakeColumn:
-    return LakeColumn(
-        id=facts.id, name=facts.name, type=facts.type, required=facts.required, doc=facts.doc
-    )
-
-
-def _partition(facts: PartitionInfo) -> LakePartition:
-    return LakePartition(
-        partition=facts.partition,
-        files=facts.files,
-        small_files=facts.small_files,
-        rows=facts.rows,
-        bytes=facts.bytes,
     )
 
 

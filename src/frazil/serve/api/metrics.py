@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -116,44 +116,35 @@ class MetricQueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 async def names(handler: Handler, params: MetricsRequest, request: ApiRequest) -> Response:
     """List metrics with type, unit, description and services."""
-    within = range_of(params.since, params.until, handler.context.clock)
-    filters = pairs_of(params.filter, "filter")
+    which = _which(handler, params)
     return await handler.respond(
         request,
-        lambda ask: MetricsAnswer(
-            metrics=metric_names(
-                ask, within=within, search=params.search, filters=filters, limit=params.limit
-            )
-        ),
+        lambda ask: MetricsAnswer(metrics=metric_names(ask, search=params.search, **which)),
     )
 
 
 async def labels(handler: Handler, params: OneMetricRequest, request: ApiRequest) -> Response:
     """List the labels of a metric with their most frequent values."""
-    within = range_of(params.since, params.until, handler.context.clock)
-    filters = pairs_of(params.filter, "filter")
+    which = _which(handler, params)
     return await handler.respond(
-        request,
-        lambda ask: LabelsAnswer(
-            labels=metric_labels(
-                ask, params.name, within=within, filters=filters, limit=params.limit
-            )
-        ),
+        request, lambda ask: LabelsAnswer(labels=metric_labels(ask, params.name, **which))
     )
 
 
 async def examples(handler: Handler, params: OneMetricRequest, request: ApiRequest) -> Response:
     """List exemplars of a metric, newest first."""
-    within = range_of(params.since, params.until, handler.context.clock)
-    filters = pairs_of(params.filter, "filter")
+    which = _which(handler, params)
     return await handler.respond(
-        request,
-        lambda ask: ExemplarsAnswer(
-            exemplars=exemplars(
-                ask, params.name, within=within, filters=filters, limit=params.limit
-            )
-        ),
+        request, lambda ask: ExemplarsAnswer(exemplars=exemplars(ask, params.name, **which))
     )
+
+
+def _which(handler: Handler, params: MetricsRequest | OneMetricRequest) -> dict[str, Any]:
+    return {
+        "within": range_of(params.since, params.until, handler.context.clock),
+        "filters": pairs_of(params.filter, "filter"),
+        "limit": params.limit,
+    }
 
 
 async def query(handler: Handler, params: MetricQueryRequest, request: ApiRequest) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -115,24 +115,23 @@ async def over_time(
 
 async def operations(handler: Handler, params: ServiceRequest, request: ApiRequest) -> Response:
     """List operations with calls, errors and durations."""
-    within = range_of(params.since, params.until, handler.context.clock)
-
-    def load(ask: Ask) -> OperationsAnswer:
-        rows = latencies(ask, service=params.service, within=within, limit=params.limit)
-        return OperationsAnswer(operations=rows)
-
-    return await handler.respond(request, load)
+    which = _which(handler, params)
+    return await handler.respond(
+        request, lambda ask: OperationsAnswer(operations=latencies(ask, **which))
+    )
 
 
 async def failed(handler: Handler, params: ServiceRequest, request: ApiRequest) -> Response:
     """Group failed spans by cause, the most frequent first."""
+    which = _which(handler, params)
+    return await handler.respond(
+        request, lambda ask: FailuresAnswer(failures=failures(ask, **which))
+    )
+
+
+def _which(handler: Handler, params: ServiceRequest) -> dict[str, Any]:
     within = range_of(params.since, params.until, handler.context.clock)
-
-    def load(ask: Ask) -> FailuresAnswer:
-        rows = failures(ask, service=params.service, within=within, limit=params.limit)
-        return FailuresAnswer(failures=rows)
-
-    return await handler.respond(request, load)
+    return {"service": params.service, "within": within, "limit": params.limit}
 
 
 async def calls(handler: Handler, params: TimeRangeRequest, request: ApiRequest) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -14,7 +14,6 @@ from frazil.query import (
     Ask,
     Line,
     LogRow,
-    Outline,
     find_in_trace,
     logs_of_trace,
     outline,
@@ -26,6 +25,8 @@ from frazil.query import (
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Filters, SpanId, Text, TraceId
 from frazil.serve.http.request import ApiRequest, pairs_of
+
+T = TypeVar("T")
 
 
 class TraceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,11 +84,10 @@ async def one(handler: Handler, params: TraceRequest, request: ApiRequest) -> Re
 
     def load(ask: Ask) -> TraceAnswer:
         if params.below is None:
-            found = trace(ask, params.trace_id)
+            spans = trace(ask, params.trace_id)
         else:
-            found = subtree(ask, params.trace_id, params.below)
-        if found is None:
-            raise _not_found(params.trace_id, params.below)
+            spans = subtree(ask, params.trace_id, params.below)
+        found = _found(spans, params.trace_id, params.below)
         return TraceAnswer(
             trace_id=found.trace_id,
             span_count=found.span_count,
@@ -101,23 +101,17 @@ async def one(handler: Handler, params: TraceRequest, request: ApiRequest) -> Re
 
 async def columns(handler: Handler, params: OutlineRequest, request: ApiRequest) -> Response:
     """Return one trace in columns, without attributes: compact at any size."""
-
-    def load(ask: Ask) -> Outline:
-        found = outline(ask, params.trace_id)
-        if found is None:
-            raise _not_found(params.trace_id)
-        return found
-
-    return await handler.respond(request, load)
+    return await handler.respond(
+        request, lambda ask: _found(outline(ask, params.trace_id), params.trace_id)
+    )
 
 
 async def one_span(handler: Handler, params: SpanRequest, request: ApiRequest) -> Response:
     """Return one span with all attributes."""
 
     def load(ask: Ask) -> SpanAnswer:
-        span = span_of_trace(ask, params.trace_id, params.span_id)
-        if span is None:
-            raise _not_found(params.trace_id, params.span_id)
+        row = span_of_trace(ask, params.trace_id, params.span_id)
+        span = _found(row, params.trace_id, params.span_id)
         begin = span["time_unix_nano"]
         offsets = [event["time_unix_nano"] - begin for event in span["events"]]
         return SpanAnswer(span=span, event_offset_nano=offsets)
@@ -136,6 +130,9 @@ async def find_spans(handler: Handler, params: FindRequest, request: ApiRequest)
     return await handler.respond(request, load)
 
 
-def _not_found(trace_id: str, span_id: str | None = None) -> HttpError:
-    span = "" if span_id is None else f"span {span_id} of "
-    return HttpError(HTTPStatus.NOT_FOUND, f"{span}trace {trace_id} was not found")
+def _found(value: T | None, trace_id: str, span_id: str | None = None) -> T:
+    """Return what was read, or raise 404 if it does not exist."""
+    if value is None:
+        span = "" if span_id is None else f"span {span_id} of "
+        raise HttpError(HTTPStatus.NOT_FOUND, f"{span}trace {trace_id} was not found")
+    return value

@@ -64,6 +64,10 @@ class Handler:
         body = await self.load(request, lambda ask: json_of(load(ask)))
         return answer_of_body(body, JSON)
 
+    async def respond_without_sql(self, work: Callable[[], object]) -> Response:
+        """Run `work` in a thread and return its result as JSON."""
+        return answer_of_body(await self.run(lambda: json_of(work())), JSON)
+
     @contextlib.contextmanager
     def admit(self) -> Iterator[None]:
         """Count a request while it is served. `Overloaded` above `serve.requests_max`."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
+from frazil.metrics import Labels
 from frazil.serve.context import NodeContext
 from frazil.serve.metrics.families import Family, Point, counter, gauge
 from frazil.serve.metrics.process import ProcessInfo, process_info
 from frazil.serve.status.collect import status_of
-from frazil.serve.status.model import PartitionStatus, Status
+from frazil.serve.status.model import Status
 
 
 def gauges(context: NodeContext) -> Iterator[Family]:
@@ -28,40 +30,33 @@ def gauges(context: NodeContext) -> Iterator[Family]:
     yield from _process(process_info())
 
 
-def _log(status: Status) -> Iterator[Family]:
-    def by_partition(
-        name: str, help_text: str, value_of: Callable[[PartitionStatus], int | None]
-    ) -> Family:
-        points = []
-        for topic in status.log.topics:
-            for part in topic.partitions:
-                value = value_of(part)
-                if value is not None:
-                    labels = (("partition", str(part.partition)), ("topic", topic.topic))
-                    points.append(Point(value=value, labels=labels))
-        return gauge(name, help_text, points)
+def _by(rows: Sequence[tuple[Labels, object]], name: str, help_text: str, field: str) -> Family:
+    """A gauge with one sample per row, the value of `field`. Unknown values have no sample."""
+    values = ((labels, getattr(row, field)) for labels, row in rows)
+    points = [Point(value=value, labels=labels) for labels, value in values if value is not None]
+    return gauge(name, help_text, points)
 
-    log, each = status.log, by_partition
+
+def _log(status: Status) -> Iterator[Family]:
+    log = status.log
+    partitions = [
+        ((("partition", str(part.partition)), ("topic", topic.topic)), part)
+        for topic in log.topics
+        for part in topic.partitions
+    ]
+    each = partial(_by, partitions)
     yield gauge("frazil_log_used_bytes", "Size of the log on disk.", log.used_bytes)
     yield gauge("frazil_log_max_bytes", "Size limit of the log.", log.bytes_max)
     yield gauge("frazil_log_full", "1 while the log is full, 0 otherwise.", log.is_full)
     yield gauge("frazil_log_queue_batches", "Batches queued for the writer.", log.queue_batches)
-    yield each("frazil_log_segments", "Segments in the log.", lambda p: p.log_segments)
-    yield each("frazil_log_start_offset", "First offset in the log.", lambda p: p.start_offset)
-    yield each("frazil_log_watermark", "First offset not durable.", lambda p: p.durable_watermark)
-    yield each("frazil_hot_watermark", "First offset not queryable.", lambda p: p.hot_watermark)
-    yield each(
-        "frazil_hot_lag_offsets",
-        "Durable offsets not queryable yet.",
-        lambda p: p.hot_lag_offsets,
-    )
-    yield each("frazil_lake_watermark", "First offset not in the lake.", lambda p: p.lake_watermark)
-    yield each(
-        "frazil_lake_lag_offsets", "Offsets not in the lake yet.", lambda p: p.lake_lag_offsets
-    )
-    yield each(
-        "frazil_lake_lag_bytes", "Bytes of log not in the lake yet.", lambda p: p.lake_lag_bytes
-    )
+    yield each("frazil_log_segments", "Segments in the log.", "log_segments")
+    yield each("frazil_log_start_offset", "First offset in the log.", "start_offset")
+    yield each("frazil_log_watermark", "First offset not durable.", "durable_watermark")
+    yield each("frazil_hot_watermark", "First offset not queryable.", "hot_watermark")
+    yield each("frazil_hot_lag_offsets", "Durable offsets not queryable yet.", "hot_lag_offsets")
+    yield each("frazil_lake_watermark", "First offset not in the lake.", "lake_watermark")
+    yield each("frazil_lake_lag_offsets", "Offsets not in the lake yet.", "lake_lag_offsets")
+    yield each("frazil_lake_lag_bytes", "Bytes of log not in the lake yet.", "lake_lag_bytes")
 
 
 def _hot(status: Status) -> Iterator[Family]:
@@ -80,14 +75,7 @@ def _lake(status: Status) -> Iterator[Family]:
     lake = status.lake
     if lake is None:
         return
-
-    def by_table(name: str, help_text: str, field: str) -> Family:
-        points = [
-            Point(value=getattr(table, field), labels=(("table", table.table),))
-            for table in lake.tables
-        ]
-        return gauge(name, help_text, points)
-
+    by_table = partial(_by, [((("table", table.table),), table) for table in lake.tables])
     age_s = None if lake.last_commit is None else lake.last_commit.age_s
     is_running = lake.spark.state == "running"
     yield gauge(
@@ -100,16 +88,10 @@ def _lake(status: Status) -> Iterator[Family]:
 
 
 def _subscribers(status: Status) -> Iterator[Family]:
-    def by_subscriber(name: str, help_text: str, field: str) -> Family:
-        points = [
-            Point(
-                value=getattr(row, field),
-                labels=(("subscriber", row.subscriber), ("topic", row.topic)),
-            )
-            for row in status.subscribers
-        ]
-        return gauge(name, help_text, points)
-
+    rows = [
+        ((("subscriber", row.subscriber), ("topic", row.topic)), row) for row in status.subscribers
+    ]
+    by_subscriber = partial(_by, rows)
     yield by_subscriber(
         "frazil_subscriber_lag_offsets", "Offsets not processed by a subscriber.", "lag_offsets"
     )

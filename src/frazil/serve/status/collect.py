@@ -19,33 +19,17 @@ from frazil.lake import (
 from frazil.log import Partition, Topic
 from frazil.model import Signal
 from frazil.serve.context import NodeContext
-from frazil.serve.status.model import (
-    CommitStatus,
-    DoingStatus,
-    HotStatus,
-    IngestStatus,
-    LakeStatus,
-    LogStatus,
-    PartitionStatus,
-    QueryStatus,
-    SignalStatus,
-    SparkStatus,
-    Status,
-    SubscriberStatus,
-    TableStatus,
-    TopicStatus,
-    TransportStatus,
-)
+from frazil.serve.status import model
 from frazil.serve.uptime import ACKNOWLEDGED, ANSWERED, SYNCED, WINDOW_S
 from frazil.version import __version__
 
 COMMITS_MAX = 20
 
 
-def status_of(context: NodeContext) -> Status:
+def status_of(context: NodeContext) -> model.Status:
     """Collect the status. Takes about 1 ms; call it on the event loop."""
     log = _log_status(context)
-    return Status(
+    return model.Status(
         version=__version__,
         pid=os.getpid(),
         state=context.uptime.state,
@@ -62,7 +46,7 @@ def status_of(context: NodeContext) -> Status:
         else _lake_status(context.lake, log, context.clock.wall_ms()),
         query=_query_status(context),
         subscribers=[
-            SubscriberStatus(
+            model.SubscriberStatus(
                 subscriber=each.name,
                 topic=each.topic,
                 lag_offsets=each.lag(),
@@ -73,10 +57,9 @@ def status_of(context: NodeContext) -> Status:
     )
 
 
-def _ingest_status(context: NodeContext) -> IngestStatus:
+def _ingest_status(context: NodeContext) -> model.IngestStatus:
     admission = context.otlp.admission()
-    totals = {signal.value: totals_of(signal) for signal in Signal}
-    return IngestStatus(
+    return model.IngestStatus(
         grpc_port=context.otlp.grpc_port,
         http_port=context.otlp.http_port,
         is_open=admission.why_closed is None,
@@ -87,19 +70,11 @@ def _ingest_status(context: NodeContext) -> IngestStatus:
         is_tls=context.otlp.is_tls,
         acknowledging=context.uptime.rates.latency(ACKNOWLEDGED),
         signals=[
-            SignalStatus(
-                signal=signal,
-                accepted_requests=total.accepted_requests,
-                accepted_records=total.accepted_records,
-                accepted_bytes=total.accepted_bytes,
-                duplicate_requests=total.duplicate_requests,
-                refused_requests=total.refused_requests,
-                refused_records=total.refused_records,
-            )
-            for signal, total in totals.items()
+            model.SignalStatus(signal=signal.value, **asdict(totals_of(signal)))
+            for signal in Signal
         ],
         transports=[
-            TransportStatus(
+            model.TransportStatus(
                 transport=transport, accepted_requests=accepted, refused_requests=refused
             )
             for transport, (accepted, refused) in requests_by_transport().items()
@@ -108,9 +83,9 @@ def _ingest_status(context: NodeContext) -> IngestStatus:
     )
 
 
-def _log_status(context: NodeContext) -> LogStatus:
+def _log_status(context: NodeContext) -> model.LogStatus:
     log = context.log
-    return LogStatus(
+    return model.LogStatus(
         used_bytes=log.budget.used_bytes,
         bytes_max=log.budget.hard_bytes_max,
         is_full=log.budget.is_full,
@@ -119,7 +94,7 @@ def _log_status(context: NodeContext) -> LogStatus:
         queue_bytes=log.writer.queue_bytes,
         syncing=context.uptime.rates.latency(SYNCED),
         topics=[
-            TopicStatus(
+            model.TopicStatus(
                 topic=topic.name,
                 partitions=[_partition_status(context, topic, each) for each in topic.partitions],
             )
@@ -128,12 +103,14 @@ def _log_status(context: NodeContext) -> LogStatus:
     )
 
 
-def _partition_status(context: NodeContext, topic: Topic, partition: Partition) -> PartitionStatus:
+def _partition_status(
+    context: NodeContext, topic: Topic, partition: Partition
+) -> model.PartitionStatus:
     hot = None if context.tier is None else context.tier.watermarks(topic.name).get(partition.index)
     lake = context.log.lake_watermark(topic.name, partition.index)
     view = partition.view  # read last, so that no lag is negative
     end = view.durable_watermark
-    return PartitionStatus(
+    return model.PartitionStatus(
         partition=partition.index,
         start_offset=view.start_offset,
         durable_watermark=end,
@@ -147,12 +124,12 @@ def _partition_status(context: NodeContext, topic: Topic, partition: Partition) 
     )
 
 
-def _hot_status(context: NodeContext) -> HotStatus | None:
+def _hot_status(context: NodeContext) -> model.HotStatus | None:
     tier = context.tier
     if tier is None:
         return None
     died = None if tier.died is None else f"the thread died: {tier.died!r}"
-    return HotStatus(
+    return model.HotStatus(
         is_whole=tier.is_complete,
         lag_offsets=tier.lag,
         memory_bytes=tier.memory_bytes,
@@ -167,13 +144,13 @@ def _hot_status(context: NodeContext) -> HotStatus | None:
     )
 
 
-def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
+def _lake_status(lake: Lake, log: model.LogStatus, now_ms: int) -> model.LakeStatus:
     view = lake.view.latest
     tables = [] if view is None else list(view.tables.values())
     lags = [part.lake_lag_bytes for topic in log.topics for part in topic.partitions]
     known_lags = [lag for lag in lags if lag is not None]
-    return LakeStatus(
-        spark=SparkStatus(
+    return model.LakeStatus(
+        spark=model.SparkStatus(
             state=lake.session.state, pid=lake.session.pid, trouble=lake.session.trouble
         ),
         lag_bytes=sum(known_lags) if known_lags else None,
@@ -184,7 +161,7 @@ def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
         last_commit=next(iter(_commits(tables, now_ms, 1, only="append")), None),
         commits=_commits(tables, now_ms, COMMITS_MAX),
         tables=[
-            TableStatus(
+            model.TableStatus(
                 table=table.name,
                 snapshot_id=table.snapshot_id,
                 rows=table.row_count,
@@ -199,16 +176,16 @@ def _lake_status(lake: Lake, log: LogStatus, now_ms: int) -> LakeStatus:
     )
 
 
-def _doing_status(lake: Lake, now_ms: int) -> DoingStatus | None:
+def _doing_status(lake: Lake, now_ms: int) -> model.DoingStatus | None:
     activity = lake.activity
     if activity is None:
         return None
-    return DoingStatus(**asdict(activity), age_s=max(0, now_ms - activity.begun_ms) / 1000)
+    return model.DoingStatus(**asdict(activity), age_s=max(0, now_ms - activity.begun_ms) / 1000)
 
 
 def _commits(
     tables: list[TableView], now_ms: int, count: int, only: str | None = None
-) -> list[CommitStatus]:
+) -> list[model.CommitStatus]:
     """Return the newest commits. Snapshots of a table are ordered, so few are read."""
     newest = [
         (facts.committed_ms, table.name, facts)
@@ -217,7 +194,7 @@ def _commits(
     ]
     newest.sort(key=lambda each: each[:2], reverse=True)
     return [
-        CommitStatus(
+        model.CommitStatus(
             table=name,
             snapshot_id=facts.snapshot_id,
             snapshot=str(facts.snapshot_id),
@@ -234,10 +211,10 @@ def _backwards(snapshots: Sequence[SnapshotInfo], only: str | None) -> Iterator[
     return (facts for facts in reversed(snapshots) if only in (None, facts.operation))
 
 
-def _query_status(context: NodeContext) -> QueryStatus | None:
+def _query_status(context: NodeContext) -> model.QueryStatus | None:
     if context.sql is None:
         return None
     rates = context.uptime.rates
-    return QueryStatus(
+    return model.QueryStatus(
         queries_per_s=round(rates.queries_per_s, 2), answering=rates.latency(ANSWERED)
     )
