@@ -6,11 +6,13 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeVar
 
 import pyarrow as pa
 
 from frazil.errors import Malformed
 
+T = TypeVar("T")
 Ask = Callable[[str], pa.Table]
 """Runs one query and returns all rows."""
 
@@ -26,12 +28,8 @@ class TimeRange:
     until: datetime.datetime | None = None
 
     def conditions(self, column: str = "time") -> list[str]:
-        conditions = []
-        if self.since is not None:
-            conditions.append(f"{column} >= {timestamp_sql(self.since)}")
-        if self.until is not None:
-            conditions.append(f"{column} < {timestamp_sql(self.until)}")
-        return conditions
+        since = if_set(f"{column} >= {{}}", self.since, timestamp_sql)
+        return since + if_set(f"{column} < {{}}", self.until, timestamp_sql)
 
 
 ALWAYS = TimeRange()
@@ -144,6 +142,11 @@ def where(conditions: Sequence[str]) -> str:
     return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
+def if_set(template: str, value: T | None, sql_of: Callable[[T], object]) -> list[str]:
+    """The condition with `value` in SQL; no condition if it is None."""
+    return [] if value is None else [template.format(sql_of(value))]
+
+
 def bounded(number: int, name: str, maximum: int) -> int:
     """Return the number for use in SQL. `Malformed` if it is not 1 to `maximum`."""
     if not 1 <= number <= maximum:
@@ -159,6 +162,11 @@ def micros_of(step: datetime.timedelta, name: str = "step") -> int:
     return micros
 
 
-def row_conditions(filters: Filters, exclude: Filters, schema: pa.Schema) -> list[str]:
+def row_conditions(
+    filters: Filters | None,
+    exclude: Filters | None,
+    schema: pa.Schema,
+    computed: Mapping[str, str] = NONE,
+) -> list[str]:
     """Conditions for rows that match `filters` and none of `exclude`."""
-    return equals(filters, schema) + differs(exclude, schema)
+    return equals(filters or {}, schema, computed) + differs(exclude or {}, schema, computed)

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 
 from frazil.errors import Malformed
-from frazil.query.search.filters import ATTRIBUTE, Filters, differs, equals, text
+from frazil.query.search.filters import ATTRIBUTE, Filters, differs, equals, if_set, text
 from frazil.query.search.severity import COMPUTED, least_number
 from frazil.query.search.to_sql import (
     SCHEMAS,
@@ -43,10 +43,8 @@ def search_sql(
     conditions += [] if until is None else [f"time < {_time_sql(until)}"]
     conditions += _filters(table, filters or {}, is_included=True)
     conditions += _filters(table, exclude or {}, is_included=False)
-    if min_severity is not None:
-        conditions.append(f"severity_number >= {least_number(min_severity)}")
-    if search is not None:
-        conditions.append(f"matches(body, {text(search)})")
+    conditions += if_set("severity_number >= {}", min_severity, least_number)
+    conditions += if_set("matches(body, {})", search, text)
     conditions += query_conditions(table, query)
     where = f"WHERE {_AND.join(conditions)}\n" if conditions else ""
     return f"SELECT {COLUMNS[table]}\nFROM {table}\n{where}ORDER BY time DESC\nLIMIT {LIMIT}"

@@ -14,6 +14,7 @@ its bucket.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -172,20 +173,10 @@ def exponential_buckets(
     """Increases of the buckets of exponential histograms."""
     used = np.concatenate([increments.later, increments.earlier[increments.earlier != NONE]])
     scale = int(points.scale[used].min()) if len(used) else 0
+    one_side = partial(_one_side, points.scale, scale, increments, cell)
     parts = [
-        _one_side(
-            points.scale, points.positive_offset, points.positive_counts, scale, increments, cell
-        ),
-        _negated(
-            _one_side(
-                points.scale,
-                points.negative_offset,
-                points.negative_counts,
-                scale,
-                increments,
-                cell,
-            )
-        ),
+        one_side(points.positive_offset, points.positive_counts),
+        _negated(one_side(points.negative_offset, points.negative_counts)),
         _zeros(points, increments, cell),
     ]
     return Buckets(
@@ -198,11 +189,11 @@ def exponential_buckets(
 
 def _one_side(
     scales: Integers,
-    offsets: Integers,
-    counts: pa.Array,
     scale: int,
     increments: Increments,
     cell: Integers,
+    offsets: Integers,
+    counts: pa.Array,
 ) -> Buckets:
     point, position, number, owner = _spread(counts, increments)
     # Each coarser scale merges two buckets, the lower with an even index.

@@ -18,9 +18,9 @@ from frazil.query.search.filters import (
     Filters,
     TimeRange,
     bounded,
-    differs,
-    equals,
+    if_set,
     micros_of,
+    row_conditions,
     text,
     where,
 )
@@ -66,19 +66,19 @@ def conditions_of(
     query: str | None = None,
 ) -> list[str]:
     """SQL conditions of a filter."""
-    conditions = within.conditions()
-    conditions += equals(filters or {}, LOGS, COMPUTED) + differs(exclude or {}, LOGS, COMPUTED)
-    if min_severity is not None:
-        conditions.append(f"severity_number >= {least_number(min_severity)}")
-    if trace_id is not None:
-        conditions.append(f"trace_id = {text(trace_id.lower())}")
-    if span_id is not None:
-        conditions.append(f"span_id = {text(span_id.lower())}")
-    if search is not None:
-        conditions.append(f"matches(body, {text(search)})")
-    if query is not None:
-        conditions += query_conditions("logs", query)
-    return conditions
+    return [
+        *within.conditions(),
+        *row_conditions(filters, exclude, LOGS, COMPUTED),
+        *if_set("severity_number >= {}", min_severity, least_number),
+        *if_set("trace_id = {}", trace_id, _id_sql),
+        *if_set("span_id = {}", span_id, _id_sql),
+        *if_set("matches(body, {})", search, text),
+        *([] if query is None else query_conditions("logs", query)),
+    ]
+
+
+def _id_sql(identifier: str) -> str:
+    return text(identifier.lower())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,9 +45,9 @@ from frazil.query.search.filters import (
     TimeRange,
     bounded,
     column,
-    differs,
-    equals,
+    if_set,
     micros_of,
+    row_conditions,
     text,
     timestamp_sql,
     where,
@@ -130,11 +130,9 @@ def metric_series(
     conditions = [
         f"metric_name = {text(name)}",
         "(flags & 1) = 0",
-        *equals(filters or {}, METRICS),
-        *differs(exclude or {}, METRICS),
+        *row_conditions(filters, exclude, METRICS),
+        *if_set("metric_type = {}", metric_type, text),
     ]
-    if metric_type is not None:
-        conditions.append(f"metric_type = {text(metric_type)}")
     read = TimeRange(since=since - LOOK_BACK, until=until)
     kind = _kind_of(ask, name, [*read.conditions(), *conditions])
     if kind is None:

@@ -8,7 +8,16 @@ from typing import Annotated
 
 from frazil.errors import TooLarge
 from frazil.model import doc
-from frazil.query.search.filters import ALWAYS, Ask, TimeRange, bounded, micros_of, text, where
+from frazil.query.search.filters import (
+    ALWAYS,
+    Ask,
+    TimeRange,
+    bounded,
+    if_set,
+    micros_of,
+    text,
+    where,
+)
 from frazil.query.search.severity import least_number
 
 LIMIT_MAX = 1000
@@ -112,9 +121,7 @@ def latencies(
     ask: Ask, *, service: str | None = None, within: TimeRange = ALWAYS, limit: int = 100
 ) -> list[Latency]:
     """List operations with durations, the busiest first."""
-    conditions = within.conditions()
-    if service is not None:
-        conditions.append(f"service_name = {text(service)}")
+    conditions = within.conditions() + if_set("service_name = {}", service, text)
     rows = ask(
         "SELECT service_name AS service, name AS operation, count(*) AS span_count, "
         f"{ERRORS.format('')} AS error_count, {_percentile(0.5)} AS p50_nano, "

@@ -21,8 +21,8 @@ from frazil.query.search.filters import (
     Filters,
     TimeRange,
     bounded,
-    differs,
-    equals,
+    if_set,
+    row_conditions,
     text,
     texts,
     where,
@@ -131,23 +131,17 @@ def conditions_of(
     query: str | None = None,
 ) -> list[str]:
     """SQL conditions of a filter."""
-    conditions = within.conditions()
-    conditions += equals(tags or {}, SPANS) + differs(exclude or {}, SPANS)
-    if service is not None:
-        conditions.append(f"service_name = {text(service)}")
-    if operation is not None:
-        conditions.append(f"name = {text(operation)}")
-    if min_duration_nano is not None:
-        conditions.append(f"duration_nano >= {int(min_duration_nano)}")
-    if max_duration_nano is not None:
-        conditions.append(f"duration_nano <= {int(max_duration_nano)}")
-    if only_errors:
-        conditions.append("status_code = 'ERROR'")
-    if only_roots:
-        conditions.append("parent_span_id IS NULL")
-    if query is not None:
-        conditions += query_conditions("spans", query)
-    return conditions
+    return [
+        *within.conditions(),
+        *row_conditions(tags, exclude, SPANS),
+        *if_set("service_name = {}", service, text),
+        *if_set("name = {}", operation, text),
+        *if_set("duration_nano >= {}", min_duration_nano, int),
+        *if_set("duration_nano <= {}", max_duration_nano, int),
+        *(["status_code = 'ERROR'"] if only_errors else []),
+        *(["parent_span_id IS NULL"] if only_roots else []),
+        *([] if query is None else query_conditions("spans", query)),
+    ]
 
 
 class TraceFilter(SpanFilter, total=False):
@@ -188,10 +182,8 @@ def trace_conditions(
 ) -> TraceConditions:
     """SQL conditions of a trace filter."""
     traces = [_any_span(f"service_name = {text(name)}") for name in through]
-    if min_trace_nano is not None:
-        traces.append(f"{DURATION} >= {int(min_trace_nano)}")
-    if max_trace_nano is not None:
-        traces.append(f"{DURATION} <= {int(max_trace_nano)}")
+    traces += if_set(f"{DURATION} >= {{}}", min_trace_nano, int)
+    traces += if_set(f"{DURATION} <= {{}}", max_trace_nano, int)
     return TraceConditions(
         within=which.get("within", ALWAYS).conditions(),
         spans=conditions_of(**which),
