@@ -7,7 +7,7 @@ from typing import Any
 
 from frazil.cli.commands.flush import print_appended
 from frazil.cli.logging import log_to_stderr
-from frazil.cli.options import add_set
+from frazil.cli.options import add_set, folder_overrides
 
 HELP = "Append records from Kafka to the Iceberg tables"
 
@@ -54,7 +54,4 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
         "master": options.master,
     }
     lake = {setting: value for setting, value in flags.items() if value is not None}
-    overrides: dict[str, Any] = {"lake": lake} if lake else {}
-    if options.data is not None:
-        overrides["data"] = options.data
-    return overrides
+    return {**({"lake": lake} if lake else {}), **folder_overrides(options)}

@@ -9,10 +9,11 @@ from typing import Any
 from frazil.cli.connection import add_where, connected, is_folder
 from frazil.cli.data_folder import confirm, opened_log
 from frazil.cli.options import add_json
-from frazil.cli.terminal.table import Heading, Row, print_table
+from frazil.cli.terminal.table import Row, headings_of, print_facts
 from frazil.errors import Malformed
 
 HELP = "List the subscribers of the log and their lag"
+HEADINGS = headings_of("subscriber", "topic", numbers=("lag", "in flight"))
 NOT_DONE = 1
 HOT_PREFIX = "hot_"
 """Prefix of the hot tier's subscribers. Removing one would make it read its topic again."""
@@ -34,30 +35,13 @@ def run(options: argparse.Namespace) -> int:
     if options.remove is not None:
         return _remove(options)
     subscribers = _from_folder(options) if is_folder(options) else _from_node(options)
-    if options.json:
-        for each in subscribers:
-            print(json.dumps(each))
-        return 0
-    if not subscribers:
-        print("no subscribers")
-        return 0
-    headings = [
-        Heading(name="subscriber"),
-        Heading(name="topic"),
-        Heading(name="lag", is_number=True),
-        Heading(name="in flight", is_number=True),
-    ]
-    rows: list[Row] = [
-        (
-            each["subscriber"],
-            each["topic"],
-            f"{each['lag_offsets']:,}",
-            f"{each['in_flight_batches']:,}",
-        )
-        for each in subscribers
-    ]
-    print_table(headings, rows)
+    print_facts(subscribers, HEADINGS, _row, "no subscribers", is_json=options.json)
     return 0
+
+
+def _row(subscriber: dict[str, Any]) -> Row:
+    lag, in_flight = subscriber["lag_offsets"], subscriber["in_flight_batches"]
+    return (subscriber["subscriber"], subscriber["topic"], f"{lag:,}", f"{in_flight:,}")
 
 
 def _from_node(options: argparse.Namespace) -> list[dict[str, Any]]:

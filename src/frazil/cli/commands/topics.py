@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from frazil.cli.connection import add_where, connected, is_folder
 from frazil.cli.data_folder import opened_log
 from frazil.cli.options import add_json
-from frazil.cli.terminal.table import Heading, Row, print_table
+from frazil.cli.terminal.table import Row, headings_of, print_facts
 from frazil.cli.terminal.units import bytes_text
 
 if TYPE_CHECKING:
     from frazil.log import Log
 
 HELP = "List topics and partitions: offsets, lag, sizes"
-HEADINGS = [
-    Heading(name="topic"),
-    Heading(name="partition", is_number=True),
-    Heading(name="start", is_number=True),
-    Heading(name="end", is_number=True),
-    Heading(name="hot lag", is_number=True),
-    Heading(name="lake lag", is_number=True),
-    Heading(name="segments", is_number=True),
-    Heading(name="size", is_number=True),
-]
+HEADINGS = headings_of(
+    "topic",
+    numbers=("partition", "start", "end", "hot lag", "lake lag", "segments", "size"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,14 +33,8 @@ def run(options: argparse.Namespace) -> int:
             partitions = list(_from_folder(log))
     else:
         partitions = list(_from_node(connected(options).get("/api/v1/status")))
-    if options.json:
-        for partition in partitions:
-            print(json.dumps(partition))
-        return 0
-    if not partitions:
-        print("no topics yet; a node creates them when it starts")
-        return 0
-    print_table(HEADINGS, list(map(_row, partitions)))
+    when_empty = "no topics yet; a node creates them when it starts"
+    print_facts(partitions, HEADINGS, _row, when_empty, is_json=options.json)
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from frazil.cli.connection import add_where, opened
 from frazil.cli.options import add_json
 from frazil.cli.terminal.colors import Colors
-from frazil.cli.terminal.table import Heading, Row, print_table
+from frazil.cli.terminal.table import Heading, Row, headings_of, print_table
 from frazil.cli.terminal.text_width import WIDTH_MIN, safe, terminal_width
 from frazil.cli.terminal.units import brief_time, duration_text
 from frazil.errors import Malformed, Unknown
@@ -84,15 +84,9 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
     if not traces:
         print(NO_TRACES)
         return
-    headings = [
-        Heading(name="start"),
-        Heading(name="service"),
-        Heading(name="operation"),
-        Heading(name="duration", is_number=True),
-        Heading(name="spans", is_number=True),
-        Heading(name="errors", is_number=True),
-        Heading(name="trace id"),
-    ]
+    numbers = ("duration", "spans", "errors")
+    headings = headings_of("start", "service", "operation", numbers=numbers)
+    headings.append(Heading(name="trace id"))
     rows: list[Row] = [
         (
             brief_time(summary.start_unix_nano),

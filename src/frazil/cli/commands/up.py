@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from frazil.cli.logging import log_to_stderr
-from frazil.cli.options import add_config, add_data, add_json
+from frazil.cli.options import add_config, add_data, add_json, folder_overrides
 from frazil.cli.views.banner import Banner
 
 HELP = "Run a node: OTLP in, SQL and Iceberg tables out"
@@ -122,6 +122,4 @@ def overrides_of(options: argparse.Namespace) -> dict[str, Any]:
     overrides: dict[str, Any] = {"ingest": ingest} if ingest else {}
     if options.http_port is not None:
         overrides["serve"] = {"http_port": options.http_port}
-    if options.data is not None:
-        overrides["data"] = options.data
-    return overrides
+    return {**overrides, **folder_overrides(options)}

@@ -6,9 +6,11 @@ from the first rows, so that any number of rows can be streamed.
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from frazil.cli.terminal.colors import BOLD, DIM, Colors
 from frazil.cli.terminal.text_width import (
@@ -43,6 +45,12 @@ class Heading:
 
     name: str
     is_number: bool = False
+
+
+def headings_of(*names: str, numbers: Sequence[str] = ()) -> list[Heading]:
+    """Headings of text columns, then of columns with numbers."""
+    texts = [Heading(name=name) for name in names]
+    return texts + [Heading(name=name, is_number=True) for name in numbers]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +192,24 @@ def print_table(headings: Sequence[Heading], rows: Sequence[Row]) -> None:
     columns = terminal_width(sys.stdout) if sys.stdout.isatty() else None
     for line in table_lines(headings, rows, columns, Colors.of(sys.stdout)):
         print(line)
+
+
+def print_facts(
+    facts: Sequence[dict[str, Any]],
+    headings: Sequence[Heading],
+    row_of: Callable[[dict[str, Any]], Row],
+    when_empty: str,
+    *,
+    is_json: bool,
+) -> None:
+    """Print facts as a table, or with `is_json` as one JSON object per line."""
+    if is_json:
+        for fact in facts:
+            print(json.dumps(fact))
+    elif facts:
+        print_table(headings, list(map(row_of, facts)))
+    else:
+        print(when_empty)
 
 
 def record_lines(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from frazil.cli.terminal.colors import BOLD, DIM, GREEN, RED, YELLOW, Colors
-from frazil.cli.terminal.table import Heading, Row, table_lines
+from frazil.cli.terminal.table import Row, headings_of, table_lines
 from frazil.cli.terminal.text_width import safe, shortened
 from frazil.cli.terminal.units import age_text, bytes_text, count_text
 
@@ -45,17 +45,9 @@ def _title(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
     yield paint(shortened(f"data {safe(status['data'])}", columns), DIM)
 
 
-HEADINGS = [
-    Heading(name="signal"),
-    Heading(name="rows/s", is_number=True),
-    Heading(name="bytes/s", is_number=True),
-    Heading(name="requests", is_number=True),
-    Heading(name="hot lag", is_number=True),
-    Heading(name="lake lag", is_number=True),
-    Heading(name="hot rows", is_number=True),
-    Heading(name="lake rows", is_number=True),
-    Heading(name="refused", is_number=True),
-]
+_RATES = ("rows/s", "bytes/s", "requests")
+_PROGRESS = ("hot lag", "lake lag", "hot rows", "lake rows", "refused")
+HEADINGS = headings_of("signal", numbers=(*_RATES, *_PROGRESS))
 
 
 def _signals(status: Json) -> Iterator[Row]:
