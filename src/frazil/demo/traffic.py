@@ -15,14 +15,7 @@ from collections.abc import Iterator
 
 from frazil.demo.incidents import IncidentEvent, events_between, load_at, state_at
 from frazil.demo.services import CATALOGUE, Fleet, Pod
-from frazil.demo.shop.background import (
-    carts_given_up,
-    crashed,
-    each_minute,
-    gauges,
-    started,
-    stopped,
-)
+from frazil.demo.shop import background
 from frazil.demo.shop.customers import visit
 from frazil.demo.telemetry.batches import BYTES_MAX, BatchBuilder, Export
 from frazil.demo.telemetry.instruments import CARTS_OPEN, InstrumentSet
@@ -57,7 +50,7 @@ class Traffic:
         self._pushed_count = 0
         self.visit_count = 0
         for pod in self._fleet.pods():
-            self._logs.put(started(pod))
+            self._logs.put(background.started(pod))
 
     @property
     def now_ns(self) -> int:
@@ -106,12 +99,13 @@ class Traffic:
         is_slow = state_at(begin_s).is_pod_slow
         self._fleet.of(CATALOGUE)[SLOW_POD].slowness = SLOWNESS if is_slow else 1.0
         if begin_s > 0 and begin_s % MINUTE_S == 0:
-            rows, expired = each_minute(
+            rows, expired = background.each_minute(
                 self._fleet, self._rand, self._now_ns, max(0, self._carts_open)
             )
             self._logs.put(rows)
             self._carts_open -= expired
-            self._instruments.add(carts_given_up(self._fleet, self._now_ns, expired))
+            expired_carts = background.carts_given_up(self._fleet, self._now_ns, expired)
+            self._instruments.add(expired_carts)
         while self._replaced and self._replaced[0][0] < self._now_ns:
             self._instruments.forget(self._replaced.pop(0)[1])
 
@@ -124,10 +118,11 @@ class Traffic:
                 "patch": (major, minor, patch + 1),
                 "crash": pod.version,
             }[event.kind]
-            final_logs = crashed if event.kind == "crash" else stopped
+            final_logs = background.crashed if event.kind == "crash" else background.stopped
             self._logs.put(final_logs(pod, self._now_ns))
             self._replaced.append((self._now_ns + DRAIN_S * NS_PER_S, pod))
-            self._logs.put(started(self._fleet.restart(pod, version, self._now_ns)))
+            replacement = self._fleet.restart(pod, version, self._now_ns)
+            self._logs.put(background.started(replacement))
 
     def _visit(self, end_ns: int, visits_max: int | None) -> None:
         """Let customers arrive, at a rate that follows the load."""
@@ -160,7 +155,7 @@ class Traffic:
                     self._carts_open += int(measured.measurement.value)
 
     def _collect(self, at_ns: int) -> None:
-        for measured in gauges(self._fleet, self._rand, at_ns, COLLECT_S):
+        for measured in background.gauges(self._fleet, self._rand, at_ns, COLLECT_S):
             self._instruments.add(measured)
         for pod, metrics, count in self._instruments.collect(at_ns):
             self._points.put_one(pod, metrics, count)
