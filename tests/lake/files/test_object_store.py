@@ -66,7 +66,7 @@ def run_checked(work: Sequence[Work]) -> list[WrittenSlice]:
 
 
 def open_appender(world: World, config: LakeConfig) -> Appender:
-    return Appender.open(
+    return Appender(
         LogSource(world.log, world.folder),
         world.catalog,
         config,

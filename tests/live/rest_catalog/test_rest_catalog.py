@@ -74,7 +74,7 @@ class Rested(World):
     proxy: RestProxy
 
     def appender(self) -> Appender:
-        return Appender.open(
+        return Appender(
             LogSource(self.log, self.folder),
             self.catalog,
             self.config,
