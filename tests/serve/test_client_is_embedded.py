@@ -50,12 +50,12 @@ def test_rows(asked: Asked) -> None:
 
 
 ERRORS: list[tuple[str, Limits, type[FrazilError], str]] = [
-    ("", Limits(), Malformed, "SQL|SELECT"),
+    ("", Limits(), Malformed, "SELECT|empty"),
     ("SELEC 1", Limits(), Malformed, "not SQL"),
     ("SELECT 1; SELECT 2", Limits(), Malformed, "one"),
     ("SELECT nope FROM logs", Limits(), Unknown, "no column nope"),
     ("SELECT * FROM nope", Limits(), Unknown, "nope"),
-    ("DELETE FROM logs", Limits(), Rejected, "only reads"),
+    ("DELETE FROM logs", Limits(), Rejected, "read-only"),
     ("SELECT 1 / 0", Limits(), Malformed, "(?i)divi"),
     ("SELECT body FROM logs", Limits(rows_max=10), TooLarge, "more than 10 rows"),
     (SLOW, Limits(timeout_ms=200), TooLarge, "200 ms"),
