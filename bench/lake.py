@@ -123,7 +123,7 @@ class Place:
             ended.append(time.perf_counter())
             return written
 
-        appender = Appender(
+        appender = Appender.open(
             LogSource(self.log, self.folder),
             catalog,
             config,

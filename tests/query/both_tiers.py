@@ -105,7 +105,7 @@ def both_tiers(folder: Path, hot: HotConfig | None = None) -> Iterator[World]:
         stack.enter_context(engine)
         catalog = open_catalog(CONFIG, folder)
         stack.callback(catalog.close)
-        appender = Appender(
+        appender = Appender.open(
             LogSource(log, folder),
             catalog,
             CONFIG,

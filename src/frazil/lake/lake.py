@@ -255,7 +255,7 @@ class Lake:
     def appender(self) -> Appender:
         """Only for the lake's thread. The first call takes the tables over."""
         if self._appender is None:
-            self._appender = Appender(
+            self._appender = Appender.open(
                 self._source,
                 self.catalog,
                 self.config,

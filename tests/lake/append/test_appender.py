@@ -44,7 +44,7 @@ class World:
     count: int = 0
 
     def open(self, run: Any = run_inline) -> Appender:
-        return Appender(
+        return Appender.open(
             LogSource(self.log, self.folder),
             self.catalog,
             SMALL,

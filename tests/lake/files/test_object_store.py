@@ -66,7 +66,7 @@ def run_checked(work: Sequence[Work]) -> list[WrittenSlice]:
 
 
 def open_appender(world: World, config: LakeConfig) -> Appender:
-    return Appender(
+    return Appender.open(
         LogSource(world.log, world.folder),
         world.catalog,
         config,

@@ -40,9 +40,11 @@ def follow(
     history = None
     if lake:
         catalog = open_catalog(LAKE, world.folder)
-        history = TableReader(catalog, LAKE, TABLE, limits=TINY)
+        history = TableReader.open(catalog, LAKE, TABLE, limits=TINY)
     disk = RealDisk(world.folder)
-    return Follower(name, start, disk=disk, tail=LogTail.open(world.log, TOPIC), history=history)
+    return Follower.open(
+        name, start, disk=disk, tail=LogTail.open(world.log, TOPIC), history=history
+    )
 
 
 def values(followed: FollowedRows) -> list[str]:
@@ -286,7 +288,7 @@ def test_a_damaged_data_file_is_an_error(world: TopicWorld) -> None:
         data = bytearray(local(file.location).read_bytes())
         data[100] ^= 1
         local(file.location).write_bytes(data)
-    table = TableReader(open_catalog(LAKE, world.folder), LAKE, TABLE)
+    table = TableReader.open(open_catalog(LAKE, world.folder), LAKE, TABLE)
     with pytest.raises(Unavailable, match="cannot be read"):
         list(table.read({0: 0}))
     table.close()
@@ -337,7 +339,7 @@ def test_a_table_reader_opens_only_new_manifests(
         return files_now(table)
 
     monkeypatch.setattr(table_reader, "files_now", counting)
-    table = TableReader(open_catalog(LAKE, world.folder), LAKE, TABLE, limits=TINY)
+    table = TableReader.open(open_catalog(LAKE, world.folder), LAKE, TABLE, limits=TINY)
     begins, found = {0: 0}, []
     list_counts = []
     for number in range(5):

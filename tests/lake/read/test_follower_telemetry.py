@@ -44,7 +44,7 @@ def test_table_and_log_return_the_same_rows(folder: Path) -> None:
                 log.append(signal.topic, append_of_records([record]))
         log.append("otlp_logs", append_of_records([record])).result()
         catalog = open_catalog(CONFIG, folder)
-        Appender(
+        Appender.open(
             LogSource(log, folder),
             catalog,
             CONFIG,
@@ -73,7 +73,7 @@ def from_log(tail: LogTail) -> list[str]:
 
 
 def from_table(folder: Path, table: str, limits: ReadLimits) -> list[str]:
-    reader = TableReader(open_catalog(CONFIG, folder), CONFIG, table, limits=limits)
+    reader = TableReader.open(open_catalog(CONFIG, folder), CONFIG, table, limits=limits)
     parts = list(reader.read({0: 0}))
     reader.close()
     assert [rows.begin for rows in parts] == [0, *(rows.end for rows in parts[:-1])]

@@ -72,7 +72,7 @@ class Folder:
         """Commit everything to the lake, and delete it from the log."""
         with closing(open_catalog(SMALL, self.path)) as catalog:
             source = LogSource(self.log, self.path)
-            appender = Appender(
+            appender = Appender.open(
                 source, catalog, SMALL, run=run_inline, clock=CLOCK, rand=random.SystemRandom()
             )
             while appender.append():

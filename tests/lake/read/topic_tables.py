@@ -58,7 +58,7 @@ class TopicWorld:
         config = TopicConfig(partitions=partitions, awaits_lake=awaits_lake, retention_ms=0)
         log.create_topic(TOPIC, config)
         catalog = open_catalog(LAKE, folder)
-        appender = Appender(
+        appender = Appender.open(
             LogSource(log, folder),
             catalog,
             LAKE,

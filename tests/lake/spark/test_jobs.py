@@ -53,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Ses
 def test_spark_pyiceberg_and_duckdb_read_the_same_rows(world: tuple[World, Session]) -> None:
     made, session = world
     made.add(120)
-    appender = Appender(
+    appender = Appender.open(
         LogSource(made.log, made.folder),
         made.catalog,
         SMALL,
@@ -110,7 +110,7 @@ def test_a_reader_continues_after_maintenance(world: tuple[World, Session]) -> N
     """Files rewritten by Spark have the same rows in the same order, even if the snapshots that the
     reader knew have expired."""
     made, session = world
-    appender = Appender(
+    appender = Appender.open(
         LogSource(made.log, made.folder),
         made.catalog,
         SMALL,
@@ -118,7 +118,7 @@ def test_a_reader_continues_after_maintenance(world: tuple[World, Session]) -> N
         clock=CLOCK,
         rand=random.SystemRandom(),
     )
-    reader = TableReader(open_catalog(SMALL, made.folder), SMALL, "logs")
+    reader = TableReader.open(open_catalog(SMALL, made.folder), SMALL, "logs")
     found: list[tuple[int, int]] = []
     begins = {0: 0}
     for statement in (
@@ -172,7 +172,7 @@ def test_archives_of_another_spark_are_kept(tmp_path: Path) -> None:
 def test_the_next_round_restarts_a_killed_spark(world: tuple[World, Session]) -> None:
     made, session = world
     before = len(made.rows("logs"))
-    appender = Appender(
+    appender = Appender.open(
         LogSource(made.log, made.folder),
         made.catalog,
         SMALL,

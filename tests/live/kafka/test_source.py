@@ -242,7 +242,7 @@ class World:
         kafka = KafkaConfig(
             brokers=self.broker.address, topics={"logs": self.topic}, skip_lost=skip_lost
         )
-        return Appender(
+        return Appender.open(
             KafkaSource(kafka),
             self.catalog,
             SMALL,

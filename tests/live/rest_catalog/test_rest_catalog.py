@@ -74,7 +74,7 @@ class Rested(World):
     proxy: RestProxy
 
     def appender(self) -> Appender:
-        return Appender(
+        return Appender.open(
             LogSource(self.log, self.folder),
             self.catalog,
             self.config,

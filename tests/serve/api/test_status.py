@@ -83,7 +83,7 @@ def test_the_last_commit_is_shown(tmp_path: Path) -> None:
         send(rooms, "a", "b")
 
         def append() -> None:
-            appender = Appender(
+            appender = Appender.open(
                 LogSource(rooms.log, tmp_path),
                 lake.catalog,
                 lake.config,
@@ -188,7 +188,7 @@ def test_a_running_round_is_in_the_status(tmp_path: Path) -> None:
             return run_inline(work)
 
         def append() -> None:
-            lake._appender = Appender(
+            lake._appender = Appender.open(
                 LogSource(rooms.log, tmp_path),
                 lake.catalog,
                 lake.config,

@@ -175,7 +175,7 @@ def _append_all(log: Log, job: Job, sending: threading.Thread) -> None:
 
 
 def open_appender(log: Log, catalog: Catalog, job: Job) -> Appender:
-    return Appender(
+    return Appender.open(
         LogSource(log, job.folder),
         catalog,
         job.config,

@@ -98,13 +98,11 @@ class Appender:
         source: RecordSource,
         catalog: Catalog,
         config: LakeConfig,
-        *,
         run: Run,
         clock: Clock,
         rand: Rand,
-        report: ReportActivity = lambda _: None,
+        report: ReportActivity,
     ) -> None:
-        """Create missing tables, take all of them over, and publish their lake watermarks."""
         self._source = source
         self._catalog = catalog
         self._config = config
@@ -115,10 +113,26 @@ class Appender:
         self._report = report
         self._target_count = 0
         self._owned: set[str] = set()
+
+    @classmethod
+    def open(
+        cls,
+        source: RecordSource,
+        catalog: Catalog,
+        config: LakeConfig,
+        *,
+        run: Run,
+        clock: Clock,
+        rand: Rand,
+        report: ReportActivity = lambda _: None,
+    ) -> Appender:
+        """Create missing tables, take all of them over, and publish their lake watermarks."""
+        appender = cls(source, catalog, config, run, clock, rand, report)
         partitions = source.sources()
-        self._take((*(signal.table for signal in Signal), DEAD_LETTERS))
-        self._take(partition.table for partition in partitions)
-        self._publish(partitions)
+        appender._take((*(signal.table for signal in Signal), DEAD_LETTERS))
+        appender._take(partition.table for partition in partitions)
+        appender._publish(partitions)
+        return appender
 
     @property
     def pending_bytes(self) -> int:

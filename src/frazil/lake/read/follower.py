@@ -65,17 +65,14 @@ class Follower:
     """Named reader of one table. Owned by one thread; any thread may close it."""
 
     def __init__(
-        self, name: str, start: Start, *, disk: Disk, tail: LogTail, history: TableReader | None
+        self,
+        name: str,
+        progress: ReaderProgress,
+        *,
+        disk: Disk,
+        tail: LogTail,
+        history: TableReader | None,
     ) -> None:
-        """Continue the reader of that name, ignoring `start`, or create it at `start`."""
-        progress = reader_progress.load(disk, name, tail.table)
-        if progress is None:
-            offsets = {
-                partition: start_of(partition, start, tail, history)
-                for partition in tail.partitions
-            }
-            progress = ReaderProgress(table=tail.table, offsets=offsets)
-            reader_progress.save(disk, name, progress)
         self.name = name
         self._disk = disk
         self._tail = tail
@@ -90,6 +87,21 @@ class Follower:
         self._conflicts = 0
         self._is_closing = False
         self.is_closed = False
+
+    @classmethod
+    def open(
+        cls, name: str, start: Start, *, disk: Disk, tail: LogTail, history: TableReader | None
+    ) -> Follower:
+        """Continue the reader of that name, ignoring `start`, or create it at `start`."""
+        progress = reader_progress.load(disk, name, tail.table)
+        if progress is None:
+            offsets = {
+                partition: start_of(partition, start, tail, history)
+                for partition in tail.partitions
+            }
+            progress = ReaderProgress(table=tail.table, offsets=offsets)
+            reader_progress.save(disk, name, progress)
+        return cls(name, progress, disk=disk, tail=tail, history=history)
 
     @property
     def offsets(self) -> dict[int, int]:

@@ -51,8 +51,8 @@ class Followers:
                     config = self._lake.config
                     catalog = open_catalog(config, self._lake.data_folder)
                     undo.callback(catalog.close)
-                    history = TableReader(catalog, config, tail.table, limits=limits)
-                follower = Follower(name, start, disk=self._disk, tail=tail, history=history)
+                    history = TableReader.open(catalog, config, tail.table, limits=limits)
+                follower = Follower.open(name, start, disk=self._disk, tail=tail, history=history)
                 undo.pop_all()
             self._open[name] = follower
             return follower

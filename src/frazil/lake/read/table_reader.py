@@ -51,19 +51,24 @@ ROW_BYTES_MIN = 16
 class TableReader:
     """Reads committed rows; needs neither the log nor Spark. Owned by one thread."""
 
-    def __init__(
-        self, catalog: Catalog, config: LakeConfig, name: str, *, limits: ReadLimits | None = None
-    ) -> None:
-        """Open a reader. The table need not exist yet. The reader owns and closes the catalog."""
+    def __init__(self, catalog: Catalog, config: LakeConfig, name: str, limits: ReadLimits) -> None:
         self.name = name
         self.schema = columns_of(name)
         self._catalog = catalog
         self._config = config
-        self._limits = limits or ReadLimits()
+        self._limits = limits
         self._growth = GROWTH
         self._table: Table | None = None
         self._done: tuple[int, Mapping[int, int]] | None = None
-        self.refresh()
+
+    @classmethod
+    def open(
+        cls, catalog: Catalog, config: LakeConfig, name: str, *, limits: ReadLimits | None = None
+    ) -> TableReader:
+        """Open a reader. The table need not exist yet. The reader owns and closes the catalog."""
+        reader = cls(catalog, config, name, limits or ReadLimits())
+        reader.refresh()
+        return reader
 
     def refresh(self) -> None:
         """Load the current table. Raise `Unavailable` if the catalog does not answer."""
