@@ -1,5 +1,8 @@
-"""python -m tests.fuzz --kind wire --count 100000 --seed 1 --jobs 2: prints one JSON line last, and
-exits 1 when anything disagrees. A reader that kills its process ends the run with an error."""
+"""python -m tests.fuzz --kind wire --count 100000 --seed 1 --jobs 2
+
+Prints a JSON line last, and exits with 1 on a disagreement. A crash of a reader's process ends the
+run with an error.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from typing import Any
 
 KINDS = ("wire", "json", "decode", "encode")
 PART_COUNT_MAX = 100_000
-"""Bodies of one part of a run. Each part has a seed, and so a corpus, of its own."""
+"""Maximum bodies per part of a run. Each part has its own seed, and so its own corpus."""
 SEED_STRIDE = 1_000_003
-"""Parts of runs with neighbouring seeds have different seeds."""
+"""Keeps the seeds of parts distinct between runs with adjacent seeds."""
 
 
 def main() -> int:
@@ -24,16 +27,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=PART_COUNT_MAX)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
-    wanted = parser.parse_args()
-    kinds = KINDS if wanted.kind == "all" else (wanted.kind,)
-    results = {kind: fuzz(kind, wanted.count, wanted.seed, wanted.jobs) for kind in kinds}
-    line = results if wanted.kind == "all" else results[wanted.kind]
-    sys.stdout.write(json.dumps({"kind": wanted.kind, "seed": wanted.seed, **line}) + "\n")
+    options = parser.parse_args()
+    kinds = KINDS if options.kind == "all" else (options.kind,)
+    results = {kind: fuzz(kind, options.count, options.seed, options.jobs) for kind in kinds}
+    line = results if options.kind == "all" else results[options.kind]
+    sys.stdout.write(json.dumps({"kind": options.kind, "seed": options.seed, **line}) + "\n")
     return 1 if any(result["disagreements"] for result in results.values()) else 0
 
 
 def fuzz(kind: str, count: int, seed: int, jobs: int) -> dict[str, object]:
-    """Run one kind, in parts, and add up what they found."""
+    """Run one kind in parts, and add up their results."""
     begin = time.monotonic()
     size = max(1, min(PART_COUNT_MAX, -(-count // jobs)))
     counts = [min(size, count - at) for at in range(0, count, size)]
@@ -56,7 +59,7 @@ def run_part(kind: str, count: int, seed: int) -> dict[str, object]:
 
 
 def add(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Numbers are added, lists are joined, and so are those inside dicts."""
+    """Add numbers and concatenate lists, recursively in dicts."""
     total = dict(one)
     for name, value in other.items():
         match total.get(name), value:

@@ -1,7 +1,7 @@
-"""Valid requests to begin with: every field of every message is in one of them.
+"""Valid requests as the start of mutations: together they contain every field of every message.
 
-A `Body` knows where its fields begin and end, so that one can be changed and the lengths around it
-put right.
+A `Body` knows the boundaries of its fields, so that one can be changed and the enclosing lengths
+corrected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 from frazil.ingest.otlp.scan_tables import messages_in
 
 BODY_BYTES_MAX = 1200
-"""Larger bodies are not bent further: they would only make the run slow."""
+"""Larger bodies are not mutated again: they would only slow down the run."""
 ID_LENGTHS = (0, 0, 1, 7, 8, 8, 9, 15, 16, 16, 17, 32, 130)
 EDGES = {
     FieldDescriptor.TYPE_BYTES,
@@ -29,38 +29,38 @@ VALUE = "AnyValue"
 
 
 class Node(NamedTuple):
-    """A field of a body: where its tag, its value and, if it has a length, its content begin."""
+    """A field of a body: the positions of its tag, its value and its content after any length."""
 
     begin: int
     value: int
     content: int
     end: int
     parent: int
-    """Index of the message it is in; -1 for the request itself."""
+    """Index of the enclosing message; -1 for the request itself."""
     field: FieldDescriptor | None
     message: Descriptor | None
-    """What its content is, if that is a message."""
+    """The type of its content, if that is a message."""
     depth: int
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Bytes, and the fields in them."""
+    """An encoded request and its fields."""
 
     data: bytes
     request: Descriptor
     nodes: list[Node]
     edges: list[Node]
-    """Those fields with values that have edges: ids, times, counts, packed numbers."""
+    """Fields with edge values: ids, times, counts, packed numbers."""
     choices: list[Node]
-    """Those messages of which there can be one at a time."""
+    """Messages in a oneof."""
     lists: list[Node]
-    """Those fields that are numbers of a list."""
+    """Repeated numbers."""
     values: list[Node]
-    """Those fields that can hold values inside values."""
+    """Fields of type AnyValue, which can nest."""
 
     def with_replaced(self, begin: int, end: int, piece: bytes, parent: int) -> bytes:
-        """Put a piece in the place of some bytes, and put the lengths around it right."""
+        """Replace some bytes, and correct the lengths of the enclosing messages."""
         data = self.data
         while parent >= 0:
             node = self.nodes[parent]
@@ -71,7 +71,7 @@ class Body:
 
 
 def varint(number: int, width: int = 0) -> bytes:
-    """A number as protobuf writes it, or padded to `width` bytes."""
+    """Encode a number as a varint, padded to at least `width` bytes."""
     if number < 128 and width <= 1:
         return bytes((number,))
     encoded = bytearray()
@@ -83,7 +83,7 @@ def varint(number: int, width: int = 0) -> bytes:
 
 
 def indexed(data: bytes, request: Descriptor) -> Body:
-    """Find the fields of a body that protobuf accepts and that has no groups."""
+    """Index the fields of a body that is valid and has no groups."""
     nodes: list[Node] = []
     _index(data, 0, len(data), request, -1, 1, nodes)
     known = [(node, node.field) for node in nodes if node.field is not None]
@@ -131,7 +131,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def corpus(request: Descriptor, rand: Random, count: int) -> list[Body]:
-    """Valid bodies, at least `count` of them, with every field of every message somewhere."""
+    """Return at least `count` valid bodies that together contain every field of every message."""
     bodies: list[Body] = []
     messages = messages_in(request).values()
     missing = {field.full_name for message in messages for field in message.fields}
@@ -148,7 +148,7 @@ def corpus(request: Descriptor, rand: Random, count: int) -> list[Body]:
 
 
 def fill(message: Message, rand: Random, depth: int) -> None:
-    """Set some fields, and fields of their messages. Values inside values soon end."""
+    """Set random fields, recursively. Nested values are less likely."""
     is_value = message.DESCRIPTOR.full_name.startswith("opentelemetry.proto.common")
     chance = 0.8 if depth < 6 and not is_value else 0.3
     fields: list[Any] = list(message.DESCRIPTOR.fields)
@@ -169,7 +169,7 @@ def fill(message: Message, rand: Random, depth: int) -> None:
 
 
 def scalar(field: FieldDescriptor, rand: Random) -> object:
-    """A value for a field: mostly one that any client could send."""
+    """Return a value for a field, mostly one that a real client could send."""
     kind = field.cpp_type
     if field.type == FieldDescriptor.TYPE_BYTES:
         usual = 16 if field.name == "trace_id" else 8

@@ -1,9 +1,9 @@
-"""The decoder against the reference: rows and dead letters, bit for bit.
+"""Compares the decoder with the reference: rows and dead letters, bit for bit.
 
-Most requests are written by `tests.model.arrow.requests`, with every field and kind of value, in
-the shapes that protobuf can read; some of them are then damaged, and some are those of the
-scanner's fuzzer, bent. Many requests are decoded per call, from memory that ends where reading is
-forbidden, with bytes behind them that must not matter.
+Most requests come from `tests.model.arrow.requests`, with every field and type of value, in all
+encodings that protobuf can read. Some of them are damaged, and some are mutated bodies of the
+scanner's fuzzer. Many requests are decoded per call, from memory that ends at an unreadable page,
+with junk bytes behind them that must not matter.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from frazil.model.arrow.decoder import requests as requests_module
 from frazil.model.arrow.types import Decoded, ExportRequest
 from frazil.model.protobuf.memory import SLACK_BYTES
 from tests.fuzz.corpus import Body, corpus
-from tests.fuzz.mutate import bend, scribble
+from tests.fuzz.mutate import mutate, scribble
 from tests.fuzz.wire import Fence
 from tests.model.arrow.decoder.reference import differences, reference
 from tests.model.arrow.requests import Writer, numbered
 
 CALL_BYTES = 60_000
-"""Of the requests of one call; the fence takes a little more."""
+"""Maximum bytes of the requests of one call; the fence takes a little more."""
 CORPUS_COUNT = 40
 EXAMPLES_MAX = 5
 EXAMPLE_LENGTH = 5000
-BENT, DAMAGED = 0.06, 0.12
-"""How many requests are bent ones of the corpus; how many are, or are damaged."""
+MUTATED, DAMAGED = 0.06, 0.12
+"""Cumulative shares of requests: mutated ones of the corpus, then damaged ones."""
 WILDNESS = (0.0, 0.1, 0.4)
 JUNK = b"\xc3\xff\x0a\x80" * (SLACK_BYTES // 4)
 
@@ -48,7 +48,7 @@ def run(count: int, seed: int) -> dict[str, object]:
 
 
 def fuzz_signal(signal: str, count: int, rand: Random) -> dict[str, Any]:
-    """What was decoded, and where the two disagree."""
+    """Return counts, and the requests that decode differently from the reference."""
     totals = {"requests": 0, "rows": 0, "dead": 0, "calls": 0}
     disagreements: list[str] = []
     for requests, plain in calls(signal, count, rand):
@@ -69,7 +69,7 @@ def fuzz_signal(signal: str, count: int, rand: Random) -> dict[str, Any]:
 def calls(
     signal: str, count: int, rand: Random
 ) -> Iterator[tuple[list[ExportRequest], frozenset[int]]]:
-    """The requests of each call, and the offsets of those that have no groups."""
+    """Yield the requests of each call, and the offsets of those without groups."""
     pool = corpus(REQUESTS[Signal(signal)], rand, CORPUS_COUNT)
     writer = Writer(rand, wildness=rand.choice(WILDNESS))
     written: list[tuple[bytes, bool]] = []
@@ -88,8 +88,8 @@ def calls(
 
 def next_body(signal: str, writer: Writer, pool: list[Body], rand: Random) -> tuple[bytes, bool]:
     chance = rand.random()
-    if chance < BENT:
-        return bend(rand.choice(pool), rand.choice(pool), rand), False
+    if chance < MUTATED:
+        return mutate(rand.choice(pool), rand.choice(pool), rand), False
     body = writer.request(signal)
     return (scribble(body, rand), False) if chance < DAMAGED else (body, True)
 
@@ -101,19 +101,19 @@ def call_of(written: list[tuple[bytes, bool]]) -> tuple[list[ExportRequest], fro
 
 
 def is_same(signal: str, numbered: Decoded, plain: Decoded) -> bool:
-    """Are these the same rows and dead letters, where numbers stand for texts?"""
+    """Return True if dictionary-encoded rows and dead letters equal the plain ones."""
     table = Signal(signal).table
     numbered.batch.validate(full=True)
     return (
         numbered.batch.schema.equals(DICTIONARY_TABLES[table])
-        # As text, for the sake of what is not a number and so not equal to itself.
+        # Compared as text, because NaN is not equal to itself.
         and str(numbered.batch.cast(TABLES[table]).to_pylist()) == str(plain.batch.to_pylist())
         and numbered.dead == plain.dead
     )
 
 
 def decode_fenced(decode: Decode, signal: str, requests: list[ExportRequest]) -> Decoded:
-    """Decode with nothing readable behind the requests but some junk."""
+    """Decode requests followed by junk and an unreadable page."""
     before = requests_module.join
     if sum(len(request.body) for request in requests) <= CALL_BYTES:
         requests_module.join = lambda bodies: FENCE.put(b"".join(bodies) + JUNK)
@@ -124,10 +124,10 @@ def decode_fenced(decode: Decode, signal: str, requests: list[ExportRequest]) ->
 
 
 def explain(signal: str, requests: list[ExportRequest]) -> list[str]:
-    """Which of the requests is at fault, and what is wrong with it."""
+    """Return the requests that differ when decoded alone, and how."""
     found = []
     for request in requests:
         wrong = differences(signal, decode(signal, [request]), *reference(signal, [request]))
         found += [f"{signal} {request.body.hex()}: {each}"[:EXAMPLE_LENGTH] for each in wrong]
     whole = b"".join(request.body for request in requests).hex()
-    return found or [f"{signal}: only together {whole}"[:EXAMPLE_LENGTH]]
+    return found or [f"{signal}: only when decoded together: {whole}"[:EXAMPLE_LENGTH]]

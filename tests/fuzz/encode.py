@@ -1,11 +1,9 @@
-"""The encoder, there and back: requests become rows, rows become requests, and nothing is lost but
-what `normal` says.
+"""Round trips: requests are decoded to rows and encoded again. Only what `normal` lists is lost.
 
-1. The rows of the requests that come back are the rows of those that went in.
-2. Record for record, what comes back is what went in, in the form that `normal` gives it.
+1. Decoding the encoded requests gives the same rows.
+2. Each encoded record equals the original record after `normal`.
 
-Requests are those of the decoder's fuzzer, without the damaged ones: what is no row does not come
-back.
+Requests are those of the decoder's fuzzer without damage: a dead letter does not come back.
 """
 
 from __future__ import annotations
@@ -26,18 +24,18 @@ from tests.model.arrow.decoder.reference import INT32_MAX, is_same, parsed
 from tests.model.arrow.requests import Writer
 
 CALL_BYTES = 60_000
-"""Of the requests of one call."""
+"""Maximum bytes of the requests of one call."""
 EXAMPLES_MAX = 5
 EXAMPLE_LENGTH = 5000
 WILDNESS = (0.0, 0.1, 0.4)
 INGEST_TIME_MS = 1_700_000_000_000
-PLACE = ("_log_partition", "_offset", "_row")
-"""Columns that say where in the log a row comes from, which is another place by then."""
+POSITION_COLUMNS = ("_log_partition", "_offset", "_row")
+"""The position of a row in the log, which differs after a round trip."""
 STORABLE = {"logs": is_log_record, "traces": is_span}
 
 
 def run(count: int, seed: int) -> dict[str, object]:
-    """Send `count` requests of each signal there and back. Same seed, same requests."""
+    """Round-trip `count` requests of each signal. Same seed, same requests."""
     total: dict[str, Any] = {"disagreements": []}
     for signal in Signal:
         found = fuzz_signal(signal.value, count, Random(seed))
@@ -47,7 +45,7 @@ def run(count: int, seed: int) -> dict[str, object]:
 
 
 def fuzz_signal(signal: str, count: int, rand: Random) -> dict[str, Any]:
-    """What went there and back, and where it is not the same."""
+    """Return counts, and the requests that do not survive a round trip."""
     totals = {"requests": 0, "rows": 0, "requests_back": 0}
     disagreements: list[str] = []
     for bodies in calls(signal, count, rand):
@@ -61,7 +59,7 @@ def fuzz_signal(signal: str, count: int, rand: Random) -> dict[str, Any]:
 
 
 def calls(signal: str, count: int, rand: Random) -> Iterator[list[bytes]]:
-    """The requests of each call."""
+    """Yield the requests of each call."""
     writer = Writer(rand, wildness=rand.choice(WILDNESS))
     written: list[bytes] = []
     size = 0
@@ -78,35 +76,37 @@ def calls(signal: str, count: int, rand: Random) -> Iterator[list[bytes]]:
 
 
 def explain(signal: str, bodies: list[bytes]) -> list[str]:
-    """Which of the requests is at fault, and what is wrong with it."""
+    """Return the requests that differ after a round trip alone, and how."""
     found = []
     for body in bodies:
         wrong = there_and_back(signal, [body])[2]
         found += [f"{signal} {body.hex()}: {each}"[:EXAMPLE_LENGTH] for each in wrong]
-    return found or [f"{signal}: only together {b''.join(bodies).hex()}"[:EXAMPLE_LENGTH]]
+    return found or [f"{signal}: only together: {b''.join(bodies).hex()}"[:EXAMPLE_LENGTH]]
 
 
 def there_and_back(
     signal: str, bodies: list[bytes], *, has_groups: bool = False
 ) -> tuple[int, int, list[str]]:
-    """How many rows there were, how many requests came back, and what is not the same. It takes
-    time to look for groups, which most requests have not."""
+    """Return the number of rows, the number of encoded requests, and the differences.
+
+    Looking for groups takes time; set `has_groups` only if there may be some.
+    """
     rows = rows_of(signal, bodies)
     back = list(encode(signal, rows))
     wrong = row_differences(rows, rows_of(signal, back))
     messages = [parsed(signal, body, has_groups) for body in bodies]
-    wanted = [each for message in messages for each in records_of(signal, message)]
+    expected = [record for message in messages for record in records_of(signal, message)]
     messages = [parsed(signal, body, has_groups=False) for body in back]
-    found = [each for message in messages for each in records_of(signal, message, _bytes)]
-    if len(wanted) != len(found):
-        wrong.append(f"{len(found)} records should be {len(wanted)}")
-    pairs = zip(found, wanted, strict=False)
+    found = [record for message in messages for record in records_of(signal, message, _bytes)]
+    if len(expected) != len(found):
+        wrong.append(f"{len(found)} records should be {len(expected)}")
+    pairs = zip(found, expected, strict=False)
     wrong += [f"{one} should be {other}" for one, other in pairs if one != other]
     return rows.num_rows, len(back), wrong
 
 
 def rows_of(signal: str, bodies: Iterable[bytes]) -> pa.RecordBatch:
-    """Rows of requests that came at the same time."""
+    """Decode requests with the same ingest time."""
     requests = [
         ExportRequest(partition=0, offset=number, ingest_time_ms=INGEST_TIME_MS, body=body)
         for number, body in enumerate(bodies)
@@ -115,20 +115,20 @@ def rows_of(signal: str, bodies: Iterable[bytes]) -> pa.RecordBatch:
 
 
 def row_differences(rows: pa.RecordBatch, others: pa.RecordBatch) -> list[str]:
-    """Where rows differ in more than their place, bit for bit."""
+    """Return the columns that differ, apart from positions, bit for bit."""
     if rows.num_rows != others.num_rows:
         return [f"{others.num_rows} rows should be {rows.num_rows}"]
     return [
         f"{name}: {others.column(name).to_pylist()} should be {rows.column(name).to_pylist()}"
         for name in rows.schema.names
-        if name not in PLACE and not is_same(rows.column(name), others.column(name))
+        if name not in POSITION_COLUMNS and not is_same(rows.column(name), others.column(name))
     ]
 
 
-# What is in a request, record by record.
+# Records of a request.
 
 Lines = tuple[bytes, ...]
-"""A record, and the messages above it, without what they are about."""
+"""A record and its enclosing messages, each without its children."""
 
 
 def _bytes(message: Any) -> bytes:
@@ -142,13 +142,15 @@ def _normal_bytes(message: Any) -> bytes:
 def records_of(
     signal: str, message: Any | None, form: Callable[[Any], bytes] = _normal_bytes
 ) -> list[Lines]:
-    """Every record of a request that can be a row, with what is said of it, in the normal form or
-    another; none if it is no request."""
+    """Return every storable record of a request with its enclosing messages, serialized by `form`.
+
+    Without a message there are none.
+    """
     return [] if message is None else list(_records(signal, message, form))
 
 
 def _records(signal: str, message: Any, form: Callable[[Any], bytes]) -> Iterator[Lines]:
-    """Resource, scope, perhaps metric, and record, for each record."""
+    """Yield resource, scope, metric if any, and record, for each record."""
     kind = {"logs": "logs", "traces": "spans", "metrics": "metrics"}[signal]
     for outer in getattr(message, f"resource_{kind}"):
         resource = bare(outer, f"scope_{kind}")
@@ -180,7 +182,7 @@ def _scope_records(signal: str, records: Any, form: Callable[[Any], bytes]) -> I
 
 
 def bare(message: Any, field: str) -> Any:
-    """A copy without the messages of a field."""
+    """Return a copy without a field."""
     copy = type(message)()
     copy.MergeFrom(message)
     copy.ClearField(field)
@@ -188,18 +190,18 @@ def bare(message: Any, field: str) -> Any:
 
 
 def normal(message: Any) -> Any:
-    """A copy in the form in which messages come back. This is all that is lost:
+    """Return a copy in the form that a round trip gives. This is all that is lost:
 
-    attributes        their order, and of equal keys all but the last
-    KeyValue          whether it had no value, or one that is empty
-    AnyValue          of NaN, which one; an index into a table of strings, which OTLP has not
-    dropped counts    above 2^31-1
+    attributes        their order, and all but the last of equal keys
+    KeyValue          whether its value is missing or empty
+    AnyValue          the payload of a NaN; indexes into string tables, which OTLP does not have
+    dropped counts    values above 2^31-1
     entity_refs       of a resource
-    status            whether it was there, if there is nothing in it
+    status            whether an empty one is present
     unknown fields    all of them
 
-    and, before this is called, as records are looked at one by one: how they were grouped; whether
-    a resource or a scope was there, if there is nothing in it; and what has no records.
+    Comparing records one by one also ignores how they were grouped, whether an empty resource or
+    scope is present, and groups without records.
     """
     copy = type(message)()
     copy.MergeFrom(message)
@@ -230,12 +232,12 @@ def _normalise(message: Any) -> None:
 
 
 def _normalise_attributes(attributes: Any) -> None:
-    found = {each.key: each for each in attributes}
-    kept = [found[key] for key in sorted(found, key=str.encode)]
-    for each in kept:
-        _normalise(each)
-        each.value.SetInParent()
-    copies = [each.SerializeToString() for each in kept]
+    last = {attribute.key: attribute for attribute in attributes}
+    kept = [last[key] for key in sorted(last, key=str.encode)]
+    for attribute in kept:
+        _normalise(attribute)
+        attribute.value.SetInParent()
+    copies = [attribute.SerializeToString() for attribute in kept]
     del attributes[:]
     for copy in copies:
         attributes.add().MergeFromString(copy)

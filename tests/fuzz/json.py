@@ -1,9 +1,8 @@
-"""Fuzzing the JSON path: OTLP/JSON bodies, grown from the descriptors and bent, each judged by
-Frazil and by protobuf's own reader of JSON.
+"""Compares the OTLP/JSON reader with protobuf's on bodies generated from descriptors and mutated.
 
-`run(count, seed)` compares, for each body, whether it is accepted and what it means. The oracle is
-`google.protobuf.json_format`, which is told of OTLP's ids and made to follow the documented rules
-where it has others: `DIFFERENCES` is the whole list.
+`run(count, seed)` compares, for each body, whether it is accepted and its meaning. The oracle is
+`google.protobuf.json_format`, adapted to OTLP's ids and to our documented rules where it differs:
+`DIFFERENCES` is the whole list.
 """
 
 from __future__ import annotations
@@ -31,27 +30,27 @@ from frazil.model import Signal
 
 DIFFERENCES = {
     "ids": "OTLP writes ids in hex; proto3's JSON has base64 for all bytes",
-    "objects": "json_format takes whatever it can iterate for a message: a string, an array",
-    "spellings": "a field under both of its names: json_format merges them, or the last counts",
-    "brackets": "json_format refuses keys like [a.b] as extensions; to us they are unknown keys",
-    "integers": "strings: json_format takes what Python's int() and float() do: _ + tabs, ...",
-    "doubles": "the same for doubles; it also takes bools, and strings beyond the largest double",
+    "objects": "json_format accepts any iterable as a message: a string, an array",
+    "spellings": "a field under both of its names: json_format merges them, or the last wins",
+    "brackets": "json_format refuses keys like [a.b] as extensions; Frazil ignores them",
+    "integers": "strings: json_format accepts what Python's int() and float() do: _ + tabs, ...",
+    "doubles": "the same for doubles; it also accepts bools and strings beyond the largest double",
     "enums": "json_format drops unknown names; takes quoted numbers, bools, 1.5 for 1, 2^32 for 0",
-    "base64": "json_format skips letters that are not base64, and any padding will do",
-    "overflow": "Python reads 1e400 as infinity; we refuse it, also where nobody looks at it",
-    "surrogates": "Python reads lone surrogates; we refuse them, also where nobody looks at them",
+    "base64": "json_format skips characters that are not base64, and accepts any padding",
+    "overflow": "Python reads 1e400 as infinity; Frazil refuses it, also in unknown fields",
+    "surrogates": "Python reads lone surrogates; Frazil refuses them, also in unknown fields",
 }
-"""Where Frazil and json_format part, and why. Only `brackets` makes Frazil the milder one."""
+"""Where Frazil and json_format differ, and why. Frazil is more lenient only for `brackets`."""
 
 CLASSES: dict[Signal, type[Message]] = {
     signal: GetMessageClass(REQUESTS[signal]) for signal in Signal
 }
 EXAMPLES_MAX = 10
-"""Disagreements that are kept: enough to see what is wrong."""
+"""Disagreements that are reported."""
 
 
 def run(count: int, seed: int) -> dict[str, object]:
-    """Judge `count` bodies. Same seed, same bodies."""
+    """Compare `count` bodies. Same seed, same bodies."""
     rand = Random(seed)
     signals = list(Signal)
     kinds: Counter[str] = Counter()
@@ -61,14 +60,14 @@ def run(count: int, seed: int) -> dict[str, object]:
     for number in range(count):
         signal = signals[number % len(signals)]
         kind, body = body_of(rand, signal)
-        wanted = oracle(signal, body, differences)
+        expected = oracle(signal, body, differences)
         found = verdict(signal, body)
         kinds[f"{kind}, {'refused' if found is None else 'accepted'}"] += 1
         accepted_count += found is not None
-        if found != wanted:
+        if found != expected:
             disagreement_count += 1
             if len(disagreements) < EXAMPLES_MAX:
-                disagreements.append(f"{signal.value} {body!r}: {found!r}, not {wanted!r}")
+                disagreements.append(f"{signal.value} {body!r}: {found!r}, not {expected!r}")
     return {
         "bodies": count,
         "accepted": accepted_count,
@@ -80,36 +79,38 @@ def run(count: int, seed: int) -> dict[str, object]:
     }
 
 
-# Frazil's side.
+# Frazil's reader.
 
 
 def verdict(signal: Signal, body: bytes) -> bytes | str | None:
-    """What Frazil makes of a body, as protobuf would write it; None if it is refused; a complaint
-    if Frazil breaks a promise."""
+    """Return the body as Frazil reads it, serialized by protobuf; None if refused.
+
+    An unexpected error or invalid output is returned as text.
+    """
     try:
         data = protobuf_of_json(signal, body)
     except Malformed:
         return None
-    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs into the verdict
+    except Exception as error:  # noqa: BLE001 - every error belongs into the verdict
         return f"raised {error!r}"
     try:
         again = CLASSES[signal].FromString(data).SerializeToString()
     except DecodeError as error:
         return f"protobuf refuses {data!r}: {error}"
-    # The order is our own. Unknown fields, or zeros that proto3 leaves out, would add bytes.
+    # Only the order of fields may differ. Unknown fields or explicit zeros would add bytes.
     return again if len(again) == len(data) else f"{data!r} where protobuf writes {again!r}"
 
 
-# The oracle's side.
+# The oracle.
 
 
 class Stricter(Exception):
-    """Refused by one of the `DIFFERENCES`, whose name it carries."""
+    """Refused because of one of the `DIFFERENCES`, named by the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a key stands for."""
+    """The field behind a key."""
 
     name: str
     json_name: str
@@ -122,18 +123,18 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A message: its fields, and its keys in both spellings."""
+    """The fields of a message, and its keys in both spellings."""
 
     fields: list[Known]
     keys: dict[str, Known]
 
 
 def oracle(signal: Signal, body: bytes, differences: Counter[str]) -> bytes | None:
-    """What json_format makes of a body by our rules, as protobuf writes it; None: refused."""
+    """Return the body as json_format reads it by our rules, serialized; None if refused."""
     message = CLASSES[signal]()
     try:
         request = by_our_rules(read(body), TABLES[signal])
-        # json_format counts the request itself, which parsers of protobuf do not.
+        # json_format counts the request as one level; protobuf parsers do not.
         json_format.ParseDict(request, message, ignore_unknown_fields=True, max_recursion_depth=101)
     except Stricter as refused:
         differences[str(refused)] += 1
@@ -144,13 +145,13 @@ def oracle(signal: Signal, body: bytes, differences: Counter[str]) -> bytes | No
 
 
 def read(body: bytes) -> object:
-    """JSON as RFC 8259 has it, with Python's reader."""
+    """Read JSON as in RFC 8259, with Python's reader."""
     text = body.decode()
     value: object = json.loads(text, parse_float=_finite, parse_constant=_no_constant)
     if "\\u" in text:
-        # As a list of pairs, an object also shows the values of keys that come again.
-        all_of_it = json.dumps(json.loads(text, object_pairs_hook=list), ensure_ascii=False)
-        if SURROGATE.search(all_of_it):
+        # Lists of pairs keep the values of duplicate keys.
+        decoded = json.dumps(json.loads(text, object_pairs_hook=list), ensure_ascii=False)
+        if SURROGATE.search(decoded):
             raise Stricter("surrogates")
     return value
 
@@ -167,7 +168,7 @@ def _no_constant(text: str) -> float:
 
 
 def by_our_rules(value: object, table: Table) -> dict[str, object]:
-    """The object in a form that json_format takes for what we mean."""
+    """Convert an object so that json_format reads it by our rules, or raise `Stricter`."""
     if type(value) is not dict:
         raise Stricter("objects")
     result: dict[str, object] = {}
@@ -246,7 +247,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def table_of(message: Descriptor | None, made: dict[str, Table]) -> Table:
-    """The table of a message and, by its fields, of all messages below."""
+    """Return the table of a message, built recursively for its fields."""
     if message is None:
         return NOTHING
     if message.full_name in made:
@@ -297,20 +298,20 @@ KINDS = {key: known.kind for table in MADE.values() for key, known in table.keys
 
 
 def body_of(rand: Random, signal: Signal) -> tuple[str, bytes]:
-    """A body, and how it came about."""
-    request = grow(rand, TABLES[signal], depth=0)
+    """Return the kind of a body, and a random body of that kind."""
+    request = generate(rand, TABLES[signal], depth=0)
     dice = rand.random()
     if dice < 0.1:
-        return "as grown", text_of(request)
+        return "as generated", text_of(request)
     if dice < 0.7:
         for _ in range(1 + int(rand.random() * 3)):
-            bend(rand, request)
-        return "values bent", text_of(request)
-    return "bytes bent", bend_bytes(rand, text_of(request))
+            mutate(rand, request)
+        return "values mutated", text_of(request)
+    return "bytes mutated", mutate_bytes(rand, text_of(request))
 
 
 def text_of(request: object) -> bytes:
-    """The JSON text. What JSON values cannot say comes in here: see `RAW` and `TWICE`."""
+    """Return the JSON text, with the raw tokens and duplicate keys of `RAW` and `TWICE`."""
     text = msgspec.json.encode(request)
     if b"@@" in text:
         text = re.sub(rb'"@@(\d+)@@"', lambda match: RAW[int(match[1])], text)
@@ -318,7 +319,7 @@ def text_of(request: object) -> bytes:
 
 
 TWICE, TWICE_TEXT = "\2", b"\\u0002"
-"""A key that ends in this loses it at the end, and may then be there twice."""
+"""A suffix of keys that is removed from the text, which makes duplicate keys."""
 
 RAW = [
     *[b"1e400", b"-1e400", b"NaN", b"-Infinity", b"-0", b"-0.0", b"1E3", b"120e-1", b"1e-400"],
@@ -329,7 +330,7 @@ RAW = [
     *[b'"\xff"', b'"\xc3\xa9"', b'"\\u0031\\u0032"', b'{"a":1,"a":{}}', b"true ", b" null", b"tru"],
     *[b"[" * 5000, b"[" * 5000 + b"]" * 5000, b'{"arrayValue":{"values":[' * 9000],
 ]
-"""Tokens that go into the text as they are."""
+"""Raw tokens that no JSON value encodes to."""
 
 WILD: dict[str, list[object]] = {
     "integer": [
@@ -368,13 +369,13 @@ WILD: dict[str, list[object]] = {
 }
 WILD_TEXTS = {kind: [msgspec.json.encode(v) for v in values] for kind, values in WILD.items()}
 WILD_TEXTS["any"] = [text for texts in WILD_TEXTS.values() for text in texts]
-"""Values at the limits of something, as text, so that each use makes a new one."""
+"""Edge values as JSON text, so that each use decodes a new object."""
 
 SPINE = {
     *("resource_logs", "scope_logs", "log_records", "resource_spans", "scope_spans", "spans"),
     *("resource_metrics", "scope_metrics", "metrics", "data_points", "key", "value"),
 }
-"""The fields without which there would be no record, or only an empty one."""
+"""Fields that are always set, because records depend on them."""
 
 SCALARS: dict[str, list[object]] = {
     "string": ["", "a", "GET", "/items/7", "service.name", "grüße", "\0", "x" * 130],
@@ -387,14 +388,14 @@ SCALARS: dict[str, list[object]] = {
 }
 
 
-def grow(rand: Random, table: Table, *, depth: int) -> dict[str, object]:
-    """A valid object. What leads to the records is always in it."""
+def generate(rand: Random, table: Table, *, depth: int) -> dict[str, object]:
+    """Return a random valid object with the fields of SPINE."""
     result: dict[str, object] = {}
     oneofs: set[str] = set()
     start = int(rand.random() * len(table.fields))
     for known in table.fields[start:] + table.fields[:start]:
         odds = 1.0 if known.name in SPINE else 0.9 if known.oneof else 0.15
-        deep = depth > GROWN_DEPTH_MAX and known.kind == "message"
+        deep = depth > DEPTH_MAX and known.kind == "message"
         if deep or rand.random() >= odds or known.oneof in oneofs:
             continue
         if known.oneof:
@@ -402,18 +403,18 @@ def grow(rand: Random, table: Table, *, depth: int) -> dict[str, object]:
         key = known.json_name if rand.random() < 0.9 else known.name
         if known.repeated:
             count = 1 if rand.random() < 0.8 else int(rand.random() * 4)
-            result[key] = [_grown(rand, known, depth) for _ in range(count)]
+            result[key] = [_generated(rand, known, depth) for _ in range(count)]
         else:
-            result[key] = _grown(rand, known, depth)
+            result[key] = _generated(rand, known, depth)
     return result
 
 
-GROWN_DEPTH_MAX = 9
+DEPTH_MAX = 9
 
 
-def _grown(rand: Random, known: Known, depth: int) -> object:
+def _generated(rand: Random, known: Known, depth: int) -> object:
     if known.kind == "message":
-        return grow(rand, known.table, depth=depth + 1)
+        return generate(rand, known.table, depth=depth + 1)
     if known.names and rand.random() < 0.3:
         return _one(rand, list(known.names))
     return _one(rand, SCALARS[known.kind])
@@ -423,21 +424,21 @@ def _one(rand: Random, choices: list[Any]) -> Any:
     return choices[int(rand.random() * len(choices))]
 
 
-# Bending values.
+# Mutations of values.
 
 Holder = Any
 """A dict or a list."""
 
 
-def bend(rand: Random, request: dict[str, object]) -> None:
-    """Change something somewhere."""
-    place = _place(rand, request)
-    if place is not None:
-        _one(rand, BENDS)(rand, *place, request)
+def mutate(rand: Random, request: dict[str, object]) -> None:
+    """Apply a random mutation at a random position."""
+    slot = _random_slot(rand, request)
+    if slot is not None:
+        _one(rand, MUTATIONS)(rand, *slot, request)
 
 
-def _place(rand: Random, request: Holder) -> tuple[Holder, Any] | None:
-    """A random key or index, and what it is in."""
+def _random_slot(rand: Random, request: Holder) -> tuple[Holder, Any] | None:
+    """Return a random container and a key or index in it."""
     holder = request
     while holder:
         key = _one(rand, list(holder)) if type(holder) is dict else int(rand.random() * len(holder))
@@ -453,7 +454,7 @@ def _wild(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
 
 
 def _close(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
-    """Nearly right: a value for the kind of field that mostly goes by this name."""
+    """Set an edge value of the field's kind."""
     holder[key] = _any_value(rand, KINDS.get(key, "any"))
 
 
@@ -483,7 +484,7 @@ def _add(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
 
 
 def _other_key(rand: Random, key: str) -> str:
-    """Another key: as good, as another field's, twice the same, or unknown."""
+    """Return another key: the other spelling, a duplicate, another field's, or an unknown one."""
     dice = rand.random()
     if dice < 0.4:
         return OTHER_SPELLING.get(key, key)
@@ -493,20 +494,20 @@ def _other_key(rand: Random, key: str) -> str:
 
 
 def _swap(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
-    other = _place(rand, request)
+    other = _random_slot(rand, request)
     if other is not None:
         other_holder, other_key = other
         holder[key], other_holder[other_key] = other_holder[other_key], holder[key]
 
 
 def _graft(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
-    other = _place(rand, request)
+    other = _random_slot(rand, request)
     if other is not None:
         holder[key] = _copy(other[0][other[1]])
 
 
 def _copy(value: object) -> object:
-    """Nothing is in two places: swapped with itself, it would never end."""
+    """Copy a value: a container that occurs twice could be swapped into itself."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
@@ -518,7 +519,7 @@ def _wrap(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
 
 
 def _nest(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
-    """Around the limit of depth, now and then; mostly only a little."""
+    """Nest a value: in 5 % of cases to about the depth limit, otherwise a few levels."""
     value = holder[key] if type(holder[key]) is dict else {"intValue": 1}
     levels = 44 + int(rand.random() * 8) if rand.random() < 0.05 else 1 + int(rand.random() * 3)
     for _ in range(levels):
@@ -530,7 +531,7 @@ def _nest(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
 
 
 def _respell(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
-    """Mostly the same value, written in another way."""
+    """Write a value in another way, mostly with the same meaning."""
     value = holder[key]
     if type(value) is str:
         holder[key] = _one(rand, [value.upper(), value.lower(), value.rstrip("="), value + "0"])
@@ -540,13 +541,13 @@ def _respell(rand: Random, holder: Holder, key: Any, request: Holder) -> None:
         holder[key] = None
 
 
-BENDS: list[Callable[[Random, Holder, Any, Holder], None]] = [
+MUTATIONS: list[Callable[[Random, Holder, Any, Holder], None]] = [
     *[_wild, _raw, _close, _close, _close, _close, _drop, _drop, _rename, _rename, _add, _add],
     *[_swap, _graft, _wrap, _nest, _respell, _respell, _respell],
 ]
 
 
-# Bending bytes.
+# Mutations of bytes.
 
 TOKENS = [
     *[b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\\u00", b"\\ud83d", b"0", b"1", b"-"],
@@ -555,7 +556,7 @@ TOKENS = [
 ]
 
 
-def bend_bytes(rand: Random, text: bytes) -> bytes:
+def mutate_bytes(rand: Random, text: bytes) -> bytes:
     """Flip, delete, insert, repeat, move, splice or cut, up to three times."""
     for _ in range(1 + int(rand.random() * 3)):
         start = int(rand.random() * (len(text) + 1))

@@ -1,7 +1,7 @@
-"""Ways to bend a valid body.
+"""Mutations of valid bodies.
 
-A body is bent where its fields begin and end, and mostly the lengths around the bend are put
-right: otherwise nearly all bodies would be refused at their first length, and prove little.
+A body is mutated at field boundaries, and mostly the enclosing lengths are corrected: otherwise
+nearly all bodies would be refused at their first length, and prove little.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VARINTS = tuple(
         *("80" * 10 + "00", "80"),
     )
 )
-"""Numbers of all widths. The last two are none."""
+"""Varints of all widths. The last two are invalid."""
 FIXED64 = tuple(
     bytes.fromhex(digits)
     for digits in (
@@ -42,24 +42,24 @@ FIXED32 = (b"\x00" * 4, b"\xff" * 4, b"\xff" * 3)
 TEXTS = (
     *(b"", b"a", "\u00e9".encode(), "\u20ac".encode(), "\U0001f600".encode()),
     "\u0080\u07ff\u0800\uffff\U00010000\U0010ffff\ud7ff\ue000".encode(),
-    # Bytes alone, cut off, overlong, surrogates, above U+10FFFF, wrongly followed.
+    # Lone bytes, truncated, overlong, surrogates, above U+10FFFF, invalid continuation.
     *map(bytes.fromhex, ("80", "ff", "c2", "e282", "efbf", "f09f98", "c1bf", "e09fbf", "f08fbfbf")),
     *map(bytes.fromhex, ("eda080", "f4908080", "f5808080", "c328", "e228a1", "f09f2880")),
 )
 NUMBERS = (0, 1, 2, 3, 5, 9, 15, 16, 17, 31, 32, 33, 127, 2**11, 2**21, 2**28, 2**29 - 1, 2**29)
-"""Of fields. The first and the last are not allowed."""
+"""Field numbers. The first and the last are invalid."""
 
 
-def bend(body: Body, other: Body, rand: Random) -> bytes:
-    """One mutation, sometimes more, of a body; some take a piece of another one."""
-    data = BENDS[int(rand.random() * len(BENDS))](body, other, rand)
+def mutate(body: Body, other: Body, rand: Random) -> bytes:
+    """Return a body after one or two mutations; some insert a piece of the other body."""
+    data = MUTATIONS[int(rand.random() * len(MUTATIONS))](body, other, rand)
     if rand.random() < 0.15:
         data = scribble(data, rand)
     return data
 
 
 def scribble(data: bytes, rand: Random) -> bytes:
-    """Change bytes without respect for any structure."""
+    """Change bytes regardless of structure."""
     if not data:
         return b"\x0a"
     at = int(rand.random() * len(data))
@@ -86,17 +86,17 @@ def _piece(body: Body, node: Node, piece: bytes) -> bytes:
     return body.with_replaced(node.begin, node.end, piece, node.parent)
 
 
-def bend_scribble(body: Body, other: Body, rand: Random) -> bytes:
+def scribble_body(body: Body, other: Body, rand: Random) -> bytes:
     return scribble(body.data, rand)
 
 
-def bend_away(body: Body, other: Body, rand: Random) -> bytes:
-    """A field less."""
+def remove_field(body: Body, other: Body, rand: Random) -> bytes:
+    """Remove a field."""
     return _piece(body, _pick(body, rand), b"")
 
 
-def bend_twice(body: Body, other: Body, rand: Random) -> bytes:
-    """A field twice, perhaps with another one between."""
+def repeat_field(body: Body, other: Body, rand: Random) -> bytes:
+    """Repeat a field, perhaps with another one in between."""
     node = _pick(body, rand)
     again = body.data[node.begin : node.end]
     between = _pick(other, rand)
@@ -104,8 +104,8 @@ def bend_twice(body: Body, other: Body, rand: Random) -> bytes:
     return _piece(body, node, again + middle + again)
 
 
-def bend_graft(body: Body, other: Body, rand: Random) -> bytes:
-    """A field of another body, in the place of this one, before it or behind it."""
+def graft_field(body: Body, other: Body, rand: Random) -> bytes:
+    """Replace a field with one of the other body, or insert that before or behind it."""
     node, piece = _pick(body, rand), _pick(other, rand)
     grafted = other.data[piece.begin : piece.end]
     way = rand.random()
@@ -115,29 +115,31 @@ def bend_graft(body: Body, other: Body, rand: Random) -> bytes:
     return body.with_replaced(at, at, grafted, node.parent)
 
 
-def bend_kin(body: Body, other: Body, rand: Random) -> bytes:
-    """A field of another body behind this one, where it belongs; for choices, the rare case that
-    there are two. Sometimes this field comes again behind that."""
+def insert_sibling(body: Body, other: Body, rand: Random) -> bytes:
+    """Insert a field of the other body behind one in the same message type.
+
+    For a oneof this is the rare case of two members. Sometimes the first is repeated after it.
+    """
     node = rand.choice(body.choices) if body.choices and rand.random() < 0.5 else _pick(body, rand)
     home = node.field.containing_type if node.field is not None else None
     kin = [each for each in other.nodes if each.field and each.field.containing_type is home]
     if not kin:
-        return bend_graft(body, other, rand)
+        return graft_field(body, other, rand)
     piece = rand.choice(kin)
     own, foreign = body.data[node.begin : node.end], other.data[piece.begin : piece.end]
     return _piece(body, node, own + foreign + (own if rand.random() < 0.3 else b""))
 
 
-def bend_contents(body: Body, other: Body, rand: Random) -> bytes:
-    """The content of another field behind this one's tag."""
+def replace_contents(body: Body, other: Body, rand: Random) -> bytes:
+    """Replace a field's content with that of another field."""
     node, piece = _pick(body, rand), _pick(other, rand)
     content = other.data[piece.content : piece.end]
     tag = body.data[node.begin : node.value]
     return _piece(body, node, tag + varint(len(content)) + content)
 
 
-def bend_value(body: Body, other: Body, rand: Random) -> bytes:
-    """A value that is at the edge of what is allowed, or beyond."""
+def set_edge_value(body: Body, other: Body, rand: Random) -> bytes:
+    """Set a value at the limit of its range, or beyond."""
     node = _pick(body, rand)
     tag = body.data[node.begin : node.value]
     wire_type = body.data[node.begin] & 7
@@ -167,8 +169,8 @@ def _content(node: Node, rand: Random) -> bytes:
     return varint(len(content)) + content
 
 
-def bend_tag(body: Body, other: Body, rand: Random) -> bytes:
-    """Another number or wire type in front of the same value."""
+def change_tag(body: Body, other: Body, rand: Random) -> bytes:
+    """Change the field number or the wire type of a field."""
     node = _pick(body, rand)
     tag, value = read_varint(body.data, node.begin)
     if rand.random() < 0.5:
@@ -178,8 +180,8 @@ def bend_tag(body: Body, other: Body, rand: Random) -> bytes:
     return _piece(body, node, varint(tag) + body.data[value : node.end])
 
 
-def bend_unknown(body: Body, other: Body, rand: Random) -> bytes:
-    """A field that nobody knows, or one that somebody knows otherwise."""
+def insert_unknown(body: Body, other: Body, rand: Random) -> bytes:
+    """Insert an unknown field, or a known one with another type."""
     node = _pick(body, rand)
     number = rand.choice(NUMBERS)
     wire_type = int(rand.random() * 5.2)
@@ -203,8 +205,8 @@ def bend_unknown(body: Body, other: Body, rand: Random) -> bytes:
     return body.with_replaced(at, at, varint(number << 3 | wire_type) + value, node.parent)
 
 
-def bend_length(body: Body, other: Body, rand: Random) -> bytes:
-    """A length that is wrong, by little or by much."""
+def change_length(body: Body, other: Body, rand: Random) -> bytes:
+    """Change a length, by little or by much."""
     node = _pick(body, rand)
     length = node.end - node.content
     lengths = (length + 1, length - 1, length * 2, 0, 2**31 - 1, 2**31, 2**32 + length, 2**35)
@@ -212,8 +214,8 @@ def bend_length(body: Body, other: Body, rand: Random) -> bytes:
     return body.data[: node.value] + wrong + body.data[node.content :]
 
 
-def bend_padding(body: Body, other: Body, rand: Random) -> bytes:
-    """A tag, a number or a length with more bytes than it needs, also with too many."""
+def pad_varint(body: Body, other: Body, rand: Random) -> bytes:
+    """Pad a tag, a number or a length with extra varint bytes, also beyond the limit."""
     node = _pick(body, rand)
     tag, value = read_varint(body.data, node.begin)
     rest = body.data[value : node.end]
@@ -230,8 +232,8 @@ def bend_padding(body: Body, other: Body, rand: Random) -> bytes:
     return _piece(body, node, front + rest)
 
 
-def bend_packing(body: Body, other: Body, rand: Random) -> bytes:
-    """Numbers of a list packed, one by one, or both; or a single number packed."""
+def change_packing(body: Body, other: Body, rand: Random) -> bytes:
+    """Encode repeated numbers packed, unpacked or mixed, or pack a single number."""
     if not body.lists or rand.random() < 0.3:
         node = _pick(body, rand)
         number = read_varint(body.data, node.begin)[0] >> 3
@@ -248,10 +250,10 @@ def bend_packing(body: Body, other: Body, rand: Random) -> bytes:
     return _piece(body, node, rand.choice((piece, one_by_one, one_by_one + piece)))
 
 
-def bend_deep(body: Body, other: Body, rand: Random) -> bytes:
-    """Values inside values, to just about the depth that is allowed."""
+def nest_values(body: Body, other: Body, rand: Random) -> bytes:
+    """Nest values to about the depth limit."""
     if not body.values or rand.random() < 0.5:
-        return bend_twice(body, other, rand)
+        return repeat_field(body, other, rand)
     node = rand.choice(body.values)
     value = b"\x0a\x01a"
     # Each level is an ArrayValue and an AnyValue; `depth` counts the messages around this one.
@@ -264,21 +266,21 @@ def bend_deep(body: Body, other: Body, rand: Random) -> bytes:
     return body.with_replaced(node.content, node.end, value, body.nodes.index(node))
 
 
-BENDS: tuple[Callable[[Body, Body, Random], bytes], ...] = (
-    bend_scribble,
-    bend_scribble,
-    bend_away,
-    bend_twice,
-    bend_graft,
-    bend_kin,
-    bend_kin,
-    bend_contents,
-    bend_value,
-    bend_value,
-    bend_tag,
-    bend_unknown,
-    bend_length,
-    bend_padding,
-    bend_packing,
-    bend_deep,
+MUTATIONS: tuple[Callable[[Body, Body, Random], bytes], ...] = (
+    scribble_body,
+    scribble_body,
+    remove_field,
+    repeat_field,
+    graft_field,
+    insert_sibling,
+    insert_sibling,
+    replace_contents,
+    set_edge_value,
+    set_edge_value,
+    change_tag,
+    insert_unknown,
+    change_length,
+    pad_varint,
+    change_packing,
+    nest_values,
 )

@@ -1,10 +1,9 @@
-"""The scanner against protobuf's own parser: accept or refuse, count, reject, prune.
+"""Compares the scanner with protobuf's parser: accept or refuse, count, reject, prune.
 
-The oracle is what any reader of the log would do: parse, and look at the objects. One difference
-is allowed: groups are refused, also where protobuf would skip them.
+The oracle parses the body and inspects the messages, as any reader of the log would. One difference
+is allowed: the scanner refuses groups, also where protobuf skips them.
 
-The scanner reads each body at the very end of a piece of memory that nobody may read beyond, so
-one byte too far would kill the process.
+Each body ends at an unreadable page, so that reading one byte too far kills the process.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from frazil.ingest.otlp.messages import REQUESTS
 from frazil.ingest.otlp.scan import prune, scan
 from frazil.model import Signal
 from tests.fuzz.corpus import BODY_BYTES_MAX, corpus, indexed, read_varint
-from tests.fuzz.mutate import bend
+from tests.fuzz.mutate import mutate
 
 CORPUS_COUNT = 150
 GROW_EVERY = 61
-"""So often a bent body that is still accepted gets a place in the corpus, to be bent again."""
+"""Every n-th mutated body that is still accepted joins the corpus, to be mutated again."""
 EXAMPLES_MAX = 10
 INT64_MAX = 2**63 - 1
 
@@ -39,7 +38,7 @@ CLASSES: dict[Signal, type[Message]] = {
 
 
 class Fence:
-    """Memory that ends where reading is forbidden. Bodies are put at its end."""
+    """Memory that ends at an unreadable page. Bodies are placed at its end."""
 
     def __init__(self) -> None:
         self._size = 16 * mmap.PAGESIZE
@@ -52,11 +51,11 @@ class Fence:
         self._view = memoryview(self._memory)
 
     def put(self, data: bytes) -> bytes:
-        """The same bytes, at the fence. They hold until the next `put`."""
+        """Return the bytes placed before the unreadable page, valid until the next `put`."""
         begin = self._size - len(data)
         assert begin >= 0, "the body is too large for the fence"
         self._memory[begin : self._size] = data
-        # The scanner reads anything that has a buffer; its callers have bytes.
+        # The scanner accepts any buffer, but its parameter is typed as bytes.
         return cast(bytes, self._view[begin : self._size].toreadonly())
 
 
@@ -64,7 +63,7 @@ FENCE = Fence()
 
 
 def run(count: int, seed: int) -> dict[str, object]:
-    """Bend `count` bodies and compare. Same seed, same bodies."""
+    """Compare `count` mutated bodies. Same seed, same bodies."""
     rand = Random(seed)
     pools = {signal: corpus(REQUESTS[signal], rand, CORPUS_COUNT) for signal in Signal}
     signals = list(Signal)
@@ -74,14 +73,14 @@ def run(count: int, seed: int) -> dict[str, object]:
         signal = signals[number % len(signals)]
         pool = pools[signal]
         one, other = (pool[int(rand.random() * len(pool))] for _ in range(2))
-        data = bend(one, other, rand)
+        data = mutate(one, other, rand)
         outcome = judge(signal, data)
         outcomes[outcome] += 1
         if outcome not in OUTCOMES:
             disagreements.append(f"{outcome}: {signal.value} {data.hex()}")
         is_whole = outcome in ("accepted", "pruned") and 0 < len(data) < BODY_BYTES_MAX
         if is_whole and number % GROW_EVERY == 0:
-            # The first half stays as it is, so that the pool does not wither.
+            # The first half of the pool stays valid, so that mutations do not pile up.
             slot = rand.randrange(len(pool) // 2, len(pool))
             pool[slot] = indexed(data, REQUESTS[signal])
     return {
@@ -93,11 +92,11 @@ def run(count: int, seed: int) -> dict[str, object]:
 
 
 OUTCOMES = ("accepted", "pruned", "refused", "refused_groups")
-"""What agrees: all records can be stored, some cannot, both refuse, only the scanner refuses."""
+"""Agreement: all records are storable, some are not, both refuse, only the scanner refuses."""
 
 
 def judge(signal: Signal, data: bytes) -> str:
-    """One of `OUTCOMES`, or what the two disagree about."""
+    """Return one of `OUTCOMES`, or a description of the disagreement."""
     try:
         message = CLASSES[signal].FromString(data)
     except DecodeError:
@@ -123,15 +122,15 @@ def judge(signal: Signal, data: bytes) -> str:
     try:
         pruned = CLASSES[signal].FromString(prune(signal, fenced))
     except DecodeError as error:
-        return f"pruned to nothing: {error}"
-    return "pruned" if is_same(pruned, message) else "pruned otherwise"
+        return f"pruned to an invalid body: {error}"
+    return "pruned" if is_same(pruned, message) else "pruned differently"
 
 
 def is_same(one: Message, other: Message) -> bool:
     try:
         return serialized(one) == serialized(other)
     except EncodeError:
-        # Protobuf writes one level less than it reads. Objects with a NaN are never equal.
+        # Protobuf writes one nesting level less than it reads. Messages with a NaN are never equal.
         return str(one) == str(other)
 
 
@@ -140,7 +139,7 @@ def serialized(message: Message) -> bytes:
 
 
 def count_of(signal: Signal, message: Message) -> tuple[int, int]:
-    """Records that can be stored, and those that cannot."""
+    """Return the number of storable records and of the others."""
     stored = rejected = 0
     for records, is_storable in containers(signal, message):
         for record in records:
@@ -152,7 +151,7 @@ def count_of(signal: Signal, message: Message) -> tuple[int, int]:
 
 
 def filter_objects(signal: Signal, message: Message) -> None:
-    """Take out the records that cannot be stored."""
+    """Remove the records that cannot be stored."""
     for records, is_storable in containers(signal, message):
         for index in reversed(range(len(records))):
             if not is_storable(records[index]):
@@ -160,7 +159,7 @@ def filter_objects(signal: Signal, message: Message) -> None:
 
 
 def containers(signal: Signal, message: Any) -> Iterator[tuple[Any, Callable[[Any], bool]]]:
-    """Every list of records, with the rule for them."""
+    """Yield every list of records with its rule for storable ones."""
     if signal is Signal.LOGS:
         for resource in message.resource_logs:
             for scope in resource.scope_logs:
@@ -248,7 +247,7 @@ POINTS: dict[str, Callable[[Any], bool]] = {
 
 
 def has_group(message: Descriptor, data: bytes) -> bool:
-    """Is there a group in a body that protobuf accepts?"""
+    """Return True if a valid body contains a group."""
     at = 0
     while at < len(data):
         tag, at = read_varint(data, at)
