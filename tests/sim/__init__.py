@@ -1,7 +1,7 @@
-"""The simulated machine: a disk that forgets and a clock that is told the time.
+"""A simulated disk and clock for tests.
 
     disk.py     SimDisk: power cuts, kills, failed syncs, full disks, bit rot
     clock.py    SimClock: time moves only when a test moves it
 
-All of it repeats from a seed.
+A run is reproducible from its seed.
 """

@@ -28,10 +28,10 @@ class SimClock:
         self._monotonic_ns += math.ceil(seconds * NS_PER_SECOND)
 
     def advance(self, ms: int) -> None:
-        """Let time pass on both clocks."""
-        assert ms >= 0, "time does not go back; `jump_wall` moves the date alone"
+        """Advance the wall clock and the monotonic clock."""
+        assert ms >= 0, f"cannot advance by {ms} ms; use `jump_wall` to set the wall clock back"
         self._monotonic_ns += ms * NS_PER_MS
 
     def jump_wall(self, ms: int) -> None:
-        """Set the date forward or back, as an operator or a time server does."""
+        """Move only the wall clock, forward or back, as an operator or a time server does."""
         self._wall_ns_at_zero += ms * NS_PER_MS

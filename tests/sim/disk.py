@@ -1,19 +1,19 @@
-"""A disk in memory that behaves as badly as a real one may, and repeats it from a seed.
+"""An in-memory disk with the failures of real disks, reproducible from a seed.
 
-Reads see the page cache: everything written. Below it lies what is durable, and in between the
-changes that are not synced yet. `File.sync` moves one file's bytes and size down, and
-`sync_directory` the names of one folder. `crash` draws what a power cut leaves of the rest.
+Reads see the page cache: everything written. Beneath it are the durable contents; changes in
+between are pending. `File.sync` makes one file's bytes and size durable, `sync_directory` the names
+of one folder. `crash` draws which pending changes survive a power cut.
 
-Two models of what it may leave:
+Two models of what survives:
 
-    ext4   ordered. Of each file a prefix of its unsynced changes, the next write perhaps torn;
-           of all folders together a prefix of the name changes.
-    weak   any subset of the writes, cuts and name changes. A write may also leave garbage or
-           zeros. A write that survives alone leaves a hole of zeros in front of it.
+    ext4   ordered: of each file a prefix of its pending changes, the next write perhaps torn;
+           of all folders together a prefix of the name changes
+    weak   any subset of writes, truncations and name changes. A write may also leave garbage or
+           zeros. A write that survives alone leaves a hole of zeros before it.
 
-Both are harsher than the real ext4 in one point: syncing a file never makes its name durable.
-A sector of 512 bytes is written whole or not at all, so unsynced bytes never hurt synced ones
-that they do not overwrite.
+Both are stricter than real ext4 in one point: syncing a file never makes its name durable.
+A sector of 512 bytes is written completely or not at all, so pending bytes never damage durable
+ones that they do not overwrite.
 """
 
 from __future__ import annotations
@@ -37,49 +37,49 @@ Rot = Literal[
 SECTOR_BYTES = 512
 PAGE_BYTES = (512, 4096)
 ENDLESS_BYTES = 1 << 40
-"""What `space` says of a disk without a capacity."""
+"""Free space of a disk without a capacity limit."""
 
 
 class PowerCut(BaseException):
-    """The machine is gone in the middle of a storage call.
+    """The machine lost power in the middle of a storage call.
 
-    Not an `Exception`, because no code runs on after a power cut: an `except Exception` at the
-    top of a loop of the code under test must not catch it and go on.
+    Not an `Exception`: an `except Exception` at the top of a loop of the code under test must not
+    catch it, because no code runs after a power cut.
     """
 
 
 @dataclass(slots=True, kw_only=True)
 class Faults:
-    """What shall go wrong. May be changed between calls. Calls are counted from 1.
+    """The faults to inject. May be changed between calls. Calls are counted from 1.
 
-    What did go wrong is counted in `SimDisk.fired`: `fail`, `fail_sync`, `full`, `short_write`
+    Faults that struck are counted in `SimDisk.fired`: `fail`, `fail_sync`, `full`, `short_write`
     and `cut` while running; `lost_write`, `torn_write`, `garbage_write` and `lost_name` at a
-    crash; `rot_<kind>`. A run in which a fault never fired has proven nothing about it.
+    crash; `rot_<kind>`. A run in which a fault never fired proves nothing about it.
     """
 
     fail_at: tuple[int, int] | None = None
     """(n, errno): the n-th storage call of any kind fails and has no effect."""
     fail_sync_at: int | None = None
-    """The n-th sync of a file or folder fails with EIO. A file's unsynced bytes will never be
-    durable then, though they stay readable and later syncs answer ok: the kernel calls them
-    clean. A folder's names stay as they were: they may still become durable."""
+    """The n-th sync of a file or folder fails with EIO. A file's pending bytes will never become
+    durable then, although they stay readable and later syncs succeed: the kernel marks them clean.
+    A folder's names stay pending: they may still become durable."""
     crash_at: int | None = None
     """The n-th storage call raises `PowerCut`, before, after or in the middle of its effect."""
     capacity_bytes: int | None = None
-    """The bytes all files together may have. An append that does not fit leaves a part."""
+    """Maximum bytes of all files together. An append that does not fit writes a part."""
     short_writes: bool = False
-    """The kernel takes a write in several pieces, which a crash may then tear apart."""
+    """The kernel splits writes into pieces, of which a crash may keep some."""
 
 
 class Change(NamedTuple):
-    """One change of a file: `data` goes to `position`, or, when it is None, the file ends there."""
+    """One change of a file: write `data` at `position`, or truncate there when it is None."""
 
     position: int
     data: bytes | None
 
 
 class Naming(NamedTuple):
-    """One change of a folder's names, kept or lost as a whole. None takes the name away."""
+    """One atomic change of a folder's names. None removes the name."""
 
     folder: Folder
     names: Sequence[tuple[str, Inode | Folder | None]]
@@ -87,14 +87,14 @@ class Naming(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Inode:
-    """The bytes of one file, as read and as durable."""
+    """The visible and the durable bytes of one file."""
 
     visible: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     pending: list[Change] = field(default_factory=list)
-    """Changes that are visible and not durable, oldest first."""
+    """Changes that are visible but not durable, oldest first."""
     dropped_end: int = 0
-    """Up to here a failed sync dropped bytes; a crash may leave zeros in their place."""
+    """End of the bytes dropped by a failed sync; a crash may leave zeros in their place."""
 
     def change(self, position: int, data: bytes | None) -> None:
         change = Change(position, data)
@@ -109,26 +109,31 @@ class Inode:
         self.pending.clear()
 
     def drop(self) -> None:
-        """Call unsynced writes clean without writing them. Cuts are kept: the file system has
-        them in its journal, where a failed data page does not reach them."""
+        """Mark pending writes clean without writing them.
+
+        Truncations stay pending: they are in the file system's journal, which a failed data page
+        does not affect.
+        """
         ends = [position + len(data) for position, data in self.pending if data is not None]
         self.dropped_end = min(max([self.dropped_end, *ends]), len(self.visible))
         self.pending = [change for change in self.pending if change.data is None]
 
     def forget_cache(self) -> None:
-        """Read from the platter again. The size stays, as the kernel keeps it with the inode;
-        dropped bytes show up as what was there before them, or as zeros."""
+        """Reread the durable bytes. The size stays, as the kernel keeps it with the inode.
+
+        Dropped bytes read as the previous contents, or as zeros.
+        """
         lost_count = len(self.visible) - len(self.durable)
         self.visible = self.durable + bytes(max(0, lost_count))
 
     def patch(self, position: int, data: bytes) -> None:
-        """Damage bytes in place, on the platter and in the cache. The size stays."""
+        """Damage bytes in place, on disk and in the cache. The size stays."""
         for content in (self.visible, self.durable):
             fitting = data[: max(0, len(content) - position)]
             content[position : position + len(fitting)] = fitting
 
     def replace(self, data: bytes | bytearray) -> None:
-        """Be another file, durably."""
+        """Replace the contents durably."""
         self.visible, self.durable = bytearray(data), bytearray(data)
         self.pending, self.dropped_end = [], 0
 
@@ -142,13 +147,13 @@ class Inode:
 
 @dataclass(slots=True, eq=False)
 class Folder:
-    """The names in one folder, as listed and as durable."""
+    """The visible and the durable names in one folder."""
 
     visible: dict[str, Inode | Folder] = field(default_factory=dict)
     durable: dict[str, Inode | Folder] = field(default_factory=dict)
 
     def copy(self, copies: dict[object, Any]) -> Folder:
-        """A twin of everything below. `copies` keeps one file under two names one file."""
+        """Return a deep copy. `copies` keeps a file with two names one file."""
         twin: Folder | None = copies.get(self)
         if twin is None:
             twin = copies[self] = Folder()
@@ -249,7 +254,7 @@ class SimFile:
             return SimMapped(bytes(self._inode.visible))
 
     def close(self) -> None:
-        """Not a storage call, and silent after a power cut: code on its way out may close."""
+        """Not a storage call, and allowed after a power cut: cleanup code may close files."""
         self._open = False
 
     def _check(self, allowed: bool, *numbers: int) -> None:
@@ -274,13 +279,13 @@ class SimFile:
 
 
 class SimMapped:
-    """Implements `Mapped`: a copy, which is the same for a file that never changes."""
+    """Implements `Mapped` with a copy, which is equivalent for an immutable file."""
 
     def __init__(self, data: bytes) -> None:
         self.view = memoryview(data)
 
     def release(self) -> None:
-        """It is no page cache: nothing to give back."""
+        """Do nothing: there is no page cache to release."""
 
 
 class SimLock:
@@ -298,7 +303,7 @@ class SimLock:
 class SimDisk:
     """Implements `Disk` in memory. Owned by one thread.
 
-    `rand` draws what the faults leave open while running; `crash` is given its own.
+    `rand` draws the details of faults while running; `crash` takes its own.
     """
 
     def __init__(
@@ -314,27 +319,27 @@ class SimDisk:
         self.faults = Faults() if faults is None else faults
         self.rand = Rand(0) if rand is None else rand
         self.fired: Counter[str] = Counter() if fired is None else fired
-        """How often each fault struck, on this disk and on those it came from."""
+        """Count of each fault, on this disk and its predecessors."""
         self.trace = trace
-        """Each storage call as `operation path size`, if a list was given."""
+        """Each storage call as `operation path size`, unless None."""
         self.calls = 0
-        """Storage calls so far: what `fail_at` and `crash_at` count."""
+        """Storage calls so far, as counted by `fail_at` and `crash_at`."""
         self.syncs = 0
-        """Syncs of files and folders so far: what `fail_sync_at` counts."""
+        """Syncs of files and folders so far, as counted by `fail_sync_at`."""
         self.watcher: Callable[[], None] | None = None
-        """Called at the beginning of every file sync: somebody looks while bytes are unsafe."""
+        """Called at the start of every file sync, to read while bytes are not durable."""
         self.holder: str | None = None
         self._dead = False
         self._cutting = False
         self._root = Folder()
         self._pending: list[Naming] = []
-        """Name changes of all folders that are visible and not durable, oldest first."""
+        """Name changes of all folders that are visible but not durable, oldest first."""
 
-    # What `Disk` promises.
+    # The methods of `Disk`.
 
     def open(self, path: str, mode: Mode = "read") -> SimFile:
         with self.call(mode, path):
-            folder, name, node = self._place(path)
+            folder, name, node = self._lookup(path)
             if mode == "create":
                 if node is not None:
                     raise failure(errno.EEXIST, path)
@@ -343,8 +348,8 @@ class SimDisk:
 
     def rename(self, old: str, new: str) -> None:
         with self.call("rename", f"{old} {new}"):
-            source, old_name, node = self._place(old)
-            target, new_name, replaced = self._place(new)
+            source, old_name, node = self._lookup(old)
+            target, new_name, replaced = self._lookup(new)
             if node is None:
                 raise failure(errno.ENOENT, old)
             if node is replaced:
@@ -362,19 +367,19 @@ class SimDisk:
             if source is target:
                 self._name(source, (old_name, None), (new_name, node))
             else:
-                # Two folders are two blocks of the disk; syncing one says nothing of the other.
+                # Two folders are two blocks of the disk, which are synced independently.
                 self._name(target, (new_name, node))
                 self._name(source, (old_name, None))
 
     def unlink(self, path: str) -> None:
         with self.call("unlink", path):
-            folder, name, node = self._place(path)
+            folder, name, node = self._lookup(path)
             self._file(node, path)
             self._name(folder, (name, None))
 
     def make_directory(self, path: str) -> None:
         with self.call("make_directory", path):
-            folder, name, node = self._place(path)
+            folder, name, node = self._lookup(path)
             if isinstance(node, Inode):
                 raise failure(errno.EEXIST, path)
             if node is None:
@@ -384,7 +389,7 @@ class SimDisk:
         with self.call("sync_directory", path):
             folder = self._folder(path)
             if self.sync_fails():
-                # Names are in the journal; unlike data they are not forgotten when it fails.
+                # Names are in the journal; unlike data they are not dropped by a failed sync.
                 raise failure(errno.EIO, path)
             mine = [naming for naming in self._pending if naming.folder is folder]
             self._pending = [naming for naming in self._pending if naming.folder is not folder]
@@ -399,10 +404,10 @@ class SimDisk:
         with self.call("lock", path):
             if self.holder is not None:
                 raise Held(f"the disk is in use by {self.holder}; stop that process first")
-            folder, name, node = self._place(path)
+            folder, name, node = self._lookup(path)
             if node is None:
                 node = self._make(folder, name, Inode(), path)
-            # The note is written as the real disk writes it, so a crash may spoil it.
+            # The note is written as on a real disk, so a crash may damage it.
             note = self._file(node, path)
             note.change(0, None)
             note.change(0, holder.encode())
@@ -416,11 +421,11 @@ class SimDisk:
             except FileNotFoundError:
                 return []
 
-    # How the machine ends and comes back. This disk and its handles are dead then, but it may be
-    # asked again, which tells another end of the same story.
+    # Ending the machine or the process. This disk and its handles are dead afterwards, but these
+    # methods may be called again, to draw another outcome of the same moment.
 
     def crash(self, rand: Rand, faults: Faults | None = None) -> SimDisk:
-        """Cut the power. The disk as the next start finds it."""
+        """Cut the power. Return the disk that the next start finds."""
         after = self._successor(Rand(rand.getrandbits(64)), faults)
         keep_names = ordered_names if self.model == "ext4" else weak_names
         kept = keep_names(after._pending, rand)
@@ -432,7 +437,7 @@ class SimDisk:
         return after
 
     def process_kill(self, faults: Faults | None = None) -> SimDisk:
-        """Kill -9. The page cache lives on, synced or not; locks and handles are gone."""
+        """Kill -9. Return a disk with the whole page cache, without locks and handles."""
         return self._successor(self.rand, faults)
 
     def _successor(self, rand: Rand, faults: Faults | None) -> SimDisk:
@@ -448,14 +453,14 @@ class SimDisk:
             after._pending.append(Naming(folder.copy(copies), twins))
         return after
 
-    # Looking at it and damaging it. None of this is a storage call.
+    # Inspection and damage. None of this is a storage call.
 
     def data(self, path: str) -> bytes:
-        """The visible bytes of a file."""
+        """Return the visible bytes of a file."""
         return bytes(self._inode(path).visible)
 
     def files(self) -> Sequence[str]:
-        """The paths of all files, sorted."""
+        """Return the paths of all files, sorted."""
         return sorted(path for path, _ in walk(self._root))
 
     def rot(
@@ -468,11 +473,11 @@ class SimDisk:
         size: int | None = None,
         data: bytes | None = None,
     ) -> bool:
-        """Damage a file behind everybody's back; False when that changed nothing.
+        """Damage a file. Return False when its contents did not change.
 
         `swap_page` exchanges a page with the file `other`; `cut` keeps `size` bytes;
-        `append_garbage` adds `data`; `replace` puts it in place of all. What is not given is
-        drawn. The last three leave a file at rest: what was unsynced in it is durable then.
+        `append_garbage` adds `data`; `replace` writes it instead of the contents. Missing arguments
+        are drawn. The last three make all pending bytes of the file durable.
         """
         inode = self._inode(path)
         before = bytes(inode.visible)
@@ -498,17 +503,17 @@ class SimDisk:
         if kind == "zero_page":
             inode.patch(position, bytes(page_bytes))
         elif other.visible:
-            place = rand.randrange(0, len(other.visible), page_bytes)
-            inode.patch(position, bytes(other.visible[place : place + page_bytes]))
+            source = rand.randrange(0, len(other.visible), page_bytes)
+            inode.patch(position, bytes(other.visible[source : source + page_bytes]))
             if kind == "swap_page":
-                other.patch(place, page)
+                other.patch(source, page)
 
-    # Every storage call passes here, as `with self.call(...)`: it is counted and traced, and it
-    # may fail or be the last one. Power may go at its entry or at its exit.
+    # Every storage call runs in `with self.call(...)`: it is counted and traced, and may fail.
+    # A power cut strikes at its entry or its exit.
 
     def call(self, operation: str, path: str, size: int = 0) -> SimDisk:
         if self._dead:
-            raise PowerCut(f"{operation} {path} on a machine that is gone")
+            raise PowerCut(f"{operation} {path} after the end of the machine")
         self.calls += 1
         if self.trace is not None:
             self.trace.append(f"{operation} {path} {size}")
@@ -535,7 +540,7 @@ class SimDisk:
         raise PowerCut(f"at storage call {self.calls}")
 
     def sync_fails(self) -> bool:
-        """Count a sync; is it the one to fail?"""
+        """Count a sync. Return True if it must fail."""
         self.syncs += 1
         if self.syncs != self.faults.fail_sync_at:
             return False
@@ -543,7 +548,7 @@ class SimDisk:
         return True
 
     def pieces(self, data: bytes) -> Sequence[bytes]:
-        """The parts in which the kernel takes a write; not all of it when power goes meanwhile."""
+        """Split a write as the kernel does; a power cut may keep only a part of it."""
         if self._cutting and self.rand.random() < 0.5:
             data = data[: self.rand.randint(0, len(data))]
         if not self.faults.short_writes or len(data) < 3 or self.rand.random() < 0.5:
@@ -554,7 +559,7 @@ class SimDisk:
         return data[:first], data[first:middle], data[middle:]
 
     def free_bytes(self) -> int:
-        """Room left; below 0 when the capacity was lowered under what is there."""
+        """Return the free space; negative when the capacity was lowered below the used bytes."""
         if self.faults.capacity_bytes is None:
             return ENDLESS_BYTES
         used_bytes = sum(len(inode.visible) for _, inode in walk(self._root))
@@ -584,7 +589,7 @@ class SimDisk:
             raise failure(errno.ENOTDIR if node else errno.ENOENT, path)
         return node
 
-    def _place(self, path: str) -> tuple[Folder, str, Inode | Folder | None]:
+    def _lookup(self, path: str) -> tuple[Folder, str, Inode | Folder | None]:
         parent, _, name = path.rpartition("/")
         folder = self._folder(parent)
         return folder, name, folder.visible.get(name)
@@ -595,7 +600,7 @@ class SimDisk:
         return node
 
     def _inode(self, path: str) -> Inode:
-        return self._file(self._place(path)[2], path)
+        return self._file(self._lookup(path)[2], path)
 
 
 def walk(folder: Folder, prefix: str = "") -> Iterator[tuple[str, Inode]]:
@@ -606,12 +611,12 @@ def walk(folder: Folder, prefix: str = "") -> Iterator[tuple[str, Inode]]:
             yield from walk(node, f"{prefix}{name}/")
 
 
-# What a power cut leaves. Chances are drawn anew for each file, so that a run of crashes meets
-# "all of it" and "nothing of it" as often as a mixture.
+# What survives a power cut. Probabilities are drawn per file, so that "everything" and "nothing"
+# occur as often as a mixture.
 
 
 def cut_power(folder: Folder, model: Model, rand: Rand, fired: Counter[str]) -> None:
-    """Make what is durable, and what luck adds to it, all there is."""
+    """Make the durable contents and the surviving changes the visible contents."""
     folder.visible = dict(folder.durable)
     keep_changes = ordered_changes if model == "ext4" else weak_changes
     for node in folder.visible.values():
@@ -665,7 +670,7 @@ def keep_chance(rand: Rand) -> float:
 
 
 def torn(change: Change, rand: Rand, fired: Counter[str]) -> Iterator[Change]:
-    """The part of a write before one of the sector borders inside it, if there is one."""
+    """Yield the part of a write before a random sector boundary inside it, if any."""
     borders = sector_borders(change)
     if change.data is not None and borders:
         fired["torn_write"] += 1
@@ -673,7 +678,7 @@ def torn(change: Change, rand: Rand, fired: Counter[str]) -> Iterator[Change]:
 
 
 def spoiled(change: Change, rand: Rand, fired: Counter[str]) -> Iterator[Change]:
-    """A write of which some sectors in a row, perhaps all, became garbage or zeros."""
+    """Yield a write with consecutive sectors, perhaps all, replaced by garbage or zeros."""
     position, data = change
     if data is not None:
         fired["garbage_write"] += 1
@@ -686,6 +691,6 @@ def spoiled(change: Change, rand: Rand, fired: Counter[str]) -> Iterator[Change]
 
 
 def sector_borders(change: Change) -> range:
-    """The places in the data of a write where one sector of the disk ends and the next begins."""
+    """Return the positions in the data of a write at which a disk sector ends."""
     first = SECTOR_BYTES - change.position % SECTOR_BYTES
     return range(first, len(change.data or b""), SECTOR_BYTES)

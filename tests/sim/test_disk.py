@@ -31,13 +31,13 @@ def synced_file(disk: SimDisk, path: str, data: bytes = b"") -> SimFile:
 
 
 def ends(disk: SimDisk, path: str) -> Iterator[bytes | None]:
-    """What many power cuts at this moment leave of a file."""
+    """Return the contents that many power cuts at this moment leave of a file."""
     for seed in SEEDS:
         after = disk.crash(Rand(seed))
         yield after.data(path) if path in after.files() else None
 
 
-# What survives.
+# Durability.
 
 STEPS = st.lists(
     st.tuples(
@@ -49,10 +49,10 @@ STEPS = st.lists(
 )
 
 
-class Promises:
-    """Runs steps and notes what must be there after a power cut.
+class DurableState:
+    """Runs steps and records what must survive a power cut.
 
-    A file is known by the letter it is filled with, so it is recognised under any name.
+    Each file is filled with its own letter, so that it is recognised under any name.
     """
 
     def __init__(self, disk: SimDisk) -> None:
@@ -102,7 +102,7 @@ class Promises:
         if after.model == "weak":
             return
         for path in after.files():
-            # In order, a file under any name is all its own and holds what was synced of it.
+            # With ordered changes a file holds only its own bytes, and all synced ones.
             data = after.data(path)
             letter = data[:1]
             assert data == letter * len(data) and len(data) >= self.synced[letter]
@@ -116,7 +116,7 @@ def test_synced_bytes_survive_every_crash(
 ) -> None:
     rand = Rand(seed)
     disk = SimDisk(model=model, rand=rand, faults=Faults(short_writes=short_writes))
-    promises = Promises(disk)
+    promises = DurableState(disk)
     for step in steps:
         promises.step(*step)
     for _ in range(10):
@@ -133,7 +133,7 @@ def test_a_killed_process_loses_nothing(
 ) -> None:
     """Later power cuts may still lose unsynced bytes."""
     disk = SimDisk(model=model)
-    promises = Promises(disk)
+    promises = DurableState(disk)
     for step in steps:
         promises.step(*step)
     after = disk.process_kill()
@@ -141,7 +141,7 @@ def test_a_killed_process_loses_nothing(
         path: disk.data(path) for path in disk.files()
     }
     promises.check(after.crash(Rand(seed)))
-    # The same seed draws the same end with and without the kill.
+    # The same seed draws the same outcome with and without the kill.
     assert dump(disk.crash(Rand(seed))) == dump(after.crash(Rand(seed)))
 
 
@@ -231,7 +231,7 @@ def test_weak_names_survive_in_any_combination() -> None:
     assert len({tuple(disk.crash(Rand(seed)).files()) for seed in SEEDS}) == 8
 
 
-# What is torn.
+# Torn writes.
 
 
 def test_ext4_appends_survive_as_a_prefix() -> None:
@@ -625,7 +625,7 @@ def test_an_empty_file_cannot_rot(kind: Rot) -> None:
 
 
 def test_rot_cuts_appends_and_replaces() -> None:
-    """What the caller does not name is drawn."""
+    """Missing arguments are drawn at random."""
     disk = SimDisk()
     synced_file(disk, "a", b"0123456789")
     assert disk.rot("a", Rand(0), "cut", size=4)
