@@ -28,12 +28,12 @@ def test_rot() -> None:
 
 
 def test_kill9() -> None:
-    """Batches acknowledged by a killed process are there, once, in order."""
+    """Batches acknowledged by a killed process are stored once, in order."""
     assert_valid(kill9.run(15, 1))
 
 
 def test_powercut() -> None:
-    """Batches acknowledged before a power cut are there, once, in order."""
+    """Batches acknowledged before a power cut are stored once, in order."""
     report = powercut.run(12, 1)
     if report.skipped:
         pytest.skip(report.skipped)
@@ -50,7 +50,7 @@ def test_powercut_detects_an_early_acknowledgement() -> None:
 
 
 def test_syscall() -> None:
-    """A kill, an error or a full disk at any storage call harms nothing acknowledged."""
+    """A kill, an error or a full disk at any storage call loses no acknowledged batch."""
     assert_valid(syscall.run(120, 1))
 
 
@@ -68,14 +68,12 @@ def test_lost_answer_detects_missing_deduplication(tmp_path: Path) -> None:
 
 
 def test_overload() -> None:
-    """At ten times the load all refusals are retryable, accepted data is there, and memory is
-    bounded."""
+    """At ten times the load refusals are retryable, accepted data is stored, memory is bounded."""
     assert_valid(overload.run(8, 1))
 
 
 def test_rows() -> None:
-    """Killed during seals, with damaged files: SQL returns every acknowledged row once, in
-    order."""
+    """After kills during seals and damaged files SQL returns every acknowledged row once."""
     assert_valid(rows.run(4, 1))
 
 

@@ -10,12 +10,11 @@ from tests.torture.log import powercut
 
 STEPS = ("half_written", "dead_committed", "in_swap", "answer_lost", "zombie_before_swap")
 MUTANT_SEEDS = 3
-"""A mutant that lives through this many stories has escaped."""
+"""A mutant that survives this many seeds counts as undetected."""
 
 
 def test_lake() -> None:
-    """Killed, unanswered, stopped and overtaken: every row is in the tables once, every snapshot is
-    a prefix of the log."""
+    """The tables hold every row once, and every snapshot is a prefix of the log."""
     report = run.run(len(STEPS), 1, steps=STEPS)
     assert report.is_valid, report.as_json()
 
@@ -24,7 +23,7 @@ def test_lake() -> None:
 def test_mutant_is_found(name: str) -> None:
     """The torture detects an appender with this bug."""
     step = MUTANTS[name][1]
-    if step in run.ON_DISKS and (reason := powercut.why_not()):
+    if step in run.ON_DISKS and (reason := powercut.skip_reason()):
         pytest.skip(reason)
     assert any(
         not run.run(1, seed, mutant=name, steps=(step,)).verdict.is_valid

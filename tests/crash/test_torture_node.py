@@ -6,8 +6,10 @@ from tests.torture.node.run import run
 
 
 def test_node() -> None:
-    """Killed, harmed and stopped amid traffic of all signals: every acknowledged record is there
-    once, by SQL over both tiers, in the Iceberg tables, and for whoever opens the folder."""
+    """A node killed under load keeps every acknowledged record once.
+
+    Read by SQL over both tiers, from the Iceberg tables, and with `frazil.open`.
+    """
     report = run(0, 4, acts=(("kill", "nothing"), ("kill_worker", "after")))
     assert report.is_valid, report.as_json()
 

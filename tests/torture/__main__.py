@@ -1,4 +1,7 @@
-"""make torture KIND=... CYCLES=... SEED=...: prints a JSON verdict last, exits 1 unless valid."""
+"""The command behind `make torture KIND=... CYCLES=... SEED=...`.
+
+Prints a JSON verdict as its last line. Exits with 1 unless the run is valid or skipped.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ ROT_MUST_FIRE = (
 )
 EVERYWHERE_SEEDS = 3
 MUTANT_SEEDS = 4000
-"""A mutant that lives through this many stories has escaped."""
+"""A mutant that survives this many seeds counts as undetected."""
 
 
 def run_sim(cycles: int, seed: int) -> Report:
@@ -66,7 +69,7 @@ def run_rot(cycles: int, seed: int) -> Report:
 
 
 def seeded(report: Report, story: Seeded, seeds: range) -> Report:
-    """Many seeds over all cores. A finding names its seed."""
+    """Run the seeds on all cores. Each example names its seed."""
     context = multiprocessing.get_context("fork")
     begin = time.monotonic()
     with context.Pool(os.cpu_count(), _quiet) as pool:
@@ -80,7 +83,7 @@ def seeded(report: Report, story: Seeded, seeds: range) -> Report:
 
 
 class _Numbered:
-    """A story that can be sent to another process."""
+    """A picklable wrapper of a seeded run."""
 
     def __init__(self, story: Seeded) -> None:
         self._story = story
@@ -88,8 +91,8 @@ class _Numbered:
     def __call__(self, seed: int) -> tuple[Verdict, Counter[str]]:
         try:
             return self._story(seed)
-        except PowerCut as error:  # no Exception: it would end the process, and nobody would know
-            raise AssertionError(f"seed {seed} met a power cut it did not plan: {error}") from error
+        except PowerCut as error:  # a BaseException: it would silently end the worker process
+            raise AssertionError(f"seed {seed}: unplanned power cut: {error}") from error
 
 
 def _quiet() -> None:
@@ -97,7 +100,7 @@ def _quiet() -> None:
 
 
 def run_mutants(cycles: int, seed: int) -> Report:
-    """Every mutant must be found within `cycles` stories of its kind."""
+    """Run every mutant until a seed detects it, for at most `cycles` seeds."""
     report = Report("mutants", seed, must_fire=tuple(f"killed_{name}" for name in MUTANTS))
     context = multiprocessing.get_context("fork")
     tasks = [(name, seed, cycles or MUTANT_SEEDS) for name in MUTANTS]
@@ -108,14 +111,14 @@ def run_mutants(cycles: int, seed: int) -> Report:
             report.cycles += stories
             if stories:
                 report.faults[f"killed_{name}"] += 1
-                print(f"{name}: killed by story {stories}", file=sys.stderr)
+                print(f"{name}: detected after {stories} seeds", file=sys.stderr)
             else:
-                report.verdict.add("untrue", f"mutant {name} has escaped")
+                report.verdict.add("untrue", f"mutant {name} was not detected")
     return report
 
 
 def kill_mutant(task: tuple[str, int, int]) -> tuple[str, int]:
-    """The number of the story that found the mutant; 0 when none did."""
+    """Return (name, number of seeds until the mutant was detected); 0 when it was not."""
     name, seed, cycles = task
     story = {"sim": sim.run_seed, "rot": rot.run_seed, "flip": rot.flip_everywhere}[
         MUTANTS[name][0]
@@ -141,7 +144,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "tiers": (tiers.run, 200),
     "node": (node.run, 50),
 }
-"""Name -> (what to run, cycles when nobody says)."""
+"""Name -> (function to run, default number of cycles)."""
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
-"""The judge: a pure function from what was promised and what is there to a verdict.
+"""The checker: a pure function from the history and the stored records to a verdict.
 
-It knows nothing of the log's code. Every list of anomalies must be empty.
+It imports no code of the log. A run is valid when no anomaly was counted.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from tests.torture.history import Sent
 Identity = tuple[int, int]
 
 ANOMALIES = (
-    "lost",  # acknowledged, not there
-    "duplicate",  # there twice
-    "order",  # a producer's later record lies before its earlier one
+    "lost",  # acknowledged but not stored
+    "duplicate",  # stored twice
+    "order",  # a producer's later record is stored before an earlier one
     "hole",  # an offset without a record
-    "refused",  # refused, and there all the same
-    "foreign",  # never sent, or not as it was sent
-    "moved",  # not at the offset that was promised
-    "retracted",  # shown to a reader once, and gone or changed now
-    "untrue",  # an error or an answer that should not have been
+    "refused",  # rejected but stored
+    "foreign",  # never sent, or stored with a different value
+    "moved",  # not at the acknowledged offset
+    "retracted",  # returned to a reader earlier, now gone or changed
+    "untrue",  # an unexpected error or a wrong response
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What a fresh reader finds in one partition: every offset with its identity."""
+    """The records that a new reader returns from one partition, as (offset, identity)."""
 
     start_offset: int
     end_offset: int
@@ -37,7 +37,7 @@ class Observed:
 
 @dataclass(slots=True)
 class Verdict:
-    """Anomalies by name, each with the first few examples."""
+    """Counts of anomalies by name, and the first 20 examples."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
@@ -62,16 +62,19 @@ def check(
     observed: Mapping[int, Observed],
     seen_before: Mapping[int, Mapping[int, Identity]] | None = None,
 ) -> Verdict:
-    """Compare. `seen_before` is what readers were shown earlier, per partition and offset."""
+    """Compare the stored records with the history.
+
+    `seen_before` holds the records that earlier readers returned, per partition and offset.
+    """
     verdict = Verdict()
-    places: dict[Identity, tuple[int, int]] = {}
+    locations: dict[Identity, tuple[int, int]] = {}
     sent = list(history)
     outcomes = {(s.producer, s.sequence + i): s.outcome for s in sent for i in range(s.count)}
     for partition, view in observed.items():
-        _check_partition(verdict, partition, view, places, outcomes)
+        _check_partition(verdict, partition, view, locations, outcomes)
     for batch in sent:
         if batch.outcome == "ok" and batch.partition in observed:
-            _check_promise(verdict, batch, observed[batch.partition], places)
+            _check_acknowledged(verdict, batch, observed[batch.partition], locations)
     for partition, seen in (seen_before or {}).items():
         view = observed[partition]
         now = dict(view.records)
@@ -85,7 +88,7 @@ def _check_partition(
     verdict: Verdict,
     partition: int,
     view: Observed,
-    places: dict[Identity, tuple[int, int]],
+    locations: dict[Identity, tuple[int, int]],
     outcomes: Mapping[Identity, str],
 ) -> None:
     expected = view.start_offset
@@ -97,10 +100,12 @@ def _check_partition(
         if identity is None or identity not in outcomes:
             verdict.add("foreign", f"{identity} at {partition}/{offset}")
             continue
-        if identity in places:
-            verdict.add("duplicate", f"{identity} at {places[identity]} and {partition}/{offset}")
+        if identity in locations:
+            verdict.add(
+                "duplicate", f"{identity} at {locations[identity]} and {partition}/{offset}"
+            )
             continue
-        places[identity] = (partition, offset)
+        locations[identity] = (partition, offset)
         if outcomes[identity] == "fail":
             verdict.add("refused", f"{identity} at {partition}/{offset}")
         producer, sequence = identity
@@ -111,15 +116,16 @@ def _check_partition(
         verdict.add("hole", f"partition {partition} ends at {expected}, not {view.end_offset}")
 
 
-def _check_promise(
-    verdict: Verdict, batch: Sent, view: Observed, places: Mapping[Identity, tuple[int, int]]
+def _check_acknowledged(
+    verdict: Verdict, batch: Sent, view: Observed, locations: Mapping[Identity, tuple[int, int]]
 ) -> None:
     for i in range(batch.count):
         identity, offset = (batch.producer, batch.sequence + i), batch.offset + i
         if offset < view.start_offset:
-            continue  # expired since, as it was allowed to
-        place = places.get(identity)
-        if place is None:
-            verdict.add("lost", f"{identity} promised at {batch.partition}/{offset}")
-        elif place != (batch.partition, offset):
-            verdict.add("moved", f"{identity} promised at {batch.partition}/{offset}, is {place}")
+            continue  # removed by retention
+        location = locations.get(identity)
+        acknowledged = f"{identity} acknowledged at {batch.partition}/{offset}"
+        if location is None:
+            verdict.add("lost", acknowledged)
+        elif location != (batch.partition, offset):
+            verdict.add("moved", f"{acknowledged}, found at {location}")

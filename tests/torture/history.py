@@ -1,8 +1,8 @@
-"""What was asked and what was answered.
+"""History of appends and their outcomes.
 
-Each batch gets three possible outcomes: `ok` is acknowledged, `fail` certainly not stored, `info`
-unknown. The recorder is a process of its own that reads events from a pipe: what a killed process
-has said before its end is not lost with it.
+The outcome of a batch is `ok` (acknowledged), `fail` (certainly not stored) or `info` (unknown).
+The recorder is a separate process that reads events from a pipe, so the events of a killed process
+survive it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Outcome = Literal["ok", "fail", "info"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """One batch: `count` records of a producer, numbered from `sequence`."""
+    """One batch: `count` records of a producer, with sequence numbers from `sequence`."""
 
     producer: int
     sequence: int
@@ -34,7 +34,7 @@ class Sent:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """Which answers promise that nothing was stored."""
+    """Return `fail` for errors that guarantee nothing was stored, else `info`."""
     if isinstance(error, Rejected | Overloaded | Unavailable):
         return "fail"
     assert isinstance(error, FrazilError | OSError), error
@@ -42,25 +42,20 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 class Events:
-    """Writes events to the recorder. One `write` per event: a pipe takes each whole or not."""
+    """Writes events to the recorder, one `write` per event: a pipe write this small is atomic."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def say(self, kind: str, *facts: int) -> None:
+    def write(self, kind: str, *facts: int) -> None:
         os.write(self._descriptor, json.dumps([kind, *facts]).encode() + b"\n")
 
     def invoke(self, sent: Sent) -> None:
-        self.say("invoke", sent.producer, sent.sequence, sent.count, sent.partition)
-
-    def answer(self, sent: Sent) -> None:
-        self.say(
-            sent.outcome, sent.producer, sent.sequence, sent.count, sent.partition, sent.offset
-        )
+        self.write("invoke", sent.producer, sent.sequence, sent.count, sent.partition)
 
 
 class Recorder:
-    """Keeps the history in a file while processes come and go."""
+    """Keeps the history in a file, across the processes that write it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,19 +68,19 @@ class Recorder:
         self.events = Events(self.descriptor)
 
     def read(self) -> list[list[str | int]]:
-        """Every event said so far by processes that have ended."""
-        self.events.say("flush")
+        """Return all events of processes that have ended."""
+        self.events.write("flush")
         self._answers.recv()
         lines = self._path.read_bytes().splitlines()
         return [json.loads(line) for line in lines]
 
     def forget(self) -> None:
-        """Begin a new history."""
-        self.events.say("forget")
+        """Start an empty history."""
+        self.events.write("forget")
         self._answers.recv()
 
     def close(self) -> None:
-        self.events.say("end")
+        self.events.write("end")
         self._process.join()
         os.close(self.descriptor)
 
@@ -115,38 +110,40 @@ def _record(recorder: Recorder, answers: Connection) -> None:
 
 
 @dataclass(slots=True)
-class Fate:
-    """What is known of one batch over all its tries."""
+class Attempts:
+    """The outcome of one batch over all its attempts."""
 
     sent: Sent
     waiting: int = 0
-    is_unsure: bool = False
+    is_unknown: bool = False
 
     def take(self, outcome: Outcome, offset: int) -> None:
         self.waiting -= 1
-        self.is_unsure |= outcome == "info"
+        self.is_unknown |= outcome == "info"
         if outcome == "ok":
             self.sent = replace(self.sent, outcome="ok", offset=offset)
 
     def final(self) -> Sent:
         if self.sent.outcome == "ok":
             return self.sent
-        is_unsure = self.is_unsure or self.waiting > 0
-        return replace(self.sent, outcome="info" if is_unsure else "fail")
+        is_unknown = self.is_unknown or self.waiting > 0
+        return replace(self.sent, outcome="info" if is_unknown else "fail")
 
 
 def history_of(events: Iterable[list[str | int]]) -> list[Sent]:
-    """The last word on each batch. A try without an answer leaves it unsure for ever, unless a
-    later try is acknowledged."""
-    fates: dict[tuple[int, int], Fate] = {}
+    """Return the final outcome of each batch.
+
+    An attempt without a response leaves it unknown, unless a later attempt is acknowledged.
+    """
+    batches: dict[tuple[int, int], Attempts] = {}
     for kind, *facts in events:
         if kind not in ("invoke", "ok", "fail", "info"):
             continue
         producer, sequence, count, partition = (int(f) for f in facts[:4])
         sent = Sent(producer=producer, sequence=sequence, count=count, partition=partition)
-        fate = fates.setdefault((producer, sequence), Fate(sent))
+        batch = batches.setdefault((producer, sequence), Attempts(sent))
         if kind == "invoke":
-            fate.waiting += 1
+            batch.waiting += 1
         else:
-            fate.take(cast("Outcome", kind), int(facts[4]))
-    return [fate.final() for fate in fates.values()]
+            batch.take(cast("Outcome", kind), int(facts[4]))
+    return [batch.final() for batch in batches.values()]

@@ -1,5 +1,7 @@
-"""Records that carry their identity: who sent them and as which number. The rest of the value is
-made from the identity, so content is checked without being stored anywhere."""
+"""Records that carry their identity: producer and sequence number.
+
+The rest of the value is derived from the identity, so values are checked without storing them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ ID = struct.Struct(">IQ")
 
 
 def value_of(producer: int, sequence: int, size_max: int = 700) -> bytes:
-    """The one value this record can have."""
+    """Return the only valid value of this record."""
     identity = ID.pack(producer, sequence)
     noise = hashlib.shake_128(identity)
     size = int.from_bytes(noise.digest(4), "big") % (size_max + 1)
@@ -20,7 +22,7 @@ def value_of(producer: int, sequence: int, size_max: int = 700) -> bytes:
 
 
 def identity_of(value: bytes | None) -> tuple[int, int] | None:
-    """(producer, sequence) of a genuine value; None when it was never ours."""
+    """Return (producer, sequence) of a value made by `value_of`, None for any other value."""
     if value is None or len(value) < ID.size + 4:
         return None
     producer, sequence = ID.unpack_from(value)

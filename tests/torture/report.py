@@ -1,4 +1,4 @@
-"""What a kind of torture reports, and when that counts as proof."""
+"""The report of one torture run, and when it counts as proof."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from tests.torture.checker import ANOMALIES, Verdict
 
 ANSWER_S_MAX = 300
-"""A process that has not answered by then has died: better an error than waiting for ever."""
+"""A worker process that has not returned by then is treated as dead."""
 
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of one run of one kind."""
+    """The result of one run of one kind."""
 
     kind: str
     seed: int
@@ -31,7 +31,7 @@ class Report:
 
     @property
     def silent(self) -> list[str]:
-        """Faults that were meant to strike and never did: such a run proves nothing of them."""
+        """Required faults that never fired: the run proves nothing about them."""
         return [fault for fault in self.must_fire if not self.faults[fault]]
 
     @property

@@ -1,15 +1,15 @@
-"""The torturer of the lake: an appender is broken at named steps, and another one goes on.
+"""Torture tests of the lake: an appender is broken at a named step, and a new one continues.
 
-    run.py       cycles: a life that is broken, a judgement, a life that is not, a judgement
-    folder.py    a data folder with its tables, lives in it, and what is known of it
-    load.py      requests that can be made again from their number, and who was promised what
-    life.py      a process with a log and an appender, until it ends or is ended
-    breaks.py    the named steps, and what happens at them
-    outside.py   what is broken from without: power, disks, the catalog, a process that is stopped
-    spark.py     the same on real Spark: its processes are killed
-    judge.py     what the tables hold, by PyIceberg, pyarrow and DuckDB, against what must be there
-    mutants.py   appenders that are wrong, which the judge must find
-    warm.py      what lives are forked from
+    run.py       cycles: a life with a fault, a check, a life without faults, a check
+    folder.py    a data folder with its tables, and its expected contents
+    load.py      requests derived from their number, and the ledger of acknowledged ones
+    life.py      a process with a log and an appender, until it ends or is killed
+    breaks.py    the named steps, and the faults injected there
+    outside.py   faults from outside: stopped processes, power cuts, full disks, a damaged log
+    spark.py     the same on real Spark, whose processes are killed
+    judge.py     compares the tables, read by PyIceberg, pyarrow and DuckDB, with the log
+    mutants.py   appenders with deliberate bugs that the checks must detect
+    warm.py      modules preloaded by the fork server
 
-Tasks run in the appender's own process, so that a cycle takes a second; those of `spark.py` do not.
+Tasks run in the appender's process, so that a cycle takes a second, except in spark.py.
 """

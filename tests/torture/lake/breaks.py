@@ -1,7 +1,7 @@
-"""The named steps of the appender, and what happens at them.
+"""The named steps of the appender, and the faults injected there.
 
-Each step wraps a function that the appender calls there, in the process that is to be broken and
-nowhere else. The so-manieth call is the one that meets its end, or an error.
+Each step wraps a function that the appender calls, in the process under test only. The n-th call is
+killed or fails.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.files import sink, writer
 from frazil.lake.tables import tables
 from tests.torture.lake import life
-from tests.torture.lake.life import Job, say
+from tests.torture.lake.life import Job, report
 
 Strike = Callable[[], None]
 
 BUSY_S = 1
-"""What a life that finds the catalog locked waits for it, instead of half a minute."""
+"""Lock timeout of the catalog in these tests, instead of 30 s."""
 BALLAST = "ballast"
 LOCKER = """
 import sqlite3, sys, time
@@ -46,8 +46,8 @@ time.sleep(float(sys.argv[2]))
 
 
 def install(job: Job) -> None:
-    """Break this process at the step of its job."""
-    act, place = STEPS[job.step]
+    """Inject the fault of the job into this process."""
+    act, hook = STEPS[job.step]
     if job.act:
         act = ACTS[job.act]
     calls = 0
@@ -56,29 +56,29 @@ def install(job: Job) -> None:
         nonlocal calls
         calls += 1
         if calls == job.at:
-            say(job.broken, job.step)
+            report(job.broken, job.step)
             act(job)
 
-    place(strike)
+    hook(strike)
 
 
 def kill(_: Job) -> None:
-    """As the kernel does when memory is short."""
+    """Kill this process, as the kernel's OOM killer does."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def stop(_: Job) -> None:
-    """Until somebody lets it go on."""
+    """Stop this process until it gets SIGCONT."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def lose_answer(_: Job) -> None:
-    """The catalog has done it, and could not say so; or it has not, and nobody knows."""
+    """Fail as if the connection to the catalog was lost: the outcome of the commit is unknown."""
     raise OperationalError("the connection was lost", None, Exception())
 
 
 def lose_answer_and_snapshot(job: Job) -> None:
-    """Nobody knows, and maintenance has removed the snapshot by which one could."""
+    """Lose the response, and expire the snapshot that would show the outcome."""
     found = open_catalog(job.config, job.folder)
     for _, name in found.list_tables(job.config.namespace):
         table = found.load_table((job.config.namespace, name))
@@ -96,7 +96,7 @@ def lose_answer_and_snapshot(job: Job) -> None:
 
 
 def lock_catalog(job: Job) -> None:
-    """Another process writes to the catalog, longer than anybody waits for it."""
+    """Lock the catalog from another process for longer than the lock timeout."""
     path = job.config.catalog["uri"].removeprefix("sqlite:///")
     locker = subprocess.Popen(
         [sys.executable, "-S", "-c", LOCKER, path, str(2.5 * BUSY_S)], stdout=subprocess.PIPE
@@ -106,7 +106,7 @@ def lock_catalog(job: Job) -> None:
 
 
 def fill_disk(job: Job) -> None:
-    """Somebody else takes all room that there is."""
+    """Fill the disk with a ballast file."""
     descriptor = os.open(job.mount / BALLAST, os.O_WRONLY | os.O_CREAT)
     for size in (1 << 20, 1 << 12, 1):
         with suppress(OSError):
@@ -116,7 +116,7 @@ def fill_disk(job: Job) -> None:
 
 
 def overtake(job: Job) -> None:
-    """Another appender does all of it, and the log lets go of what the tables hold."""
+    """Append everything with another appender, and trim the log."""
     assert life.opened is not None
     found = open_catalog(job.config, job.folder)
     appender = life.open_appender(life.opened, found, job)
@@ -127,13 +127,13 @@ def overtake(job: Job) -> None:
 
 
 def damage_log(job: Job) -> None:
-    """A bit of the log flips, below what was promised. It can be flipped back."""
+    """Flip one bit of an acknowledged record, and note its position to flip it back."""
     assert life.opened is not None
     segments = sorted((job.folder / "log" / "otlp_logs" / "0").glob("*.log"))
     path = segments[-1]
     position = path.stat().st_size - 20
     flip(path, position)
-    say(job.damage, f"{path} {position}")
+    report(job.damage, f"{path} {position}")
 
 
 def flip(path: Path, position: int) -> None:
@@ -152,46 +152,46 @@ ACTS: dict[str, Callable[[Job], None]] = {
 
 
 def before(owner: Any, name: str) -> Callable[[Strike], None]:
-    """Strike before a function does anything."""
+    """Return a hook that strikes before each call of a function."""
 
-    def place(strike: Strike) -> None:
+    def hook(strike: Strike) -> None:
         original = getattr(owner, name)
 
-        def wrapped(*given: Any, **more: Any) -> Any:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
             strike()
-            return original(*given, **more)
+            return original(*args, **kwargs)
 
         mock.patch.object(owner, name, wrapped).start()
 
-    return place
+    return hook
 
 
 def after(
     owner: Any, name: str, only: Callable[[Any], bool] = lambda _: True
 ) -> Callable[[Strike], None]:
-    """Strike when a function has done it all, and its answer is one of those."""
+    """Return a hook that strikes after each call of a function whose result passes `only`."""
 
-    def place(strike: Strike) -> None:
+    def hook(strike: Strike) -> None:
         original = getattr(owner, name)
 
-        def wrapped(*given: Any, **more: Any) -> Any:
-            answer = original(*given, **more)
-            if only(answer):
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if only(result):
                 strike()
-            return answer
+            return result
 
         is_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
         mock.patch.object(owner, name, staticmethod(wrapped) if is_static else wrapped).start()
 
-    return place
+    return hook
 
 
 def _reading(strike: Strike) -> None:
-    """A task has read some of its slice, and not all of it."""
+    """Strike when a task has read a part of its slice."""
     original = log_source.read_files
 
-    def read(*given: Any) -> Any:
-        for batch in original(*given):
+    def read(*args: Any) -> Any:
+        for batch in original(*args):
             yield batch
             strike()
 
@@ -199,7 +199,7 @@ def _reading(strike: Strike) -> None:
 
 
 def _half_written(strike: Strike) -> None:
-    """Half of a data file is in the hands of the disk."""
+    """Strike when half of a data file is written."""
     original = sink.ArrowSink.drain
 
     def drain(self: sink.ArrowSink) -> None:
@@ -215,7 +215,7 @@ def _half_written(strike: Strike) -> None:
 
 
 def _half_metadata(strike: Strike) -> None:
-    """Half of a manifest, of a list of them, or of the metadata."""
+    """Strike when half of a manifest, a manifest list or a metadata file is written."""
     original = file_io._SyncedStream.write
 
     def write(self: Any, data: bytes) -> int:
@@ -227,17 +227,17 @@ def _half_metadata(strike: Strike) -> None:
     mock.patch.object(file_io._SyncedStream, "write", write).start()
 
 
-def _in_commit(place: Callable[[Strike], None]) -> Callable[[Strike], None]:
-    """Only while rows are committed, and not while tables are made or taken over."""
+def _in_commit(hook: Callable[[Strike], None]) -> Callable[[Strike], None]:
+    """Limit a hook to commits of rows: not while tables are created or taken over."""
 
-    def placed(strike: Strike) -> None:
+    def limited(strike: Strike) -> None:
         swap, inside = commit._swap, False
 
-        def swapping(*given: Any) -> int:
+        def swapping(*args: Any) -> int:
             nonlocal inside
             inside = True
             try:
-                return swap(*given)
+                return swap(*args)
             finally:
                 inside = False
 
@@ -246,17 +246,17 @@ def _in_commit(place: Callable[[Strike], None]) -> Callable[[Strike], None]:
                 strike()
 
         mock.patch.object(commit, "_swap", swapping).start()
-        place(strike_inside)
+        hook(strike_inside)
 
-    return placed
+    return limited
 
 
-def _with_short_patience(place: Callable[[Strike], None]) -> Callable[[Strike], None]:
-    def placed(strike: Strike) -> None:
+def _with_short_timeout(hook: Callable[[Strike], None]) -> Callable[[Strike], None]:
+    def hurried(strike: Strike) -> None:
         mock.patch.object(catalog, "BUSY_TIMEOUT_S", BUSY_S).start()
-        place(strike)
+        hook(strike)
 
-    return placed
+    return hurried
 
 
 IN_COMMIT = _in_commit(before(SqlCatalog, "commit_table"))
@@ -284,10 +284,10 @@ STEPS: dict[str, tuple[Callable[[Job], None], Callable[[Strike], None]]] = {
     "answer_lost": (lose_answer, SWAPPED),
     "commit_lost": (lose_answer, IN_COMMIT),
     "snapshot_expired": (lose_answer_and_snapshot, SWAPPED),
-    "catalog_locked": (lock_catalog, _with_short_patience(IN_COMMIT)),
-    "catalog_locked_early": (lock_catalog, _with_short_patience(before(life, "open_appender"))),
-    "log_trimmed": (overtake, before(life, "run_here")),
-    "log_damaged": (damage_log, before(life, "run_here")),
+    "catalog_locked": (lock_catalog, _with_short_timeout(IN_COMMIT)),
+    "catalog_locked_early": (lock_catalog, _with_short_timeout(before(life, "open_appender"))),
+    "log_trimmed": (overtake, before(life, "run_inline")),
+    "log_damaged": (damage_log, before(life, "run_inline")),
     "zombie_before_check": (stop, before(appender, "commit")),
     "zombie_before_commit": (stop, IN_COMMIT),
     "zombie_before_swap": (stop, METADATA_WRITTEN),
@@ -295,4 +295,4 @@ STEPS: dict[str, tuple[Callable[[Job], None], Callable[[Strike], None]]] = {
     "warehouse_full_in_commit": (fill_disk, IN_COMMIT),
     "catalog_full": (fill_disk, METADATA_WRITTEN),
 }
-"""Name -> what happens there, and where it is."""
+"""Name -> (fault, hook that places it)."""

@@ -1,4 +1,4 @@
-"""Folder: one data folder with its tables, lives in it, and what is known of it."""
+"""Folder: one data folder with its tables, and its expected contents."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from typing import Any
 from frazil.lake.config import LakeConfig
 from tests.torture.checker import Verdict
 from tests.torture.lake import life
-from tests.torture.lake.judge import Truth, judge
+from tests.torture.lake.judge import LogContents, judge
 from tests.torture.lake.life import Job
 
 LIFE_S_MAX = 300
 REQUESTS = 48
-"""Of a life."""
+"""Requests per life."""
 SLICE_BYTES = 4096
-"""So that a round has several tasks."""
+"""Small, so that an append has several tasks."""
 
 
 class Folder:
-    """Belongs to the torturer."""
+    """A data folder with its catalog and warehouse. Owned by the test process."""
 
     def __init__(self, scratch: Path, mutant: str = "") -> None:
         self.scratch = scratch
-        self.truth = Truth()
+        self.contents = LogContents()
         self._next = 0
         self._mutant = mutant
-        self._places: dict[str, Path] = {}
-        self.begin_anew()
+        self._moved: dict[str, Path] = {}
+        self.start_over()
 
-    def begin_anew(self) -> None:
-        """Forget everything."""
-        self.truth = Truth()
+    def start_over(self) -> None:
+        """Delete all data and the ledger."""
+        self.contents = LogContents()
         for name in ("data", "warehouse", "catalog"):
             shutil.rmtree(self.scratch / name, ignore_errors=True)
         (self.scratch / "ledger").write_bytes(b"")
 
     def on(self, mount: Path, *names: str) -> Folder:
-        """A new folder of which some things are on another disk."""
+        """Return a new folder with the named parts on another disk."""
         inner = self.scratch / f"on-{self._next}"
         inner.mkdir()
         made = Folder(inner, self._mutant)
-        made._places = {name: mount / name for name in names}
+        made._moved = {name: mount / name for name in names}
         made._next = self._next = self._next + 10_000
         return made
 
     @property
     def data(self) -> Path:
-        return self._places.get("data", self.scratch / "data")
+        return self._moved.get("data", self.scratch / "data")
 
     @property
     def config(self) -> LakeConfig:
-        catalog = self._places.get("catalog.db", self.scratch / "catalog" / "catalog.db")
-        warehouse = self._places.get("warehouse", self.scratch / "warehouse")
+        catalog = self._moved.get("catalog.db", self.scratch / "catalog" / "catalog.db")
+        warehouse = self._moved.get("warehouse", self.scratch / "warehouse")
         return LakeConfig(
             slice_bytes=SLICE_BYTES,
             catalog={"uri": f"sqlite:///{catalog}"},
@@ -80,10 +80,12 @@ class Folder:
         )
 
     def judge(self, *, is_whole: bool) -> Verdict:
-        return judge(self.truth, self.data, self.scratch / "ledger", self.config, is_whole=is_whole)
+        return judge(
+            self.contents, self.data, self.scratch / "ledger", self.config, is_whole=is_whole
+        )
 
     def finished(self, process: BaseProcess, job: Job, step: str) -> tuple[Verdict, Counter[str]]:
-        """A life that ends by itself, or is killed at its step; and then one that is not."""
+        """Wait for the end of a life, check the tables, and run a life without faults."""
         verdict = Verdict()
         code = wait(process)
         is_broken = job.broken.exists()
@@ -94,9 +96,9 @@ class Folder:
         return verdict, Counter({step: int(is_broken), "lives": 2})
 
     def go_on(self, verdict: Verdict) -> None:
-        """A life that nothing happens to: all must be in the tables then."""
+        """Run a life without faults, and check that the tables are complete."""
         if not verdict.is_valid:
-            return  # what is wrong already is not going to be right
+            return
         job = self.job(count=12)
         code = wait(life.start(job))
         if code != 0:
@@ -105,7 +107,7 @@ class Folder:
 
 
 def wait(process: BaseProcess) -> int:
-    """How a life ended."""
+    """Wait for a life to end, and return its exit code."""
     process.join(LIFE_S_MAX)
     if process.exitcode is None:
         process.kill()
@@ -115,5 +117,5 @@ def wait(process: BaseProcess) -> int:
 
 
 def met(job: Job) -> str:
-    """What a life has said of its errors."""
+    """Return the errors that a life reported."""
     return job.met.read_text() if job.met.exists() else "nothing"

@@ -1,9 +1,8 @@
-"""What the tables hold, against what must be there. Reads with PyIceberg, pyarrow and DuckDB.
+"""Compares the tables with the log. Reads with PyIceberg, pyarrow and DuckDB.
 
-Of every snapshot of every table: its files are there, and hold exactly the rows of all offsets
-below those that its summary names, with every value as decoding the request gives it. Of the table:
-its property says what the last summary says. In the end: that is all of the log, and all that was
-promised.
+For every snapshot: its files exist and hold exactly the rows of all offsets below the ends in its
+summary, with the values that decoding the requests gives. For every table: its property equals the
+last summary. At the end: the tables hold all of the log and all acknowledged requests.
 """
 
 from __future__ import annotations
@@ -34,79 +33,79 @@ from frazil.model.arrow import ExportRequest, dead_letter_rows
 from tests.lake.rows import decoded, rows_of
 from tests.torture.checker import Verdict
 from tests.torture.lake.life import LOG_CONFIG
-from tests.torture.lake.load import NOW_MS, PLACES, SIGNALS, body_of, promises
+from tests.torture.lake.load import NOW_MS, SIGNALS, TOPIC_PARTITIONS, acknowledged, body_of
 
 DEAD = "dead_letters"
 TOPIC_OF = {Signal(signal).table: topic for topic, signal in SIGNALS.items()}
 TABLES = (*TOPIC_OF, DEAD)
 
-Place = tuple[str, int]
+Partition = tuple[str, int]
 Rows = Counter[bytes]
 """Digests of rows, over all columns."""
-Held = dict[Place, dict[int, Rows]]
-"""What there is of each offset of each partition."""
+Held = dict[Partition, dict[int, Rows]]
+"""Partition -> offset -> rows in the table."""
 
 
 @dataclass(slots=True)
-class Truth:
-    """What the log of one folder was given, at which offsets."""
+class LogContents:
+    """The requests in the log of one folder, by partition and offset."""
 
-    numbers: dict[Place, dict[int, int]] = field(
-        default_factory=lambda: {place: {} for place in PLACES}
+    numbers: dict[Partition, dict[int, int]] = field(
+        default_factory=lambda: {partition: {} for partition in TOPIC_PARTITIONS}
     )
-    promised: set[tuple[Place, int]] = field(default_factory=set)
-    _rows: dict[tuple[str, Place, int], Rows] = field(default_factory=dict)
+    acknowledged: set[tuple[Partition, int]] = field(default_factory=set)
+    _rows: dict[tuple[str, Partition, int], Rows] = field(default_factory=dict)
     _files: dict[str, Held] = field(default_factory=dict)
-    """Files never change, so each is read once, and looked for every time."""
+    """Data files by path: they are immutable, so each is read once."""
 
     def learn(self, folder: Path, ledger: Path, verdict: Verdict) -> None:
-        """From the ledger, and from the log itself: it may hold what nobody was promised."""
-        for each in promises(ledger):
-            place = (each.topic, each.partition)
-            self._put(place, each.offset, each.number, verdict)
-            self.promised.add((place, each.offset))
+        """Read the ledger and the log, which may hold unacknowledged requests, too."""
+        for request in acknowledged(ledger):
+            partition = (request.topic, request.partition)
+            self._put(partition, request.offset, request.number, verdict)
+            self.acknowledged.add((partition, request.offset))
         with Log.open(
             RealDisk(folder), LOG_CONFIG, clock=SystemClock(), rand=SystemRandom()
         ) as log:
             known = {topic.name for topic in log.topics()}
-            for place in PLACES:
-                if place[0] not in known:
+            for partition in TOPIC_PARTITIONS:
+                if partition[0] not in known:
                     continue
-                reader = log.reader(place[0], "earliest", partition=place[1])
+                reader = log.reader(partition[0], "earliest", partition=partition[1])
                 while batches := reader.read():
                     for record in (record for batch in batches for record in batch.records()):
-                        self._put(place, record.offset, int(record.key or b"-1"), verdict)
+                        self._put(partition, record.offset, int(record.key or b"-1"), verdict)
                 reader.close()
 
-    def _put(self, place: Place, offset: int, number: int, verdict: Verdict) -> None:
-        if self.numbers[place].setdefault(offset, number) != number:
-            verdict.add("moved", f"{place} {offset} is {number} in the log, and was another")
+    def _put(self, partition: Partition, offset: int, number: int, verdict: Verdict) -> None:
+        if self.numbers[partition].setdefault(offset, number) != number:
+            verdict.add("moved", f"{partition} {offset} is {number} in the log, but was another")
 
-    def end(self, place: Place) -> int:
-        return max(self.numbers[place], default=-1) + 1
+    def end(self, partition: Partition) -> int:
+        return max(self.numbers[partition], default=-1) + 1
 
-    def rows(self, table: str, place: Place, offset: int) -> Rows:
-        """What one request must be in a table."""
-        wanted = (table, place, offset)
-        if wanted not in self._rows:
-            number = self.numbers[place].get(offset)
+    def rows(self, table: str, partition: Partition, offset: int) -> Rows:
+        """Return the rows of a table that one request must give."""
+        key = (table, partition, offset)
+        if key not in self._rows:
+            number = self.numbers[partition].get(offset)
             if number is None:
                 return Counter()
             request = ExportRequest(
-                partition=place[1],
+                partition=partition[1],
                 offset=offset,
                 ingest_time_ms=NOW_MS + number,
                 body=body_of(number),
             )
-            signal = SIGNALS[place[0]]
+            signal = SIGNALS[partition[0]]
             made, letters = decoded(signal, [request])
-            dead = dead_letter_rows(place[0], letters, [request], arrow.DEAD_LETTERS)
-            self._rows[Signal(signal).table, place, offset] = digests(made)
-            self._rows[DEAD, place, offset] = digests(dead)
-        return self._rows[wanted]
+            dead = dead_letter_rows(partition[0], letters, [request], arrow.DEAD_LETTERS)
+            self._rows[Signal(signal).table, partition, offset] = digests(made)
+            self._rows[DEAD, partition, offset] = digests(dead)
+        return self._rows[key]
 
     def read(self, table: str, path: Path) -> Held:
-        """What a file holds."""
+        """Return the rows of a data file."""
         held = self._files.get(str(path))
         if held is None:
             found = pq.ParquetFile(path, page_checksum_verification=True).read()
@@ -130,20 +129,20 @@ def _digests(rows: pa.RecordBatch | pa.Table) -> list[bytes]:
 
 
 def judge(
-    truth: Truth, folder: Path, ledger: Path, config: LakeConfig, *, is_whole: bool
+    contents: LogContents, folder: Path, ledger: Path, config: LakeConfig, *, is_whole: bool
 ) -> Verdict:
-    """Look at everything. With `is_whole` nothing may be missing any more."""
+    """Check all snapshots of all tables. With `is_whole` no row may be missing."""
     verdict = Verdict()
-    truth.learn(folder, ledger, verdict)
+    contents.learn(folder, ledger, verdict)
     catalog = open_catalog(config, folder)
     try:
         for name in TABLES:
             try:
-                _judge_table(truth, catalog, (config.namespace, name), is_whole, verdict)
+                _judge_table(contents, catalog, (config.namespace, name), is_whole, verdict)
             except NoSuchTableError:
                 if is_whole:
                     verdict.add("lost", f"the table {name}")
-            except Exception as error:  # noqa: BLE001 - every library has errors of its own
+            except Exception as error:  # noqa: BLE001 - each library has its own errors
                 verdict.add("untrue", f"{name} cannot be read: {type(error).__name__}: {error}")
     finally:
         catalog.close()
@@ -151,29 +150,29 @@ def judge(
 
 
 def _judge_table(
-    truth: Truth, catalog: Catalog, name: tuple[str, str], is_whole: bool, verdict: Verdict
+    contents: LogContents, catalog: Catalog, name: tuple[str, str], is_whole: bool, verdict: Verdict
 ) -> None:
     table = catalog.load_table(name)
-    ends: dict[int, dict[Place, int]] = {}
+    ends: dict[int, dict[Partition, int]] = {}
     for snapshot in table.metadata.snapshots:
         said = _offsets(snapshot.summary.get("frazil.offsets") if snapshot.summary else None)
-        if said is None:  # somebody else's, who may not have changed what the table holds
+        if said is None:  # a snapshot of another writer, which must not change the rows
             said = ends.get(snapshot.parent_snapshot_id or -1)
         if said is None:
-            verdict.add("untrue", f"{name[1]}: nothing says how far {snapshot.snapshot_id} goes")
+            verdict.add("untrue", f"{name[1]}: snapshot {snapshot.snapshot_id} has no offsets")
             continue
         ends[snapshot.snapshot_id] = said
-        _judge_snapshot(truth, table, name[1], snapshot, said, verdict)
+        _judge_snapshot(contents, table, name[1], snapshot, said, verdict)
     current = table.metadata.current_snapshot_id
     held = ends.get(current, {}) if current is not None else {}
     said = _offsets(table.properties.get("frazil.next-offsets")) or {}
     if said != held:
-        verdict.add("untrue", f"{name[1]} goes on at {said}, and its snapshot ends at {held}")
+        verdict.add("untrue", f"{name[1]} continues at {said}, but its snapshot ends at {held}")
     if is_whole:
-        _judge_end(truth, table, name[1], held, verdict)
+        _judge_end(contents, table, name[1], held, verdict)
 
 
-def _offsets(text: str | None) -> dict[Place, int] | None:
+def _offsets(text: str | None) -> dict[Partition, int] | None:
     if text is None:
         return None
     found = json.loads(text)
@@ -183,11 +182,11 @@ def _offsets(text: str | None) -> dict[Place, int] | None:
 
 
 def _judge_snapshot(
-    truth: Truth,
+    contents: LogContents,
     table: Table,
     name: str,
     snapshot: Snapshot,
-    ends: dict[Place, int],
+    ends: dict[Partition, int],
     verdict: Verdict,
 ) -> None:
     where = f"{name} snapshot {snapshot.sequence_number}"
@@ -197,20 +196,22 @@ def _judge_snapshot(
         if not path.exists() or path.stat().st_size != file.file_size_in_bytes:
             verdict.add("lost", f"{where}: the file {path.name}")
             continue
-        rows = truth.read(name, path)
+        rows = contents.read(name, path)
         if sum(row.total() for each in rows.values() for row in each.values()) != file.record_count:
-            verdict.add("untrue", f"{where}: the manifest counts other rows in {path.name}")
-        for place, offsets in rows.items():
+            verdict.add("untrue", f"{where}: the manifest has a wrong row count for {path.name}")
+        for partition, offsets in rows.items():
             for offset, found in offsets.items():
-                held[place][offset] = held[place].get(offset, Counter()) + found
-    for place in {*held, *ends}:
-        _judge_partition(truth, name, place, held[place], ends.get(place, 0), where, verdict)
+                held[partition][offset] = held[partition].get(offset, Counter()) + found
+    for partition in {*held, *ends}:
+        _judge_partition(
+            contents, name, partition, held[partition], ends.get(partition, 0), where, verdict
+        )
 
 
 def _judge_partition(
-    truth: Truth,
+    contents: LogContents,
     table: str,
-    place: Place,
+    partition: Partition,
     held: dict[int, Rows],
     end: int,
     where: str,
@@ -218,35 +219,36 @@ def _judge_partition(
 ) -> None:
     for offset in {*held, *range(end)}:
         found = held.get(offset, Counter())
-        wanted = truth.rows(table, place, offset) if offset < end else Counter[bytes]()
-        if found == wanted:
+        expected = contents.rows(table, partition, offset) if offset < end else Counter[bytes]()
+        if found == expected:
             continue
-        at = f"{where}: {place[0]}/{place[1]} offset {offset}, which ends at {end}"
-        missing, extra = wanted - found, found - wanted
+        at = f"{where}: {partition[0]}/{partition[1]} offset {offset}, end {end}"
+        missing, extra = expected - found, found - expected
         if missing:
             verdict.add("lost", f"{at}: {missing.total()} rows")
-        known = truth.rows(table, place, offset)
+        known = contents.rows(table, partition, offset)
         for digest, count in extra.items():
             kind = "duplicate" if digest in known and offset < end else "foreign"
             verdict.add(kind, f"{at}: {count} rows")
 
 
 def _judge_end(
-    truth: Truth, table: Table, name: str, ends: dict[Place, int], verdict: Verdict
+    contents: LogContents, table: Table, name: str, ends: dict[Partition, int], verdict: Verdict
 ) -> None:
-    """All of the log is there. DuckDB counts as we do."""
-    wanted = 0
-    for place in PLACES:
-        if name not in (DEAD, Signal(SIGNALS[place[0]]).table):
+    """Check that the table holds all of the log, and that DuckDB counts the same rows."""
+    expected = 0
+    for partition in TOPIC_PARTITIONS:
+        if name not in (DEAD, Signal(SIGNALS[partition[0]]).table):
             continue
-        end = truth.end(place)
-        rows = sum(truth.rows(name, place, offset).total() for offset in range(end))
-        wanted += rows
-        if name != DEAD and ends.get(place, 0) != end:
-            verdict.add("lost", f"{name} ends at {ends.get(place, 0)} of {place}, the log at {end}")
-        for _, offset in (each for each in truth.promised if each[0] == place):
-            if offset >= end:
-                verdict.add("lost", f"{place} {offset} was promised")
+        end = contents.end(partition)
+        rows = sum(contents.rows(name, partition, offset).total() for offset in range(end))
+        expected += rows
+        table_end = ends.get(partition, 0)
+        if name != DEAD and table_end != end:
+            verdict.add("lost", f"{name} ends at {table_end} of {partition}, the log at {end}")
+        for source, offset in contents.acknowledged:
+            if source == partition and offset >= end:
+                verdict.add("lost", f"{partition} {offset} was acknowledged")
     snapshot = table.current_snapshot()
     files = [] if snapshot is None else [str(_path(file)) for file in _files(table, snapshot)]
     if not files:
@@ -256,8 +258,8 @@ def _judge_end(
         query = f"SELECT count(*), count(DISTINCT ({key})) FROM read_parquet(?)"
         with duckdb.connect() as database:
             found = database.execute(query, [files]).fetchone()
-    if found != (wanted, wanted):
-        verdict.add("untrue", f"DuckDB finds {found} rows in {name}, of {wanted}")
+    if found != (expected, expected):
+        verdict.add("untrue", f"DuckDB finds {found} rows in {name}, expected {expected}")
 
 
 def _files(table: Table, snapshot: Snapshot) -> list[DataFile]:

@@ -1,6 +1,6 @@
-"""A process with a log under load and an appender, until it ends or is ended.
+"""A process with a log under load and an appender, until it ends or is killed.
 
-What it has to say goes into files outside the data folder: which step it broke at, and what it met.
+It reports the step that was reached and its errors in files outside the data folder.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ LOG_CONFIG = LogConfig(
     disk_bytes_max=64 * 1024 * 1024,
     index_interval_bytes=512,
 )
-"""Small, so that retention has something to remove and a round has several tasks."""
+"""Small, so that retention has something to remove and an append has several tasks."""
 TOPIC_CONFIG = {
     topic: TopicConfig(partitions=count, awaits_lake=True, retention_ms=0)
     for topic, count in load.PARTITIONS.items()
 }
 PAUSE_S = 0.02
-"""Between two requests, so that some come in every round."""
+"""Pause between two requests, so that every append has some."""
 FENCED_CODE, GAVE_UP_CODE = 4, 5
 FAILURES_MAX = 8
-"""A life that meets so many errors is not going to meet anything else."""
+"""A life gives up after this many errors."""
 
 
-class Impatient(SystemClock):
-    """Waits a tenth of what it is asked to."""
+class FastClock(SystemClock):
+    """A clock that sleeps a tenth of the requested time."""
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds / 10)
@@ -56,25 +56,25 @@ class Impatient(SystemClock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a life is to do, and how it is to be broken."""
+    """The work of a life, and the fault to inject."""
 
     folder: Path
     scratch: Path
-    """Where it says what it met."""
+    """Folder for its reports."""
     config: LakeConfig
     numbers: range
-    """Requests to be sent."""
+    """Requests to send."""
     step: str = ""
-    """Where to break; nowhere without."""
+    """Step at which the fault strikes; empty for none."""
     at: int = 1
-    """Break there for the so-manieth time."""
+    """Strike when the step is reached for the n-th time."""
     act: str = ""
-    """What to do there, if not the usual."""
+    """Fault to inject instead of the step's own."""
     mount: Path = Path()
-    """The disk that can get full."""
+    """The disk to fill."""
     mutant: str = ""
     is_loaded: bool = True
-    """Requests come while the appender works; otherwise they come before."""
+    """Send while the appender runs; otherwise before it starts."""
 
     @property
     def ledger(self) -> Path:
@@ -82,26 +82,26 @@ class Job:
 
     @property
     def broken(self) -> Path:
-        """There once the step was reached."""
+        """Exists once the step was reached."""
         return self.scratch / "broken"
 
     @property
     def damage(self) -> Path:
-        """Where in the log a bit was flipped."""
+        """Path and position of the flipped bit."""
         return self.scratch / "damage"
 
     @property
     def met(self) -> Path:
-        """Errors, one a line."""
+        """Errors, one per line."""
         return self.scratch / "met"
 
 
 opened: Log | None = None
-"""The log of this life."""
+"""The log of this process."""
 
 
 def start(job: Job) -> BaseProcess:
-    """Begin a life in a process of its own, which no thread of this one can harm."""
+    """Start a life in a new process of the fork server, which has no threads."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.torture.lake.warm"])
     process = context.Process(target=live, args=(job,))
@@ -110,7 +110,7 @@ def start(job: Job) -> BaseProcess:
 
 
 def live(job: Job) -> None:
-    """The life. It ends with 0 when all is in the tables."""
+    """Run the life and exit, with 0 when the tables hold all requests."""
     from tests.torture.lake.breaks import install
     from tests.torture.lake.mutants import mutate
 
@@ -122,8 +122,8 @@ def live(job: Job) -> None:
         if job.step:
             install(job)
         code = _live(job)
-    except BaseException:  # noqa: BLE001 - the process must end here, and say why
-        say(job.met, traceback.format_exc())
+    except BaseException:  # noqa: BLE001 - the process must end here and report why
+        report(job.met, traceback.format_exc())
     finally:
         os._exit(code)
 
@@ -135,7 +135,7 @@ def _live(job: Job) -> int:
         LOG_CONFIG,
         clock=SystemClock(),
         rand=SystemRandom(),
-        holder="the torturer",
+        holder="a torture test",
         fatal=exit_process,
     )
     for topic, config in TOPIC_CONFIG.items():
@@ -149,10 +149,10 @@ def _live(job: Job) -> int:
         try:
             _append_all(log, job, sending)
         except Fenced as error:
-            say(job.met, f"Fenced {error}")
+            report(job.met, f"Fenced {error}")
             return FENCED_CODE
         except FrazilError as error:
-            say(job.met, f"{type(error).__name__} {error}")
+            report(job.met, f"{type(error).__name__} {error}")
             failures += 1
         else:
             log.close()
@@ -161,7 +161,7 @@ def _live(job: Job) -> int:
 
 
 def _append_all(log: Log, job: Job, sending: threading.Thread) -> None:
-    """Rounds until nothing is sent any more and nothing is left."""
+    """Append until the sender has ended and nothing is left."""
     catalog = open_catalog(job.config, job.folder)
     try:
         appender = open_appender(log, catalog, job)
@@ -179,14 +179,14 @@ def open_appender(log: Log, catalog: Catalog, job: Job) -> Appender:
         LogSource(log, job.folder),
         catalog,
         job.config,
-        run=lambda work: run_here(log, work),
-        clock=Impatient(),
+        run=lambda work: run_inline(log, work),
+        clock=FastClock(),
         rand=SystemRandom(),
     )
 
 
-def run_here(log: Log, work: Sequence[Work]) -> list[WrittenSlice]:
-    """Tasks, one after the other. The log is tidied up meanwhile, as a node does all the time."""
+def run_inline(log: Log, work: Sequence[Work]) -> list[WrittenSlice]:
+    """Run tasks one after the other. Maintain the log first, as a node does all the time."""
     log.maintain()
     return [run_slice(*each) for each in work]
 
@@ -199,13 +199,13 @@ def send(log: Log, job: Job) -> None:
             if job.is_loaded:
                 SystemClock().sleep(PAUSE_S)
     except FrazilError as error:
-        say(job.met, f"sender: {type(error).__name__} {error}")
+        report(job.met, f"sender: {type(error).__name__} {error}")
     finally:
         os.close(ledger)
 
 
-def say(path: Path, text: str) -> None:
-    """A line that stays when the process is killed the next moment."""
+def report(path: Path, text: str) -> None:
+    """Append a line that survives a kill of this process."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, " | ".join(text.splitlines()).encode() + b"\n")
     os.close(descriptor)

@@ -1,7 +1,7 @@
-"""Requests that can be made again from their number, and a ledger of what was promised.
+"""Requests derived from their number, and a ledger of acknowledged requests.
 
-The ledger is a file outside the data folder. A line is written when the log has said that a request
-is durable, so what is in it must come into the tables, whatever becomes of the process.
+The ledger is a file outside the data folder. A line is written once the log has acknowledged a
+request, so every request in it must reach the tables, even if the process is killed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tests.model.arrow.requests import POOL_SIZE_SMALL, Writer
 DAY_NS = 86_400 * 10**9
 NOW_MS = NOW_NS // 10**6
 ROWS = 3
-"""Of a plain request."""
+"""Rows per valid request."""
 SIGNALS = {"otlp_logs": "logs", "otlp_spans": "traces", "otlp_metrics": "metrics"}
 PARTITIONS = {"otlp_logs": 2, "otlp_spans": 1, "otlp_metrics": 1}
-PLACES = [(topic, index) for topic, count in PARTITIONS.items() for index in range(count)]
+TOPIC_PARTITIONS = [(topic, index) for topic, count in PARTITIONS.items() for index in range(count)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """The log has said that this request is durable."""
+class Acknowledged:
+    """A request that the log has acknowledged."""
 
     topic: str
     partition: int
@@ -36,13 +36,13 @@ class Promise:
     number: int
 
 
-def place_of(number: int) -> tuple[str, int]:
-    return PLACES[number % len(PLACES)]
+def partition_of(number: int) -> tuple[str, int]:
+    return TOPIC_PARTITIONS[number % len(TOPIC_PARTITIONS)]
 
 
 def body_of(number: int) -> bytes:
-    """Mostly what a client sends, over two days; some requests are wild, and some are none."""
-    topic, _ = place_of(number)
+    """Return the body of a request: mostly valid, over two days; some random, some malformed."""
+    topic, _ = partition_of(number)
     rand = Random(number)
     chance = rand.random()
     if chance < 0.1:
@@ -68,8 +68,8 @@ def body_of(number: int) -> bytes:
 
 
 def append(log: Log, number: int, ledger: int) -> None:
-    """Append a request, and write down that it is durable once it is."""
-    topic, partition = place_of(number)
+    """Append a request, and add it to the ledger once it is durable."""
+    topic, partition = partition_of(number)
     record = Record(
         offset=0, timestamp_ms=NOW_MS + number, key=b"%d" % number, value=body_of(number)
     )
@@ -78,7 +78,7 @@ def append(log: Log, number: int, ledger: int) -> None:
     os.write(ledger, line.encode() + b"\n")
 
 
-def promises(ledger: Path) -> Iterator[Promise]:
+def acknowledged(ledger: Path) -> Iterator[Acknowledged]:
     for line in ledger.read_bytes().splitlines():
         topic, partition, offset, number = json.loads(line)
-        yield Promise(topic=topic, partition=partition, offset=offset, number=number)
+        yield Acknowledged(topic=topic, partition=partition, offset=offset, number=number)

@@ -1,6 +1,6 @@
-"""Appenders that are wrong, in ways that builders have been wrong before. The judge must find each.
+"""Appenders with deliberate bugs, known from real systems. The checks must detect each.
 
-They exist only in the process of a life that was told to be one.
+They are applied only in the process of a life whose job names a mutant.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tests.torture.lake import life
 
 
 def mutate(name: str) -> None:
-    """From now on this process is wrong in the named way."""
+    """Apply the named bug to this process."""
     MUTANTS[name][0]()
 
 
 def _offsets_unchecked() -> None:
-    """Commits whatever it has, wherever the table goes on."""
+    """Commit without checking the table's next offsets."""
 
     def check(table: Table, change: TableChange) -> None:
         assert table.properties.get(commit.APPENDER) == change.appender
@@ -45,13 +45,13 @@ def _offsets_unchecked() -> None:
 
 
 def _blind_retry() -> None:
-    """Takes an unknown outcome for a failure, and does it again."""
+    """Treat an unknown outcome as a failure, and commit again."""
     _offsets_unchecked()
     mock.patch.object(commit, "find_commit", lambda *_: None).start()
 
 
 def _offsets_apart() -> None:
-    """Files in one commit, and how far they reach in the next."""
+    """Commit files first, and their end offsets in a second commit."""
 
     def swap(table: Table, change: TableChange) -> int:
         offsets = commit.next_offsets(table) | dict(change.ends)
@@ -70,7 +70,7 @@ def _offsets_apart() -> None:
 
 
 def _unfenced() -> None:
-    """Does not look who has taken the table over."""
+    """Ignore that another appender has taken over the table."""
     original = commit._check
 
     def check(table: Table, change: TableChange) -> None:
@@ -81,7 +81,7 @@ def _unfenced() -> None:
 
 
 def _cleans_up() -> None:
-    """Removes the files of a commit of which nobody knows whether it was done."""
+    """Delete the files of a commit whose outcome is unknown."""
     original = commit._swap
 
     def swap(table: Table, change: TableChange) -> int:
@@ -97,28 +97,28 @@ def _cleans_up() -> None:
 
 def _wrong_run(spoil: Callable[[list[WrittenSlice]], list[WrittenSlice]]) -> Callable[[], None]:
     def apply() -> None:
-        original = life.run_here
+        original = life.run_inline
 
         def run(log: Log, work: Sequence[Work]) -> list[WrittenSlice]:
             return spoil(original(log, work))
 
-        mock.patch.object(life, "run_here", run).start()
+        mock.patch.object(life, "run_inline", run).start()
 
     return apply
 
 
 def _dropped(written: list[WrittenSlice]) -> list[WrittenSlice]:
-    """Forgets what one task has written."""
+    """Drop the files of one task."""
     return [replace(written[0], files=()), *written[1:]]
 
 
 def _doubled(written: list[WrittenSlice]) -> list[WrittenSlice]:
-    """Takes what one task has written twice, as when a second try is counted, too."""
+    """Commit the files of one task twice, as if both attempts counted."""
     return [replace(written[0], files=written[0].files * 2), *written[1:]]
 
 
 def _row_lost() -> None:
-    """Forgets a row between two batches."""
+    """Drop the first row of larger batches."""
     original = task._RowBuffer.add
 
     def add(self: Any, batch: pa.RecordBatch, saved_bytes: int = 0) -> None:
@@ -128,7 +128,7 @@ def _row_lost() -> None:
 
 
 def _early_publish() -> None:
-    """Tells the log that the tables hold what they are about to."""
+    """Publish offsets to the log before they are committed."""
     original = Appender._plan
 
     def plan(self: Appender, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
@@ -141,7 +141,7 @@ def _early_publish() -> None:
 
 
 def _dead_forgotten() -> None:
-    """Goes on beyond the round whose dead letters are there already."""
+    """Ignore the end of an unfinished append whose dead letters are committed."""
 
     def plan(self: Appender, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
         begin = commit.next_offsets(table).get(source.topic_partition, 0)
@@ -151,7 +151,7 @@ def _dead_forgotten() -> None:
 
 
 def _dead_last() -> None:
-    """Dead letters after the rows, and only those that the rows have not passed."""
+    """Commit dead letters after the rows instead of before."""
     original = Appender._commit_dead
     mock.patch.object(Appender, "_commit_dead", lambda *_: 0).start()
     rows = Appender._commit
@@ -167,7 +167,7 @@ def _dead_last() -> None:
 
 
 def _metadata_unsynced() -> None:
-    """Leaves metadata to PyIceberg, which does not sync."""
+    """Write metadata with PyIceberg's own I/O, which does not sync."""
     name = "pyiceberg.io.pyarrow.PyArrowFileIO"
     mock.patch.object(catalog, "LOCAL_IO", name).start()
 
@@ -184,7 +184,7 @@ class _CarelessDisk(RealDisk):
 
 
 def _data_unsynced() -> None:
-    """Commits files that the disk may still lose."""
+    """Commit data files without syncing them."""
     mock.patch.object(object_store, "RealDisk", _CarelessDisk).start()
 
 
@@ -203,4 +203,4 @@ MUTANTS: dict[str, tuple[Callable[[], None], str]] = {
     "metadata_unsynced": (_metadata_unsynced, "power_cut"),
     "data_unsynced": (_data_unsynced, "power_cut"),
 }
-"""Name -> (how to be wrong, the step at which that is found)."""
+"""Name -> (bug, the step that detects it)."""

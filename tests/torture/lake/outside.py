@@ -1,7 +1,6 @@
-"""What is broken from without: a process that is stopped, power that is cut, disks that are full.
+"""Faults from outside the process: it is stopped, power is cut, a disk is full, the log is damaged.
 
-A disk here is an image that is mounted, which needs root; where that is not possible these steps
-are left out, and the report says so.
+Disks are mounted images, which need root. Elsewhere these steps are left out.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ Outcome = tuple[Verdict, Counter[str]]
 
 
 def zombie(folder: Folder, step: str, rand: Rand) -> Outcome:
-    """An appender stands still, another one takes over and does it all, and the first goes on."""
+    """Stop an appender, let another one take over and finish, then continue the first."""
     verdict = Verdict()
     job = folder.job(step, rand.randint(1, 3), is_loaded=False)
     first = life.start(job)
     if not stopped(first, job):
         return folder.finished(first, job, step)
-    # The second one has a copy of the log, as if it were somewhere else.
+    # The second one has a copy of the log, as on another machine.
     other = folder.data.with_name("other")
     shutil.copytree(folder.data, other)
     second = folder.job(folder=other)
@@ -61,7 +60,7 @@ def zombie(folder: Folder, step: str, rand: Rand) -> Outcome:
 
 
 def damaged(folder: Folder, step: str, _: Rand) -> Outcome:
-    """The appender stops and says where, and nothing is lost once the log is repaired."""
+    """Check that the appender reports a damaged log, and loses nothing once it is repaired."""
     verdict = Verdict()
     job = folder.job(step, is_loaded=False)
     code = wait(life.start(job))
@@ -76,7 +75,7 @@ def damaged(folder: Folder, step: str, _: Rand) -> Outcome:
 
 
 def full(folder: Folder, step: str, rand: Rand) -> Outcome:
-    """Refused politely, again and again; with room it goes on."""
+    """Check that a full disk gives retryable errors, and that work continues with free space."""
     verdict = Verdict()
     with small_disk() as machine:
         where = "catalog.db" if step.startswith("catalog") else "warehouse"
@@ -88,7 +87,7 @@ def full(folder: Folder, step: str, rand: Rand) -> Outcome:
             verdict.add("untrue", f"with a full disk the life ended with {code}: {met(job)}")
         for line in met(job).splitlines() if is_broken else ():
             if not line.startswith(("Overloaded", "Unavailable", "Unresolved")):
-                verdict.add("untrue", f"a full disk is said to be: {line}")
+                verdict.add("untrue", f"wrong error for a full disk: {line}")
         (machine.mount_point / BALLAST).unlink(missing_ok=True)
         verdict.merge(moved.judge(is_whole=False), "at once:")
         moved.go_on(verdict)
@@ -96,7 +95,7 @@ def full(folder: Folder, step: str, rand: Rand) -> Outcome:
 
 
 def power_cut(folder: Folder, step: str, rand: Rand) -> Outcome:
-    """Everything is on a disk whose power is cut at some step, several times."""
+    """Cut the power of the disk that holds everything, at three random steps."""
     verdict, fired = Verdict(), Counter[str]()
     with small_disk() as machine:
         moved = folder.on(machine.mount_point, "data", "catalog.db", "warehouse")
@@ -114,7 +113,7 @@ def power_cut(folder: Folder, step: str, rand: Rand) -> Outcome:
 
 
 def cut_power(machine: Machine, process: BaseProcess) -> None:
-    """Drop what is not durable, end the process, and come back as after a restart."""
+    """Drop what is not durable, kill the process, and mount the image again."""
     descriptor = os.open(machine.mount_point, os.O_RDONLY)
     fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
     os.close(descriptor)
@@ -136,7 +135,7 @@ def small_disk() -> Iterator[Machine]:
 
 
 def stopped(process: BaseProcess, job: Job) -> bool:
-    """Wait until a life stands still at its step. False when it has ended without."""
+    """Wait until a life is stopped at its step. Return False when it ended before."""
     deadline = time.monotonic() + STOP_S_MAX
     while time.monotonic() < deadline:
         if process.exitcode is not None:
@@ -144,7 +143,7 @@ def stopped(process: BaseProcess, job: Job) -> bool:
         if job.broken.exists() and _state(process) == "T":
             return True
         time.sleep(0.005)
-    raise AssertionError(f"the life came to no stop within {STOP_S_MAX} s")
+    raise AssertionError(f"the life did not stop within {STOP_S_MAX} s")
 
 
 def _state(process: BaseProcess) -> str:

@@ -1,4 +1,4 @@
-"""Cycles: a life that is broken at a step, a judgement, a life that is not, a judgement."""
+"""Cycles: a life with a fault at a step, a check, a life without faults, a check."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.torture.log import powercut
 from tests.torture.report import Report
 
 CYCLES_PER_FOLDER = 8
-"""A new folder now and then, so that reading everything stays cheap."""
+"""Start an empty folder this often, so that reading all rows stays cheap."""
 AT_MAX = 3
 NEW = frozenset({"making_tables"})
-"""Steps that are reached in a new folder only."""
+"""Steps that occur only in a new folder."""
 ONCE = frozenset({"catalog_locked_early", "log_trimmed", "log_damaged"})
-"""Steps that may be reached but once in a life."""
+"""Steps that may occur only once in a life."""
 
 
 def run(cycles: int, seed: int, *, mutant: str = "", steps: tuple[str, ...] = ()) -> Report:
-    """Each step in turn, in folders that see several of them."""
+    """Run the steps in turn, several per folder."""
     chosen = steps or tuple(possible())
     rand = Rand(seed)
     report = Report("lake", seed, must_fire=chosen[:cycles])
@@ -43,15 +43,15 @@ def run(cycles: int, seed: int, *, mutant: str = "", steps: tuple[str, ...] = ()
 
 
 def possible() -> list[str]:
-    """The steps that can be tried on this machine."""
-    has_disks = not powercut.why_not()
+    """Return the steps that are possible on this machine."""
+    has_disks = not powercut.skip_reason()
     return [step for step in BREAKS if has_disks or step not in ON_DISKS]
 
 
 def killed(folder: Folder, step: str, rand: Rand) -> tuple[Verdict, Counter[str]]:
-    """A life that is killed, or meets an error, at a step in its own process."""
+    """Run a life that is killed or fails at a step in its own process."""
     if step in NEW:
-        folder.begin_anew()
+        folder.start_over()
     at = 1 if step in ONCE else rand.randint(1, AT_MAX)
     job = folder.job(step, at, is_loaded=rand.random() < 0.5)
     return folder.finished(life.start(job), job, step)
@@ -71,4 +71,4 @@ BREAKS: dict[str, Break] = {
     **ON_DISKS,
     **dict.fromkeys(spark.STEPS, spark.on_spark),
 }
-"""Name of a step -> who breaks there."""
+"""Step -> function that runs a cycle with a fault at that step."""

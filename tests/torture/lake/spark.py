@@ -1,7 +1,6 @@
-"""The appender on real Spark, whose processes are killed: a task's, its own, and ours.
+"""The appender on real Spark: the process of a task, the JVM and the driver are killed.
 
-A slice that is planned here carries what is to happen when a task reads it, so that it happens in
-the very process that Spark runs the task in.
+A planned slice carries its fault, so that it strikes in the process in which Spark runs the task.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from frazil.model import MiB, Rand, SystemClock
 from tests.torture.checker import Verdict
 from tests.torture.lake import life
 from tests.torture.lake.folder import Folder, met, wait
-from tests.torture.lake.life import GAVE_UP_CODE, Job, say
+from tests.torture.lake.life import GAVE_UP_CODE, Job, report
 
 WAIT_S_MAX = 60
-"""A task that is waited for to be killed does not wait longer than this to be."""
+"""Maximum wait for a task to start, and of a task to be killed."""
 SPARK_SETTINGS = {"driver_memory_bytes": 512 * MiB, "slice_bytes": 4096}
 STEPS = ("worker_killed", "worker_killed_once", "jvm_killed", "jvm_killed_between", "driver_killed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """Records whose first reader is killed, or waits for somebody to be."""
+    """A slice whose first reader is killed, or waits while another process is killed."""
 
     origin: SliceLocation
     broken: Path
@@ -64,9 +63,9 @@ class Marked:
 
 
 def on_spark(folder: Folder, step: str, _: Rand) -> tuple[Verdict, Counter[str]]:
-    """A life on Spark that is broken, a judgement, a life without, a judgement."""
+    """Run a life on Spark with a fault, a check, a life without faults, and a check."""
     verdict = Verdict()
-    # One try is what tasks have in a local Spark, unless somebody says otherwise.
+    # By default, a task of a local Spark has one attempt.
     master = "local[2,3]" if step == "worker_killed_once" else "local[2]"
     settings = {
         name: getattr(folder.config, name) for name in ("catalog", "warehouse")
@@ -94,13 +93,13 @@ def start(job: Job) -> BaseProcess:
 
 
 def live(job: Job) -> None:
-    """All of the log into the tables, as often as it fails."""
+    """Append all of the log to the tables, retry after failures, and exit."""
     logging.disable(logging.CRITICAL)
     code = GAVE_UP_CODE
     try:
         code = _live(job)
-    except BaseException:  # noqa: BLE001 - the process must end here, and say why
-        say(job.met, traceback.format_exc())
+    except BaseException:  # noqa: BLE001 - the process must end here and report why
+        report(job.met, traceback.format_exc())
     finally:
         os._exit(code)
 
@@ -128,7 +127,7 @@ def _live(job: Job) -> int:
 
 
 def _more(numbers: range) -> range:
-    """As many again, which no other life has."""
+    """Return as many request numbers that no other life uses."""
     return range(numbers.start + 5000, numbers.stop + 5000)
 
 
@@ -137,10 +136,10 @@ def _flush(lake: Lake, job: Job) -> None:
         try:
             lake.flush()
         except FrazilError as error:
-            say(job.met, f"{type(error).__name__} {error}")
+            report(job.met, f"{type(error).__name__} {error}")
         else:
             return
-    raise AssertionError("it never worked")
+    raise AssertionError(f"{life.FAILURES_MAX} flushes failed")
 
 
 def _mark(job: Job) -> None:
@@ -158,7 +157,7 @@ def _mark(job: Job) -> None:
 
 
 def _await(job: Job) -> None:
-    """Until a task stands where it is to be broken."""
+    """Wait until a task has reached the fault."""
     deadline = time.monotonic() + WAIT_S_MAX
     while not job.broken.exists():
         assert time.monotonic() < deadline, "no task has begun"

@@ -1,4 +1,4 @@
-"""Loaded once by the server that lives are forked from: compiled code, and everything imported."""
+"""Preloaded by the fork server: imports modules and loads compiled code once."""
 
 from __future__ import annotations
 

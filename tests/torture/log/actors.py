@@ -1,8 +1,8 @@
-"""Producers that send, retry what they are not sure of, and repeat what they are sure of.
+"""Producers that send batches, retry unacknowledged ones and repeat acknowledged ones.
 
 Three kinds: `plain` sends once and never retries; `numbered` has a producer id and sequences;
-`digested` sends each body under its digest. The latter two retry until they are acknowledged, and
-sometimes repeat a batch that was: both must give one copy at one offset.
+`digested` sends each batch with a digest. The latter two retry until acknowledged, and sometimes
+repeat an acknowledged batch: either way the log must hold one copy, at one offset.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from frazil.errors import FrazilError, Overloaded, Unavailable, Unresolved
 from frazil.log import Append, AppendResult, Log, append_of_batch, append_of_records, encode_batch
 from frazil.model import Rand
 from tests.torture.checker import Verdict
-from tests.torture.history import Events, Fate, Outcome, Sent, outcome_of
+from tests.torture.history import Attempts, Events, Outcome, Sent, outcome_of
 from tests.torture.ids import digest_for, records_of
 
 Kind = Literal["plain", "numbered", "digested"]
 KINDS: tuple[Kind, ...] = ("plain", "numbered", "digested")
 TOPIC = "torture"
 REPEATED = 5
-"""How far back a repetition reaches: as far as the log promises to remember."""
+"""Repeats choose among this many newest batches: the log's deduplication window."""
 
 
 @dataclass(slots=True)
 class Actor:
-    """One producer. `open` holds the batches it will send again, oldest first."""
+    """One producer. `open` holds the batches to send again, oldest first."""
 
     number: int
     kind: Kind
@@ -36,7 +36,7 @@ class Actor:
     rand: Rand
     size_max: int = 700
     sequence: int = 0
-    fates: dict[int, Fate] = field(default_factory=dict)
+    batches: dict[int, Attempts] = field(default_factory=dict)
     open: list[int] = field(default_factory=list)
     acknowledged: list[Sent] = field(default_factory=list)
     waiting: dict[int, Future[AppendResult]] = field(default_factory=dict)
@@ -54,15 +54,15 @@ class Actor:
         return append_of_records(records)
 
     def send(self, log: Log, events: Events | None = None, in_flight_max: int = 3) -> None:
-        """Send what is open once more, and then something new.
+        """Retry the open batches, then send a new one.
 
-        A sender of digests has one batch on its way at a time: it has no other way to keep order.
+        A `digested` producer has one batch in flight at a time: it has no other way to keep order.
         """
         if self.kind == "digested":
             in_flight_max = min(in_flight_max, 1)
         for sequence in list(self.open):
             if sequence not in self.waiting:
-                self._submit(log, self.fates[sequence], events)
+                self._submit(log, self.batches[sequence], events)
         if len(self.waiting) < in_flight_max and len(self.open) == len(self.waiting):
             sent = Sent(
                 producer=self.number,
@@ -71,23 +71,23 @@ class Actor:
                 partition=self.partition,
             )
             self.sequence += sent.count
-            fate = self.fates[sent.sequence] = Fate(sent)
+            batch = self.batches[sent.sequence] = Attempts(sent)
             self.open.append(sent.sequence)
-            self._submit(log, fate, events)
+            self._submit(log, batch, events)
 
-    def _submit(self, log: Log, fate: Fate, events: Events | None) -> None:
+    def _submit(self, log: Log, batch: Attempts, events: Events | None) -> None:
         if events is not None:
-            events.invoke(fate.sent)
-        fate.waiting += 1
+            events.invoke(batch.sent)
+        batch.waiting += 1
         try:
-            answer = log.append(TOPIC, self.append_of(fate.sent), partition=self.partition)
+            answer = log.append(TOPIC, self.append_of(batch.sent), partition=self.partition)
         except FrazilError as error:
-            self._settle(fate, outcome_of(error), -1, events)
+            self._settle(batch, outcome_of(error), -1, events)
         else:
-            self.waiting[fate.sent.sequence] = answer
+            self.waiting[batch.sent.sequence] = answer
 
     def repeat(self, log: Log) -> None:
-        """Send an acknowledged batch again, as after a lost answer."""
+        """Send an acknowledged batch again, as a client does after a lost response."""
         if self.kind == "plain" or self.open or not self.acknowledged:
             return
         sent = self.rand.choice(self.acknowledged[-REPEATED:])
@@ -98,19 +98,19 @@ class Actor:
         self.repeats.append((sent, answer))
 
     def collect(self, verdict: Verdict, events: Events | None = None) -> None:
-        """Take the answers that have come."""
+        """Process the responses that have arrived."""
         for sequence, answer in list(self.waiting.items()):
             if not answer.done():
                 continue
             del self.waiting[sequence]
-            fate, error = self.fates[sequence], answer.exception()
+            batch, error = self.batches[sequence], answer.exception()
             if error is not None:
-                self._settle(fate, outcome_of(error), -1, events)
+                self._settle(batch, outcome_of(error), -1, events)
                 continue
             appended = answer.result()
-            if appended.end_offset - appended.base_offset != fate.sent.count:
-                verdict.add("untrue", f"{fate.sent} was answered {appended}")
-            self._settle(fate, "ok", appended.base_offset, events)
+            if appended.end_offset - appended.base_offset != batch.sent.count:
+                verdict.add("untrue", f"{batch.sent} returned {appended}")
+            self._settle(batch, "ok", appended.base_offset, events)
         for sent, answer in [r for r in self.repeats if r[1].done()]:
             self._judge_repeat(sent, answer, verdict)
         self.repeats = [r for r in self.repeats if not r[1].done()]
@@ -120,26 +120,28 @@ class Actor:
         if error is None:
             appended = answer.result()
             if (appended.base_offset, appended.is_duplicate) != (sent.offset, True):
-                verdict.add("untrue", f"a repetition of {sent} was answered {appended}")
+                verdict.add("untrue", f"a repeat of {sent} returned {appended}")
         elif not isinstance(error, Overloaded | Unavailable | Unresolved):
-            verdict.add("untrue", f"a repetition of {sent} was refused: {error!r}")
+            verdict.add("untrue", f"a repeat of {sent} failed: {error!r}")
 
-    def _settle(self, fate: Fate, outcome: Outcome, offset: int, events: Events | None) -> None:
-        fate.take(outcome, offset)
-        sent = fate.final()
+    def _settle(
+        self, batch: Attempts, outcome: Outcome, offset: int, events: Events | None
+    ) -> None:
+        batch.take(outcome, offset)
+        sent = batch.final()
         if events is not None:
-            events.say(outcome, sent.producer, sent.sequence, sent.count, sent.partition, offset)
+            events.write(outcome, sent.producer, sent.sequence, sent.count, sent.partition, offset)
         if outcome == "ok":
             self.acknowledged.append(sent)
         if outcome == "ok" or self.kind == "plain":
             self.open.remove(sent.sequence)
 
-    def lose_answers(self) -> None:
-        """The log is gone: whatever waits will never be answered. `Fate` remembers that."""
+    def drop_requests(self) -> None:
+        """Drop the requests in flight: the log is gone. Their outcome stays unknown."""
         if self.kind == "plain":
             self.open = []
         self.waiting = {}
         self.repeats = []
 
     def history(self) -> Iterable[Sent]:
-        return (fate.final() for fate in self.fates.values())
+        return (batch.final() for batch in self.batches.values())

@@ -1,7 +1,7 @@
-"""A compacted topic in the simulation: whatever happens, the latest word on each key stands.
+"""A compacted topic in the simulation: the latest record of each key survives every fault.
 
-Every record says its number. What a key's latest record may be after a crash: the newest
-acknowledged one, or a newer one whose fate is unknown. A tombstone may also have gone for good.
+Every record carries its number. After a crash the latest record of a key is the newest
+acknowledged one, or a newer one whose outcome is unknown. A tombstone may also have been removed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ KEYS = (b"a", b"b", b"c")
 
 
 @dataclass(slots=True)
-class Word:
-    """One record sent: the number it carries, and what became of it."""
+class SentRecord:
+    """One record sent: the number it carries, and its outcome."""
 
     key: bytes
     number: int
@@ -32,38 +32,38 @@ class Word:
 
 
 @dataclass(slots=True)
-class Speaker:
-    """Says something about keys, and remembers what was heard."""
+class KeyedProducer:
+    """Appends keyed records and keeps their outcomes."""
 
     rand: Rand
-    words: list[Word] = field(default_factory=list)
+    records: list[SentRecord] = field(default_factory=list)
 
-    def say(self, log: Log) -> None:
-        word = Word(self.rand.choice(KEYS), len(self.words), self.rand.random() < 0.25)
-        value = (
-            None if word.is_tombstone else b"%06d" % word.number + bytes(self.rand.randrange(400))
-        )
-        record = Record(offset=0, timestamp_ms=word.number, key=word.key, value=value)
-        self.words.append(word)
+    def send(self, log: Log) -> None:
+        sent = SentRecord(self.rand.choice(KEYS), len(self.records), self.rand.random() < 0.25)
+        value = None
+        if not sent.is_tombstone:
+            value = b"%06d" % sent.number + bytes(self.rand.randrange(400))
+        record = Record(offset=0, timestamp_ms=sent.number, key=sent.key, value=value)
+        self.records.append(sent)
         try:
-            word.answer = log.append(TOPIC, append_of_records([record]))
+            sent.answer = log.append(TOPIC, append_of_records([record]))
         except FrazilError as error:
-            word.outcome = outcome_of(error)
+            sent.outcome = outcome_of(error)
 
     def collect(self) -> None:
-        for word in self.words:
-            if word.answer is not None and word.answer.done():
-                error = word.answer.exception()
-                word.outcome = "ok" if error is None else outcome_of(error)
-                word.answer = None
+        for sent in self.records:
+            if sent.answer is not None and sent.answer.done():
+                error = sent.answer.exception()
+                sent.outcome = "ok" if error is None else outcome_of(error)
+                sent.answer = None
 
-    def lose_answers(self) -> None:
-        """The log is gone: what waits stays unknown."""
-        for word in self.words:
-            word.answer = None
+    def drop_requests(self) -> None:
+        """Drop the requests in flight: the log is gone. Their outcome stays unknown."""
+        for sent in self.records:
+            sent.answer = None
 
     def check(self, log: Log, verdict: Verdict) -> None:
-        """The latest record of each key is one that it may be."""
+        """Check that the latest record of each key is an allowed one."""
         found = dict.fromkeys(KEYS, "nothing")
         reader = log.reader(TOPIC, "earliest")
         while batches := reader.read():
@@ -71,18 +71,17 @@ class Speaker:
                 number = "nothing" if record.value is None else str(int(record.value[:6]))
                 found[record.key or b""] = number
         reader.close()
-        has_dropped = (
-            log.partition(TOPIC, 0).dropped_count > 0
-        )  # the operator chose that, and knows
+        # With `when_full = "drop_oldest"` the operator accepts losses.
+        has_dropped = log.partition(TOPIC, 0).dropped_count > 0
         for key in KEYS:
             allowed = self._allowed(key) | ({"nothing"} if has_dropped else set())
             if found[key] not in allowed:
-                verdict.add("lost", f"key {key!r} says {found[key]}, not one of {allowed}")
+                verdict.add("lost", f"key {key!r} is {found[key]}, not one of {allowed}")
 
     def _allowed(self, key: bytes) -> set[str]:
         allowed: set[str] = set()
-        for word in reversed([w for w in self.words if w.key == key and w.outcome != "fail"]):
-            allowed.add("nothing" if word.is_tombstone else str(word.number))
-            if word.outcome == "ok":
+        for sent in reversed([r for r in self.records if r.key == key and r.outcome != "fail"]):
+            allowed.add("nothing" if sent.is_tombstone else str(sent.number))
+            if sent.outcome == "ok":
                 return allowed
         return allowed | {"nothing"}

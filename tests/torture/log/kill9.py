@@ -1,4 +1,4 @@
-"""SIGKILL: a real process on a real disk, ended at random moments, also while it recovers."""
+"""SIGKILL of a real process on a real disk at random moments, also during recovery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.torture.log import workload
 from tests.torture.report import Report
 
 CYCLES_PER_FOLDER = 20
-"""A new folder now and then, so that reading everything stays cheap."""
+"""Start an empty folder this often, so that reading all records stays cheap."""
 
 
 def run(cycles: int, seed: int) -> Report:
@@ -28,7 +28,7 @@ def run(cycles: int, seed: int) -> Report:
         torture = Torture(Path(scratch), "data", recorder, Rand(seed))
         for cycle in range(cycles):
             if cycle % CYCLES_PER_FOLDER == 0:
-                torture.begin_anew()
+                torture.start_over()
             report.take(*torture.cycle(kill), f"cycle {cycle}:")
         recorder.close()
     return report
@@ -39,7 +39,7 @@ def kill(child: int) -> None:
 
 
 class Torture:
-    """One folder, one history, one process at a time."""
+    """One data folder and its history, used by one process at a time."""
 
     def __init__(self, scratch: Path, name: str, recorder: Recorder, rand: Rand) -> None:
         self.folder = scratch / name
@@ -49,7 +49,7 @@ class Torture:
         self._seen: dict[int, dict[int, tuple[int, int]]] = {}
         self._acknowledged = 0
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         self._recorder.forget()
         self._seen = {}
@@ -61,7 +61,7 @@ class Torture:
     def cycle(
         self, end: Callable[[int], None], *, is_powercut: bool = False
     ) -> tuple[Verdict, Counter[str]]:
-        """Start the process, end it, and judge what it has left behind."""
+        """Start the process, end it, and check the records it left behind."""
         rand, fired, verdict = self.rand, Counter[str](), Verdict()
         actors = workload.actors_of(self.history(), rand)
         phases, phases_in = os.pipe()
@@ -81,13 +81,13 @@ class Torture:
         _, status = os.waitpid(child, 0)
         os.close(phases)
         errors = self._errors.read_text() if self._errors.exists() else ""
-        if (os.WIFEXITED(status) or errors) and not is_powercut:  # without power errors are due
-            verdict.add("untrue", f"the process met an error of its own: {errors}")
+        if (os.WIFEXITED(status) or errors) and not is_powercut:  # a power cut causes errors
+            verdict.add("untrue", f"the process failed before it was killed: {errors}")
         events = self._recorder.read()
         for event in events:
             if event[0] == "untrue":
-                verdict.add("untrue", f"a repetition by producer {event[1]} was not recognised")
-        # Sometimes nobody looks in between: recovery then meets what recovery has left.
+                verdict.add("untrue", f"a repeat by producer {event[1]} was not recognised")
+        # Checking opens the log. Skip it at times, so that a killed recovery is recovered again.
         if is_powercut or rand.random() < 0.6:
             history = history_of(events)
             verdict.merge(workload.judge(self.folder, history, self._seen), "")

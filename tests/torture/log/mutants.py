@@ -1,7 +1,7 @@
-"""Faults of our own making. The torturer must find every one, or it proves nothing.
+"""Deliberate bugs in the log. The torture tests must detect every one, or they prove nothing.
 
-Each mutant replaces a piece of the log by one that is wrong in a way builders have been wrong
-before. They exist only here, and only while `mutated` is in force.
+Each mutant patches a piece of the log with a mistake known from real systems, inside `mutated`
+only.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ Patches = list[Any]
 
 
 def _ack_before_sync() -> Patches:
-    """Acknowledges what the disk may still lose."""
+    """Acknowledge before the data is durable."""
     return [mock.patch.object(partition.Partition, "sync", lambda self: None)]
 
 
 def _no_directory_sync() -> Patches:
-    """Trusts a new name before the folder is durable."""
+    """Never sync directories, so new names are not durable."""
     return [mock.patch.object(SimDisk, "sync_directory", lambda self, path: None)]
 
 
 def _retried_sync() -> Patches:
-    """Syncs again after a failure, and believes the second answer."""
+    """Sync again after a failed sync, and trust the second result."""
 
     def sync(self: partition.Partition) -> None:
         try:
@@ -59,7 +59,7 @@ def _retried_sync() -> Patches:
 
 
 def _cut_at_corruption() -> Patches:
-    """Takes damage in the middle for a torn tail, and cuts it away."""
+    """Treat damage in the middle of the log as a torn tail, and cut it."""
     original = recovery.recover
 
     def recover(files: Any, now_ms: int, *, floor: int, may_create: bool) -> Any:
@@ -79,7 +79,7 @@ def _cut_at_corruption() -> Patches:
 
 
 class _EndlessState:
-    """A checkpoint layout that forgets how far the log was durable."""
+    """A checkpoint layout that loses the durable end of the log."""
 
     size = checkpoint.STATE.size
 
@@ -94,7 +94,7 @@ checkpoint_state = checkpoint.STATE
 
 
 def _forgotten_producers() -> Patches:
-    """Knows no producer after a restart, and takes whatever comes."""
+    """Forget all producers at restart, and accept any sequence from unknown ones."""
     original = Producers.find_duplicate
 
     def find_duplicate(self: Producers, header: Any) -> Any:
@@ -108,7 +108,7 @@ def _forgotten_producers() -> Patches:
 
 
 def _forgotten_digests() -> Patches:
-    """Knows no digest after a restart."""
+    """Forget all digests at restart."""
     return [
         mock.patch.object(recovery._Replay, "load_digests", lambda self, sealed: None),
         mock.patch.object(recovery, "FLAG_DIGEST", 0),
@@ -116,23 +116,23 @@ def _forgotten_digests() -> Patches:
 
 
 def _window_of_four() -> Patches:
-    """Remembers one batch fewer than it promises."""
+    """Remember one batch per producer fewer than documented."""
     return [mock.patch.object(producers, "REMEMBERED", 4)]
 
 
 def _reversed_group() -> Patches:
-    """Writes a group in the wrong order."""
+    """Write the batches of a group in reverse order."""
     original = writer.Writer._take
     return [mock.patch.object(writer.Writer, "_take", lambda self: original(self)[::-1])]
 
 
 def _dropped_one() -> Patches:
-    """Leaves a batch out now and then."""
+    """Skip every 17th batch."""
     return [_every(partition.Partition, "_stage_bytes", 17, lambda original, args: None)]
 
 
 def _doubled_one() -> Patches:
-    """Writes a batch twice now and then."""
+    """Write every 13th batch twice."""
 
     def twice(original: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         original(*args)
@@ -142,7 +142,7 @@ def _doubled_one() -> Patches:
 
 
 def _header_unchecked() -> Patches:
-    """Believes every frame header."""
+    """Do not verify the checksums of frame headers."""
 
     def crc(data: bytes) -> int:
         return 0
@@ -159,7 +159,7 @@ def _header_unchecked() -> Patches:
 
 
 def _payload_unchecked() -> Patches:
-    """Believes every record batch."""
+    """Do not verify the checksums of record batches."""
     original = segment._checked
 
     def checked(frame: Any) -> Any:
@@ -177,7 +177,7 @@ class _Equal:
 
 
 def _refused_but_kept() -> Patches:
-    """Leaves in the file what it has refused."""
+    """Leave refused batches in the file."""
 
     def truncate(self: segment.LogSegment, size_bytes: int) -> None:
         self.size_bytes = self.file.size()
@@ -186,7 +186,7 @@ def _refused_but_kept() -> Patches:
 
 
 def _unsynced_refusal() -> Patches:
-    """Takes back what it refuses, but not durably."""
+    """Truncate refused batches without a sync."""
 
     def truncate(self: segment.LogSegment, size_bytes: int) -> None:
         self.file.truncate(size_bytes)
@@ -196,7 +196,7 @@ def _unsynced_refusal() -> Patches:
 
 
 def _early_view() -> Patches:
-    """Shows readers what is not durable yet."""
+    """Make records visible to readers before they are durable."""
     original = partition.Partition.write
 
     def write(self: partition.Partition) -> None:
@@ -208,12 +208,12 @@ def _early_view() -> Patches:
 
 
 def _trim_without_word() -> Patches:
-    """Removes segments without saying so first."""
+    """Remove segments without recording the new start offset first."""
     return [mock.patch.object(watermarks.WatermarkFile, "trim", lambda self, start, dropped: None)]
 
 
 def _trim_too_far() -> Patches:
-    """Removes what subscribers and the lake still need."""
+    """Remove segments that subscribers or the lake still need."""
 
     def released(view: Any, *_: object) -> int:
         return int(view.durable_watermark)
@@ -222,7 +222,7 @@ def _trim_too_far() -> Patches:
 
 
 def _progress_before_effect() -> Patches:
-    """Counts a batch as finished when it is handed out."""
+    """Mark a batch as finished when it is claimed."""
     original = subscribers.Subscriber._claim_of
 
     def claim_of(self: subscribers.Subscriber, follower: Any, batch: Any) -> Any:
@@ -235,7 +235,7 @@ def _progress_before_effect() -> Patches:
 
 
 def _watermark_over_gaps() -> Patches:
-    """Moves a subscriber's watermark over what it has not finished."""
+    """Move a subscriber's watermark past unfinished batches."""
 
     def finish(self: progress.Progress, begin: int, end: int) -> None:
         self.watermark = max(self.watermark, end)
@@ -244,12 +244,12 @@ def _watermark_over_gaps() -> Patches:
 
 
 def _unsettled_recovery() -> Patches:
-    """Serves after a crash what the disk may still lose."""
+    """Serve recovered records without making them durable first."""
     return [mock.patch.object(SimFile, "settle", lambda self: None)]
 
 
 def _reader_skips() -> Patches:
-    """Begins reading one segment too late."""
+    """Start reading one segment too late."""
     original = reader._segment_of
 
     def segment_of(view: Any, offset: int) -> Any:
@@ -260,7 +260,7 @@ def _reader_skips() -> Patches:
 
 
 def _half_checkpoint() -> Patches:
-    """Writes small state in place."""
+    """Write checkpoints in place instead of by rename."""
 
     def write(disk: Any, path: str, kind: bytes, version: int, body: bytes) -> None:
         whole = ckpt.HEADER.pack(ckpt.MAGIC, kind, version, 0, len(body)) + body
@@ -280,7 +280,7 @@ def _half_checkpoint() -> Patches:
 
 
 def _same_salt() -> Patches:
-    """Gives every file the same salt, so that old frames in a file used again pass for new ones."""
+    """Use the same salt for every file, so that old frames in a reused file look valid."""
     original = checkpoint.PartitionFiles.new_header
 
     def new_header(self: checkpoint.PartitionFiles, base_offset: int, now_ms: int) -> Any:
@@ -290,18 +290,18 @@ def _same_salt() -> Patches:
 
 
 def _all_of_a_key_gone() -> Patches:
-    """Compaction takes the latest record of a key for replaced, too."""
+    """Compact away the latest record of each key, too."""
     original = compaction._latest_offsets
 
-    def later_offsets(place: Any, segments: list[Any]) -> tuple[dict[bytes, int], list[Any]]:
-        latest, covered = original(place, segments)
+    def later_offsets(files: Any, segments: list[Any]) -> tuple[dict[bytes, int], list[Any]]:
+        latest, covered = original(files, segments)
         return {key: offset + 1 for key, offset in latest.items()}, covered
 
     return [mock.patch.object(compaction, "_latest_offsets", later_offsets)]
 
 
 def _merge_removes_first() -> Patches:
-    """Compaction removes the neighbours before the segment that holds them has its name."""
+    """Remove merged segments before the segment that replaces them has its name."""
     original = partition.Partition.replace_sealed
 
     def replace_sealed(self: Any, old: Any, new: Any, scratch: str) -> None:
@@ -315,7 +315,7 @@ def _merge_removes_first() -> Patches:
 
 
 def _every(owner: Any, name: str, period: int, wrong: Callable[..., Any]) -> Any:
-    """Do it wrong every `period`-th time."""
+    """Replace every `period`-th call of a method with `wrong`."""
     original = getattr(owner, name)
     calls = 0
 
@@ -354,12 +354,12 @@ MUTANTS: dict[str, tuple[str, Callable[[], Patches]]] = {
     "all_of_a_key_gone": ("sim", _all_of_a_key_gone),
     "merge_removes_first": ("sim", _merge_removes_first),
 }
-"""Name -> (the kind that must find it, how to make it)."""
+"""Name -> (the kind that must detect it, its patches)."""
 
 
 @contextmanager
 def mutated(name: str) -> Iterator[None]:
-    """While this is open, the log is wrong in the named way."""
+    """Apply the named bug to the log for the duration of the block."""
     patches = MUTANTS[name][1]()
     for patch in patches:
         patch.start()

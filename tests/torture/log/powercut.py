@@ -1,7 +1,7 @@
-"""A power cut: an ext4 image on a loop device, shut down under a running process.
+"""Power cuts: an ext4 image on a loop device is shut down under a running process.
 
-The shutdown ioctl drops everything the file system has not written, as pulling the plug would.
-Needs root, mkfs.ext4 and loop devices; says so where they are missing.
+The shutdown ioctl drops everything the file system has not written, as a power cut does.
+Needs root, mkfs.ext4 and loop devices; the run is skipped where they are missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CYCLES_PER_IMAGE = 20
 
 def run(cycles: int, seed: int) -> Report:
     report = Report("powercut", seed, must_fire=("power_cut", "acknowledged"))
-    report.skipped = why_not()
+    report.skipped = skip_reason()
     if report.skipped:
         return report
     with tempfile.TemporaryDirectory() as scratch:
@@ -39,7 +39,7 @@ def run(cycles: int, seed: int) -> Report:
             for cycle in range(cycles):
                 if cycle % CYCLES_PER_IMAGE == 0:
                     machine.make()
-                    torture.begin_anew()
+                    torture.start_over()
                 verdict, fired = torture.cycle(machine.cut_power, is_powercut=True)
                 fired["power_cut"] += 1
                 report.take(verdict, fired, f"cycle {cycle}:")
@@ -49,8 +49,8 @@ def run(cycles: int, seed: int) -> Report:
     return report
 
 
-def why_not() -> str:
-    """Why power cannot be cut here; empty when it can."""
+def skip_reason() -> str:
+    """Return why power cuts are impossible on this machine, or an empty string."""
     if os.geteuid() != 0:
         return "cutting power needs root, to mount an image"
     if shutil.which("mkfs.ext4") is None or not Path("/dev/loop-control").exists():
@@ -66,7 +66,7 @@ def why_not() -> str:
 
 
 class Machine:
-    """An image, its mount, and the plug."""
+    """A mounted ext4 image whose power can be cut."""
 
     def __init__(self, folder: Path) -> None:
         self._image = folder / "image"
@@ -75,7 +75,7 @@ class Machine:
         self._is_mounted = False
 
     def make(self) -> None:
-        """A new, empty file system."""
+        """Create and mount an empty file system."""
         self.unmount()
         with self._image.open("wb") as file:
             file.truncate(IMAGE_BYTES)
@@ -92,7 +92,7 @@ class Machine:
             self._is_mounted = False
 
     def cut_power(self, child: int) -> None:
-        """Drop what is not durable, end the process, and come back as after a restart."""
+        """Drop what is not durable, kill the process, and mount the image again."""
         descriptor = os.open(self.mount_point, os.O_RDONLY)
         fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
         os.close(descriptor)

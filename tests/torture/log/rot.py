@@ -1,7 +1,7 @@
-"""Bit rot: a log at rest is damaged in one place, then opened and read.
+"""Bit rot: a closed log is damaged in one place, then opened and read.
 
-Every damage must be *noticed* (`Corrupt`, and until then only true data) or *harmless* (all data
-there and true, repetitions still recognised). Anything else is silently wrong.
+Every damage must be *noticed* (`Corrupt`, with only correct data before it) or *harmless* (all
+data complete and correct, duplicates still recognised). Anything else is silent corruption.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Truth = dict[int, dict[int, Identity | None]]
 
 
 def run_seed(seed: int) -> tuple[Verdict, Counter[str]]:
-    """Build a log, damage it once, judge what is read."""
+    """Build a log, damage it once, and check what is read."""
     world = make_world(seed)
     truth = build(world)
     rand = world.rand
@@ -37,7 +37,7 @@ def run_seed(seed: int) -> tuple[Verdict, Counter[str]]:
 
 
 def build(world: World) -> Truth:
-    """A life without faults, ended by a clean close or by kill -9. What is in the log then."""
+    """Run one life without faults, ended by a close or kill -9, and return the log's records."""
     world.disk.faults = Faults()
     world.has_power_cuts = False
     log = open_log(world)
@@ -57,7 +57,7 @@ def build(world: World) -> Truth:
 
 
 def judge(world: World, truth: Truth, damage: str) -> None:
-    """Open the damaged log, read it all, repeat what was acknowledged, append, open again."""
+    """Open the damaged log, read it, repeat acknowledged batches, append, and open it again."""
     for round_number in range(2):
         try:
             log = open_log(world)
@@ -79,7 +79,7 @@ def judge(world: World, truth: Truth, damage: str) -> None:
 def compare(
     world: World, log: Log, partition: int, truth: dict[int, Identity | None], damage: str
 ) -> None:
-    """What a reader is shown must be true, and end where the truth ends."""
+    """Check that readers return exactly the expected records."""
     first = min(truth, default=log.partition(TOPIC, partition).view.start_offset)
     starts = [log.reader(TOPIC, "earliest", partition=partition)]
     if truth:
@@ -101,7 +101,7 @@ def compare(
 
 
 def extend(world: World, log: Log, truth: Truth, damage: str) -> None:
-    """Repetitions make no second copy, and new batches go behind the old ones."""
+    """Check that repeats are not stored again, and that appends leave old records intact."""
     rebuilt = any(p.recovered_rebuilt for p in log.topic(TOPIC).partitions)
     ends = {p.index: p.durable_watermark for p in log.topic(TOPIC).partitions}
     for actor in world.actors:
@@ -123,31 +123,33 @@ def extend(world: World, log: Log, truth: Truth, damage: str) -> None:
         view = observe(log, TOPIC, partition)
         kept = {o: i for o, i in records.items() if o >= view.start_offset}
         if not kept.items() <= dict(view.records).items():
-            world.verdict.add("lost", f"{damage}: {partition} lost something by an append")
+            world.verdict.add("lost", f"{damage}: an append to {partition} lost records")
         truth[partition] = dict(view.records)
 
 
 def cut_everywhere(seed: int) -> tuple[Verdict, Counter[str]]:
-    """Cut the last three frames at every byte, once when they were promised and once when not."""
+    """Cut the last three frames at every byte, with acknowledged and unacknowledged batches."""
     verdict, fired = Verdict(), Counter[str]()
-    for is_promised in (True, False):
+    for is_acknowledged in (True, False):
         world = small_world(seed)
-        path, keep, ends = last_three_frames(world, is_promised=is_promised)
+        path, keep, ends = last_three_frames(world, is_acknowledged=is_acknowledged)
         base = world.disk
         for size in range(keep, ends[-1][1] + 1):
             disk = base.process_kill()
             disk.rot(path, Rand(0), "cut", size=size)
             whole = max([offset for offset, end in ends if end <= size])
-            judge_cut(world, disk, verdict, is_promised and size < ends[-1][1], whole, f"{size}")
-            fired["cut_promised" if is_promised else "cut_torn"] += 1
+            judge_cut(
+                world, disk, verdict, is_acknowledged and size < ends[-1][1], whole, f"{size}"
+            )
+            fired["cut_promised" if is_acknowledged else "cut_torn"] += 1
     return verdict, fired
 
 
 def flip_everywhere(seed: int) -> tuple[Verdict, Counter[str]]:
-    """Flip every bit of a frame in the middle of the open segment: each must be noticed."""
+    """Flip every bit of a frame in the middle of the open segment; each must be noticed."""
     verdict, fired = Verdict(), Counter[str]()
     world = small_world(seed)
-    path, begin, ends = last_three_frames(world, is_promised=True)
+    path, begin, ends = last_three_frames(world, is_acknowledged=True)
     base, data = world.disk, world.disk.data(path)
     for bit in range(begin * 8, ends[1][1] * 8):
         damaged = bytearray(data)
@@ -162,12 +164,12 @@ def flip_everywhere(seed: int) -> tuple[Verdict, Counter[str]]:
         except FrazilError as error:
             verdict.add("untrue", f"bit {bit} of {path} was flipped: {error!r}")
         else:
-            verdict.add("foreign", f"bit {bit} of {path} was flipped and nobody noticed")
+            verdict.add("foreign", f"bit {bit} of {path} was flipped without an error")
     return verdict, fired
 
 
 def small_world(seed: int) -> World:
-    """One partition and small records, so that everywhere is not too many places."""
+    """Make a world of one partition and small records: few bytes to damage one by one."""
     world = make_world(seed)
     world.topic = TopicConfig()
     for actor in world.actors:
@@ -176,10 +178,13 @@ def small_world(seed: int) -> World:
     return world
 
 
-def last_three_frames(world: World, *, is_promised: bool) -> tuple[str, int, list[tuple[int, int]]]:
-    """A killed log whose last three batches were acknowledged, or only written.
+def last_three_frames(
+    world: World, *, is_acknowledged: bool
+) -> tuple[str, int, list[tuple[int, int]]]:
+    """Leave a killed log whose last three batches were acknowledged, or only written.
 
-    Returns the file, where the three begin, and per batch border (end offset, end position).
+    Return the file, the position of the first of the three, and (end offset, end position) of
+    each batch boundary.
     """
     log = open_log(world)
     partition = log.partition(TOPIC, 0)
@@ -196,7 +201,7 @@ def last_three_frames(world: World, *, is_promised: bool) -> tuple[str, int, lis
         appended = partition.stage(append)
         ends.append((appended.end_offset, ends[-1][1] + 32 + len(append.payload)))
     partition.write()
-    if is_promised:
+    if is_acknowledged:
         partition.sync()
         partition.publish()
     path = partition.view.segments[-1].path
@@ -212,11 +217,11 @@ def judge_cut(
         log = open_log(world)
     except Corrupt:
         if not must_notice:
-            verdict.add("untrue", f"a torn tail, cut at {what}, was called damage")
+            verdict.add("untrue", f"a torn tail, cut at {what}, was reported as corrupt")
         return
     end = log.partition(TOPIC, 0).durable_watermark
     if must_notice:
-        verdict.add("lost", f"promised batches cut at {what} went unnoticed")
+        verdict.add("lost", f"acknowledged batches cut at {what} were not noticed")
     elif end != whole:
         verdict.add("lost", f"cut at {what}: the log ends at {end}, not {whole}")
     log.close()

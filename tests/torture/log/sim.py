@@ -1,8 +1,8 @@
-"""Seeded simulation: one seed is one story of several lives of a log on a simulated disk.
+"""Seeded simulation: one seed runs several lives of a log on a simulated disk.
 
-Each life opens the log, lets producers, subscribers and maintenance do as they please, and ends
-in one of many ways: a clean close, kill -9, a power cut in the middle of any storage call, a failed
-sync. Then everything is read and judged. The same seed tells the same story.
+Each life opens the log, runs producers, subscribers and maintenance in random order, and ends with
+a clean close, kill -9, a power cut in the middle of any storage call, or a failed sync. Then all
+records are read and checked. The same seed repeats the same run.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from tests.torture.checker import Identity, Observed, Verdict, check
 from tests.torture.ids import identity_of
 from tests.torture.log import keyed
 from tests.torture.log.actors import KINDS, TOPIC, Actor
-from tests.torture.log.keyed import Speaker
+from tests.torture.log.keyed import KeyedProducer
 
 SUBSCRIBER = "reader"
 
 
 class Stopped(Exception):
-    """The log has called its `fatal`: storage failed."""
+    """The log called `fatal`: storage failed."""
 
 
 @dataclass(slots=True)
 class World:
-    """One seed's story."""
+    """The state of one seeded run."""
 
     rand: Rand
     disk: SimDisk
     config: LogConfig
     topic: TopicConfig
     actors: list[Actor]
-    speaker: Speaker | None
+    keyed_producer: KeyedProducer | None
     clock: SimClock = field(default_factory=SimClock)
     verdict: Verdict = field(default_factory=Verdict)
     seen: dict[int, dict[int, Identity]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class World:
 
 
 def make_world(seed: int) -> World:
-    """Draw sizes near their limits, and which faults this seed knows at all."""
+    """Draw the log's sizes, near their limits, its topics and its producers."""
     rand = Rand(seed)
     segment_bytes = rand.choice((700, 2_000, 8_000))
     partitions = rand.choice((1, 1, 2))
@@ -84,40 +84,40 @@ def make_world(seed: int) -> World:
         Actor(number, rand.choice(KINDS), rand.randrange(partitions), Rand(rand.random()))
         for number in range(1, rand.choice((2, 4)))
     ]
-    speaker = Speaker(Rand(rand.getrandbits(64))) if rand.random() < 0.4 else None
+    keyed_producer = KeyedProducer(Rand(rand.getrandbits(64))) if rand.random() < 0.4 else None
     fired: Counter[str] = Counter()
     disk = SimDisk(
         model=rand.choice(("ext4", "weak")), rand=Rand(rand.getrandbits(64)), fired=fired
     )
-    return World(rand, disk, config, topic, actors, speaker, fired=fired)
+    return World(rand, disk, config, topic, actors, keyed_producer, fired=fired)
 
 
 def run_seed(seed: int) -> tuple[Verdict, Counter[str]]:
-    """Tell the story of one seed. An error nobody has foreseen is a finding, too."""
+    """Run one seed. An unexpected error is a finding, too."""
     world = make_world(seed)
     try:
         for _ in range(world.rand.randint(1, 4)):
-            live(world)
+            run_life(world)
             if not world.verdict.is_valid:
                 break
         if world.verdict.is_valid:
-            last_life(world)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs into the verdict
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        world.verdict.add("untrue", f"{error!r} in {place.name} of {place.filename}")
+            run_last_life(world)
+    except Exception as error:  # noqa: BLE001 - every error belongs into the verdict
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        world.verdict.add("untrue", f"{error!r} in {frame.name} of {frame.filename}")
     world.fired["acknowledged"] += sum(len(a.acknowledged) for a in world.actors)
     return world.verdict, world.fired
 
 
-def live(world: World) -> None:
-    """One life, from opening the log to its end."""
+def run_life(world: World) -> None:
+    """Run one life, from opening the log to its end."""
     rand, disk = world.rand, world.disk
     disk.faults = draw_faults(rand, disk)
     world.has_failed = False
     end = rand.choice(("close", "kill", "cut"))
     try:
         log = open_log(world)
-        look(world, log)
+        check_log(world, log)
         if rand.random() < 0.6:
             disk.watcher = watcher_of(world, log)
         subscriber = log.subscribe(
@@ -129,7 +129,7 @@ def live(world: World) -> None:
             if world.has_failed:
                 raise Stopped
             if world.fired["full"] > full_count and rand.random() < 0.5:
-                raise PowerCut("right after a refusal: what was taken back must not return")
+                raise PowerCut("right after a refusal: the removed batch must not come back")
         if end == "close":
             log.close()
             collect(world)
@@ -138,7 +138,7 @@ def live(world: World) -> None:
     except Stopped:
         end = rand.choice(("kill", "cut"))
     except OSError as error:
-        # A call failed outside the writer: the process would end with a traceback.
+        # A call failed outside the writer: a real process would end with a traceback.
         world.fired["errors"] += 1
         assert error.errno is not None
         end = rand.choice(("kill", "cut"))
@@ -150,14 +150,14 @@ def live(world: World) -> None:
     world.fired[f"end_{end}"] += 1
     collect(world)
     for actor in world.actors:
-        actor.lose_answers()
-    if world.speaker is not None:
-        world.speaker.lose_answers()
+        actor.drop_requests()
+    if world.keyed_producer is not None:
+        world.keyed_producer.drop_requests()
     world.disk = disk.crash(rand) if end == "cut" else disk.process_kill()
 
 
 def watcher_of(world: World, log: Log) -> Callable[[], None]:
-    """A reader of its own, which looks in while a group is being synced."""
+    """Return a hook that reads from the log while a group is being synced."""
     rand = Rand(world.rand.getrandbits(64))
 
     def watch() -> None:
@@ -183,7 +183,7 @@ def draw_faults(rand: Rand, disk: SimDisk) -> Faults:
 
 
 def open_log(world: World) -> Log:
-    """Open, and make the topic where an earlier life did not come to that."""
+    """Open the log, and create the topics unless an earlier life did."""
 
     def fatal(error: BaseException) -> None:
         world.has_failed = True
@@ -199,17 +199,17 @@ def open_log(world: World) -> Log:
         threaded=False,
     )
     log.create_topic(TOPIC, world.topic)
-    if world.speaker is not None:
+    if world.keyed_producer is not None:
         log.create_topic(keyed.TOPIC, keyed.CONFIG)
     return log
 
 
 def act(world: World, log: Log, subscriber: Subscriber) -> None:
-    """One random thing."""
+    """Do one random action."""
     rand = world.rand
     choice = rand.random()
-    if choice < 0.08 and world.speaker is not None:
-        talk(world, world.speaker, log)
+    if choice < 0.08 and world.keyed_producer is not None:
+        send_keyed(world, world.keyed_producer, log)
     elif choice < 0.45:
         rand.choice(world.actors).send(log)
     elif choice < 0.50:
@@ -234,31 +234,31 @@ def act(world: World, log: Log, subscriber: Subscriber) -> None:
         world.disk.faults.capacity_bytes = None
 
 
-def talk(world: World, speaker: Speaker, log: Log) -> None:
-    """Say a lot about few keys, so that there is something to compact."""
+def send_keyed(world: World, keyed_producer: KeyedProducer, log: Log) -> None:
+    """Append many records of few keys, so that there is something to compact."""
     for _ in range(world.rand.choice((1, 8))):
-        speaker.say(log)
+        keyed_producer.send(log)
         log.writer.step()
     maintain(world, log)
 
 
 def maintain(world: World, log: Log) -> None:
-    """One round, now and then with a power cut in the middle of it."""
+    """Run one round of maintenance, sometimes with a power cut in the middle."""
     if world.has_power_cuts and world.rand.random() < 0.2:
         world.disk.faults.crash_at = world.disk.calls + world.rand.randint(1, 60)
     log.maintain()
-    note_starts(world, log)
+    check_retention(world, log)
 
 
 def collect(world: World) -> None:
     for actor in world.actors:
         actor.collect(world.verdict)
-    if world.speaker is not None:
-        world.speaker.collect()
+    if world.keyed_producer is not None:
+        world.keyed_producer.collect()
 
 
 def consume(world: World, subscriber: Subscriber) -> None:
-    """Claim a few batches and settle them in any order, or not at all."""
+    """Claim a few batches, and ack, nack, defer or ignore them in random order."""
     rand = world.rand
     claims = subscriber.claim(rand.choice((1, 5, 20)))
     rand.shuffle(claims)
@@ -283,7 +283,7 @@ def consume(world: World, subscriber: Subscriber) -> None:
 
 
 def publish(world: World, log: Log) -> None:
-    """The lake takes over some of the log."""
+    """Publish part of the log to the lake."""
     for partition in log.topic(TOPIC).partitions:
         watermark = world.rand.randint(0, partition.durable_watermark)
         known = world.published.get(partition.index, 0)
@@ -291,8 +291,8 @@ def publish(world: World, log: Log) -> None:
         log.publish(TOPIC, partition.index, watermark)
 
 
-def note_starts(world: World, log: Log) -> None:
-    """Retention must not run ahead of the lake and the subscriber, unless told to."""
+def check_retention(world: World, log: Log) -> None:
+    """Check that retention stays behind the lake and the subscriber, unless set to drop."""
     for partition in log.topic(TOPIC).partitions:
         start = partition.view.start_offset
         if world.config.when_full == "drop_oldest":
@@ -305,7 +305,7 @@ def note_starts(world: World, log: Log) -> None:
 
 
 def peek(world: World, log: Log, rand: Rand) -> None:
-    """A reader that begins somewhere in the middle sees what lies there, durably."""
+    """Read from a random offset or time; what is returned must never change later."""
     partition = rand.choice(log.topic(TOPIC).partitions)
     view = partition.view
     offset = rand.randint(view.start_offset, view.durable_watermark)
@@ -327,8 +327,8 @@ def remember(world: World, partition: int, offset: int, identity: Identity | Non
         world.verdict.add("retracted", f"{partition}/{offset} is {identity}, was {seen[offset]}")
 
 
-def look(world: World, log: Log) -> None:
-    """Read everything and judge it."""
+def check_log(world: World, log: Log) -> None:
+    """Read all records and check them."""
     observed = {p.index: observe(log, TOPIC, p.index) for p in log.topic(TOPIC).partitions}
     history = [sent for actor in world.actors for sent in actor.history()]
     seen = {p: s for p, s in world.seen.items() if p in observed}
@@ -336,8 +336,8 @@ def look(world: World, log: Log) -> None:
     for partition, view in observed.items():
         for offset, identity in view.records:
             remember(world, partition, offset, identity)
-    if world.speaker is not None:
-        world.speaker.check(log, world.verdict)
+    if world.keyed_producer is not None:
+        world.keyed_producer.check(log, world.verdict)
     letters: Counter[tuple[int, int]] = Counter()
     if DEAD_LETTERS in [topic.name for topic in log.topics()]:
         reader = log.reader(DEAD_LETTERS, "earliest")
@@ -346,13 +346,13 @@ def look(world: World, log: Log) -> None:
                 headers = dict(batch.records()[0].headers)
                 letters[int(headers["partition"] or 0), int(headers["offset"] or 0)] += 1
         reader.close()
-    for place, count in letters.items():
+    for source, count in letters.items():
         if count > 1:
-            world.verdict.add("duplicate", f"{count} dead letters of {place}")
+            world.verdict.add("duplicate", f"{count} dead letters of {source}")
 
 
 def observe(log: Log, topic: str, partition: int) -> Observed:
-    """All a fresh reader finds."""
+    """Return all records that a new reader returns."""
     reader = log.reader(topic, "earliest", partition=partition)
     start_offset = reader.offset
     records = []
@@ -364,17 +364,16 @@ def observe(log: Log, topic: str, partition: int) -> Observed:
     return Observed(start_offset=start_offset, end_offset=end_offset, records=tuple(records))
 
 
-def last_life(world: World) -> None:
-    """No more faults: everything opens, every retry ends well, every reader catches up."""
+def run_last_life(world: World) -> None:
+    """Check that without faults the log opens, retries succeed and readers catch up."""
     world.disk.faults = Faults()
     world.has_failed = False
     try:
         log = open_log(world)
-        look(world, log)
+        check_log(world, log)
         for _ in range(30):
             for actor in world.actors:
                 if actor.open and not actor.waiting:
-                    actor.sequence += 0
                     actor.send(log, in_flight_max=0)
             while log.writer.step():
                 pass
@@ -384,12 +383,12 @@ def last_life(world: World) -> None:
             log.maintain()
         for actor in world.actors:
             if actor.open:
-                world.verdict.add("untrue", f"{actor.kind} is stuck with {actor.open}")
+                world.verdict.add("untrue", f"{actor.kind} producer is stuck with {actor.open}")
             actor.repeat(log)
         while log.writer.step():
             pass
         collect(world)
-        look(world, log)
+        check_log(world, log)
         log.close()
     except FrazilError as error:
         world.verdict.add("untrue", f"{type(error).__name__}: {error}")
@@ -401,7 +400,7 @@ def publish_all(log: Log) -> None:
 
 
 def drain(world: World, log: Log) -> None:
-    """The subscriber takes all that is left; afterwards it must have seen everything."""
+    """Consume the rest of the topic, and check that the subscriber finished every record."""
     subscriber = log.subscribe(SUBSCRIBER, TOPIC, "earliest")
     for _ in range(200):
         world.clock.advance(60_000)
@@ -416,7 +415,7 @@ def drain(world: World, log: Log) -> None:
         if not claims and subscriber.lag() == 0:
             break
     else:
-        world.verdict.add("untrue", f"the subscriber is stuck {subscriber.lag()} behind")
+        world.verdict.add("untrue", f"the subscriber is stuck with a lag of {subscriber.lag()}")
     if world.config.when_full == "drop_oldest":
         return
     for partition in log.topic(TOPIC).partitions:

@@ -1,8 +1,8 @@
-"""Every storage call in turn: killed before, in and after it; failed with EIO; disk full.
+"""A fault at every storage call in turn: SIGKILL before, in and after it, EIO, and a full disk.
 
-A short, fixed life of a log touches appending, rolling, checkpoints, progress, trimming,
-compaction, closing and opening again. It runs once to count its storage calls, and then once per
-call and fault in a process of its own on a real disk.
+A short, fixed workload covers appending, rolling, checkpoints, progress, trimming, compaction,
+closing and reopening. It runs once to count its storage calls, and then once per call and fault,
+each in a separate process on a real disk.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ COMPACTED = "compacted"
 CONFIG = LogConfig(segment_bytes_max=2_000, batch_bytes_max=4_000, disk_bytes_max=200_000)
 FAULTS = ("kill_before", "kill_within", "kill_after", "eio", "full")
 WRITES = frozenset({"append", "create", "make_directory", "lock"})
-"""Calls that can find the disk full."""
+"""Calls that can fail with ENOSPC."""
 
 
 class FaultyDisk:
-    """The real disk, which does something terrible at its n-th call."""
+    """A real disk that injects a fault at its n-th call."""
 
     def __init__(self, disk: RealDisk, fault: str, at: int) -> None:
         self._disk = disk
@@ -60,7 +60,7 @@ class FaultyDisk:
         self.has_struck = False
 
     def strike(self, name: str, buffers: Sequence[Buffer] = (), file: File | None = None) -> bool:
-        """Count a call. True when the process is to be killed after it."""
+        """Count a call and inject the fault. Return True to kill the process after the call."""
         self.calls += 1
         if self.calls != self._at:
             return False
@@ -173,7 +173,7 @@ class FaultyFile:
 
 
 def run(cycles: int, seed: int) -> Report:
-    """All calls and faults, or an even choice of `cycles` of them when that is fewer."""
+    """Run all pairs of call and fault, or an even sample of `cycles` of them."""
     report = Report("syscall", seed, must_fire=(*FAULTS, "acknowledged"))
     with tempfile.TemporaryDirectory() as scratch:
         calls = count_calls(Path(scratch) / "data")
@@ -185,40 +185,40 @@ def run(cycles: int, seed: int) -> Report:
     chosen = cases[seed % step :: step]
     context = multiprocessing.get_context("fork")
     with context.Pool(os.cpu_count(), logging.disable, (logging.CRITICAL,)) as pool:
-        results = pool.imap(strike_anew, chosen)
+        results = pool.imap(run_case_in_new_folder, chosen)
         for at, fault in chosen:
             report.take(*results.next(ANSWER_S_MAX), f"{fault} at call {at}:")
     return report
 
 
-def strike_anew(case: tuple[int, str]) -> tuple[Verdict, Counter[str]]:
-    """One case in a folder of its own."""
+def run_case_in_new_folder(case: tuple[int, str]) -> tuple[Verdict, Counter[str]]:
+    """Run one case in a new folder."""
     at, fault = case
     with tempfile.TemporaryDirectory() as scratch:
-        return strike(Path(scratch) / "data", fault, at)
+        return run_case(Path(scratch) / "data", fault, at)
 
 
 def count_calls(folder: Path) -> int:
     disk = FaultyDisk(RealDisk(folder), "none", 0)
     reading, writing = os.pipe()
-    live(disk, Events(writing))
+    run_workload(disk, Events(writing))
     os.close(reading)
     os.close(writing)
     return disk.calls
 
 
-def strike(folder: Path, fault: str, at: int) -> tuple[Verdict, Counter[str]]:
-    """One life with one fault, then the judgement."""
+def run_case(folder: Path, fault: str, at: int) -> tuple[Verdict, Counter[str]]:
+    """Run the workload with one fault, then check the log."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
         try:
             disk = FaultyDisk(RealDisk(folder), fault, at)
-            live(disk, Events(writing))
+            run_workload(disk, Events(writing))
             code = 0 if disk.has_struck else 3
         except (OSError, Overloaded):
-            code = 2  # not even opened, or a topic not made: told so, and to be tried again
+            code = 2  # opening the log or creating a topic failed with an error to retry
         except BaseException:  # noqa: BLE001 - the forked process must end here
             traceback.print_exc()
         finally:
@@ -240,8 +240,8 @@ def strike(folder: Path, fault: str, at: int) -> tuple[Verdict, Counter[str]]:
     return verdict, fired
 
 
-def live(disk: FaultyDisk, events: Events) -> None:
-    """The fixed life. Every kind of storage call of the log happens in it."""
+def run_workload(disk: FaultyDisk, events: Events) -> None:
+    """Run the fixed workload. It makes every kind of storage call of the log."""
     clock, rand, verdict = SimClock(), Rand(1), Verdict()
     actors = make_actors()
     for life in range(2):
@@ -273,7 +273,7 @@ def live(disk: FaultyDisk, events: Events) -> None:
                 log.maintain()
         log.close()
     if not verdict.is_valid:
-        events.say("untrue", 0)
+        events.write("untrue", 0)
 
 
 def make_actors() -> list[Actor]:
@@ -285,11 +285,11 @@ def make_actors() -> list[Actor]:
 
 
 def append_keyed(log: Log, number: int, events: Events) -> None:
-    """Keyed records for compaction; the value says how new it is."""
+    """Append a keyed record for compaction; its value is its number."""
 
     def answered(answer: Future[AppendResult]) -> None:
         if answer.exception() is None:
-            events.say("keyed", number)
+            events.write("keyed", number)
 
     value = b"%04d" % number + bytes(600)
     record = Record(offset=0, timestamp_ms=number, key=key_of(number), value=value)
@@ -302,10 +302,10 @@ def key_of(number: int) -> bytes:
 
 
 def judge(folder: Path, events: list[list[str | int]]) -> Verdict:
-    """Open without faults; everything promised is there, retries succeed, keys never go back."""
+    """Open the log without faults and check records and keys against the events."""
     verdict = Verdict()
     if any(event[0] == "untrue" for event in events):
-        verdict.add("untrue", "an answer was wrong")
+        verdict.add("untrue", "a response was wrong")
     try:
         log = Log.open(RealDisk(folder), CONFIG, clock=SimClock(), rand=Rand(2), threaded=False)
         if TOPIC in [topic.name for topic in log.topics()]:
@@ -319,13 +319,13 @@ def judge(folder: Path, events: list[list[str | int]]) -> Verdict:
 
 
 def check_keys(log: Log, acknowledged: list[int], verdict: Verdict) -> None:
-    """Of each key the newest acknowledged value is there, or a newer one."""
+    """Check that each key has its newest acknowledged value, or a newer one."""
     if COMPACTED not in [topic.name for topic in log.topics()]:
         return
     newest = {record.key: (record.value or b"")[:4] for record in keyed_records(log)}
     for number in {key_of(n): n for n in acknowledged}.values():
         if newest.get(key_of(number), b"") < b"%04d" % number:
-            verdict.add("lost", f"the value {number} of its key")
+            verdict.add("lost", f"value {number} of {key_of(number)!r}")
 
 
 def keyed_records(log: Log) -> Iterator[Record]:

@@ -1,7 +1,7 @@
-"""A real process that appends to a real disk until somebody ends it.
+"""A real process that appends to a real disk until it is killed.
 
-It is forked, so a cycle costs milliseconds. What it hears and says goes to the recorder; the
-producers' state is rebuilt from that history, as a client would keep it on its own side.
+It is forked, so a cycle costs milliseconds. Its requests and responses go to the recorder; the
+producers' state is rebuilt from that history, as a client keeps it on its own side.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from frazil.errors import FrazilError
 from frazil.log import Log, LogConfig, TopicConfig, exit_process
 from frazil.model import Rand, SystemClock
 from tests.torture.checker import Verdict, check
-from tests.torture.history import Events, Fate, Sent
+from tests.torture.history import Attempts, Events, Sent
 from tests.torture.log.actors import KINDS, TOPIC, Actor
 from tests.torture.log.sim import observe
 
@@ -32,16 +32,16 @@ OPENING, READY = b"o", b"r"
 
 
 def actors_of(history: Iterable[Sent], rand: Rand) -> list[Actor]:
-    """The producers as their own memory tells: what is acknowledged, what they must retry."""
+    """Rebuild the producers from the history: acknowledged batches, and batches to retry."""
     actors = [
         Actor(n, KINDS[n % 3], n % PARTITIONS, Rand(rand.random()), 1500)
         for n in range(1, ACTORS + 1)
     ]
     for sent in sorted(history, key=lambda s: s.sequence):
         actor = actors[sent.producer - 1]
-        fate = actor.fates[sent.sequence] = Fate(sent, is_unsure=sent.outcome == "info")
+        batch = actor.batches[sent.sequence] = Attempts(sent, is_unknown=sent.outcome == "info")
         actor.sequence = max(actor.sequence, sent.sequence + sent.count)
-        if fate.sent.outcome == "ok":
+        if batch.sent.outcome == "ok":
             actor.acknowledged.append(sent)
         elif actor.kind != "plain":
             actor.open.append(sent.sequence)
@@ -54,7 +54,7 @@ def open_log(folder: Path, *, threaded: bool) -> Log:
         CONFIG,
         clock=SystemClock(),
         rand=SystemRandom(),
-        holder="the torturer",
+        holder="a torture test",
         fatal=exit_process,
         threaded=threaded,
     )
@@ -65,8 +65,10 @@ def open_log(folder: Path, *, threaded: bool) -> Log:
 def fork(
     folder: Path, actors: list[Actor], events: Events, phases: int, seconds: float, errors: Path
 ) -> int:
-    """Start the process; returns its id. It says on `phases` when it opens and when it is ready,
-    and complains into the file `errors`."""
+    """Start the process and return its id.
+
+    It writes OPENING and READY to the pipe `phases`, and its stderr to the file `errors`.
+    """
     child = os.fork()
     if child:
         return child
@@ -84,7 +86,7 @@ def fork(
 
 
 def run(log: Log, actors: list[Actor], events: Events, seconds: float) -> None:
-    """Producers, a subscriber and maintenance, each in its own thread, then a clean close."""
+    """Run producers, a subscriber and maintenance, each in its own thread, then close the log."""
     stop = threading.Event()
     threads = [threading.Thread(target=produce, args=(log, a, events, stop)) for a in actors]
     threads += [
@@ -111,7 +113,7 @@ def produce(log: Log, actor: Actor, events: Events, stop: threading.Event) -> No
                 answer.result(timeout=30)
         actor.collect(verdict, events)
         for _ in verdict.examples:
-            events.say("untrue", actor.number)
+            events.write("untrue", actor.number)
         verdict.examples.clear()
 
 
@@ -133,7 +135,7 @@ def maintain(log: Log, stop: threading.Event) -> None:
 def judge(
     folder: Path, history: list[Sent], seen: dict[int, dict[int, tuple[int, int]]]
 ) -> Verdict:
-    """Open the log, read all of it, compare with the history, remember what was shown."""
+    """Open the log, compare all records with the history, and add them to `seen`."""
     try:
         log = open_log(folder, threaded=False)
         observed = {p: observe(log, TOPIC, p) for p in range(PARTITIONS)}

@@ -1,11 +1,11 @@
-"""The torturer of the whole node: killed and stopped at random, while everything it does goes on.
+"""Torture tests of a whole node: killed and stopped at random under load.
 
-    run.py       a story: a node on one folder, and one act against it after the other
-    acts.py      kill -9, SIGTERM, both, at the start, or only a child: what is done to a node
-    load.py      senders of numbered records and of the demo's traffic; what was acknowledged
-    asking.py    questions and flushes all the time, and what their answers must be
-    judge.py     what SQL, PyIceberg and `frazil.open` show in the end, against what was promised
-    remains.py   what a node leaves behind: processes, ports, half-written files
+    run.py       a run: one node on one folder, and one fault after the other
+    acts.py      the faults: kill -9, SIGTERM, both, during startup, or only a child process
+    load.py      clients that send numbered records and demo traffic; what was acknowledged
+    asking.py    continuous queries and flushes, and checks of their results
+    judge.py     the final rows of SQL, PyIceberg and `frazil.open` against the ledger
+    remains.py   leftovers of a node: processes, ports, half-written files
 
-The node is real, with Spark, and keeps its folder and its ports through all of its lives.
+The node is a real process with Spark, and keeps its folder and its ports across restarts.
 """

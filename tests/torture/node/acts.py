@@ -1,4 +1,4 @@
-"""What is done to a node. Each act leaves a node that is up."""
+"""Faults injected into a node. Each act leaves the node running."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Protocol
 from tests.torture.node.remains import kill_children
 
 STARTING_S_MAX = 2.5
-"""A node accepts after that, or a little later."""
+"""About the time a node takes to accept requests."""
 TERM_CODES = {0, -signal.SIGTERM, -signal.SIGINT}
-"""Of one that got a second signal: it had ended by itself, or it ended where it stood."""
+"""Exit codes after a second signal: the node stopped cleanly first, or the signal ended it."""
 CHILD_S_MAX = 25.0
-"""How long to wait for a child that can be killed."""
+"""How long to wait for a child process to appear."""
 
 
 class Tortured(Protocol):
-    """A node as acts see it."""
+    """The interface of a node that acts use."""
 
     chance: Random
 
@@ -44,13 +44,13 @@ class Tortured(Protocol):
 
 
 def kill(node: Tortured) -> None:
-    """Gone between two instructions."""
+    """Kill the node with SIGKILL and restart it."""
     node.kill()
     _start(node)
 
 
 def kill_starting(node: Tortured) -> None:
-    """Killed, and killed again while it starts and recovers."""
+    """Kill the node, and kill it again while it starts and recovers."""
     node.kill()
     for _ in range(node.chance.randint(1, 3)):
         node.launch()
@@ -61,7 +61,7 @@ def kill_starting(node: Tortured) -> None:
 
 
 def term(node: Tortured) -> None:
-    """As an operator stops it: it must end by itself, and well."""
+    """Stop the node with SIGTERM; it must exit with 0."""
     node.signal(signal.SIGTERM)
     code = node.wait()
     if code != 0:
@@ -70,7 +70,7 @@ def term(node: Tortured) -> None:
 
 
 def term_twice(node: Tortured) -> None:
-    """Somebody has no patience."""
+    """Send a second signal while the node stops."""
     node.signal(signal.SIGTERM)
     time.sleep(node.chance.uniform(0, 2))
     node.signal(node.chance.choice((signal.SIGTERM, signal.SIGINT)))
@@ -82,7 +82,7 @@ def term_twice(node: Tortured) -> None:
 
 
 def term_then_kill(node: Tortured) -> None:
-    """Killed while it stops."""
+    """Kill the node while it stops."""
     node.signal(signal.SIGTERM)
     time.sleep(node.chance.uniform(0, 2))
     node.kill()
@@ -90,29 +90,29 @@ def term_then_kill(node: Tortured) -> None:
 
 
 def term_starting(node: Tortured) -> None:
-    """Stopped while it starts and recovers."""
+    """Stop the node with SIGTERM while it starts and recovers."""
     node.kill()
     node.launch()
     time.sleep(node.chance.uniform(0.05, STARTING_S_MAX))
     node.signal(signal.SIGTERM)
     code = node.wait()
     if code not in TERM_CODES:
-        node.complain(f"a stop at the start ended with {code}")
+        node.complain(f"a stop during startup ended with {code}")
     _start(node)
 
 
 def kill_spark(node: Tortured) -> None:
-    """Only Java is killed; the node goes on."""
+    """Kill only the JVM; the node keeps running."""
     _kill_child(node, "spark")
 
 
 def kill_task(node: Tortured) -> None:
-    """The Python processes of Spark's tasks are killed, with what they were writing."""
+    """Kill the Python processes of Spark's tasks while they write."""
     _kill_child(node, "task")
 
 
 def kill_worker(node: Tortured) -> None:
-    """The processes of queries are killed, with what they were counting."""
+    """Kill the query worker processes while they run queries."""
     _kill_child(node, "worker")
 
 
@@ -143,14 +143,14 @@ ACTS: dict[str, tuple[Act, int]] = {
     "kill_task": (kill_task, 1),
     "kill_worker": (kill_worker, 1),
 }
-"""Name -> what is done, and how often among the others."""
+"""Name -> (act, relative frequency)."""
 
 
-def dealt(chance: Random, count: int) -> list[str]:
-    """So many acts, in any order, each as often as its share says."""
-    found: list[str] = []
-    while len(found) < count:
+def draw_acts(chance: Random, count: int) -> list[str]:
+    """Return `count` acts in random order, each with its relative frequency."""
+    drawn: list[str] = []
+    while len(drawn) < count:
         pack = [name for name, (_, share) in ACTS.items() for _ in range(share)]
         chance.shuffle(pack)
-        found += pack
-    return found[:count]
+        drawn += pack
+    return drawn[:count]

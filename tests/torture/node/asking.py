@@ -1,10 +1,10 @@
-"""Questions and flushes all the time, and what their answers must be.
+"""Continuous queries and flushes, and checks of their results.
 
-A node that is down, or that has lost a child, may refuse. Whatever it answers must be true: no row
-twice, no request by half, nothing missing that was seen before, or that a flush has promised.
+A node that is down or has lost a child process may refuse. Every result must be correct: no row
+twice, no partial request, no row missing that was seen earlier or that a flush has committed.
 
-A node that has just started reads again what was not sealed, and says so in its status until it
-has all of it. Up to then an answer is compared with those of the same life only.
+A node that has just started replays unsealed rows, and its status says so until it is done. Until
+then a result is compared only with results of the same life.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from tests.torture.node.load import ID, ROWS, SERVICE, Ledger
 ASKING = 2
 ASK_PAUSE_S = 0.15
 FLUSH_S = 12.0
-"""Of the first flush, about: Spark starts."""
+"""About the duration of the first flush, which starts Spark."""
 TABLES = {Signal.LOGS: "logs", Signal.TRACES: "spans", Signal.METRICS: "metrics"}
 NUMBERED = f"WHERE service_name = '{SERVICE}'"
 REQUEST_ROWS_MAX = 2**20
-"""Rows of a request, at most: so that a place can be written as one number."""
+"""Maximum rows per request, so that offset and row fit into one number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Asks for the number of rows, and of different ones among them: they must be the same."""
+    """A query for the number of rows and of distinct rows; both must be equal."""
 
     text: str
     about: str
-    """Which rows: answers about the same ones are compared."""
+    """The set of rows; results about the same set are compared."""
 
 
 QUESTIONS = {
@@ -50,7 +50,7 @@ QUESTIONS = {
         text=f"SELECT count(*), count(DISTINCT _offset * {REQUEST_ROWS_MAX} + _row) FROM {{}}",
         about="everything",
     ),
-    "apart": Question(  # the engine runs windows in a process of their own
+    "apart": Question(  # the engine runs window functions in a worker process
         text="SELECT count(*), coalesce(sum(CASE WHEN n = 1 THEN 1 ELSE 0 END), 0) FROM (SELECT "
         f"row_number() OVER (PARTITION BY attributes['{ID}'] ORDER BY _offset) AS n "
         f"FROM {{}} {NUMBERED})",
@@ -63,39 +63,39 @@ SNAPSHOT_CHANCE = 0.15
 
 
 class Lives:
-    """Which life the node is in. Written by the story, read by all."""
+    """The current life of the node. Written by the run's thread, read by all threads."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.number = 0
-        """Raised before a process is started, so that an answer belongs to one life if this is the
-        same before and after."""
+        """Incremented before a process is started. A result belongs to one life if this is equal
+        before and after the query."""
         self.harm_count = 0
-        """Raised when an act begins, and when it has ended: in between it is odd."""
+        """Incremented at the beginning and at the end of an act: odd during an act."""
 
     @property
     def is_calm(self) -> bool:
-        """Is the node up, and nobody harms it?"""
+        """True when the node is up and no act is running."""
         return self.harm_count % 2 == 0
 
 
 class Asking:
-    """Those who ask, each in a thread, and one who flushes. Owned by the story."""
+    """Query threads and one flush thread. Owned by the run's thread."""
 
     def __init__(self, lives: Lives, ledger: Ledger, seed: int) -> None:
         self._lives = lives
         self._ledger = ledger
         self._whole_life = -1
         self._floors: dict[tuple[int, str, str], int] = {}
-        """Rows that were seen, by life, table and which ones; the life -1 stands for all."""
+        """Minimum row counts by (life, table, set of rows); life -1 covers all lives."""
         self._lock = threading.Lock()
         self.fired = Counter[str]()
         self.problems: deque[tuple[str, str]] = deque(maxlen=1000)
-        """Anomaly and example."""
+        """(anomaly, example)."""
         self.refusals = Counter[str]()
-        """What was said by a node that nobody had harmed."""
+        """Refusals while no act was running."""
         self.flush_s = FLUSH_S
-        """How long the last flush took."""
+        """Duration of the last flush."""
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(ASKING + 1)
         self._work = [
@@ -109,7 +109,7 @@ class Asking:
         self._pool.shutdown()
 
     def flush(self) -> Future[None]:
-        """Ask for a flush, without waiting."""
+        """Start a flush without waiting for it."""
         return self._pool.submit(self._flush)
 
     def maintain(self) -> Future[None]:
@@ -165,9 +165,9 @@ class Asking:
         if self._lives.number != life:
             return
         if rows < lately:
-            self.problems.append(("retracted", f"{what}, {lately} before in this life"))
+            self.problems.append(("retracted", f"{what}, {lately} earlier in this life"))
         elif rows < ever and is_whole:
-            self.problems.append(("retracted", f"{what}, {ever} were promised or seen"))
+            self.problems.append(("retracted", f"{what}, {ever} were committed or seen"))
         elif rows < ever:
             self._count(answers_while_catching_up=1)
         for floor_of in (-1, life):
@@ -187,7 +187,7 @@ class Asking:
         if rows != different:
             self.problems.append(("duplicate", what))
         if about == "numbered" and rows % ROWS:
-            self.problems.append(("hole", f"{what}: half a request"))
+            self.problems.append(("hole", f"{what}: a partial request"))
 
     def _raise_floor(self, life: int, table: str, about: str, rows: int) -> None:
         with self._lock:
@@ -195,12 +195,12 @@ class Asking:
             self._floors[key] = max(self._floors.get(key, 0), rows)
 
     def _refused(self, what: str, error: FrazilError, harm: int) -> None:
-        """Refusals are the answer of a node that is harmed; others must not get any."""
+        """Count a refusal. Unexpected errors are anomalies; refusals outside an act are listed."""
         is_harmed = not self._lives.is_calm or self._lives.harm_count != harm
-        may_be = isinstance(error, Unavailable | Overloaded)
-        # What a query says whose own process was killed, mostly by a system that has no memory.
-        may_be |= is_harmed and isinstance(error, TooLarge) and "(code -9)" in str(error)
-        if not may_be:
+        is_allowed = isinstance(error, Unavailable | Overloaded)
+        # The error of a query whose worker process was killed, usually for lack of memory.
+        is_allowed |= is_harmed and isinstance(error, TooLarge) and "(code -9)" in str(error)
+        if not is_allowed:
             self.problems.append(("untrue", f"{what}: {type(error).__name__}: {error}"))
         self._count(**{f"refused_{what}": 1})
         if not is_harmed:

@@ -1,4 +1,4 @@
-"""What a reader shows in the end, against what was promised."""
+"""Checks of the final rows against the ledger."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ from tests.torture.node.asking import TABLES
 from tests.torture.node.load import ID, ROWS, SERVICE, Ledger, parts_of
 
 SNAPSHOTS_READ = 12
-"""Of each table, beside the last one."""
+"""Older snapshots read per table."""
 COLUMNS = ("service_name", "attributes", "_log_partition", "_offset", "_row")
 
-Place = tuple[int, int, int]
+RowPosition = tuple[int, int, int]
 """Partition, offset and row."""
-Shown = list[tuple[Place, str | None]]
-"""Every row of a table: where it is, and its id if it is a numbered one."""
+Rows = list[tuple[RowPosition, str | None]]
+"""The rows of a table in log order, each with its id if it is a numbered one."""
+SenderRows = dict[int, list[tuple[RowPosition, int]]]
+"""Request number -> its rows, as (position, row number)."""
 Ask = Callable[[str], pa.Table]
 
 
-def shown_by_sql(ask: Ask, signal: Signal) -> Shown:
-    """What SQL shows, over both tiers."""
+def rows_by_sql(ask: Ask, signal: Signal) -> Rows:
+    """Return the rows that SQL returns from both tiers."""
     text = (
         f"SELECT _log_partition, _offset, _row, CASE WHEN service_name = '{SERVICE}' "
         f"THEN attributes['{ID}'] END AS id FROM {TABLES[signal]}"
     )
-    return _shown(ask(text).to_pydict().values())
+    return _sorted_rows(ask(text).to_pydict().values())
 
 
-def shown_by_pyiceberg(table: Table, snapshot_id: int | None = None) -> Shown:
-    """What somebody else reads from the table."""
+def rows_by_pyiceberg(table: Table, snapshot_id: int | None = None) -> Rows:
+    """Return the rows that PyIceberg reads from the table."""
     found = table.scan(selected_fields=COLUMNS, snapshot_id=snapshot_id).to_arrow()
     services = found["service_name"].to_pylist()
     maps = found["attributes"].to_pylist()
@@ -47,32 +49,32 @@ def shown_by_pyiceberg(table: Table, snapshot_id: int | None = None) -> Shown:
         dict(pairs).get(ID) if service == SERVICE else None
         for service, pairs in zip(services, maps, strict=True)
     ]
-    places = (found[name].to_pylist() for name in COLUMNS[2:])
-    return _shown([*places, ids])
+    positions = (found[name].to_pylist() for name in COLUMNS[2:])
+    return _sorted_rows([*positions, ids])
 
 
-def _shown(columns: Iterable[list[object]]) -> Shown:
+def _sorted_rows(columns: Iterable[list[object]]) -> Rows:
     rows = zip(*columns, strict=True)
     return sorted(((p, o, r), i) for p, o, r, i in rows)
 
 
-def judge(ledger: Ledger, signal: Signal, shown: Shown) -> Verdict:
-    """Every acknowledged record once, every other one at most once, in order, and no others."""
+def judge(ledger: Ledger, signal: Signal, rows: Rows) -> Verdict:
+    """Check that acknowledged records occur once, others at most once, in order."""
     verdict = Verdict()
     where = TABLES[signal]
-    for place, count in Counter(place for place, _ in shown).items():
+    for position, count in Counter(position for position, _ in rows).items():
         if count > 1:
-            verdict.add("duplicate", f"{where}: the place {place} is there {count} times")
-    numbered = [(place, identity) for place, identity in shown if identity is not None]
-    demo_count = len(shown) - len(numbered)
+            verdict.add("duplicate", f"{where}: {position} occurs {count} times")
+    numbered = [(position, identity) for position, identity in rows if identity is not None]
+    demo_count = len(rows) - len(numbered)
     if demo_count < ledger.demo[signal]:
         verdict.add("lost", f"{where}: {ledger.demo[signal] - demo_count} rows of the demo")
     if demo_count > ledger.demo[signal]:
         verdict.add("duplicate", f"{where}: {demo_count - ledger.demo[signal]} rows of the demo")
-    requests: dict[str, dict[int, list[tuple[Place, int]]]] = defaultdict(lambda: defaultdict(list))
-    for place, identity in numbered:
+    requests: dict[str, SenderRows] = defaultdict(lambda: defaultdict(list))
+    for position, identity in numbered:
         sender, number, row = parts_of(identity)
-        requests[sender][number].append((place, row))
+        requests[sender][number].append((position, row))
     for sender, sent in ledger.senders.items():
         if sent.signal is signal:
             _judge_sender(verdict, sender, requests.pop(sender, {}), sent.acknowledged, sent.maybe)
@@ -84,7 +86,7 @@ def judge(ledger: Ledger, signal: Signal, shown: Shown) -> Verdict:
 def _judge_sender(
     verdict: Verdict,
     sender: str,
-    requests: dict[int, list[tuple[Place, int]]],
+    requests: SenderRows,
     acknowledged: set[int],
     maybe: set[int],
 ) -> None:
@@ -95,28 +97,28 @@ def _judge_sender(
     before = (-1, -1)
     for number, found in sorted(requests.items()):
         rows = [row for _, row in found]
-        offsets = {place[:2] for place, _ in found}
+        offsets = {position[:2] for position, _ in found}
         if len(rows) > ROWS:
-            verdict.add("duplicate", f"{sender}/{number} is at {sorted(offsets)}")
+            verdict.add("duplicate", f"{sender}/{number} at {sorted(offsets)}")
         elif rows != list(range(ROWS)) or len(offsets) != 1:
-            verdict.add("hole", f"{sender}/{number} has the rows {rows} at {sorted(offsets)}")
+            verdict.add("hole", f"{sender}/{number} has rows {rows} at {sorted(offsets)}")
         elif (offset := offsets.pop()) < before:
-            verdict.add("order", f"{sender}/{number} is at {offset}, the one before at {before}")
+            verdict.add("order", f"{sender}/{number} at {offset}, the previous one at {before}")
         else:
             before = offset
 
 
 def judge_tables(ledger: Ledger, data: Path, config: LakeConfig, chance: Random) -> Verdict:
-    """The tables as PyIceberg reads them: the last snapshot is whole, the others are its begin."""
+    """Check with PyIceberg that the last snapshot is complete and the others are its prefixes."""
     verdict = Verdict()
     with closing(open_catalog(config, data)) as catalog:
         for signal, name in TABLES.items():
             table = catalog.load_table((config.namespace, name))
-            shown = shown_by_pyiceberg(table)
-            verdict.merge(judge(ledger, signal, shown), "PyIceberg:")
+            rows = rows_by_pyiceberg(table)
+            verdict.merge(judge(ledger, signal, rows), "PyIceberg:")
             ids = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
             for snapshot_id in chance.sample(ids, min(SNAPSHOTS_READ, len(ids))):
-                part = shown_by_pyiceberg(table, snapshot_id)
-                if part != shown[: len(part)]:
-                    verdict.add("hole", f"{name}: snapshot {snapshot_id} is no begin of the last")
+                part = rows_by_pyiceberg(table, snapshot_id)
+                if part != rows[: len(part)]:
+                    verdict.add("hole", f"{name}: snapshot {snapshot_id} is no prefix of the last")
     return verdict

@@ -1,8 +1,8 @@
-"""Senders of numbered records and of the demo's traffic, and a ledger of what was acknowledged.
+"""Clients that send numbered records and demo traffic, and a ledger of acknowledged records.
 
-Each record has an id of its own. A request without an answer is sent again, the same bytes, until
-there is one. Now and then it is given up instead: then nobody knows whether it was stored. Now and
-then one that was acknowledged is sent again: it must not be stored twice.
+Each record has a unique id. A request without a response is sent again, with the same bytes, until
+it is acknowledged. Some are given up instead: their outcome stays unknown. Some acknowledged ones
+are sent again: they must not be stored twice.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from tests.clients.node import Node
 SERVICE = "torture"
 ID = "chk.id"
 ROWS = 4
-"""Of a numbered request."""
+"""Rows per numbered request."""
 WAYS = ("grpc", "http")
 TIMEOUT_S = 30
 PAUSE_S = 0.1
-"""Between two requests of one sender."""
-AWAY_S = 0.1
-"""Between two tries."""
+"""Mean pause between two requests of one client."""
+RETRY_S = 0.1
+"""Pause between two attempts."""
 GIVE_UP_CHANCE = 0.15
 AGAIN_CHANCE = 0.05
 REMEMBERED = 4
-"""Requests that may come again although they were acknowledged."""
+"""Acknowledged requests that may be repeated."""
 DEMO_RATE = 2.0
 DEMO_TICK_S = 0.5
 DEMO_BEHIND_NS_MAX = 10**9
 DEMO_PATIENCE_S = 300.0
-"""A node may be away for as long as a cycle takes."""
+"""A node may be down for as long as a cycle takes."""
 DEMO_TRIES_MAX = 600
 REPEATABLE = frozenset({408, 429, 502, 503, 504})
 GRPC_REPEATABLE = frozenset(
@@ -59,27 +59,27 @@ GRPC_REPEATABLE = frozenset(
 
 @dataclass(slots=True)
 class Sent:
-    """What one sender knows of its numbers."""
+    """The outcomes of one client's requests, by number."""
 
     signal: Signal
     count: int = 0
-    """Numbers below it were sent."""
+    """Numbers below this were sent."""
     acknowledged: set[int] = field(default_factory=set)
     maybe: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What was promised. Each sender writes its own part; anybody may read."""
+    """Outcomes of all clients. Each client thread writes its own entry; any thread may read."""
 
     senders: dict[str, Sent] = field(default_factory=dict)
     demo: dict[Signal, int] = field(default_factory=lambda: dict.fromkeys(Signal, 0))
-    """Records of the demo that were acknowledged."""
+    """Acknowledged demo records."""
     fired: Counter[str] = field(default_factory=Counter)
     problems: deque[str] = field(default_factory=lambda: deque(maxlen=1000))
 
     def acknowledged_rows(self, signal: Signal) -> int:
-        """Numbered rows that must be there from now on."""
+        """Return the number of numbered rows that must be stored."""
         mine = [sent for sent in self.senders.values() if sent.signal is signal]
         return ROWS * sum(len(sent.acknowledged) for sent in mine)
 
@@ -89,13 +89,13 @@ def id_of(sender: str, number: int, row: int) -> str:
 
 
 def parts_of(identity: str) -> tuple[str, int, int]:
-    """Sender, number and row."""
+    """Return sender, number and row."""
     sender, number, row = identity.split("/")
     return sender, int(number), int(row)
 
 
 def body_of(signal: Signal, sender: str, number: int, now_ns: int) -> bytes:
-    """A request of `ROWS` records. Its bytes are made once: they are what it is known by."""
+    """Return a request of `ROWS` records. Retries reuse its bytes: the log dedups by digest."""
     request: Any = message_factory.GetMessageClass(REQUESTS[signal])()
     resources = {
         Signal.LOGS: "resource_logs",
@@ -109,8 +109,8 @@ def body_of(signal: Signal, sender: str, number: int, now_ns: int) -> bytes:
     for row in range(ROWS):
         record = _record(signal, scope, now_ns + row)
         record.attributes.add(key=ID).value.string_value = id_of(sender, number, row)
-    made: bytes = request.SerializeToString()
-    return made
+    encoded: bytes = request.SerializeToString()
+    return encoded
 
 
 def _record(signal: Signal, scope: Any, at_ns: int) -> Any:
@@ -124,7 +124,7 @@ def _record(signal: Signal, scope: Any, at_ns: int) -> Any:
 
 
 class Load:
-    """All senders, each in a thread. Owned by the story."""
+    """All clients, each in a thread. Owned by the run's thread."""
 
     def __init__(self, node: Node, seed: int) -> None:
         self.ledger = Ledger()
@@ -142,40 +142,40 @@ class Load:
             thread.start()
 
     def stop(self) -> None:
-        """No new requests. Returns when all that were begun are answered, or given up."""
+        """Stop sending, and wait until all requests are acknowledged or given up."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
 
     def _run(self, name: str, way: str, chance: Random) -> None:
         sent = self.ledger.senders[name]
-        line = (GrpcLine if way == "grpc" else HttpLine)(self._node, sent.signal)
+        connection = (GrpcConnection if way == "grpc" else HttpConnection)(self._node, sent.signal)
         before: deque[bytes] = deque(maxlen=REMEMBERED)
         while not self._stop.is_set():
             number, body = sent.count, body_of(sent.signal, name, sent.count, self._now_ns())
             sent.count += 1
-            if self._deliver(line, body, chance):
+            if self._deliver(connection, body, chance):
                 sent.acknowledged.add(number)
                 before.append(body)
             else:
                 sent.maybe.add(number)
             if before and chance.random() < AGAIN_CHANCE:
-                self.ledger.fired["again"] += line.send(chance.choice(before), self._complain)
+                self.ledger.fired["again"] += connection.send(chance.choice(before), self._complain)
             self._stop.wait(chance.uniform(0, 2 * PAUSE_S))
-        line.close()
+        connection.close()
 
-    def _deliver(self, line: Line, body: bytes, chance: Random) -> bool:
-        """Send until it is acknowledged, or not wanted any more."""
-        while not line.send(body, self._complain):
+    def _deliver(self, connection: Connection, body: bytes, chance: Random) -> bool:
+        """Send until acknowledged or given up. Return True when acknowledged."""
+        while not connection.send(body, self._complain):
             if chance.random() < GIVE_UP_CHANCE:
                 self.ledger.fired["given_up"] += 1
                 return False
             self.ledger.fired["repeated"] += 1
-            self._clock.sleep(AWAY_S)
+            self._clock.sleep(RETRY_S)
         return True
 
     def _run_demo(self, seed: int) -> None:
-        """The demo's own traffic, as `frazil demo` sends it."""
+        """Send demo traffic as `frazil demo` does."""
         target = OtlpTarget(url=f"http://127.0.0.1:{self._node.http_port}")
         sender = OtlpClient(target, clock=self._clock, give_up_s=DEMO_PATIENCE_S)
         traffic = Traffic(Random(seed), start_ns=self._now_ns(), rate=DEMO_RATE)
@@ -194,11 +194,11 @@ class Load:
             sender.close()
 
     def _send_demo(self, sender: OtlpClient, export: Export) -> ExportResult:
-        """Also when the node is away at the very first request, where the demo gives up."""
+        """Send, also when the node is down at the first request, where `frazil demo` gives up."""
         for _ in range(DEMO_TRIES_MAX):
             with suppress(Unavailable):
                 return sender.send(export.signal, export.body)
-            self._clock.sleep(AWAY_S)
+            self._clock.sleep(RETRY_S)
         return sender.send(export.signal, export.body)
 
     def _complain(self, problem: str) -> None:
@@ -211,8 +211,8 @@ class Load:
 Complain = Callable[[str], None]
 
 
-class HttpLine:
-    """A connection that is opened again when it broke."""
+class HttpConnection:
+    """An HTTP connection that is reopened after an error."""
 
     def __init__(self, node: Node, signal: Signal) -> None:
         self._path = signal.path
@@ -221,27 +221,27 @@ class HttpLine:
         )
 
     def send(self, body: bytes, complain: Complain) -> bool:
-        """Send once. True when the node said that it is stored."""
+        """Send once. Return True when the node acknowledged the request."""
         headers = {"Content-Type": "application/x-protobuf"}
         try:
             self._connection.request("POST", self._path, body, headers)
             answer = self._connection.getresponse()
-            said = answer.read()
+            response = answer.read()
         except (OSError, http.client.HTTPException):
             self._connection.close()
             return False
-        if answer.status == http.HTTPStatus.OK and not said:
+        if answer.status == http.HTTPStatus.OK and not response:
             return True
         if answer.status not in REPEATABLE:
-            complain(f"{self._path}: {answer.status} {said[:200]!r}")
+            complain(f"{self._path}: {answer.status} {response[:200]!r}")
         return False
 
     def close(self) -> None:
         self._connection.close()
 
 
-class GrpcLine:
-    """A channel that is opened again when it broke: one that waits by itself would wait long."""
+class GrpcConnection:
+    """A gRPC channel that is reopened after an error: its own reconnect backoff is too long."""
 
     def __init__(self, node: Node, signal: Signal) -> None:
         self._target = f"127.0.0.1:{node.grpc_port}"
@@ -249,19 +249,19 @@ class GrpcLine:
         self._channel: grpc.Channel | None = None
 
     def send(self, body: bytes, complain: Complain) -> bool:
-        """Send once. True when the node said that it is stored."""
+        """Send once. Return True when the node acknowledged the request."""
         if self._channel is None:
             options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
             self._channel = grpc.insecure_channel(self._target, options=options)
         try:
-            said = self._channel.unary_unary(self._method)(body, timeout=TIMEOUT_S)
+            response = self._channel.unary_unary(self._method)(body, timeout=TIMEOUT_S)
         except grpc.RpcError as error:
             self.close()
             if error.code() not in GRPC_REPEATABLE:
                 complain(f"{self._method}: {error.code()} {error.details()}")
             return False
-        if said:
-            complain(f"{self._method}: {said[:200]!r}")
+        if response:
+            complain(f"{self._method}: {response[:200]!r}")
         return True
 
     def close(self) -> None:
@@ -270,4 +270,4 @@ class GrpcLine:
             self._channel = None
 
 
-Line = HttpLine | GrpcLine
+Connection = HttpConnection | GrpcConnection

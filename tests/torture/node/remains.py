@@ -1,6 +1,6 @@
-"""What a node leaves behind: processes, ports, half-written files.
+"""Leftovers of a node: processes, ports, half-written files.
 
-Every process of a life has the life's name in its environment, whoever its parent is by now.
+Every process of a life has the life's name in its environment, also after it was reparented.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 MARK = "FRAZIL_TORTURED_LIFE"
 LOOK_S = 0.2
 STAYS_S_MAX = 60.0
-"""A process that is there so long after its node will not go by itself."""
+"""A process that outlives its node by this long counts as a leftover."""
 KINDS = {
     "spark": b"org.apache.spark.deploy.SparkSubmit",
     "task": b"frazil.lake.spark.fork_server",
     "worker": b"frazil.query.run.worker_main",
 }
-"""What the command line of a child has in it."""
+"""Kind of child process -> text in its command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Process:
 
 
 def processes(marks: set[str]) -> list[Process]:
-    """All processes of these lives."""
+    """Return all processes of these lives."""
     found = []
     wanted = {f"{MARK}={mark}".encode(): mark for mark in marks}
     for folder in Path("/proc").iterdir():
@@ -48,14 +48,14 @@ def processes(marks: set[str]) -> list[Process]:
             environment = (folder / "environ").read_bytes().split(b"\0")
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
         except OSError:
-            continue  # gone meanwhile, or another user's
+            continue  # exited meanwhile, or owned by another user
         for mark in wanted.keys() & set(environment):
             found.append(Process(pid=int(folder.name), life=wanted[mark], command=command))
     return found
 
 
 def kill_children(mark: str, kind: str) -> int:
-    """SIGKILL for the children of one kind. How many there were."""
+    """Send SIGKILL to the children of one kind. Return their number."""
     found = [process for process in processes({mark}) if process.is_a(kind)]
     for process in found:
         try:
@@ -66,20 +66,20 @@ def kill_children(mark: str, kind: str) -> int:
 
 
 class Watch:
-    """Looks all the time which processes have outlived their node. Owned by the story."""
+    """Watches for processes that outlive their node, in its own thread."""
 
     def __init__(self) -> None:
         self._ended_at: dict[str, float] = {}
         self.stayed_s: dict[str, float] = {}
-        """By kind: the longest that one was there after its node."""
+        """Kind -> longest time a process outlived its node."""
         self.leftover: set[str] = set()
-        """Those that stayed too long."""
+        """Processes that outlived their node by more than STAYS_S_MAX."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def note_end(self, mark: str) -> None:
-        """This life has ended; whatever it started should go as well."""
+        """Record that this life has ended; its child processes should end, too."""
         self._ended_at[mark] = time.monotonic()
 
     def _run(self) -> None:
@@ -100,7 +100,7 @@ class Watch:
             del self._ended_at[mark]
 
     def close(self) -> None:
-        """Waits until all have gone, or have stayed too long."""
+        """Wait until all processes have ended or count as leftovers."""
         deadline = time.monotonic() + 2 * STAYS_S_MAX
         while self._ended_at and time.monotonic() < deadline:
             time.sleep(LOOK_S)
@@ -109,7 +109,7 @@ class Watch:
 
 
 def taken_ports(ports: list[int]) -> list[int]:
-    """Those on which nobody could listen now."""
+    """Return the ports on which listening fails."""
     taken = []
     for port in ports:
         with socket.socket() as tried:
@@ -123,7 +123,7 @@ def taken_ports(ports: list[int]) -> list[int]:
 
 
 def litter(folder: Path) -> list[str]:
-    """Files that somebody began and nobody finished, and Spark's own."""
+    """Return unfinished files and Spark's scratch files."""
     found = [path for path in folder.rglob("*") if path.is_file()]
     scratch = folder / "lake" / "scratch"
     return [

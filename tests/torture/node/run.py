@@ -1,8 +1,8 @@
-"""A story: a node on one folder, and one act against it after the other.
+"""A run: one node on one folder, and one act after the other.
 
-Requests come, questions are asked, rows are sealed, evicted, committed and compacted all the time.
-An act comes at any moment of that: before, amid or after a flush, which starts Spark where it is
-not there. In the end all must be there, by every reader.
+Requests, queries, sealing, eviction, commits and compaction go on all the time. An act strikes
+before, during or after a flush, which starts Spark if needed. At the end every reader must return
+all acknowledged rows.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from frazil.model import Signal
 from tests.clients.node import Node
 from tests.torture.checker import Verdict
 from tests.torture.node import remains
-from tests.torture.node.acts import ACTS, dealt
+from tests.torture.node.acts import ACTS, draw_acts
 from tests.torture.node.asking import Asking, Lives
-from tests.torture.node.judge import judge, judge_tables, shown_by_sql
+from tests.torture.node.judge import judge, judge_tables, rows_by_sql
 from tests.torture.node.load import Load
 from tests.torture.report import Report
 
@@ -47,27 +47,28 @@ driver_memory_bytes = 805306368
 flush_age_ms = 20000
 maintain_interval_ms = 30000
 """
-"""Files are sealed, merged and evicted in every life, and some rounds come by themselves."""
+"""Seal, merge and evict files in every life, with some automatic flushes and maintenance."""
 WORK = ("nothing", "nothing", "amid", "amid", "amid", "after", "maintain")
-"""Is there a flush, and does an act come amid it or after? Twice each for what is quick."""
+"""What runs when an act strikes: nothing, a flush ("amid" or "after" it), or maintenance.
+Repeated by relative frequency."""
 AMID_S_MAX = 20.0
 FLUSH_WAITS_S_MAX = 240.0
 SURE_CYCLES = 40
-"""With so many, each act comes at least once."""
+"""From this many cycles on, every act must occur."""
 LITTER_MAX = 20
-"""Half-written files and what lies in Spark's folder after its last start."""
+"""Allowed leftovers: half-written files, and Spark's scratch files of its last start."""
 BAD_LINE = re.compile(
     r"(?!.*files kept above the disk limit)"
     r"(?:.*\b(?:ERROR|CRITICAL)\b|.*\"(?:error|critical)\"|Traceback)"
 )
-"""Log lines of a node that need attention. The disk limit of the hot tier is small here."""
+"""Log lines of a node that need attention. The hot tier exceeds its small disk limit here."""
 
-LINES_TOLD = 25
+LINES_SHOWN = 25
 LINE_CHARS_MAX = 500
 
 
-class Story:
-    """Owned by one thread. What acts see of a node is here."""
+class NodeRun:
+    """One run with its node, load and queries. Owned by one thread. Acts use it as `Tortured`."""
 
     def __init__(self, scratch: Path, seed: int, stack: ExitStack, more: str) -> None:
         self.chance = Random(seed)
@@ -126,8 +127,9 @@ class Story:
         for at, line in enumerate(lines):
             if BAD_LINE.match(line):
                 self.fired["errors_logged"] += 1
-                said = "\n".join(each[:LINE_CHARS_MAX] for each in lines[at : at + LINES_TOLD])
-                print(f"life {self._lives.number}: {said}", file=sys.stderr)
+                excerpt = lines[at : at + LINES_SHOWN]
+                text = "\n".join(logged[:LINE_CHARS_MAX] for logged in excerpt)
+                print(f"life {self._lives.number}: {text}", file=sys.stderr)
 
     def flush(self) -> None:
         if self._flushing is None or self._flushing.done():
@@ -140,7 +142,7 @@ class Story:
         self.verdict.add("untrue", f"{problem}: {self.node.errors()[-2000:]}")
 
     def cycle(self, name: str, work: str) -> None:
-        """Some time passes, with or without a flush, and then comes an act."""
+        """Start the work, wait a random time, then run the act."""
         if work != "nothing":
             self.flush()
         if work in ("after", "maintain"):
@@ -164,7 +166,7 @@ class Story:
             self.verdict.add("untrue", self._load.ledger.problems.popleft())
 
     def end(self) -> None:
-        """Nothing comes any more, everything is in the tables: three readers must agree."""
+        """Stop the load, flush, and check that three readers agree with the ledger."""
         ledger = self._load.ledger
         self._load.stop()
         self._asking.flush().result(FLUSH_WAITS_S_MAX)
@@ -172,7 +174,7 @@ class Story:
         remote.flush()
         config = LakeConfig()
         for signal in Signal:
-            self.verdict.merge(judge(ledger, signal, shown_by_sql(remote.ask, signal)), "SQL:")
+            self.verdict.merge(judge(ledger, signal, rows_by_sql(remote.ask, signal)), "SQL:")
         self.verdict.merge(judge_tables(ledger, self.node.folder, config, self.chance), "")
         self._asking.stop()
         self._lives.harm_count += 1
@@ -181,8 +183,8 @@ class Story:
             self.complain(f"the last stop ended with {code}")
         with frazil.open(self.node.folder, config=self._settings) as opened:
             for signal in Signal:
-                shown = shown_by_sql(opened.ask, signal)
-                self.verdict.merge(judge(ledger, signal, shown), "frazil.open:")
+                rows = rows_by_sql(opened.ask, signal)
+                self.verdict.merge(judge(ledger, signal, rows), "frazil.open:")
         self._take_problems()
         self._judge_remains()
         self._sum_up()
@@ -197,7 +199,7 @@ class Story:
         left = remains.litter(self.node.folder)
         self.fired["litter"] = len(left)
         if len(left) > LITTER_MAX:
-            self.verdict.add("untrue", f"{len(left)} files are left, such as {left[:10]}")
+            self.verdict.add("untrue", f"{len(left)} files left behind, such as {left[:10]}")
 
     def _sum_up(self) -> None:
         ledger = self._load.ledger
@@ -217,7 +219,7 @@ class Story:
         self.fired["stop_ms_max"] = max(self.stop_ms, default=0)
         for text, count in self._asking.refusals.most_common():
             self.fired["refused_while_calm"] += count
-            print(f"refused {count} times while calm: {text}", file=sys.stderr)
+            print(f"refused {count} times outside an act: {text}", file=sys.stderr)
 
 
 def _ms_since(begun: float) -> int:
@@ -225,25 +227,27 @@ def _ms_since(begun: float) -> int:
 
 
 def run(cycles: int, seed: int, *, acts: Sequence[tuple[str, str]] = (), more: str = "") -> Report:
-    """So many acts, or these; each with what goes on when it comes. A node with `more` settings
-    is another one, perhaps one that must not be found well."""
+    """Run `cycles` random acts, or the given (act, work) pairs.
+
+    `more` is appended to the node's settings, for example to test that a bad node is detected.
+    """
     chance = Random(f"{seed} acts")
-    chosen = list(acts) or [(name, chance.choice(WORK)) for name in dealt(chance, cycles)]
+    chosen = list(acts) or [(name, chance.choice(WORK)) for name in draw_acts(chance, cycles)]
     must_fire = {"acknowledged", "asked", "flushes", "commits", *(name for name, _ in chosen)}
     if len(chosen) >= SURE_CYCLES:
         must_fire |= {*ACTS, "again", "maybe", "repeated", "maintained", "asked_snapshot"}
         must_fire |= {"killed_spark", "killed_worker", "killed_starting", "forced"}
     report = Report("node", seed, must_fire=tuple(sorted(must_fire)))
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
-        story = Story(Path(scratch), seed, stack, more)
+        node_run = NodeRun(Path(scratch), seed, stack, more)
         for number, (name, work) in enumerate(chosen):
             begun = time.monotonic()
-            story.cycle(name, work)
+            node_run.cycle(name, work)
             report.cycles += 1
             seconds = time.monotonic() - begun
             facts = {"cycle": number, "act": name, "work": work, "s": round(seconds, 1)}
-            print(json.dumps({**facts, **story.verdict.counts}), file=sys.stderr)
-        story.end()
-        report.verdict.merge(story.verdict, "")
-        report.faults += story.fired
+            print(json.dumps({**facts, **node_run.verdict.counts}), file=sys.stderr)
+        node_run.end()
+        report.verdict.merge(node_run.verdict, "")
+        report.faults += node_run.fired
     return report

@@ -1,8 +1,8 @@
-"""Lost answers: the node has stored a request and said so, and the sender never hears it.
+"""Lost responses: the node stores a request, but the client never receives the response.
 
-A proxy keeps the answer, the sender sends the same bytes again: at once, or after the node has
-been killed and started anew. Each request must be in the log once. Some nodes are killed while
-requests are on their way, so that nobody can know whether they were stored.
+A proxy drops the response and the client sends the same bytes again, immediately or after the node
+was killed and restarted. Each request must be in the log once. Some nodes are killed while requests
+are in flight, so that their outcome is unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.torture.checker import Verdict
 from tests.torture.report import Report
 
 GROUP = 25
-"""Requests whose answers are lost before the node is killed once."""
+"""Requests per round; a node is killed at most once per round."""
 TRIES_MAX = 30
 TIMEOUT_S = 30
 WAYS = ("grpc", "http", "json")
@@ -40,7 +40,7 @@ JSON_TEXT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """One request and the way it goes."""
+    """One request and its transport."""
 
     identity: str
     way: str
@@ -48,8 +48,10 @@ class Sending:
 
 
 def run(cycles: int, seed: int, *options: str) -> Report:
-    """At least `cycles` lost answers, in groups; a quarter of the groups meets a kill after that,
-    and as many others a kill amid them."""
+    """Lose at least `cycles` responses, in groups.
+
+    A quarter of the groups is sent again after a kill; another quarter is in flight at the kill.
+    """
     report = Report("lost_answer", seed, must_fire=MUST_FIRE)
     rand = Rand(seed)
     with tempfile.TemporaryDirectory() as scratch:
@@ -83,7 +85,7 @@ def _sending(rand: Rand, number: int) -> Sending:
 
 
 def _again_at_once(node: Node, group: list[Sending], _: Rand) -> tuple[Verdict, Counter[str]]:
-    """Each answer is lost, and each request sent again to the same process."""
+    """Lose each response and send the request again to the same process."""
     verdict, fired = Verdict(), Counter[str]()
     for sending in group:
         _lose(node, sending, verdict, fired)
@@ -93,7 +95,7 @@ def _again_at_once(node: Node, group: list[Sending], _: Rand) -> tuple[Verdict, 
 
 
 def _again_after_kill(node: Node, group: list[Sending], _: Rand) -> tuple[Verdict, Counter[str]]:
-    """All answers are lost, then the node is; the next process gets all of them again."""
+    """Lose all responses, kill the node, and send all requests again to the next process."""
     verdict, fired = Verdict(), Counter[str]()
     for sending in group:
         _lose(node, sending, verdict, fired)
@@ -106,7 +108,7 @@ def _again_after_kill(node: Node, group: list[Sending], _: Rand) -> tuple[Verdic
 
 
 def _kill_amid(node: Node, group: list[Sending], rand: Rand) -> tuple[Verdict, Counter[str]]:
-    """The node is killed while all are under way, and nobody listens to what it said."""
+    """Kill the node while all requests are in flight, ignore its responses, and send again."""
     verdict = Verdict()
     threads = [threading.Thread(target=_try, args=(node, sending)) for sending in group]
     for thread in threads:
@@ -122,7 +124,7 @@ def _kill_amid(node: Node, group: list[Sending], rand: Rand) -> tuple[Verdict, C
 
 
 def _lose(node: Node, sending: Sending, verdict: Verdict, fired: Counter[str]) -> None:
-    """Send through a proxy that keeps the answer."""
+    """Send through a proxy that drops the response."""
     protocol: Literal["grpc", "http"] = "grpc" if sending.way == "grpc" else "http"
     faults = [Fault.LOSE, *[Fault.REFUSE] * TRIES_MAX]
     flaky = Flaky(_port(node, sending), protocol, faults)
@@ -131,17 +133,17 @@ def _lose(node: Node, sending: Sending, verdict: Verdict, fired: Counter[str]) -
     finally:
         flaky.server_close()
     if heard or flaky.done[Fault.LOSE] != 1:
-        verdict.add("untrue", f"{sending.identity}: no answer was lost")
+        verdict.add("untrue", f"{sending.identity}: no response was lost")
     fired[f"lost_{sending.way}"] += 1
 
 
 def _send_until_answered(node: Node, sending: Sending, verdict: Verdict) -> None:
     if not any(_try(node, sending) for _ in range(TRIES_MAX)):
-        verdict.add("untrue", f"{sending.identity}: no answer in {TRIES_MAX} tries")
+        verdict.add("untrue", f"{sending.identity}: no response in {TRIES_MAX} attempts")
 
 
 def _try(node: Node, sending: Sending) -> bool:
-    """Send once. True when the node said that it is stored."""
+    """Send once. Return True when the node acknowledged the request."""
     return SEND[sending.way](sending.body, _port(node, sending))
 
 
@@ -181,7 +183,7 @@ SEND: dict[str, Callable[[bytes, int], bool]] = {
 
 
 def _judge(folder: Path, sent: list[Sending]) -> Verdict:
-    """Every request is in the log, once, and nothing else is."""
+    """Check that the log holds every request once, and nothing else."""
     verdict = Verdict()
     found = Counter(
         record.body.string_value

@@ -1,9 +1,9 @@
-"""Overload: ten times what the node can take, over both transports, for as long as asked.
+"""Overload: ten times the sustainable rate, over both transports.
 
-The disk is made slow, so that the sustainable rate is one that a sender on the same machine can
-multiply by ten. Requests come at their own pace, whatever the answers are. Every refusal must be
-one that senders retry, with a hint; what was accepted is in the log once; what was refused is
-not; memory stays bounded; and the node serves as before soon after.
+The disk is slowed down, so that a client on the same machine can offer ten times the sustainable
+rate. Requests arrive at a fixed rate, whatever the responses. Every refusal must be retryable and
+carry a retry hint; accepted requests are in the log once; refused ones are not; memory stays
+bounded; and normal service is back soon after.
 """
 
 from __future__ import annotations
@@ -36,17 +36,16 @@ BODY_BYTES = 320_000
 FACTOR = 10
 CALIBRATION_S = 4.0
 SENDERS = 8
-"""Senders that wait for their answers, while the sustainable rate is measured."""
+"""Concurrent clients while the sustainable rate is measured; each waits for its response."""
 OUTSTANDING_MAX = 4000
 TIMEOUT_S = 60.0
 NORMAL_S_MAX = 10.0
-"""After the overload, good service is back within this time."""
+"""Normal service must be back within this time after the overload."""
 NORMAL_COUNT = 20
 HOT_BYTES = 64 * MiB
 MEMORY_BYTES_MAX = 2 * IN_FLIGHT_BYTES + HOT_BYTES + 128 * MiB
-"""What the node may take above what it takes at rest: bodies in hand once as they are, once as
-the event loop and the transports hold them, and the pieces of both; and rows that are not sealed
-yet."""
+"""Memory the node may use above its memory at rest: bodies in flight, their copies in the event
+loop and the transports, fragments of both, and unsealed rows."""
 
 SETTINGS = f"""
 [log]
@@ -63,7 +62,7 @@ RETRYABLE_HTTP = (429, 503)
 
 @dataclass(slots=True)
 class Load:
-    """Sends requests that each have a name, and remembers what was said of each."""
+    """Sends uniquely named requests and keeps their outcomes."""
 
     node: Node
     outcomes: dict[str, str] = field(default_factory=dict)
@@ -71,7 +70,7 @@ class Load:
     channel: grpc.aio.Channel | None = None
 
     async def send(self) -> str:
-        """One request over one of the transports. Returns what became of it."""
+        """Send one request over one of the transports and return its outcome."""
         number = next(self.numbers)
         name = f"{number:08}"
         body = _body(name)
@@ -81,7 +80,7 @@ class Load:
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             outcome = f"broken: {type(error).__name__}: {error}"
         except TimeoutError:
-            outcome = "no answer"
+            outcome = "no response"
         self.outcomes[name] = outcome
         return outcome
 
@@ -94,8 +93,8 @@ class Load:
             details = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
             hints = Status.FromString(details).details
             has_hint = any(hint.Is(RetryInfo.DESCRIPTOR) for hint in hints)
-            is_polite = error.code() is grpc.StatusCode.UNAVAILABLE and has_hint
-            return "refused" if is_polite else f"impolite: {error.code()} {error.details()}"
+            is_retryable = error.code() is grpc.StatusCode.UNAVAILABLE and has_hint
+            return "refused" if is_retryable else f"impolite: {error.code()} {error.details()}"
         return "accepted"
 
     async def _send_http(self, body: bytes) -> str:
@@ -112,8 +111,8 @@ class Load:
         status = int(answer.split(" ", 2)[1])
         if status == 200:
             return "accepted"
-        is_polite = status in RETRYABLE_HTTP and "\r\nretry-after: " in answer
-        return "refused" if is_polite else f"impolite: {answer!r}"
+        is_retryable = status in RETRYABLE_HTTP and "\r\nretry-after: " in answer
+        return "refused" if is_retryable else f"impolite: {answer!r}"
 
     async def close(self) -> None:
         if self.channel is not None:
@@ -129,7 +128,7 @@ def _body(name: str) -> bytes:
 
 
 def run(cycles: int, seed: int) -> Report:
-    """`cycles` seconds of overload."""
+    """Overload a node for `cycles` seconds."""
     report = Report("overload", seed, must_fire=("accepted", "refused"))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "data"
@@ -145,7 +144,7 @@ def run(cycles: int, seed: int) -> Report:
             if _memory(node, "VmHWM") > at_rest + MEMORY_BYTES_MAX:
                 report.verdict.add("untrue", f"memory grew without bound: {facts}")
             if node.stop() != 0:
-                report.verdict.add("untrue", f"the node did not end well: {node.errors()}")
+                report.verdict.add("untrue", f"the node did not stop cleanly: {node.errors()}")
         print(json.dumps({k: round(v, 1) for k, v in facts.items()}), file=sys.stderr)
         report.verdict.merge(_judge(folder, load.outcomes), "")
     report.cycles = cycles
@@ -158,13 +157,13 @@ async def _overload(load: Load, seconds: int, verdict: Verdict) -> dict[str, flo
     offered, end_s = await _offer(load, sustainable * FACTOR, seconds)
     normal_s = await _until_normal(load, end_s)
     if normal_s > NORMAL_S_MAX:
-        verdict.add("untrue", f"normal only after {normal_s:.1f} s")
+        verdict.add("untrue", f"normal service was back only after {normal_s:.1f} s")
     await load.close()
     return {"sustainable_per_s": sustainable, "offered_per_s": offered, "normal_after_s": normal_s}
 
 
 async def _sustainable(load: Load) -> float:
-    """Accepted requests a second when senders wait for their answers."""
+    """Return the accepted requests per second when clients wait for their responses."""
     end = time.monotonic() + CALIBRATION_S
     accepted = 0
 
@@ -179,8 +178,10 @@ async def _sustainable(load: Load) -> float:
 
 
 async def _offer(load: Load, rate: float, seconds: int) -> tuple[float, float]:
-    """Send at a steady rate, whatever is answered. Returns the rate that was reached, and when
-    the last request was sent."""
+    """Send at a fixed rate, whatever the responses.
+
+    Return the rate that was reached, and the time of the last request.
+    """
     begin, sent = time.monotonic(), 0
     outstanding: set[asyncio.Task[str]] = set()
     while (now := time.monotonic()) < begin + seconds:
@@ -197,15 +198,15 @@ async def _offer(load: Load, rate: float, seconds: int) -> tuple[float, float]:
 
 
 async def _until_normal(load: Load, begin: float) -> float:
-    """Seconds from `begin` until a row of requests, one after the other, began to be accepted."""
-    first, row = begin, 0
-    while row < NORMAL_COUNT and time.monotonic() < begin + 3 * NORMAL_S_MAX:
-        if row == 0:
+    """Return the seconds from `begin` until NORMAL_COUNT successive requests were accepted."""
+    first, accepted = begin, 0
+    while accepted < NORMAL_COUNT and time.monotonic() < begin + 3 * NORMAL_S_MAX:
+        if accepted == 0:
             first = time.monotonic()
-        row = row + 1 if await load.send() == "accepted" else 0
-        if row == 0:
+        accepted = accepted + 1 if await load.send() == "accepted" else 0
+        if accepted == 0:
             await asyncio.sleep(0.2)
-    return first - begin if row == NORMAL_COUNT else float("inf")
+    return first - begin if accepted == NORMAL_COUNT else float("inf")
 
 
 def _memory(node: Node, name: str) -> int:
@@ -216,7 +217,7 @@ def _memory(node: Node, name: str) -> int:
 
 
 def _judge(folder: Path, outcomes: dict[str, str]) -> Verdict:
-    """Accepted means there, once; refused means not there; nothing was impolite or broken."""
+    """Check that accepted requests are stored once, refused ones are not, and no other outcomes."""
     verdict = Verdict()
     found = Counter(
         request.resource_logs[0].scope_logs[0].log_records[0].event_name
@@ -231,7 +232,7 @@ def _judge(folder: Path, outcomes: dict[str, str]) -> Verdict:
         if outcome == "refused" and count:
             verdict.add("refused", name)
         if outcome not in ("accepted", "refused"):
-            verdict.add("untrue", f"{name} was answered {outcome}")
+            verdict.add("untrue", f"{name}: {outcome}")
     for name in found:
         verdict.add("foreign", name)
     return verdict

@@ -1,9 +1,8 @@
-"""Rows: a node that seals all the time is killed, and its files are spoilt. SQL must not notice.
+"""Rows: a node is killed while it seals, and its hot files are damaged. SQL must return all rows.
 
-Requests of all three signals go to a real node, which is killed with -9 amid its work: reading,
-decoding, sealing, merging. Then files of the hot tier are flipped, cut or removed. Whoever opens
-the folder must find every acknowledged row once, in the order of the log, and no row that the log
-does not hold.
+Requests of all three signals go to a real node, which is killed with -9 while it reads, decodes,
+seals and merges. Then files of the hot tier are flipped, cut or removed. `frazil.open` must return
+every acknowledged row once, in log order, and no row that is not in the log.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ refresh_ms = 1
 [lake]
 enabled = false
 """
-"""Files are made, and merged, as often as the disk allows."""
+"""Seal and merge files as often as the disk allows."""
 SENDERS = 3
 ROWS = 5
-"""Of a request."""
+"""Rows per request."""
 RUN_S_MAX = 0.8
 CYCLES_PER_FOLDER = 8
 TIMEOUT_S = 30
 SURE_CYCLES = 20
-"""With so many, each kind of damage strikes at least once, and a kill meets a half-written file."""
+"""From this many cycles on, every kind of damage and a half-written file must occur."""
 DAMAGES = ("flip", "cut", "remove", "nothing")
 
 TABLES = {
@@ -47,12 +46,12 @@ TABLES = {
     Signal.TRACES: ("spans", "name"),
     Signal.METRICS: ("metrics", "metric_name"),
 }
-"""Signal -> its table, and the column that has the name of a record."""
+"""Signal -> (table, column with the record's name)."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What was sent to a folder, and what of it was acknowledged, by signal."""
+    """Names of the records sent and acknowledged, by signal."""
 
     sent: dict[Signal, set[str]] = field(default_factory=lambda: {s: set() for s in Signal})
     acknowledged: dict[Signal, set[str]] = field(default_factory=lambda: {s: set() for s in Signal})
@@ -98,8 +97,8 @@ def _cycle(
     damage = rand.choice(DAMAGES)
     if damage == "nothing" or files:
         fired[damage] += 1
-        _spoil(damage, rand.choice(files) if files else folder, rand)
-    # Sometimes nobody looks in between: the next node then meets what this one has left.
+        _damage(damage, rand.choice(files) if files else folder, rand)
+    # Checking opens the folder. Skip it at times, so that the next node starts on the damage.
     return (_judge(folder, settings, ledger) if rand.random() < 0.7 else Verdict()), fired
 
 
@@ -108,7 +107,7 @@ def _acknowledged(ledger: Ledger) -> int:
 
 
 def _send_all(node: Node, ledger: Ledger, signal: Signal, sender: str) -> None:
-    """Send until the node is gone."""
+    """Send requests until the node is down."""
     connection = http.client.HTTPConnection("127.0.0.1", node.http_port, timeout=TIMEOUT_S)
     headers = {"Content-Type": "application/x-protobuf"}
     for number in range(100_000):
@@ -137,7 +136,7 @@ def _body(signal: Signal, number: int, names: list[str]) -> bytes:
     return metrics(*made)
 
 
-def _spoil(damage: str, path: Path, rand: Rand) -> None:
+def _damage(damage: str, path: Path, rand: Rand) -> None:
     if damage == "remove":
         path.unlink()
     elif damage == "cut":
@@ -150,17 +149,17 @@ def _spoil(damage: str, path: Path, rand: Rand) -> None:
 
 
 def _judge(folder: Path, settings: Path, ledger: Ledger) -> Verdict:
-    """Three views of the same: what was acknowledged, what the log holds, what SQL shows."""
+    """Compare the acknowledged records, the log and the SQL results."""
     verdict = Verdict()
     with frazil.open(folder, config=settings) as opened:
-        shown = {
+        returned = {
             signal: [row[0] for row in opened.sql(_query(*TABLES[signal])).fetchall()]
             for signal in Signal
         }
         dead = opened.sql("SELECT reason FROM dead_letters").fetchall()
     held = stored(folder)
     for signal in Signal:
-        where, names = signal.name, shown[signal]
+        where, names = signal.name, returned[signal]
         for name in ledger.acknowledged[signal] - set(names):
             verdict.add("lost", f"{where} {name}")
         for name, count in Counter(names).items():
@@ -169,7 +168,7 @@ def _judge(folder: Path, settings: Path, ledger: Ledger) -> Verdict:
         for name in set(names) - ledger.sent[signal]:
             verdict.add("foreign", f"{where} {name}")
         if names != [name for request in held[signal] for name in _names(signal, request)]:
-            verdict.add("order", f"{where}: SQL does not show the rows of the log in its order")
+            verdict.add("order", f"{where}: SQL does not return the rows in log order")
     for (reason,) in dead:
         verdict.add("untrue", f"dead letter: {reason}")
     return verdict
@@ -180,7 +179,7 @@ def _query(table: str, column: str) -> str:
 
 
 def _names(signal: Signal, request: object) -> list[str]:
-    """The names of a request's records, in its order."""
+    """Return the names of a request's records, in order."""
     if signal is Signal.LOGS:
         scopes = request.resource_logs[0].scope_logs  # type: ignore[attr-defined]
         return [record.event_name for record in scopes[0].log_records]

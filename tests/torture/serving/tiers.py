@@ -1,11 +1,10 @@
-"""Tiers: rows come, are committed by Spark, compacted, expired, sealed and evicted, all the time.
-Whoever asks meanwhile must get every row once.
+"""Tiers: queries return every row once while rows move from the hot tier to the lake.
 
-One log, its hot tier with hardly any room on disk, and its lake on a real Spark. Requests come
-without a pause; each cycle flushes, every few it compacts, rewrites manifests or expires snapshots.
-Several ask for counts all the time. A request has always as many rows, and offsets have no gaps, so
-that every answer can be checked by itself: rows are as many as the last offset says, each offset is
-there once, and nothing that was seen before is missing.
+One log, a hot tier with a tiny disk limit, and a lake on a real Spark. Requests arrive
+continuously; each cycle flushes, and every second one compacts, rewrites manifests or expires
+snapshots. Several threads query counts all the time. Every request has the same number of rows and
+offsets have no gaps, so each result can be checked alone: the row count follows from the last
+offset, each offset occurs once, and no row seen earlier is missing.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from tests.torture.report import Report
 
 KiB, MiB = 1024, 1024 * 1024
 ROWS = 5
-"""Of a request."""
+"""Rows per request."""
 ASKING = 3
 ASK_PAUSE_S = 0.02
 INGEST_PAUSE_S = 0.02
 HOT = HotConfig(
     seal_age_ms=200, seal_bytes=64 * KiB, memory_bytes_max=MiB, disk_bytes_max=256 * KiB
 )
-"""Files are sealed, merged and evicted many times in each cycle."""
+"""Seal, merge and evict files many times in each cycle."""
 LAKE = LakeConfig(driver_memory_bytes=768 * MiB)
 TABLES = {"logs": "otlp_logs", "spans": "otlp_spans"}
 MAINTENANCE = {
@@ -60,26 +59,26 @@ QUESTIONS = (
 def run(cycles: int, seed: int) -> Report:
     report = Report("tiers", seed, must_fire=("flush", *MAINTENANCE, "evicted", "asked"))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        story = _Story(Path(folder), Random(seed), stack)
+        tiers = _Run(Path(folder), Random(seed), stack)
         try:
             for number in range(cycles):
                 verdict, faults = Verdict(), Counter[str]()
                 try:
-                    story.cycle(number, faults)
+                    tiers.cycle(number, faults)
                 finally:
-                    for problem in story.take_problems():
+                    for problem in tiers.take_problems():
                         verdict.add("untrue", problem)
-                faults["asked"] += story.take_asked()
+                faults["asked"] += tiers.take_asked()
                 report.take(verdict, faults, f"cycle {number}:")
         finally:
-            story.stop()
-        faults = Counter({"evicted": story.evicted()})
+            tiers.stop()
+        faults = Counter({"evicted": tiers.evicted()})
         report.faults += faults
     return report
 
 
-class _Story:
-    """One folder, and everybody who works in it."""
+class _Run:
+    """One data folder with its log, tiers and threads."""
 
     def __init__(self, folder: Path, chance: Random, stack: ExitStack) -> None:
         self._chance = chance
@@ -120,12 +119,12 @@ class _Story:
         number = 0
         while not self._stop.is_set():
             named = [log_record(number, event_name=f"{number}-{row}") for row in range(ROWS)]
-            self._put("otlp_logs", logs(*named))
-            self._put("otlp_spans", spans(*(span(number) for _ in range(ROWS))))
+            self._append("otlp_logs", logs(*named))
+            self._append("otlp_spans", spans(*(span(number) for _ in range(ROWS))))
             number += 1
             self._stop.wait(INGEST_PAUSE_S)
 
-    def _put(self, topic: str, body: bytes) -> None:
+    def _append(self, topic: str, body: bytes) -> None:
         record = Record(offset=0, timestamp_ms=self._clock.wall_ms(), key=None, value=body)
         self._log.append(topic, append_of_records([record])).result()
 
@@ -137,7 +136,7 @@ class _Story:
             text = chance.choice(QUESTIONS).replace("{}", table).replace("{rows}", str(ROWS))
             try:
                 ((rows, offsets, first, end),) = self._embedded.sql(text).fetchall()
-            except Exception as error:  # noqa: BLE001 # whatever it is, nobody should get it
+            except Exception as error:  # noqa: BLE001 # no query may fail
                 self._note(f"{text}: {type(error).__name__}: {error}", 0)
                 continue
             if end is None:
@@ -166,7 +165,7 @@ class _Story:
             return found
 
     def evicted(self) -> int:
-        """Offsets that the hot tier does not show any more."""
+        """Return the number of offsets evicted from the hot tier."""
         pieces = self._embedded.tier.pieces("logs")
         return min((piece.offset_begin for piece in pieces), default=0)
 
