@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         return is_fine
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
+        """Write no log."""
 
     @property
     def buckets(self) -> Buckets:

@@ -70,9 +70,9 @@ class Flaky(socketserver.ThreadingTCPServer):
         self.port = int(self.server_address[1])
         self.gateway = gateway
         self.done: Counter[Fault] = Counter()
-        """Requests by what has happened to them."""
+        """Count of requests by fault."""
         self.lost: list[bytes] = []
-        """The answers that clients never got, as the node sent them."""
+        """The responses that were dropped."""
         self._faults = iter(faults)
         self._on_lost = on_lost
         self._turn = threading.Lock()
@@ -87,7 +87,7 @@ class Flaky(socketserver.ThreadingTCPServer):
             return fault
 
     def lose(self, answer: bytes) -> None:
-        """Keep a response from its client. Counted only now that there is one."""
+        """Drop a response and count it."""
         with self._turn:
             self.lost.append(answer)
             self.done[Fault.LOSE] += 1
@@ -203,13 +203,13 @@ class Frame:
 
     @property
     def is_last(self) -> bool:
-        """Does it end its side of the stream?"""
+        """True if it ends its side of the stream."""
         ends = self.kind in ANSWERING and self.flags & END_STREAM
         return bool(ends) or self.kind == RST_STREAM
 
 
 class Frames:
-    """Cuts the bytes of one direction into frames; the preface is a frame of its own."""
+    """Splits the bytes of one direction into frames; the preface is a separate frame."""
 
     def __init__(self, preface_bytes: int = 0) -> None:
         self._preface_bytes = preface_bytes

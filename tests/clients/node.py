@@ -39,7 +39,7 @@ class Node:
     ) -> None:
         self.folder = folder
         self.environment = dict(environment or {})
-        """On top of ours. It may be changed between two starts."""
+        """Added to this process's environment. May be changed between two starts."""
         self.grpc_port = 0
         self.http_port = 0
         self.api_port = 0
@@ -93,7 +93,7 @@ class Node:
     def _first_line(self) -> bytes:
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS_MAX)
-        assert readable, f"the node said nothing for {START_SECONDS_MAX} s: {self.errors()}"
+        assert readable, f"no output from the node in {START_SECONDS_MAX} s: {self.errors()}"
         line = self.process.stdout.readline(LINE_BYTES_MAX)
         assert line, f"the node ended before it was ready: {self.errors()}"
         return line

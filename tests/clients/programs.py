@@ -51,7 +51,7 @@ class Program:
         )
         assert process.returncode == 0, process.stderr
         sent = json.loads(process.stdout)
-        return {s: {i: (place[0], place[1]) for i, place in sent[s].items()} for s in sent}
+        return {s: {i: (ids[0], ids[1]) for i, ids in sent[s].items()} for s in sent}
 
 
 def python() -> Program:
@@ -96,15 +96,15 @@ def go() -> Program:
     return Program(command=[_built_once("go", sources, build) / "send"])
 
 
-def _require(name: str, ask: list[str], version: tuple[int, ...]) -> None:
+def _require(name: str, command: list[str], version: tuple[int, ...]) -> None:
     """Skip the test where a tool is missing or too old."""
-    wanted = ".".join(map(str, version))
-    if shutil.which(ask[0]) is None:
-        pytest.skip(f"{name} is not here: install {name} {wanted} or newer to try this client")
-    said = _run(ask, HERE)
-    found = tuple(int(digits) for digits in re.findall(r"\d+", said))
+    required = ".".join(map(str, version))
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{name} is not installed: install {name} {required} or newer")
+    output = _run(command, HERE)
+    found = tuple(int(digits) for digits in re.findall(r"\d+", output))
     if found < version:
-        pytest.skip(f"{name} is too old ({said}): install {wanted} or newer to try this client")
+        pytest.skip(f"{name} is too old ({output}): install {required} or newer")
 
 
 def _built_once(name: str, sources: list[Path], make: Callable[[Path], None]) -> Path:

@@ -37,7 +37,7 @@ def http_server(asked: list[bytes]) -> Iterator[int]:
             self.wfile.write(ANSWER)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Write no log."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
@@ -67,7 +67,7 @@ def grpc_server(asked: list[bytes]) -> Iterator[int]:
 
 @contextmanager
 def http_client(port: int) -> Iterator[Ask]:
-    """Sends one request and returns whether it was answered; the connection is kept."""
+    """Send one request and return True if there was a response; the connection is kept."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
 
     def ask(body: bytes) -> bytes | None:
@@ -86,8 +86,8 @@ def http_client(port: int) -> Iterator[Ask]:
 
 @contextmanager
 def grpc_client(port: int) -> Iterator[Ask]:
-    """The same. After a failure it begins anew, with nothing shared: a call right after the end of
-    a connection may still be given to that, and never leave."""
+    """The same over gRPC. After a failure it opens a new channel with nothing shared: a call right
+    after the end of a connection may still be assigned to that, and never be sent."""
 
     def connect() -> grpc.Channel:
         return grpc.insecure_channel(
@@ -118,8 +118,7 @@ CLIENTS = {"http": http_client, "grpc": grpc_client}
     ("protocol", "gateway"), [("http", False), ("http", True), ("grpc", False)]
 )
 def test_each_request_meets_its_planned_fault(protocol: Protocol, gateway: bool) -> None:
-    """A refused one never reaches the server; a lost one is answered but the client receives
-    nothing."""
+    """A refused request never reaches the server; the response to a lost one is dropped."""
     asked: list[bytes] = []
     heard_when_lost: list[int] = []
     planned = list(itertools.chain.from_iterable(itertools.product(Fault, repeat=2)))

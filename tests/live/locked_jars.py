@@ -1,4 +1,4 @@
-"""Jars that only tests need: fetched once at set-up, and none but the locked files is accepted."""
+"""Jars that only tests need: fetched once by `make setup` and verified against a lock file."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedJars:
-    """The files that a lock names, in a folder of this user."""
+    """The jars in a lock file, kept in a folder of the user."""
 
     lock: Path
-    """Digest and name of every file."""
+    """Lock file with the SHA-256 and name of every jar."""
     folder: Path
 
     def paths(self) -> list[Path]:
-        """All of them, which must be there."""
+        """Return the paths of all jars, which must exist."""
         found = list(self._digests())
         missing = [path.name for path in found if not path.is_file()]
-        assert not missing, f"run `make setup` while there is a network; missing: {missing}"
+        assert not missing, f"run `make setup` with a network connection; missing: {missing}"
         return found
 
     def resolve(self, fetch: Callable[[], None]) -> None:
-        """Have what is missing fetched."""
+        """Call `fetch` if a jar is missing or wrong, and verify all jars."""
         wrong = self._wrong()
         if not wrong:
             return
         for path in wrong:
-            path.unlink(missing_ok=True)  # resolution keeps a file that has the right name
+            path.unlink(missing_ok=True)  # resolution keeps an existing file of the right name
         fetch()
         wrong = self._wrong()
         if wrong:
             raise SystemExit(
-                f"these are not the files of {self.lock}: {wrong}; remove {self.folder}"
+                f"files do not match {self.lock}: {wrong}; remove {self.folder} and try again"
             )
 
     def _digests(self) -> dict[Path, str]:
-        """File -> what its SHA-256 must be."""
+        """Return path -> expected SHA-256."""
         lines = [line.split() for line in self.lock.read_text(encoding="utf-8").splitlines()]
         return {self.folder / "jars" / name: digest for digest, name in lines}
 

@@ -1,5 +1,4 @@
-"""The API's description: it is valid, and whatever it allows or forbids, a node answers as
-described: never with a failure of its own, never late."""
+"""The OpenAPI description is valid, and a node responds to all requests as described."""
 
 from __future__ import annotations
 
@@ -19,21 +18,21 @@ from tests.serve.shop import send_shop
 
 SEED = 20261116
 EXAMPLES = 5
-"""Made up for each endpoint, besides those for the limits of each parameter."""
+"""Random requests per endpoint, besides those at the limits of each parameter."""
 LATEST_S = 40
-"""A bit longer than query.timeout_ms: no answer takes longer, whatever is asked."""
+"""Maximum response time: a little longer than query.timeout_ms."""
 RUN_S = 300
 CASES_MIN = 1000
-"""Fewer than that, and it has not asked what it should."""
-NOT_ASKED = ("/api/v1/tail", "/api/v1/flush", "/api/v1/maintain", "/api/v1/demo")
-"""The first never ends; two start Spark, and the last fills the node with rows while others are
-asked about theirs. They have tests of their own."""
+"""Fewer test cases mean that schemathesis skipped endpoints."""
+EXCLUDED = ("/api/v1/tail", "/api/v1/flush", "/api/v1/maintain", "/api/v1/demo")
+"""The first never ends, two start Spark, and the last adds rows during other requests. They have
+their own tests."""
 SETTINGS = """
 [checks]
-# What the description allows may still be no SQL, or ask for too many steps.
+# A request that matches the description may still be invalid SQL, or have too many steps.
 positive_data_acceptance.enabled = false
 ignored_auth.enabled = false
-# There is no lake here. Whether the node itself has failed is seen in its log.
+# There is no lake here. Failures of the node itself are found in its log.
 not_a_server_error.expected-statuses = ["2XX", "4XX", "503"]
 negative_data_rejection.expected-statuses = ["4XX"]
 
@@ -67,29 +66,30 @@ def description(node: Node) -> dict[str, Any]:
 
 
 def test_the_description_is_valid_openapi(description: dict[str, Any]) -> None:
-    """By the schema that the specification comes with."""
+    """By the JSON schema of the OpenAPI specification."""
     definitions.OPENAPI_31_VALIDATOR.validate(description)
 
 
 def test_everything_is_described(description: dict[str, Any]) -> None:
-    """Each endpoint has a name of its own, a summary, a group; each parameter says what it is."""
-    operations = [each for path in description["paths"].values() for each in path.values()]
-    names = [each["operationId"] for each in operations]
+    """Each endpoint has a unique name, a summary and a group; each parameter a description."""
+    paths = description["paths"].values()
+    operations = [operation for path in paths for operation in path.values()]
+    names = [operation["operationId"] for operation in operations]
     assert len(names) == len(set(names))
-    groups = {each["name"] for each in description["tags"]}
-    for each in operations:
-        assert each["summary"].endswith(".")
-        assert groups.issuperset(each["tags"])
-        for parameter in each.get("parameters", []):
-            assert parameter["description"], (each["operationId"], parameter["name"])
+    groups = {tag["name"] for tag in description["tags"]}
+    for operation in operations:
+        assert operation["summary"].endswith(".")
+        assert groups.issuperset(operation["tags"])
+        for parameter in operation.get("parameters", []):
+            assert parameter["description"], (operation["operationId"], parameter["name"])
     schemas = description["components"]["schemas"]
-    assert all("description" in each for each in schemas["SqlRequest"]["properties"].values())
+    assert all("description" in field for field in schemas["SqlRequest"]["properties"].values())
     nanos = schemas["LogRow"]["properties"]["time_unix_nano"]
     assert nanos == {"type": "integer", "format": "int64"}
 
 
 def test_responses_match_the_description(node: Node, tmp_path: Path) -> None:
-    """Whatever it is asked: what the description allows, what it forbids, and its limits."""
+    """For valid requests, invalid requests and values at the limits."""
     remote = frazil.connect(node.url)
     settings = tmp_path / "schemathesis.toml"
     settings.write_text(
@@ -104,7 +104,7 @@ def test_responses_match_the_description(node: Node, tmp_path: Path) -> None:
     command += ["--max-examples", str(EXAMPLES), "--continue-on-failure", "--no-color"]
     command += ["--phases", "examples,coverage,fuzzing", "--generation-database", "none"]
     command += ["--max-response-time", str(LATEST_S), "--request-timeout", str(LATEST_S)]
-    for path in NOT_ASKED:
+    for path in EXCLUDED:
         command += ["--exclude-path", path]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=tmp_path, timeout=RUN_S, check=False

@@ -1,4 +1,4 @@
-"""A real node and its tables: what was acknowledged is there for every engine, once."""
+"""The Iceberg tables of a real node hold every acknowledged row once, for every engine."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from tests.conformance.clients import PROTOBUF, send_http
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    # PySpark does not close the pipe to a process that did not start.
+    # PySpark does not close the pipe to a process that failed to start.
     pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
 ]
 
 CONFIG = LakeConfig(driver_memory_bytes=512 * MiB, flush_age_ms=100)
 ROWS = 4
-"""Of a request."""
+"""Rows per request."""
 REQUESTS = 30
-"""Of each signal."""
+"""Requests per signal."""
 NAMES = {"logs": "event_name", "spans": "name", "metrics": "metric_name"}
-"""Table -> the column with the name that a record was sent under."""
+"""Table -> column with the record's name."""
 WAIT_S = 120
 FLUSH_S = 300
 
@@ -49,8 +49,7 @@ Answer = tuple[Any, ...]
 
 
 def sums(table: str, relation: str) -> str:
-    """A query that every engine understands, and whose answer shows a row that is missing, twice
-    there, or different."""
+    """Return a query for every engine whose result reveals missing, duplicate or changed rows."""
     name = NAMES[table]
     return (
         "SELECT count(*), count(DISTINCT _log_partition * 1000000 + _offset * 1000 + _row), "
@@ -60,7 +59,7 @@ def sums(table: str, relation: str) -> str:
 
 
 def send_all(node: Node, first: int = 0) -> None:
-    """Requests of all three signals, all of which are acknowledged."""
+    """Send requests of all three signals and check that all are acknowledged."""
     for number in range(first, first + REQUESTS):
         names = [f"{number:05}-{row}" for row in range(ROWS)]
         gauges = [metric(number) for _ in names]
@@ -89,7 +88,7 @@ def settings(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """All programs of this machine, but for one. Undone by the test, when it likes."""
+    """Hide Java from PATH until the test calls `undo`."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for folder in os.environ["PATH"].split(os.pathsep):
@@ -104,7 +103,7 @@ def without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[py
 
 
 def flush(folder: Path, settings: Path) -> list[dict[str, Any]]:
-    """`frazil flush`, and what it says."""
+    """Run `frazil flush` and return its output."""
     done = subprocess.run(
         [*COMMAND, "flush", "--data", str(folder), "--config", str(settings), "--json"],
         capture_output=True,
@@ -118,7 +117,7 @@ def flush(folder: Path, settings: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Callable[[], Catalog]]:
-    """The catalog of the folder, once it is there."""
+    """Open the catalog of the folder at first use."""
     opened: list[Catalog] = []
 
     def get() -> Catalog:
@@ -140,7 +139,7 @@ def by_pyiceberg(table: Table, name: str) -> Answer:
 
 
 def by_duckdb(table: Table, name: str) -> Answer:
-    """The files alone."""
+    """Query the data files without the catalog."""
     paths = [task.file.file_path.removeprefix("file://") for task in table.scan().plan_files()]
     with duckdb.connect() as database:
         return _one(database.execute(sums(name, "read_parquet(?)"), [paths]).fetchall())
@@ -151,8 +150,8 @@ def _one(rows: list[Any]) -> Answer:
     return tuple(row)
 
 
-def wanted(name: str, count: int) -> Answer:
-    """What `count` requests are, without asking any engine."""
+def expected(count: int) -> Answer:
+    """Compute the result of `sums` for `count` requests."""
     width = len("00000-0")
     rows = count * ROWS
     return (
@@ -163,13 +162,13 @@ def wanted(name: str, count: int) -> Answer:
 
 
 def check_prefixes(table: Table) -> None:
-    """Every snapshot holds exactly the offsets below those that it names."""
+    """Check that every snapshot holds exactly the offsets below the ends in its summary."""
     for snapshot in table.metadata.snapshots:
         assert snapshot.summary is not None
         ((_, ends),) = json.loads(str(snapshot.summary["frazil.offsets"])).items()
         found = table.scan(snapshot_id=snapshot.snapshot_id).select("_offset", "_row").to_arrow()
-        places = sorted(zip(*(found[name].to_pylist() for name in found.column_names), strict=True))
-        assert places == [(offset, row) for offset in range(ends["0"]) for row in range(ROWS)]
+        rows = sorted(zip(*(found[name].to_pylist() for name in found.column_names), strict=True))
+        assert rows == [(offset, row) for offset in range(ends["0"]) for row in range(ROWS)]
 
 
 def test_all_engines_read_what_was_acknowledged(
@@ -178,8 +177,10 @@ def test_all_engines_read_what_was_acknowledged(
     without_java: pytest.MonkeyPatch,
     catalog: Callable[[], Catalog],
 ) -> None:
-    """A node without Java takes everything in, and says what is missing. Once it is there, `flush`
-    brings all of it into the tables, and all who read them count the same."""
+    """A node without Java accepts requests and reports what is missing.
+
+    With Java, `flush` appends all rows to the tables, and all engines read the same.
+    """
     folder = tmp_path / "data"
     with Node(folder, "--config", str(settings)) as node:
         send_all(node)
@@ -202,7 +203,7 @@ def test_all_engines_read_what_was_acknowledged(
         by_sql = {name: _one(opened.sql(sums(name, name)).fetchall()) for name in NAMES}
     for name in NAMES:
         table = catalog().load_table(f"frazil.{name}")
-        answer = wanted(name, 2 * REQUESTS)
+        answer = expected(2 * REQUESTS)
         assert by_pyiceberg(table, name) == answer
         assert by_duckdb(table, name) == answer
         assert by_spark[name] == answer
@@ -213,8 +214,7 @@ def test_all_engines_read_what_was_acknowledged(
 def test_a_node_fills_its_tables_until_it_stops(
     tmp_path: Path, settings: Path, catalog: Callable[[], Catalog]
 ) -> None:
-    """By itself while it runs, at once when it is asked to; and what came last when it is told to
-    stop."""
+    """Automatically while it runs, at once on a flush, and the rest when it stops."""
     folder = tmp_path / "data"
     with Node(folder, "--config", str(settings)) as node:
         send_all(node)
@@ -234,17 +234,17 @@ def test_a_node_fills_its_tables_until_it_stops(
         assert node.stop() == 0
     for name in NAMES:
         table = catalog().load_table(f"frazil.{name}")
-        assert by_duckdb(table, name) == wanted(name, 3 * REQUESTS)
+        assert by_duckdb(table, name) == expected(3 * REQUESTS)
         check_prefixes(table)
 
 
 def check_flush(remote: Client, made: Catalog, request_count: int) -> None:
-    """When a flush over HTTP returns, all that was acknowledged before is in the tables; and the
-    API lists the snapshots that they have."""
+    """Check that a flush over HTTP appends all acknowledged rows, and that the API lists the
+    snapshots."""
     assert all(commit.row_count > 0 for commit in remote.flush())
     for name in NAMES:
         table = made.load_table(f"frazil.{name}")
-        assert by_duckdb(table, name) == wanted(name, request_count)
+        assert by_duckdb(table, name) == expected(request_count)
         listed = remote.get("/api/v1/snapshots", {"table": name})["snapshots"]
         assert {each["snapshot_id"] for each in listed} == {
             each.snapshot_id for each in table.snapshots()
@@ -266,14 +266,14 @@ def test_a_reported_problem_clears_when_it_is_fixed(
             without_java.undo()
             wait_for(lambda: lake.trouble is None)
             table = lake.run(lambda: lake.catalog.load_table("frazil.logs"))
-            assert by_duckdb(table, "logs") == wanted("logs", 1)
+            assert by_duckdb(table, "logs") == expected(1)
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     over = threading.Event()
     for _ in range(WAIT_S * 10):
         if is_so():
             return
         over.wait(0.1)
-    raise AssertionError(f"not so within {WAIT_S} s")
+    raise AssertionError(f"the condition is not true after {WAIT_S} s")

@@ -1,4 +1,4 @@
-"""A real node: how it starts, how it stops, and what it says when it cannot."""
+"""A real node starts, stops, and explains why it cannot start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START_S = 120
 
 
 def up(*options: str) -> subprocess.CompletedProcess[str]:
-    """Run a node that is not going to get far."""
+    """Run a node that is expected to fail."""
     return subprocess.run(
         [*COMMAND, "up", *options], capture_output=True, text=True, timeout=START_S, check=False
     )
@@ -35,8 +35,10 @@ def ports() -> tuple[str, ...]:
 
 
 def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
-    """SIGTERM: new requests are told to come back, those inside are answered, the exit is clean,
-    and what was accepted is in the log, once."""
+    """After SIGTERM open requests are answered, new ones are refused, and the exit code is 0.
+
+    Accepted requests are in the log once.
+    """
     accepted: Counter[str] = Counter()
     lock, over = threading.Lock(), threading.Event()
 
@@ -63,9 +65,9 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
         assert node.stop() == 0
         for thread in senders:
             thread.join()
-        (said,) = (line for line in node.errors().splitlines() if "stopped" in line)
-        assert "requests_answered" in said
-        assert "hot_rows" in said
+        (line,) = (line for line in node.errors().splitlines() if "stopped" in line)
+        assert "requests_answered" in line
+        assert "hot_rows" in line
     found = Counter(
         record.event_name
         for request in stored(tmp_path / "data")[Signal.LOGS]
@@ -77,7 +79,7 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_second_signal_ends_the_process(tmp_path: Path) -> None:
-    """Whoever asks twice does not want to wait for a request that is still coming."""
+    """It does not wait for an incomplete request."""
     with (
         Node(tmp_path / "data") as node,
         socket.create_connection(("127.0.0.1", node.http_port)) as slow,
@@ -107,7 +109,7 @@ def test_a_second_node_names_the_owner_of_the_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["grpc", "http"])
 def test_a_taken_port_is_named(name: str, tmp_path: Path) -> None:
-    """The message says which port and what to do, and no half of a node stays."""
+    """The message names the port and its setting, and the process ends."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = up("--data", str(tmp_path / "data"), *ports(), f"--otlp-{name}-port", port)
@@ -118,7 +120,7 @@ def test_a_taken_port_is_named(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "message"),
     [
         (("--host", "0.0.0.0"), "TLS is off"),
         (("--tls-key", "absent"), "need each other"),
@@ -129,18 +131,18 @@ def test_a_taken_port_is_named(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_prevent_the_start(
-    options: tuple[str, ...], wanted: str, tmp_path: Path
+    options: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
-    """A sentence and exit code 2; no data folder is made."""
+    """With a message and exit code 2; no data folder is created."""
     done = up("--data", str(tmp_path / "data"), *ports(), *options)
     assert done.returncode == 2
-    assert wanted in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "data").exists()
 
 
 def test_messages_on_a_terminal(tmp_path: Path) -> None:
-    """A line per thing that is ready, addresses, the data folder and its cap, lines to copy."""
+    """One line per ready component, addresses, the data folder and its limits, commands to copy."""
     command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
@@ -183,7 +185,7 @@ def test_tls_and_token_by_flags(tmp_path: Path) -> None:
 
 
 def test_warm_compiles_ahead() -> None:
-    """What set-up calls, so that no start has to wait for the compiler."""
+    """`make setup` runs it, so that no start has to wait for the compiler."""
     done = subprocess.run([*COMMAND, "warm"], timeout=START_S, check=False)
     assert done.returncode == 0
 
@@ -203,7 +205,7 @@ def test_version_and_help_are_fast() -> None:
 
 
 def test_ready_prints_one_json_line(tmp_path: Path) -> None:
-    """Ports as they really are, and where the data is."""
+    """With the actual ports and the data folder."""
     command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports(), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
@@ -232,7 +234,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_ingest_continues_without_the_hot_tier(tmp_path: Path) -> None:
-    """A dead reader of the log is said, takes no sender along, and nothing is lost by it."""
+    """The failure is logged, clients are not affected, and nothing is lost."""
     command = [sys.executable, "-c", DYING]
     with Node(tmp_path / "data", command=command) as node:
         while "the hot tier has stopped" not in node.errors():

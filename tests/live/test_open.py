@@ -1,4 +1,4 @@
-"""`frazil.open`: a data folder as a library has it, after a real node has filled it."""
+"""`frazil.open` on a data folder that a real node has filled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SMALL = "[log]\nsegment_bytes_max = 65536\n[hot]\nenabled = {hot}\n"
 
 
 def fill(node: Node, names: list[str] = NAMES) -> None:
-    """One request per name, each acknowledged."""
+    """Send one request per name and check that it is acknowledged."""
     for number, name in enumerate(names):
         body = logs(log(number, event_name=name), log(number, event_name=f"{name}-too"))
         answer = send_http(node.http_port, "/v1/logs", body, {"Content-Type": PROTOBUF})
@@ -49,7 +49,7 @@ def both(names: list[str]) -> list[str]:
 
 
 def test_acknowledged_rows_of_a_killed_node_are_there_once(tmp_path: Path) -> None:
-    """In order, each time it is opened, and after another node went on."""
+    """In order, at every open, and after another node has continued."""
     folder = tmp_path / "data"
     with Node(folder) as node:
         fill(node)
@@ -95,7 +95,7 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
 
 
 def test_a_foreign_folder_is_refused_and_unchanged(tmp_path: Path) -> None:
-    """A typing error does not make a new database."""
+    """A typo does not create a new database."""
     for folder in (tmp_path, tmp_path / "absent"):
         with pytest.raises(Unknown, match="not a data folder of Frazil"):
             frazil.open(folder)
@@ -116,7 +116,7 @@ def test_a_node_without_hot_tier_only_receives(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_log_is_an_error(tmp_path: Path) -> None:
-    """Whoever opens it is told, with the place; nothing is held afterwards."""
+    """The error names the file and position, and the folder is not locked afterwards."""
     settings = tmp_path / "frazil.toml"
     settings.write_text(SMALL.format(hot="false"))
     folder = tmp_path / "data"
@@ -146,8 +146,8 @@ def test_catch_up_fails_without_progress(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_dead_worker_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old rows are not shown as if they were all there are."""
-    told: list[BaseException] = []
+    """Queries fail instead of returning only old rows."""
+    failures: list[BaseException] = []
 
     def fail(_: HotTier) -> int:
         raise MemoryError("no room")
@@ -156,13 +156,13 @@ def test_a_dead_worker_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     disk, clock = RealDisk(tmp_path), SystemClock()
     with (
         Log.open(disk, clock=clock, rand=random.SystemRandom()) as log,
-        Embedded.over(log, disk, Config(), clock=clock, fatal=told.append) as opened,
+        Embedded.over(log, disk, Config(), clock=clock, fatal=failures.append) as opened,
     ):
-        while not told:
+        while not failures:
             clock.sleep(0.01)
         with pytest.raises(Unavailable, match="no room"):
             opened.sql("SELECT 1")
-    assert isinstance(told[0], MemoryError)
+    assert isinstance(failures[0], MemoryError)
 
 
 def test_query_functions_work_with_embedded(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_program_may_exit_without_closing(tmp_path: Path) -> None:
 
 
 def test_rows_from_before_a_start_are_visible_after_it(tmp_path: Path) -> None:
-    """The first answer of a node that was killed shows every row that the last one has shown."""
+    """The first result after a kill has every acknowledged row."""
     with Node(tmp_path / "data", "--set", "lake.enabled=false") as node:
         for round_number in range(3):
             fill(node, [f"{round_number}-{name}" for name in NAMES])
@@ -210,7 +210,7 @@ def test_rows_from_before_a_start_are_visible_after_it(tmp_path: Path) -> None:
 def test_a_query_waits_a_limited_time_after_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that do not come are named, and not left out in silence."""
+    """Then it fails with the number of missing requests instead of leaving them out."""
     with Node(tmp_path / "data") as node:
         fill(node, ["one"])
         assert node.stop() == 0

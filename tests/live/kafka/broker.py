@@ -1,4 +1,4 @@
-"""A real Apache Kafka broker as a process of its own: one node, KRaft, on loopback."""
+"""A real Apache Kafka broker as a separate process: one node, KRaft, on loopback."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ STOP_SECONDS_MAX = 60
 ASK_SECONDS_MAX = 30.0
 HEAP = "-Xmx384m"
 QUICK = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", HEAP]
-"""A short life on a small machine."""
-SAID_CHARACTERS = 4000
+"""JVM options for a short-lived process on a small machine."""
+OUTPUT_CHARACTERS = 4000
 PR_SET_PDEATHSIG = 1
-"""The number of that wish, for Linux."""
+"""From Linux's <sys/prctl.h>."""
 
 SETTINGS = """\
 process.roles=broker,controller
@@ -48,11 +48,11 @@ log.retention.check.interval.ms=500
 
 
 class KafkaBroker:
-    """One broker on one folder, and on the same ports after each start. Owned by the test."""
+    """One broker on one folder, with the same ports after each start. Owned by the test."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
-        self._said = folder / "said.txt"
+        self._output = folder / "output.txt"
         self._settings = folder / "server.properties"
         port, controller = _free_ports(2)
         self.address = f"127.0.0.1:{port}"
@@ -70,14 +70,16 @@ class KafkaBroker:
         self.start()
 
     def start(self) -> None:
-        """Start the process, also again after it has ended. Returns once it answers. The broker
-        ends with the thread that calls this."""
+        """Start or restart the process, and return once it responds.
+
+        The broker ends with the calling thread.
+        """
         command = ["java", *QUICK, "-cp", class_path(), "kafka.Kafka", str(self._settings)]
-        with self._said.open("ab") as said:
+        with self._output.open("ab") as output:
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 preexec_fn=_die_with_parent,
             )
@@ -86,7 +88,7 @@ class KafkaBroker:
             code = self.process.poll()
             if code is not None or time.monotonic() > deadline:
                 self.kill()
-                raise AssertionError(f"the broker is not up (code {code}): {self.said()}")
+                raise AssertionError(f"the broker is not up (code {code}): {self.output()}")
 
     def _answers(self) -> bool:
         try:
@@ -99,14 +101,14 @@ class KafkaBroker:
         return AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
     def create_topic(self, name: str, partitions: int = 1, **config: str) -> None:
-        """Returns when it is there. Underscores in the names of settings are dots."""
+        """Create a topic and wait for it. Underscores in names of settings stand for dots."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(name, partitions, 1, config=settings)
-        admin = self.admin()  # which must outlive its answer
+        admin = self.admin()  # must outlive the response
         admin.create_topics([new])[name].result(ASK_SECONDS_MAX)
 
     def delete_topic(self, name: str) -> None:
-        """Returns when nobody sees it any more."""
+        """Delete a topic and wait until it is no longer listed."""
         admin = self.admin()
         admin.delete_topics([name])[name].result(ASK_SECONDS_MAX)
         deadline = time.monotonic() + ASK_SECONDS_MAX
@@ -115,8 +117,11 @@ class KafkaBroker:
             time.sleep(0.05)
 
     def wait_until_decided(self, topic: str, partitions: int = 1) -> None:
-        """Returns when no transaction is open. Markers come a moment after a commit or an abort was
-        acknowledged, so that what was committed just now may not be readable yet."""
+        """Wait until no transaction is open.
+
+        Markers are written a moment after a commit or abort was acknowledged, so records just
+        committed may not be readable yet.
+        """
         admin = self.admin()
         latest = dict.fromkeys(
             [TopicPartition(topic, partition) for partition in range(partitions)],
@@ -125,8 +130,8 @@ class KafkaBroker:
         deadline = time.monotonic() + ASK_SECONDS_MAX
         while True:
             stable, written = (
-                [answer.result(ASK_SECONDS_MAX).offset for answer in asked.values()]
-                for asked in (
+                [future.result(ASK_SECONDS_MAX).offset for future in futures.values()]
+                for futures in (
                     admin.list_offsets(latest, isolation_level=level)
                     for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
                 )
@@ -136,17 +141,17 @@ class KafkaBroker:
             assert time.monotonic() < deadline, f"{topic} is stable up to {stable} of {written}"
             time.sleep(0.02)
 
-    def said(self) -> str:
-        """The end of what the process has written."""
-        return self._said.read_text(errors="replace")[-SAID_CHARACTERS:]
+    def output(self) -> str:
+        """Return the end of the process's output."""
+        return self._output.read_text(errors="replace")[-OUTPUT_CHARACTERS:]
 
     def kill(self) -> None:
-        """SIGKILL. Harmless when it has ended already."""
+        """Send SIGKILL. Harmless when the process has ended."""
         self.process.kill()
         self.process.wait(STOP_SECONDS_MAX)
 
     def close(self) -> None:
-        """SIGTERM, and then not so kindly."""
+        """Send SIGTERM, and SIGKILL after a timeout."""
         self.process.terminate()
         try:
             self.process.wait(STOP_SECONDS_MAX)
@@ -161,14 +166,14 @@ class KafkaBroker:
 
 
 def _die_with_parent() -> None:
-    """A test that is killed leaves no broker behind; nor does a thread that ends."""
+    """Make the kernel kill the broker when the thread that started it ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody has now; asked for together, so that no two are the same."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+    """Return distinct free ports: all are bound at the same time."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for bound in sockets:
+            bound.bind(("127.0.0.1", 0))
+        return [int(bound.getsockname()[1]) for bound in sockets]

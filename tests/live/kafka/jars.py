@@ -1,6 +1,6 @@
-"""The jars of a real Kafka broker: fetched once at set-up, by Spark's own resolution, and checked.
+"""The jars of a real Kafka broker, fetched by Spark's dependency resolution and verified.
 
-`python -m tests.live.kafka.jars` is what `make setup` runs. Users need none of them.
+`make setup` runs `python -m tests.live.kafka.jars`. Users need none of them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from frazil.lake.spark.jars import fetch
 from tests.live.locked_jars import LockedJars
 
 KAFKA = "org.apache.kafka:kafka_2.13:4.2.1"
-"""Made with the Scala that Spark 4.1 brings: resolution leaves that out, so it is taken there."""
+"""Built for the Scala version of Spark 4.1. Resolution excludes Scala, so Spark's jar is used."""
 JARS = LockedJars(
     lock=Path(__file__).with_suffix(".lock"), folder=Path.home() / ".cache" / "frazil" / "kafka"
 )
-"""The broker, and all it needs."""
+"""The broker and its dependencies."""
 FROM_SPARK = (
     "scala-library-2.13.",
     "slf4j-api-",
@@ -25,14 +25,14 @@ FROM_SPARK = (
     "log4j-api-",
     "log4j-core-",
 )
-"""Scala, and what makes the broker say something when it fails."""
+"""Scala, and the logging libraries that print the broker's errors."""
 
 
 def class_path() -> str:
-    """For Java. What comes with Spark comes first, as the parts of its logging fit together."""
+    """Return the class path. Spark's jars come first: their logging libraries match each other."""
     spark = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
     found = [path for path in spark if path.name.startswith(FROM_SPARK)]
-    assert len(found) == len(FROM_SPARK), f"Spark brings {found}"
+    assert len(found) == len(FROM_SPARK), f"jars found in Spark: {found}"
     return ":".join(str(path) for path in [*found, *JARS.paths()])
 
 

@@ -1,6 +1,6 @@
-"""From a real Kafka into tables, by `frazil appender` as a process of its own, on Spark.
+"""`frazil appender` as a separate process on Spark, from a real Kafka into tables.
 
-PyIceberg is who reads the tables, and the producers know what they have committed.
+PyIceberg reads the tables; they are compared with what the producers have committed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from tests.live.kafka.broker import ASK_SECONDS_MAX, KafkaBroker
 PARTITIONS = {"otlp_logs": 3, "otlp_spans": 2}
 TABLES = {"otlp_logs": "logs", "otlp_spans": "spans"}
 ROWS = 2
-"""Of a request."""
+"""Rows per request."""
 LINE_SECONDS_MAX = 180
-"""Spark starts, and code is compiled, perhaps on a machine that is busy otherwise."""
+"""Time for Spark to start and code to compile, perhaps on a busy machine."""
 SETTINGS = """\
 [lake]
 flush_age_ms = 300
@@ -46,19 +46,19 @@ brokers = "{brokers}"
 "client.id" = "frazil-test"
 """
 
-Place = tuple[str, int, int]
+Position = tuple[str, int, int]
 """Topic, partition, offset."""
 
 
 class Sender:
-    """Requests in transactions, and without. Knows what was committed, and under which number."""
+    """Sends requests with and without transactions, and keeps the committed ones by position."""
 
     def __init__(self, broker: KafkaBroker, name: str) -> None:
         common = {"bootstrap.servers": broker.address, "acks": "all", "log_level": 2}
         self._plain = Producer(common)
         self._transactional = Producer({**common, "transactional.id": name})
         self._transactional.init_transactions(ASK_SECONDS_MAX)
-        self.committed: dict[Place, int] = {}
+        self.committed: dict[Position, int] = {}
         self.aborted_count = 0
         self._count = 0
 
@@ -76,9 +76,9 @@ class Sender:
         self.aborted_count += len(self._send(self._transactional, count, partition))
         self._transactional.abort_transaction(ASK_SECONDS_MAX)
 
-    def _send(self, producer: Producer, count: int, partition: int | None) -> dict[Place, int]:
-        """To each topic, over all partitions or to one; returns where everything is."""
-        sent: dict[Place, int] = {}
+    def _send(self, producer: Producer, count: int, partition: int | None) -> dict[Position, int]:
+        """Send to each topic, over all partitions or to one. Return position -> number."""
+        sent: dict[Position, int] = {}
 
         def remember(number: int, error: KafkaError | None, message: Message) -> None:
             assert error is None, error
@@ -105,23 +105,23 @@ def request(topic: str, number: int) -> bytes:
 
 
 class AppenderProcess:
-    """`frazil appender`, and what it says."""
+    """A process of `frazil appender` and its output."""
 
     def __init__(self, folder: Path, broker: KafkaBroker, *options: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         settings = folder / "settings.toml"
         settings.write_text(SETTINGS.format(brokers=broker.address), encoding="utf-8")
-        self._said = folder / "said.txt"
+        self._errors = folder / "errors.txt"
         catalog = f"sqlite:///{folder.parent / 'catalog.db'}"
         where = ["--data", str(folder), "--catalog", catalog]
         where += ["--warehouse", str(folder.parent / "warehouse")]
         self._lines: queue.Queue[str] = queue.Queue()
-        with self._said.open("wb") as said:
+        with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 [*COMMAND, "appender", "--config", str(settings), *where, "--json", *options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=errors,
                 text=True,
             )
         self._reading = threading.Thread(target=self._read)
@@ -135,14 +135,14 @@ class AppenderProcess:
         self.process.stdout.close()
 
     def line(self) -> dict[str, Any]:
-        """The next commit it tells of."""
+        """Return the next commit that it prints."""
         line = self._lines.get(timeout=LINE_SECONDS_MAX)
-        assert line, f"it has ended: {self.said()}"
+        assert line, f"the appender has ended: {self.errors()}"
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def said(self) -> str:
-        return self._said.read_text(errors="replace")
+    def errors(self) -> str:
+        return self._errors.read_text(errors="replace")
 
     def wait(self) -> int:
         return self.process.wait(LINE_SECONDS_MAX)
@@ -168,7 +168,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 @pytest.fixture
 def topics(broker: KafkaBroker) -> Iterator[None]:
-    """Those that the OpenTelemetry Collector writes to, for one test."""
+    """Create the topics of the OpenTelemetry Collector for one test."""
     for name, partitions in PARTITIONS.items():
         broker.create_topic(name, partitions)
     yield
@@ -178,7 +178,7 @@ def topics(broker: KafkaBroker) -> Iterator[None]:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    """The tables, for a reader that is neither Spark nor the appender."""
+    """The catalog, opened by PyIceberg."""
     config = LakeConfig(
         catalog={"uri": f"sqlite:///{tmp_path / 'catalog.db'}"},
         warehouse=str(tmp_path / "warehouse"),
@@ -189,35 +189,36 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 
 def rows(catalog: Catalog, topic: str) -> list[tuple[str, int, int, int, str]]:
-    """Topic, partition, offset, row, and the name that a request was sent under; sorted."""
+    """Return sorted (topic, partition, offset, row, name) of all rows."""
     named = "event_name" if topic == "otlp_logs" else "name"
     scan = catalog.load_table(f"frazil.{TABLES[topic]}").scan()
     found = scan.select("_log_partition", "_offset", "_row", named).to_arrow().to_pydict()
-    places = zip(
-        found["_log_partition"], found["_offset"], found["_row"], found[named], strict=True
-    )
-    return sorted((topic, *place) for place in places)
+    columns = (found[column] for column in ("_log_partition", "_offset", "_row", named))
+    return sorted((topic, *row) for row in zip(*columns, strict=True))
 
 
 def check(catalog: Catalog, sender: Sender) -> None:
-    """Each row of what was committed is there once, where it was committed; and nothing else. So
-    they are in order: numbers rise with the offsets of a partition, as they were sent."""
+    """Check that the tables hold each committed row once, at its position, and nothing else.
+
+    So the rows of a partition are in the order in which they were sent.
+    """
     for topic in PARTITIONS:
-        wanted = [
-            (*place, row, f"request-{number}")
-            for place, number in sender.committed.items()
-            if place[0] == topic
+        expected = [
+            (*position, row, f"request-{number}")
+            for position, number in sender.committed.items()
+            if position[0] == topic
             for row in range(ROWS)
         ]
-        assert rows(catalog, topic) == sorted(wanted)
+        assert rows(catalog, topic) == sorted(expected)
 
 
 @pytest.mark.usefixtures("topics")
 def test_tables_have_committed_records_exactly_once(
     broker: KafkaBroker, tmp_path: Path, catalog: Catalog
 ) -> None:
-    """Not what was aborted, also not at the very end of a partition; each once, in order. The
-    appender is killed in the middle of its first round, and of a later one, while producers go on.
+    """In order, without aborted records, also at the end of a partition.
+
+    The appender is killed during its first append and during a later one, under load.
     """
     sender = Sender(broker, "first")
     sender.plain(30)
@@ -239,18 +240,18 @@ def test_tables_have_committed_records_exactly_once(
         broker.wait_until_decided(topic, partitions)
     with AppenderProcess(tmp_path / "a", broker, "--once") as appender:
         assert {appender.line()["table"], appender.line()["table"]} == {"logs", "spans"}
-        assert appender.wait() == 0, appender.said()
+        assert appender.wait() == 0, appender.errors()
     assert sender.aborted_count > 2 * 60
     check(catalog, sender)
     count = len(catalog.load_table("frazil.logs").metadata.snapshots)
     with AppenderProcess(tmp_path / "a", broker, "--once") as appender:  # finds nothing new
-        assert appender.wait() == 0, appender.said()
+        assert appender.wait() == 0, appender.errors()
     assert len(catalog.load_table("frazil.logs").metadata.snapshots) == count
 
 
 @contextmanager
 def producing(sender: Sender) -> Iterator[None]:
-    """Meanwhile somebody sends."""
+    """Send in a thread during the block."""
     is_done = threading.Event()
 
     def produce() -> None:
@@ -268,11 +269,11 @@ def producing(sender: Sender) -> Iterator[None]:
 
 
 def wait_for_file(folder: Path, appender: AppenderProcess) -> None:
-    """Until a task has begun to write."""
+    """Wait until a task has started to write."""
     deadline = time.monotonic() + LINE_SECONDS_MAX
     while not any(folder.rglob("*.parquet*")):
-        assert time.monotonic() < deadline, appender.said()
-        assert appender.process.poll() is None, appender.said()
+        assert time.monotonic() < deadline, appender.errors()
+        assert appender.process.poll() is None, appender.errors()
         time.sleep(0.005)
 
 
@@ -280,35 +281,37 @@ def wait_for_file(folder: Path, appender: AppenderProcess) -> None:
 def test_the_later_of_two_appenders_continues(
     broker: KafkaBroker, tmp_path: Path, catalog: Catalog
 ) -> None:
-    """The earlier one ends with a sentence and code 1. A stop that is asked for is code 0, and the
-    folder of one that runs is held."""
+    """The earlier one ends with a message and code 1.
+
+    A stop by SIGTERM gives code 0, and the folder of a running appender is locked.
+    """
     sender = Sender(broker, "third")
     with AppenderProcess(tmp_path / "a", broker) as earlier:
         wait_for_owner(catalog, "")
         owner = catalog.load_table("frazil.dead_letters").properties["frazil.appender"]
         with AppenderProcess(tmp_path / "a", broker) as third:
             assert third.wait() == 1
-            assert "is in use by process" in third.said()
+            assert "is in use by process" in third.errors()
         with AppenderProcess(tmp_path / "b", broker) as later:
             wait_for_owner(catalog, owner)
             sender.commit(6)
             assert earlier.wait() == 1
-            last = (tmp_path / "a" / "said.txt").read_text().splitlines()[-1]
+            last = (tmp_path / "a" / "errors.txt").read_text().splitlines()[-1]
             assert last.startswith("frazil: ") and "was taken over by appender" in last
             missing = 6 * ROWS * len(PARTITIONS)
             while missing > 0:
                 missing -= later.line()["row_count"]
-            assert later.signal(signal.SIGTERM) == 0, later.said()
+            assert later.signal(signal.SIGTERM) == 0, later.errors()
     check(catalog, sender)
 
 
 def wait_for_owner(catalog: Catalog, before: str) -> None:
-    """Until the last of the tables was taken over by somebody else."""
+    """Wait until another appender has taken over the last table."""
     deadline = time.monotonic() + LINE_SECONDS_MAX
     while True:
         if catalog.table_exists("frazil.dead_letters"):
             properties = catalog.load_table("frazil.dead_letters").properties
             if properties.get("frazil.appender", before) != before:
                 return
-        assert time.monotonic() < deadline, "nobody takes the tables over"
+        assert time.monotonic() < deadline, "no appender has taken over the tables"
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Ranges of a real Kafka: what was committed, each record once, whatever lies at the borders."""
+"""Ranges of a real Kafka return each committed record once, whatever is at their boundaries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.live.kafka.broker import ASK_SECONDS_MAX, KafkaBroker
 
 CLOCK = SystemClock()
 SMALL = LakeConfig(slice_bytes=2_000)
-"""So that a round has several tasks."""
+"""Small, so that an append has several tasks."""
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 @pytest.fixture
 def topic(broker: KafkaBroker, request: pytest.FixtureRequest) -> str:
-    """One of this test alone, with one partition."""
+    """Create a topic with one partition for this test."""
     name = request.node.name.replace("[", ".").replace("]", "")
     broker.create_topic(name)
     return str(name)
 
 
 def produce(broker: KafkaBroker, topic: str, values: Sequence[bytes | None]) -> None:
-    """Without a transaction."""
+    """Produce records without a transaction."""
     producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0, "log_level": 2})
     for value in values:
         producer.produce(topic, value, key=b"k", headers=[("h", b"1"), ("h", None)], partition=0)
@@ -71,7 +71,7 @@ class Transactions:
         self._topic = topic
 
     def write(self, count: int, partition: int = 0, value: bytes = b"v") -> None:
-        """Records of a transaction that is open afterwards."""
+        """Write records in a new transaction, and leave it open."""
         self._producer.begin_transaction()
         for _ in range(count):
             self._producer.produce(self._topic, value, partition=partition)
@@ -104,12 +104,12 @@ def offsets(made: KafkaRange) -> list[int]:
     return [record.offset for records in made.read() for record in records]
 
 
-def judge(broker: KafkaBroker, topic: str) -> list[int]:
-    """Offsets of what is committed, as a plain consumer sees them."""
+def committed_offsets(broker: KafkaBroker, topic: str) -> list[int]:
+    """Return the offsets of committed records, as read by a plain consumer."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.address,
-            "group.id": "judge",
+            "group.id": "reference",
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
@@ -124,9 +124,9 @@ def judge(broker: KafkaBroker, topic: str) -> list[int]:
 
 
 def stable_end(broker: KafkaBroker, topic: str) -> int:
-    feed = KafkaSource(KafkaConfig(brokers=broker.address, topics={"logs": topic}))
-    (source,) = [source for source in feed.sources() if source.topic == topic]
-    return feed.end(source)
+    kafka_source = KafkaSource(KafkaConfig(brokers=broker.address, topics={"logs": topic}))
+    (source,) = [source for source in kafka_source.sources() if source.topic == topic]
+    return kafka_source.end(source)
 
 
 def test_slices_have_each_committed_record_once(broker: KafkaBroker, topic: str) -> None:
@@ -142,7 +142,7 @@ def test_slices_have_each_committed_record_once(broker: KafkaBroker, topic: str)
     broker.wait_until_decided(topic)
     end = stable_end(broker, topic)
     assert end == 3 + 5 + 6 + 2 + 2 + 3 + 2
-    wanted = judge(broker, topic)
+    wanted = committed_offsets(broker, topic)
     assert wanted == [0, 1, 2, 3, 4, 5, 6, 14, 15, 16]
     assert offsets(ranged(broker, topic, 0, end)) == wanted
     for cut in range(1, end):
@@ -255,10 +255,10 @@ class World:
         produce(self.broker, self.topic, [logs(log_record(n)) for n in range(count)])
 
     def remove_below(self, offset: int) -> None:
-        """As retention does."""
+        """Delete records, as retention does."""
         admin = self.broker.admin()
-        place = TopicPartition(self.topic, 0, offset)
-        admin.delete_records([place])[place].result(ASK_SECONDS_MAX)
+        position = TopicPartition(self.topic, 0, offset)
+        admin.delete_records([position])[position].result(ASK_SECONDS_MAX)
 
     def rows(self) -> list[int]:
         found = self.catalog.load_table("frazil.logs").scan().select("_offset").to_arrow()
@@ -288,7 +288,7 @@ def test_each_round_continues_where_the_last_ended(world: World) -> None:
     deadline = time.monotonic() + ASK_SECONDS_MAX
     while (seen := consumer.committed([TopicPartition(world.topic, 0)])[0].offset) != 105:
         assert time.monotonic() < deadline, f"the group is at {seen}"
-        # Nobody waits for an answer, so what was told last may have been heard first.
+        # Group commits are not awaited, so an earlier one may arrive last.
         world.open()
     consumer.close()
 
@@ -325,7 +325,7 @@ def test_offsets_removed_after_the_plan_are_an_error(world: World) -> None:
     world.add(10)
     end = stable_end(world.broker, world.topic)
     world.remove_below(5)
-    with pytest.raises(OutOfRange, match="does not have all of the offsets from 0 up to 10"):
+    with pytest.raises(OutOfRange, match="removed some of the offsets from 0 up to 10"):
         offsets(ranged(world.broker, world.topic, 0, end))
 
 
@@ -350,7 +350,7 @@ def test_a_topic_created_again_during_a_round_is_detected(world: World) -> None:
         written = run_inline(work)
         world.broker.delete_topic(world.topic)
         world.broker.create_topic(world.topic)
-        world.add(1)  # which waits until somebody leads the new one
+        world.add(1)  # waits until the new topic has a leader
         return written
 
     appender = world.open()
@@ -361,8 +361,10 @@ def test_a_topic_created_again_during_a_round_is_detected(world: World) -> None:
 
 
 def test_records_of_the_collector_can_be_decoded(world: World) -> None:
-    """Its Kafka exporter (`otlp_proto`) writes what it calls logs data. A node writes the bodies of
-    requests. They are the same bytes, and become the same rows."""
+    """The Collector's Kafka exporter (`otlp_proto`) writes LogsData, a node writes requests.
+
+    Both have the same bytes and give the same rows.
+    """
     request = ExportLogsServiceRequest.FromString(logs(log_record(1), log_record(2)))
     data = LogsData(resource_logs=request.resource_logs).SerializeToString()
     produce(world.broker, world.topic, [data])
@@ -370,17 +372,19 @@ def test_records_of_the_collector_can_be_decoded(world: World) -> None:
     table = world.catalog.load_table("frazil.logs").scan().to_arrow()
     decoded = decode("logs", [ExportRequest(partition=0, offset=0, ingest_time_ms=0, body=data)])
     same = [name for name in table.column_names if name != "ingest_time"]
-    wanted = pa.Table.from_batches([decoded.batch]).select(same).cast(table.select(same).schema)
-    assert table.select(same).sort_by("_row").to_pylist() == wanted.to_pylist()
+    expected = pa.Table.from_batches([decoded.batch]).select(same).cast(table.select(same).schema)
+    assert table.select(same).sort_by("_row").to_pylist() == expected.to_pylist()
     assert data == request.SerializeToString()
 
 
 def test_offsets_that_go_back_are_an_error_without_topic_ids(world: World) -> None:
     """From old brokers, or after a broker lost acknowledged records."""
     world.add(10)
-    feed = KafkaSource(KafkaConfig(brokers=world.broker.address, topics={"logs": world.topic}))
-    (source,) = [source for source in feed.sources() if source.topic == world.topic]
+    kafka_source = KafkaSource(
+        KafkaConfig(brokers=world.broker.address, topics={"logs": world.topic})
+    )
+    (source,) = [source for source in kafka_source.sources() if source.topic == world.topic]
     with pytest.raises(
         OutOfRange, match="ends at offset 10, but the next offset of table logs is 11"
     ):
-        feed.plan(source, 11, None, 1000)
+        kafka_source.plan(source, 11, None, 1000)

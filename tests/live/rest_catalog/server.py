@@ -1,4 +1,4 @@
-"""A real Iceberg REST catalog as a process of its own, on loopback: Iceberg's reference server."""
+"""Iceberg's reference REST catalog as a separate process on loopback."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from tests.live.rest_catalog.jars import class_path, gateway_jar
 
 QUICK = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"]
-"""A short life on a small machine."""
+"""JVM options for a short-lived process on a small machine."""
 STOP_SECONDS_MAX = 60
-SAID_LINES = 100
+OUTPUT_LINES = 100
 
 
 class RestServer:
-    """One server over one folder, and on the same port after each start. Owned by the test; it
-    ends with the test's process."""
+    """One server on one folder, with the same port after each start.
+
+    Owned by the test; ends with the test's process.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
         self._folder = folder
         self.warehouse = folder / "warehouse"
         self.port = 0
-        self.said: deque[str] = deque(maxlen=SAID_LINES)
-        """What the process has written last."""
+        self.output: deque[str] = deque(maxlen=OUTPUT_LINES)
+        """The last lines of the process's output."""
         self.start()
 
     def start(self) -> None:
-        """Start the process, also again after it has ended. Returns once it answers."""
+        """Start or restart the process, and return once it responds."""
         gateway_port, token, self.process = launch_gateway(
             classpath=class_path(),
             jarpath=gateway_jar(),
             javaopts=QUICK,
             die_on_exit=True,
             enable_auth=True,
-            redirect_stdout=self.said,
-            redirect_stderr=self.said,
+            redirect_stdout=self.output,
+            redirect_stderr=self.output,
             return_proc=True,
         )
         gateway = JavaGateway(
@@ -47,7 +49,7 @@ class RestServer:
                 port=gateway_port,
                 auth_token=token,
                 auto_convert=True,
-                enable_memory_management=False,  # nothing is said when Python forgets an object
+                enable_memory_management=False,  # no message when Python drops an object
             )
         )
         self.port = self._serve(gateway.jvm)
@@ -79,7 +81,7 @@ class RestServer:
         return f"http://127.0.0.1:{self.port}"
 
     def kill(self) -> None:
-        """SIGKILL. Harmless when it has ended already."""
+        """Send SIGKILL. Harmless when the process has ended."""
         self.process.kill()
         self._wait()
 
@@ -88,7 +90,7 @@ class RestServer:
         self.process.wait(STOP_SECONDS_MAX)
 
     def close(self) -> None:
-        """Kindly, and then not so."""
+        """Close its standard input, and send SIGKILL after a timeout."""
         try:
             self._wait()
         except subprocess.TimeoutExpired:

@@ -39,7 +39,16 @@ from tests.lake.append.test_appender import CLOCK, World, expected
 from tests.lake.inline_tasks import run_inline
 from tests.lake.maintain.test_maintenance import do_here
 from tests.lake.table_builder import without
-from tests.live.rest_catalog.proxy import Ask, Fault, RestProxy, answer, lose, refuse, say, twice
+from tests.live.rest_catalog.proxy import (
+    Fault,
+    Forward,
+    RestProxy,
+    lose,
+    refuse,
+    respond,
+    response,
+    twice,
+)
 from tests.live.rest_catalog.server import RestServer
 from tests.pages import blocks_of
 
@@ -201,11 +210,11 @@ def places(rows: Iterable[Any]) -> list[tuple[int, int]]:
     "fault",
     [
         pytest.param(refuse, id="cut before"),
-        pytest.param(lose, id="answer lost"),
-        pytest.param(twice, id="asked twice"),
-        *(pytest.param(say(status), id=f"{status}") for status in (429, 500, 503)),
+        pytest.param(lose, id="response lost"),
+        pytest.param(twice, id="sent twice"),
+        *(pytest.param(respond(status), id=f"{status}") for status in (429, 500, 503)),
         *(
-            pytest.param(say(status, is_done=True), id=f"{status} but done")
+            pytest.param(respond(status, is_done=True), id=f"{status} but done")
             for status in (502, 503, 504)
         ),
     ],
@@ -216,7 +225,7 @@ def test_a_disturbed_commit_is_checked(world: Rested, fault: Fault) -> None:
     world.add(2)
     appender.append()
     assert isinstance(world.catalog.load_table(f"{world.config.namespace}.logs").io, DurableFileIO)
-    world.proxy.hurt(world.commits_to("logs"), fault)
+    world.proxy.inject(world.commits_to("logs"), fault)
     world.add(3)
     done = appender.append()
     assert world.proxy.is_done()
@@ -227,7 +236,7 @@ def test_a_disturbed_commit_is_checked(world: Rested, fault: Fault) -> None:
     world.check(commits=3)
 
 
-@pytest.mark.parametrize("fault", [lose, twice, say(503, is_done=True), refuse])
+@pytest.mark.parametrize("fault", [lose, twice, respond(503, is_done=True), refuse])
 def test_a_disturbed_compaction_is_checked(world: Rested, fault: Fault) -> None:
     """Files are merged once, and all rows can still be read."""
     appender = world.appender()
@@ -237,7 +246,7 @@ def test_a_disturbed_compaction_is_checked(world: Rested, fault: Fault) -> None:
     maintenance = Maintenance(
         lambda: world.catalog, world.config, do_here, clock=CLOCK, rand=random.SystemRandom()
     )
-    world.proxy.hurt(world.commits_to("logs"), fault)
+    world.proxy.inject(world.commits_to("logs"), fault)
     done = {each.table: each for each in maintenance.all()}
     assert world.proxy.is_done()
     assert not any(each.trouble for each in done.values())
@@ -253,15 +262,15 @@ def test_every_request_may_fail(world: Rested) -> None:
     appender = world.appender()
     world.add(1)
     appender.append()
-    asked = len(world.proxy.asked)
+    request_count = len(world.proxy.request_lines)
     world.add(1)
     appender.append()
-    asked = len(world.proxy.asked) - asked
-    assert asked > 4
+    request_count = len(world.proxy.request_lines) - request_count
+    assert request_count > 4
     failed = 0
-    for number in range(asked):
-        passing: list[Fault] = [lambda request, ask: ask(request)] * number
-        world.proxy.hurt("", *passing, (refuse, lose, say(503))[number % 3])
+    for number in range(request_count):
+        passing: list[Fault] = [lambda request, forward: forward(request)] * number
+        world.proxy.inject("", *passing, (refuse, lose, respond(503))[number % 3])
         world.add(1)
         try:
             appender.append()
@@ -270,8 +279,8 @@ def test_every_request_may_fail(world: Rested) -> None:
             failed += 1
         assert world.proxy.is_done()
         appender.append()
-    assert 0 < failed < asked
-    world.check(commits=2 + asked)
+    assert 0 < failed < request_count
+    world.check(commits=2 + request_count)
 
 
 def test_a_real_conflict_is_retried(world: Rested) -> None:
@@ -281,13 +290,13 @@ def test_a_real_conflict_is_retried(world: Rested) -> None:
     name = f"{world.config.namespace}.logs"
     with closing(open_catalog(world.config, world.folder)) as other:
 
-        def meddle(request: bytes, ask: Ask) -> bytes:
+        def meddle(request: bytes, forward: Forward) -> bytes:
             with other.load_table(name).transaction() as transaction:
                 transaction.set_properties({"theirs": "yes"})
                 transaction.append(transaction.table_metadata.schema().as_arrow().empty_table())
-            return ask(request)
+            return forward(request)
 
-        world.proxy.hurt(world.commits_to("logs"), meddle)
+        world.proxy.inject(world.commits_to("logs"), meddle)
         appender.append()
     table = world.catalog.load_table(name)
     assert table.properties["theirs"] == "yes"
@@ -302,11 +311,11 @@ def test_the_later_of_two_appenders_commits(world: Rested) -> None:
     world.add(1)
     later: list[Appender] = []
 
-    def take_over(request: bytes, ask: Ask) -> bytes:
+    def take_over(request: bytes, forward: Forward) -> bytes:
         later.append(world.appender())
-        return ask(request)
+        return forward(request)
 
-    world.proxy.hurt(world.commits_to("logs"), take_over)
+    world.proxy.inject(world.commits_to("logs"), take_over)
     with pytest.raises(Fenced, match="was taken over by appender"):
         earlier.append()
     with pytest.raises(Fenced, match="was taken over by appender"):
@@ -337,35 +346,35 @@ def test_a_silent_server_times_out(world: Rested, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(rest, "ANSWER_TIMEOUT_S", 0.2)
     go_on = threading.Event()
 
-    def stall(request: bytes, ask: Ask) -> bytes:
+    def stall(request: bytes, forward: Forward) -> bytes:
         go_on.wait(IDLE_SECONDS_MAX)
-        return ask(request)
+        return forward(request)
 
-    def stall_when_done(request: bytes, ask: Ask) -> bytes:
-        ask(request)
+    def stall_when_done(request: bytes, forward: Forward) -> bytes:
+        forward(request)
         go_on.wait(IDLE_SECONDS_MAX)
         return b""
 
     world.add(1)
-    world.proxy.hurt(world.commits_to("logs"), stall, stall_when_done)
+    world.proxy.inject(world.commits_to("logs"), stall, stall_when_done)
     appender.append()
     go_on.set()
     world.check(commits=1)
 
 
-@pytest.mark.parametrize("asked", ["GET /v1/config", "POST /v1/oauth/tokens"])
+@pytest.mark.parametrize("request_line", ["GET /v1/config", "POST /v1/oauth/tokens"])
 def test_a_silent_server_times_out_at_open(
-    proxy: RestProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+    proxy: RestProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_line: str
 ) -> None:
     """Also for a token request."""
     monkeypatch.setattr(rest, "ANSWER_TIMEOUT_S", 0.2)
     go_on = threading.Event()
 
-    def stall(request: bytes, ask: Ask) -> bytes:
+    def stall(request: bytes, forward: Forward) -> bytes:
         go_on.wait(IDLE_SECONDS_MAX)
         return b""
 
-    proxy.hurt(asked, stall)
+    proxy.inject(request_line, stall)
     tokens = f"{proxy.uri}/v1/oauth/tokens"
     catalog = {"uri": proxy.uri, "credential": f"us:{SECRET}", "oauth2-server-uri": tokens}
     with pytest.raises(Unavailable, match="ReadTimeout") as caught:
@@ -375,23 +384,31 @@ def test_a_silent_server_times_out_at_open(
 
 
 @pytest.mark.parametrize(
-    ("asked", "said", "words"),
+    ("request_line", "reply", "message"),
     [
-        ("GET /v1/config", answer(401), r"rejected the request: Unauth.*401 on purpose.*token"),
-        ("GET /v1/config", answer(403), r"rejected the request: Forbidden.*403 on purpose.*token"),
-        ("GET /v1/config?warehouse=none", answer(404), r"status 404 on purpose.*lake\.warehouse"),
-        ("GET /v1/config", answer(200, b"<html>Welcome</html>"), r"ValidationError: .*lake\.cat"),
-        ("GET /v1/config", answer(404, b"<html>Nothing</html>"), r"RESTError 404: .*lake\.catalog"),
+        ("GET /v1/config", response(401), r"rejected the request: Unauth.*401 on.*token"),
+        (
+            "GET /v1/config",
+            response(403),
+            r"rejected the request: Forbidden.*403 on.*token",
+        ),
+        ("GET /v1/config?warehouse=none", response(404), r"status 404 on purpose.*lake\.warehouse"),
+        ("GET /v1/config", response(200, b"<html>Welcome</html>"), r"ValidationError: .*lake\.cat"),
+        (
+            "GET /v1/config",
+            response(404, b"<html>None</html>"),
+            r"RESTError 404: .*lake\.catalog",
+        ),
     ],
     ids=["token", "right", "warehouse", "page", "other path"],
 )
 def test_a_rejected_client_gets_a_clear_error(
-    proxy: RestProxy, tmp_path: Path, asked: str, said: bytes, words: str
+    proxy: RestProxy, tmp_path: Path, request_line: str, reply: bytes, message: str
 ) -> None:
     """The message has the server's error and the settings to check, but no password."""
-    proxy.hurt(asked, *[lambda *_: said] * 2)
+    proxy.inject(request_line, *[lambda *_: reply] * 2)
     config = LakeConfig(catalog={"uri": proxy.uri, "token": SECRET}, warehouse="none")
-    with pytest.raises(Unavailable, match=words) as caught:
+    with pytest.raises(Unavailable, match=message) as caught:
         open_catalog(config, tmp_path).list_namespaces()
     assert SECRET not in str(caught.value)
 
@@ -400,7 +417,7 @@ def test_an_expired_token_fails_at_once(world: Rested) -> None:
     """The commit is not retried for minutes."""
     appender = world.appender()
     world.add(1)
-    world.proxy.hurt(world.commits_to("logs"), *[say(401)] * 2)
+    world.proxy.inject(world.commits_to("logs"), *[respond(401)] * 2)
     with pytest.raises(Unavailable, match=r"rejected the commit to .*logs: .*401 on purpose"):
         appender.append()
     appender.append()
