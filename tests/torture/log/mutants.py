@@ -306,8 +306,8 @@ def _merge_removes_first() -> Patches:
 
     def replace_sealed(self: Any, old: Any, new: Any, scratch: str) -> None:
         for part in old[1:]:
-            self.place.disk.unlink(part.path)
-        self.place.disk.sync_directory(self.place.folder)
+            self.files.disk.unlink(part.path)
+        self.files.disk.sync_directory(self.files.folder)
         with mock.patch.object(partition.Partition, "_remove", lambda self, part: 0):
             original(self, old, new, scratch)
 
