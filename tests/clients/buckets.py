@@ -77,11 +77,11 @@ class _Handler(BaseHTTPRequestHandler):
         if data is None:
             self._fail(404, "NoSuchKey")
             return
-        asked = self.headers.get("Range")
-        if asked is None:
+        byte_range = self.headers.get("Range")
+        if byte_range is None:
             self._answer(200, data)
             return
-        begin, _, end = asked.removeprefix("bytes=").partition("-")
+        begin, _, end = byte_range.removeprefix("bytes=").partition("-")
         part = data[int(begin) : int(end) + 1] if end else data[int(begin) :]
         last = int(begin) + len(part) - 1
         self._answer(206, part, {"Content-Range": f"bytes {begin}-{last}/{len(data)}"})

@@ -1,4 +1,4 @@
-"""A proxy between a client and a node that fails exactly where it is told to.
+"""A proxy between a client and a node that injects faults into chosen requests.
 
 A request is forwarded, or refused before any byte of it reaches the node, or its response is lost:
 the node has responded completely, and the client receives no byte of it. The proxy only looks for
@@ -167,12 +167,12 @@ def read_message(
 
 def relay_grpc(flaky: Flaky, client: socket.socket, node: socket.socket) -> None:
     """A stream is a request and its response; many share a connection."""
-    asked, answered = Frames(PREFACE_BYTES), Frames()
+    requests, responses = Frames(PREFACE_BYTES), Frames()
     losing: dict[int, bytes] = {}
     last_stream = 0
     while readable := select.select([client, node], [], [], IDLE_SECONDS_MAX)[0]:
         if client in readable:
-            for frame in asked.read(client):
+            for frame in requests.read(client):
                 if frame.kind == HEADERS and frame.stream > last_stream:
                     last_stream = frame.stream
                     fault = flaky.next_fault()
@@ -182,7 +182,7 @@ def relay_grpc(flaky: Flaky, client: socket.socket, node: socket.socket) -> None
                         losing[frame.stream] = b""
                 node.sendall(frame.data)
         if node in readable:
-            for frame in answered.read(node):
+            for frame in responses.read(node):
                 if frame.stream not in losing:
                     client.sendall(frame.data)
                     continue

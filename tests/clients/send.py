@@ -64,9 +64,9 @@ def main(protocol: str, name: str, count: int) -> None:
         with _span(tracer, number, ids["traces"], before) as span:
             _log(logger, number, ids["logs"])
             measures[number % len(measures)](number, _attributes(ids["metrics"]))
-        place = span.get_span_context()
+        context = span.get_span_context()
         for signal, chk_id in ids.items():
-            sent[signal][chk_id] = [f"{place.trace_id:032x}", f"{place.span_id:016x}"]
+            sent[signal][chk_id] = [f"{context.trace_id:032x}", f"{context.span_id:016x}"]
         before = span
     # Concurrently, as each may have to wait before a retry. This flushes the rest.
     endings = [threading.Thread(target=p.shutdown) for p in (traces, logs, metrics)]

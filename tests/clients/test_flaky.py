@@ -1,4 +1,4 @@
-"""The proxy fails exactly where it is told to."""
+"""The proxy injects faults into chosen requests."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Ask = Callable[[bytes], bytes | None]
 
 
 @contextmanager
-def http_server(asked: list[bytes]) -> Iterator[int]:
+def http_server(received: list[bytes]) -> Iterator[int]:
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            asked.append(self.rfile.read(int(self.headers["content-length"])))
+            received.append(self.rfile.read(int(self.headers["content-length"])))
             self.send_response(200)
             self.send_header("content-length", str(len(ANSWER)))
             self.end_headers()
@@ -48,9 +48,9 @@ def http_server(asked: list[bytes]) -> Iterator[int]:
 
 
 @contextmanager
-def grpc_server(asked: list[bytes]) -> Iterator[int]:
+def grpc_server(received: list[bytes]) -> Iterator[int]:
     def answer(body: bytes, _: object) -> bytes:
-        asked.append(body)
+        received.append(body)
         return ANSWER
 
     service = {"Ask": grpc.unary_unary_rpc_method_handler(answer)}
@@ -119,12 +119,12 @@ CLIENTS = {"http": http_client, "grpc": grpc_client}
 )
 def test_each_request_meets_its_planned_fault(protocol: Protocol, gateway: bool) -> None:
     """A refused request never reaches the server; the response to a lost one is dropped."""
-    asked: list[bytes] = []
+    received: list[bytes] = []
     heard_when_lost: list[int] = []
     planned = list(itertools.chain.from_iterable(itertools.product(Fault, repeat=2)))
     heard: list[bool] = []
     with (
-        SERVERS[protocol](asked) as node_port,
+        SERVERS[protocol](received) as node_port,
         Flaky(
             node_port,
             protocol,
@@ -139,7 +139,7 @@ def test_each_request_meets_its_planned_fault(protocol: Protocol, gateway: bool)
             assert answer == (ANSWER if fault is Fault.FORWARD else None)
             heard.append(answer is not None)
     arrived = [number for number, fault in enumerate(planned) if fault is not Fault.REFUSE]
-    assert [int(body) for body in asked] == [*arrived, len(planned)]
+    assert [int(body) for body in received] == [*arrived, len(planned)]
     assert heard_when_lost == [n for n, fault in enumerate(planned) if fault is Fault.LOSE]
     assert flaky.done == {Fault.FORWARD: 7, Fault.REFUSE: 6, Fault.LOSE: 6}
     assert all(ANSWER[:10_000] in answer for answer in flaky.lost)
@@ -148,12 +148,12 @@ def test_each_request_meets_its_planned_fault(protocol: Protocol, gateway: bool)
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_requests_to_a_stopped_node_use_up_no_fault(protocol: Protocol) -> None:
-    asked: list[bytes] = []
-    with SERVERS[protocol](asked) as node_port, Flaky(1, protocol, [Fault.LOSE]) as flaky:
+    received: list[bytes] = []
+    with SERVERS[protocol](received) as node_port, Flaky(1, protocol, [Fault.LOSE]) as flaky:
         with CLIENTS["http"](flaky.port) as ask:
             assert ask(b"0") is None
         assert not flaky.done
         flaky.node_port = node_port
         with CLIENTS[protocol](flaky.port) as ask:
             assert [ask(b"1"), ask(b"2")] == [None, ANSWER]
-    assert asked == [b"1", b"2"]
+    assert received == [b"1", b"2"]

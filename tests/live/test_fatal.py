@@ -78,13 +78,13 @@ def test_a_process_exits_when_its_disk_fails(
     assert process.returncode == EXIT_CODE, process.stderr
     lines = process.stdout.splitlines()
     # Other threads may still be reporting earlier acknowledgements.
-    said = [line for line in lines if line != "failed"]
+    acknowledged = [line for line in lines if line != "failed"]
     assert "failed" in lines
     with Log.open(RealDisk(tmp_path), clock=SystemClock(), rand=Rand()) as log:
         found = values(log)
         assert log.partition(TOPIC, 0).durable_watermark == len(found)
-    for line in said:
+    for line in acknowledged:
         offset, _, value = line.partition(" ")
         assert found[int(offset)] == value.encode()
-    assert len(said) <= len(found) <= len(said) + 3
-    assert len(said) < 100
+    assert len(acknowledged) <= len(found) <= len(acknowledged) + 3
+    assert len(acknowledged) < 100

@@ -63,9 +63,9 @@ def send_all(node: Node, first: int = 0) -> None:
     for number in range(first, first + REQUESTS):
         names = [f"{number:05}-{row}" for row in range(ROWS)]
         gauges = [metric(number) for _ in names]
-        for each, name in zip(gauges, names, strict=True):
-            each.name = name
-            each.gauge.data_points.add(as_int=number, time_unix_nano=NOW_NS + number)
+        for gauge, name in zip(gauges, names, strict=True):
+            gauge.name = name
+            gauge.gauge.data_points.add(as_int=number, time_unix_nano=NOW_NS + number)
         bodies = {
             Signal.LOGS: logs(*(log(number, event_name=name) for name in names)),
             Signal.TRACES: spans(*(span(number, name=name) for name in names)),

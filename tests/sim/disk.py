@@ -68,7 +68,7 @@ class Faults:
     capacity_bytes: int | None = None
     """Maximum bytes of all files together. An append that does not fit writes a part."""
     short_writes: bool = False
-    """The kernel splits writes into pieces, of which a crash may keep some."""
+    """The kernel splits writes into pieces; a crash may keep some of them."""
 
 
 class Change(NamedTuple):

@@ -399,7 +399,7 @@ def test_a_dead_disk_refuses_every_call(end: Callable[[SimDisk], SimDisk]) -> No
         lambda: disk.make_directory("f"),
         lambda: disk.sync_directory(""),
         lambda: disk.space(),
-        lambda: disk.lock("lock", "anybody"),
+        lambda: disk.lock("lock", "another node"),
     ):
         with pytest.raises(PowerCut):
             call()
@@ -515,8 +515,8 @@ def test_after_a_failed_folder_sync_names_may_or_may_not_survive() -> None:
 def test_a_failed_call_has_no_effect(number: int) -> None:
     quiet = SimDisk()
     write_states(quiet)
-    for place in range(1, quiet.calls + 1):
-        disk = SimDisk(faults=Faults(fail_at=(place, number)))
+    for call in range(1, quiet.calls + 1):
+        disk = SimDisk(faults=Faults(fail_at=(call, number)))
         with pytest.raises(OSError) as caught:
             write_states(disk)
         assert caught.value.errno == number

@@ -142,12 +142,12 @@ def test_slices_have_each_committed_record_once(broker: KafkaBroker, topic: str)
     broker.wait_until_decided(topic)
     end = stable_end(broker, topic)
     assert end == 3 + 5 + 6 + 2 + 2 + 3 + 2
-    wanted = committed_offsets(broker, topic)
-    assert wanted == [0, 1, 2, 3, 4, 5, 6, 14, 15, 16]
-    assert offsets(ranged(broker, topic, 0, end)) == wanted
+    committed = committed_offsets(broker, topic)
+    assert committed == [0, 1, 2, 3, 4, 5, 6, 14, 15, 16]
+    assert offsets(ranged(broker, topic, 0, end)) == committed
     for cut in range(1, end):
         found = [offsets(ranged(broker, topic, *part)) for part in ((0, cut), (cut, end))]
-        assert found == [[o for o in wanted if o < cut], [o for o in wanted if o >= cut]]
+        assert found == [[o for o in committed if o < cut], [o for o in committed if o >= cut]]
 
 
 def test_a_task_waits_for_a_restarted_broker(broker: KafkaBroker, topic: str) -> None:

@@ -413,8 +413,9 @@ def test_a_connection_above_the_limit_is_closed(tmp_path: Path) -> None:
             connections = [opened.enter_context(connected(served.port)) for _ in range(25)]
             for connection in connections:
                 connection.greet()
-            said = [next(connection.frames(), None) for connection in connections]
-            assert sum(first is None for first in said) == 6  # there are 26 with the good client's
+            first_frames = [next(connection.frames(), None) for connection in connections]
+            # 26 connections, with that of the good client.
+            assert sum(first is None for first in first_frames) == 6
         assert client.refusals == []
     assert stored(tmp_path) == client.acknowledged
 

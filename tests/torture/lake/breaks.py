@@ -82,13 +82,13 @@ def lose_answer_and_snapshot(job: Job) -> None:
     found = open_catalog(job.config, job.folder)
     for _, name in found.list_tables(job.config.namespace):
         table = found.load_table((job.config.namespace, name))
-        said = {commit.OFFSETS: table.properties.get(commit.NEXT_OFFSETS, "{}")}
+        summary = {commit.OFFSETS: table.properties.get(commit.NEXT_OFFSETS, "{}")}
         with (
             table.transaction() as transaction,
-            transaction.update_snapshot(snapshot_properties=said).fast_append(),
+            transaction.update_snapshot(snapshot_properties=summary).fast_append(),
         ):
             pass
-        old = [each.snapshot_id for each in table.metadata.snapshots[:-1]]
+        old = [snapshot.snapshot_id for snapshot in table.metadata.snapshots[:-1]]
         if old:
             table.maintenance.expire_snapshots().by_ids(old).commit()
     found.close()

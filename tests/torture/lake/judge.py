@@ -155,19 +155,23 @@ def _judge_table(
     table = catalog.load_table(name)
     ends: dict[int, dict[Partition, int]] = {}
     for snapshot in table.metadata.snapshots:
-        said = _offsets(snapshot.summary.get("frazil.offsets") if snapshot.summary else None)
-        if said is None:  # a snapshot of another writer, which must not change the rows
-            said = ends.get(snapshot.parent_snapshot_id or -1)
-        if said is None:
+        snapshot_ends = _offsets(
+            snapshot.summary.get("frazil.offsets") if snapshot.summary else None
+        )
+        if snapshot_ends is None:  # a snapshot of another writer, which must not change the rows
+            snapshot_ends = ends.get(snapshot.parent_snapshot_id or -1)
+        if snapshot_ends is None:
             verdict.add("untrue", f"{name[1]}: snapshot {snapshot.snapshot_id} has no offsets")
             continue
-        ends[snapshot.snapshot_id] = said
-        _judge_snapshot(contents, table, name[1], snapshot, said, verdict)
+        ends[snapshot.snapshot_id] = snapshot_ends
+        _judge_snapshot(contents, table, name[1], snapshot, snapshot_ends, verdict)
     current = table.metadata.current_snapshot_id
     held = ends.get(current, {}) if current is not None else {}
-    said = _offsets(table.properties.get("frazil.next-offsets")) or {}
-    if said != held:
-        verdict.add("untrue", f"{name[1]} continues at {said}, but its snapshot ends at {held}")
+    next_offsets = _offsets(table.properties.get("frazil.next-offsets")) or {}
+    if next_offsets != held:
+        verdict.add(
+            "untrue", f"{name[1]} continues at {next_offsets}, but its snapshot ends at {held}"
+        )
     if is_whole:
         _judge_end(contents, table, name[1], held, verdict)
 

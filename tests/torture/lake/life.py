@@ -188,7 +188,7 @@ def open_appender(log: Log, catalog: Catalog, job: Job) -> Appender:
 def run_inline(log: Log, work: Sequence[Work]) -> list[WrittenSlice]:
     """Run tasks one after the other. Maintain the log first, as a node does all the time."""
     log.maintain()
-    return [run_slice(*each) for each in work]
+    return [run_slice(*task) for task in work]
 
 
 def send(log: Log, job: Job) -> None:

@@ -61,9 +61,9 @@ def body_of(number: int) -> bytes:
     if topic == "otlp_spans":
         return spans(*(span(number, name=name, end_time_unix_nano=time_ns) for name in names))
     gauges = [metric(number) for _ in names]
-    for each, name in zip(gauges, names, strict=True):
-        each.name = name
-        each.gauge.data_points.add(as_int=number, time_unix_nano=time_ns)
+    for gauge, name in zip(gauges, names, strict=True):
+        gauge.name = name
+        gauge.gauge.data_points.add(as_int=number, time_unix_nano=time_ns)
     return metrics(*gauges)
 
 

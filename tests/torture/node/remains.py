@@ -40,7 +40,7 @@ class Process:
 def processes(marks: set[str]) -> list[Process]:
     """Return all processes of these lives."""
     found = []
-    wanted = {f"{MARK}={mark}".encode(): mark for mark in marks}
+    variables = {f"{MARK}={mark}".encode(): mark for mark in marks}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
@@ -49,8 +49,8 @@ def processes(marks: set[str]) -> list[Process]:
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
         except OSError:
             continue  # exited meanwhile, or owned by another user
-        for mark in wanted.keys() & set(environment):
-            found.append(Process(pid=int(folder.name), life=wanted[mark], command=command))
+        for mark in variables.keys() & set(environment):
+            found.append(Process(pid=int(folder.name), life=variables[mark], command=command))
     return found
 
 
