@@ -272,7 +272,7 @@ STEPS: dict[str, tuple[Callable[[Job], None], Callable[[Strike], None]]] = {
     "half_written": (kill, _half_written),
     "file_synced": (kill, before(writer.TableWriter, "sync")),
     "between_tasks": (kill, BETWEEN_TASKS),
-    "tasks_done": (kill, before(appender, "_check_whole")),
+    "tasks_done": (kill, before(appender, "_check_complete")),
     "dead_committed": (kill, after(Appender, "_commit_dead", bool)),
     "half_manifest": (kill, _in_commit(_half_metadata)),
     "manifests_written": (kill, IN_COMMIT),

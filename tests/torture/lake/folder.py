@@ -113,6 +113,7 @@ def wait(process: BaseProcess) -> int:
         process.kill()
         process.join()
         raise AssertionError(f"a life did not end within {LIFE_S_MAX} s")
+    assert process.exitcode != life.SETUP_CODE, "a step or mutant no longer fits the lake's code"
     return process.exitcode
 
 

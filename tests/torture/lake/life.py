@@ -42,7 +42,7 @@ TOPIC_CONFIG = {
 }
 PAUSE_S = 0.02
 """Pause between two requests, so that every append has some."""
-FENCED_CODE, GAVE_UP_CODE = 4, 5
+FENCED_CODE, GAVE_UP_CODE, SETUP_CODE = 4, 5, 6
 FAILURES_MAX = 8
 """A life gives up after this many errors."""
 
@@ -115,12 +115,13 @@ def live(job: Job) -> None:
     from tests.torture.lake.mutants import mutate
 
     logging.disable(logging.CRITICAL)
-    code = 1
+    code = SETUP_CODE
     try:
         if job.mutant:
             mutate(job.mutant)
         if job.step:
             install(job)
+        code = 1
         code = _live(job)
     except BaseException:  # noqa: BLE001 - the process must end here and report why
         report(job.met, traceback.format_exc())
