@@ -10,9 +10,11 @@ import logging
 import multiprocessing
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from multiprocessing.context import BaseContext
 from typing import get_args
 
 from tests.sim.disk import PowerCut, Rot
@@ -70,7 +72,7 @@ def run_rot(cycles: int, seed: int) -> Report:
 
 def seeded(report: Report, story: Seeded, seeds: range) -> Report:
     """Run the seeds on all cores. Each example names its seed."""
-    context = multiprocessing.get_context("fork")
+    context = _context()
     begin = time.monotonic()
     with context.Pool(os.cpu_count(), _quiet) as pool:
         results = pool.imap(_Numbered(story), seeds)
@@ -95,6 +97,12 @@ class _Numbered:
             raise AssertionError(f"seed {seed}: unplanned power cut: {error}") from error
 
 
+def _context() -> BaseContext:
+    """Fork, unless a thread of this process, such as a test runner's, may hold a lock."""
+    is_alone = threading.active_count() == 1
+    return multiprocessing.get_context("fork" if is_alone else "forkserver")
+
+
 def _quiet() -> None:
     logging.disable(logging.CRITICAL)
 
@@ -102,7 +110,7 @@ def _quiet() -> None:
 def run_mutants(cycles: int, seed: int) -> Report:
     """Run every mutant until a seed detects it, for at most `cycles` seeds."""
     report = Report("mutants", seed, must_fire=tuple(f"killed_{name}" for name in MUTANTS))
-    context = multiprocessing.get_context("fork")
+    context = _context()
     tasks = [(name, seed, cycles or MUTANT_SEEDS) for name in MUTANTS]
     with context.Pool(os.cpu_count(), _quiet) as pool:
         results = pool.imap(kill_mutant, tasks)

@@ -62,7 +62,7 @@ def test_a_changed_jar_is_downloaded_again(copied: Path, offline: list[str]) -> 
     data = bytearray(changed.read_bytes())
     data[len(data) // 2] ^= 1
     changed.write_bytes(data)
-    with pytest.raises(Unavailable, match=r"could not fetch(?s:.*)sqlite-jdbc") as caught:
+    with pytest.raises(Unavailable, match=r"could not download(?s:.*)sqlite-jdbc") as caught:
         resolve(copied, options=offline)
     assert "network" in str(caught.value)
     assert not changed.exists()

@@ -18,8 +18,8 @@ def test_the_cache_key_covers_the_sources(tmp_path: Path) -> None:
     assert memory._sources_hash(tmp_path) != before
 
 
-def test_a_function_of_model_depends_on_all_of_it_and_another_on_its_folder() -> None:
+def test_a_function_depends_on_all_of_model_and_on_its_own_folder() -> None:
     functions: list[Any] = [value_types.build_present, json_scan.find_all]
-    folders = [memory.MODEL, Path(json_scan.__file__).parent]
-    keys = [function._cache._sources for function in functions]
-    assert keys == [memory._sources_hash(folder) for folder in folders]
+    model = memory._sources_hash(memory.MODEL)
+    own = memory._sources_hash(Path(json_scan.__file__).parent)
+    assert [function._cache._sources for function in functions] == [(model,), (model, own)]

@@ -199,7 +199,7 @@ class Asking:
         is_harmed = not self._lives.is_calm or self._lives.harm_count != harm
         is_allowed = isinstance(error, Unavailable | Overloaded)
         # The error of a query whose worker process was killed, usually for lack of memory.
-        is_allowed |= is_harmed and isinstance(error, TooLarge) and "(code -9)" in str(error)
+        is_allowed |= is_harmed and isinstance(error, TooLarge) and "code -9" in str(error)
         if not is_allowed:
             self.problems.append(("untrue", f"{what}: {type(error).__name__}: {error}"))
         self._count(**{f"refused_{what}": 1})

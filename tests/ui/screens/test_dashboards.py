@@ -242,7 +242,7 @@ def test_a_conflicting_save_can_be_saved_as_a_copy(page: Page, node: Node) -> No
         second.get_by_role("button", name="Move Panel 0").press("ArrowRight")
         store(node, "both", stat(7))
         second.get_by_role("button", name="Save", exact=True).click()
-        expect(second.get_by_role("status")).to_contain_text("changed meanwhile")
+        expect(second.get_by_role("status")).to_contain_text("changed in the meantime")
         second.get_by_role("button", name="Save as a copy").click()
         expect(second).to_have_url(re.compile("/dashboard/both-copy"))
         expect(panel(second, "Panel 0")).to_be_visible()
