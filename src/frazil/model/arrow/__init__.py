@@ -24,7 +24,6 @@ from frazil.model.arrow.schemas import (
     dictionary_field,
 )
 from frazil.model.arrow.types import DeadLetter, Decoded, ExportRequest
-from frazil.model.protobuf.memory import compiled, part
 
 __all__ = [
     "DEAD_LETTERS",
@@ -39,13 +38,11 @@ __all__ = [
     "Decode",
     "Decoded",
     "ExportRequest",
-    "compiled",
     "dead_letter_rows",
     "decode",
     "decode_dictionary",
     "decode_prefix",
     "dictionary_field",
     "encode",
-    "part",
     "warm",
 ]

@@ -15,7 +15,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-from frazil.model.arrow import compiled, part
+from frazil.model.protobuf import compiled, part
 from frazil.query.functions.string_buffers import Bytes, Ints, Longs
 
 CODES_MAX = 1024

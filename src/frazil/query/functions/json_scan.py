@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from frazil.model.arrow import compiled, part
+from frazil.model.protobuf import compiled, part
 from frazil.query.functions.string_buffers import Bytes, Ints, Longs
 
 KEY = -1

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.model.arrow import compiled, part
+from frazil.model.protobuf import compiled, part
 from frazil.query.functions.string_buffers import Bytes, Ints, buffers_of, nulls_of
 from frazil.query.functions.text_search import AND, NOT, OR, Search
 from frazil.query.functions.word_split import ALONE, INSIDE, SEPARATOR, classes
