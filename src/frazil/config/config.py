@@ -7,13 +7,8 @@ from typing import Annotated
 import msgspec
 
 from frazil.errors import InvalidSetting
-from frazil.hot import HotConfig
-from frazil.ingest import IngestConfig
-from frazil.lake import LakeConfig
-from frazil.log import LogConfig
 from frazil.model import doc
-from frazil.query import QueryConfig
-from frazil.serve import ServeConfig
+from frazil.settings import HotConfig, IngestConfig, LakeConfig, LogConfig, QueryConfig, ServeConfig
 
 BATCH_OVERHEAD_BYTES = 1024
 """What the log adds to a request: a batch header, record fields and a digest."""
@@ -23,6 +18,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Settings of a node."""
 
     data: Annotated[str, doc("Data folder. All files of a node are in it.")] = "data"
+    self_tracing: Annotated[
+        bool, doc("Export spans of the node's own work, as the `OTEL_*` variables say.")
+    ] = False
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
     hot: HotConfig = msgspec.field(default_factory=HotConfig)

@@ -139,3 +139,24 @@ def test_the_scanner_agrees_with_a_json_parser(asked: list[tuple[str, str, Any]]
             assert found == expected
         else:
             assert json.loads(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r'{"a":"\u12€x"}', "u12€x"),
+        (r'{"a":"\u€"}', "u€"),
+        (r'{"a":"\u12"}', "u12"),
+        (r'{"a":"\é\x"}', "éx"),
+        (r'{"a":"\ud83d\u12€"}', "\N{REPLACEMENT CHARACTER}u12€"),
+    ],
+)
+def test_an_escape_that_json_does_not_have_loses_its_backslash(text: str, expected: str) -> None:
+    """And stays valid UTF-8, whatever follows it."""
+    assert value(text, "$.a") == expected
+
+
+@given(st.text("\\u1dcé€😀x", max_size=12))
+def test_any_string_gives_valid_text(text: str) -> None:
+    found = values_at(pa.array(['{"a":"' + text + '"}'], pa.string()), parse_path("$.a"))
+    found.validate(full=True)

@@ -228,7 +228,7 @@ def _equal(one: Bytes, other: Bytes) -> bool:
 @part
 def _unescape(letters: Bytes, begin: int, end: int, values: Bytes, at: int) -> int:
     """Write the string between two quotes; returns the position after it. It never grows: an escape
-    is at least as long as its character."""
+    is at least as long as its character. An escape that JSON does not have loses its backslash."""
     position = begin
     while position < end:
         sign = letters[position]
@@ -239,14 +239,16 @@ def _unescape(letters: Bytes, begin: int, end: int, values: Bytes, at: int) -> i
             continue
         sign = letters[position]
         position += 1
+        number = MISSING
         if sign == 0x75 and position + 4 <= end:
             number = _hex(letters, position)
+        if number >= 0:
             position += 4
             low = _low_half(letters, position, end)
             if 0xD800 <= number <= 0xDBFF and low >= 0:
                 number = 0x10000 + ((number - 0xD800) << 10) + low
                 position += 6
-            if 0xD800 <= number <= 0xDFFF or number < 0:
+            if 0xD800 <= number <= 0xDFFF:
                 number = REPLACEMENT
             at = _encode(number, values, at)
             continue

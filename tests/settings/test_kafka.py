@@ -9,8 +9,9 @@ import pytest
 from frazil.appender import run
 from frazil.config import load
 from frazil.errors import Malformed
-from frazil.lake.kafka_config import OWN_SETTINGS, KafkaConfig
 from frazil.model import SystemClock, SystemRand
+from frazil.settings import KafkaConfig
+from frazil.settings.kafka import OWN_SETTINGS
 
 
 def test_topics_default_to_those_of_the_collector() -> None:

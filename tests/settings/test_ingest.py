@@ -10,7 +10,7 @@ import pytest
 from frazil.config import Config, load
 from frazil.errors import Malformed
 from frazil.httpd.auth import Auth
-from frazil.ingest.config import IngestConfig, is_loopback
+from frazil.settings import IngestConfig, is_loopback
 from tests.ingest.certificates import Certificates, make_certificates
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from frazil.disk import PAYLOAD_BYTES_MAX
 from frazil.errors import Malformed
-from frazil.log import LogConfig, TopicConfig
-from frazil.log.config import PARTITIONS_MAX
 from frazil.model import MiB
+from frazil.settings import LogConfig, TopicConfig
+from frazil.settings.log import PARTITIONS_MAX
 
 
 def test_the_defaults_are_valid() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from frazil.errors import Malformed
-from frazil.lake.config import LakeConfig
+from frazil.settings import LakeConfig
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""settings: the settings of every room, as structs. Light, so that any process can load them.
+
+    log.py     LogConfig, TopicConfig
+    ingest.py  IngestConfig
+    hot.py     HotConfig
+    lake.py    LakeConfig
+    kafka.py   KafkaConfig: the Kafka source of the lake
+    query.py   QueryConfig
+    serve.py   ServeConfig
+
+`frazil.config` loads them from flags, environment and file. A process of a node imports only the
+rooms it runs, but checks the settings of all.
+"""
+
+from frazil.settings.hot import HotConfig
+from frazil.settings.ingest import IngestConfig, is_loopback
+from frazil.settings.kafka import KafkaConfig
+from frazil.settings.lake import LakeConfig
+from frazil.settings.log import LogConfig, TopicConfig
+from frazil.settings.query import QueryConfig
+from frazil.settings.serve import ServeConfig
+
+__all__ = [
+    "HotConfig",
+    "IngestConfig",
+    "KafkaConfig",
+    "LakeConfig",
+    "LogConfig",
+    "QueryConfig",
+    "ServeConfig",
+    "TopicConfig",
+    "is_loopback",
+]
