@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
 from frazil.query.search.filters import Ask, TimeRange
 from frazil.query.telemetry import metric_series as series_module
 from frazil.query.telemetry.histograms import quantile_of
 from frazil.query.telemetry.metric_series import LOOK_BACK, metric_series
 from frazil.query.telemetry.metrics import exemplars, metric_labels, metric_names
+from frazil.settings import QueryConfig
 from tests.query.build import BEGIN_US, FixedClock, engine_over, piece_of
 
 SECOND = datetime.timedelta(seconds=1)
@@ -548,3 +549,10 @@ def test_all_metric_queries_run_in_this_process() -> None:
         metric_labels(ask, "m")
         exemplars(ask, "m")
     assert asked and set(asked) == {"in this process"}
+
+
+def test_a_delta_that_is_no_number_counts_nothing(shared: Over) -> None:
+    delta = {"aggregation_temporality": "DELTA"}
+    ask = shared([counter(at, value, **delta) for at, value in [(1, 5.0), (2, math.nan), (3, 7.0)]])
+    assert values(ask, "increase") == {(): {0: 12.0}}
+    assert values(ask, "rate") == {(): {0: 12.0 / STEP.total_seconds()}}

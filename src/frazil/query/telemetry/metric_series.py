@@ -150,7 +150,8 @@ def metric_series(
         is_newest=is_newest and kind.metric_type not in BUCKET_LISTS,
     )
     if is_number and (kind.is_delta or aggregate not in ("sum", *INCREASES)):
-        rows = _numbers(ask, query, where([*within.conditions(), *conditions]))
+        values = [*within.conditions(), *conditions, f"NOT isnan({VALUE})"]
+        rows = _numbers(ask, query, where(values))
     else:
         matching = where([*read.conditions(), *conditions])
         _check_size(ask, name, kind, aggregate, matching)
