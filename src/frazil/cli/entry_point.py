@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import select
 import sys
@@ -48,6 +49,10 @@ MODULES = {"import": "import_"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Some init systems have a locale without a tick mark: "?" is better than an exception.
+            stream.reconfigure(errors="replace")
     options = parser().parse_args(arguments)
     try:
         code = int(options.run(options))
