@@ -47,12 +47,13 @@ from bench.query import (
 )
 from bench.shop import Shop
 from frazil.disk import RealDisk
-from frazil.lake import Lake, LakeConfig, LakeView
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.lake import Lake, LakeView
+from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
 from frazil.query.plan.session import processors
+from frazil.settings import LakeConfig, LogConfig, QueryConfig, TopicConfig
 
 BAR_AFTER = 2.0
 """Times DuckDB's time, after compaction."""

@@ -19,9 +19,10 @@ from typing import Any
 from bench.log import scratch_folder
 from bench.shop import Shop
 from frazil.disk import RealDisk
-from frazil.lake import Lake, LakeConfig
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.lake import Lake
+from frazil.log import Log, Record, append_of_records
 from frazil.model import GiB, SystemClock
+from frazil.settings import LakeConfig, LogConfig, TopicConfig
 
 ROUNDS = 24
 """Commits, and so files per table, before compaction."""

@@ -1,31 +1,30 @@
 """Time from acknowledgement to visibility in SQL, while queries run.
 
-A node as `frazil up` runs it, with one thread polling for new records and one running dashboard
-queries over everything. Another process sends at a steady rate and notes when each request was
-acknowledged. A request is visible when a query that found it has returned, so query time counts.
-Prints one JSON line last; exits 1 when a bar is missed.
+A node as `frazil up` runs it. A process asks it over HTTP: one thread polls for new records, one
+runs dashboard queries over everything. Another process sends at a steady rate and notes when each
+request was acknowledged. A request is visible when a query that found it has returned, so query
+time counts. Prints one JSON line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import numpy as np
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+import frazil
 from bench.ingest import grpc_sender, request_of
 from bench.log import scratch_folder
-from frazil.config import load
-from frazil.embedded import Embedded
-from frazil.model import SystemClock, SystemRand
-from frazil.node import NodeAddresses, run
 
 RATES = {10_000: 100, 100_000: 1_000}
 """Records per second -> records per request."""
@@ -105,7 +104,7 @@ def load_up(port: int, rate: int, seconds: float) -> None:
     print(json.dumps({"answered": answered, "records_per_s": records * len(answered) / took}))
 
 
-# The node, with those who ask it.
+# Those who ask the node, in another.
 
 
 @dataclass(slots=True)
@@ -120,46 +119,38 @@ class Seen:
     dashboard_ms: list[float]
 
 
-def look(embedded: Embedded, seen: Seen, stop: threading.Event) -> None:
-    while not stop.wait(POLL_S):
-        began = time.monotonic_ns()
-        found = embedded.ask(NEW)["body"].to_pylist()
-        ended = time.monotonic_ns()
-        seen.poll_ms.append((ended - began) / 1e6)
-        for number in map(int, found):
-            if number not in seen.ended_ns:
-                seen.began_ns[number], seen.ended_ns[number] = began, ended
+def look(url: str, seen: Seen, stop: threading.Event) -> None:
+    with frazil.connect(url) as node:
+        while not stop.wait(POLL_S):
+            began = time.monotonic_ns()
+            found = node.sql(NEW).arrow()["body"].to_pylist()
+            ended = time.monotonic_ns()
+            seen.poll_ms.append((ended - began) / 1e6)
+            for number in map(int, found):
+                if number not in seen.ended_ns:
+                    seen.began_ns[number], seen.ended_ns[number] = began, ended
 
 
-def watch_dashboard(embedded: Embedded, seen: Seen, stop: threading.Event) -> None:
+def watch_dashboard(url: str, seen: Seen, stop: threading.Event) -> None:
     turn = 0
-    while not stop.wait(DASHBOARD_S):
-        began = time.monotonic_ns()
-        embedded.ask(DASHBOARD[turn % len(DASHBOARD)])
-        seen.dashboard_ms.append((time.monotonic_ns() - began) / 1e6)
-        turn += 1
+    with frazil.connect(url) as node:
+        while not stop.wait(DASHBOARD_S):
+            began = time.monotonic_ns()
+            node.sql(DASHBOARD[turn % len(DASHBOARD)]).arrow()
+            seen.dashboard_ms.append((time.monotonic_ns() - began) / 1e6)
+            turn += 1
 
 
-def serve(folder: str) -> None:
-    """Run a node until told to stop; then print what the pollers saw."""
+def ask(url: str) -> None:
+    """Ask a node until told to stop; then print what was seen."""
     seen = Seen({}, {}, [], [])
     stop = threading.Event()
-    askers: list[threading.Thread] = []
-
-    def ready(at: NodeAddresses) -> None:
-        assert at.embedded is not None
-        for work in (look, watch_dashboard):
-            askers.append(threading.Thread(target=work, args=(at.embedded, seen, stop)))
-            askers[-1].start()
-        threading.Thread(target=wait_for_word, args=(stop, askers, seen), daemon=True).start()
-        print(json.dumps({"port": at.grpc_port}), flush=True)
-
-    settings = {"ingest": {"grpc_port": 0, "http_port": 0}, "lake": {"enabled": False}}
-    config = load(None, {"serve": {"http_port": 0}, "data": folder, **settings})
-    asyncio.run(run(config, clock=SystemClock(), rand=SystemRand(), ready=ready))
-
-
-def wait_for_word(stop: threading.Event, askers: list[threading.Thread], seen: Seen) -> None:
+    askers = [
+        threading.Thread(target=work, args=(url, seen, stop)) for work in (look, watch_dashboard)
+    ]
+    for thread in askers:
+        thread.start()
+    print("asking", flush=True)
     sys.stdin.readline()
     stop.set()
     for thread in askers:
@@ -171,32 +162,47 @@ def wait_for_word(stop: threading.Event, askers: list[threading.Thread], seen: S
                 "ended": seen.ended_ns,
                 "poll_ms": seen.poll_ms,
                 "dashboard_ms": seen.dashboard_ms,
-                "rss_mb": rss_mb(),
             }
         ),
         flush=True,
     )
 
 
-def rss_mb() -> float:
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) / 1024
+def peak_mb(pids: list[int]) -> float:
+    """The peak resident memory of these processes, added up."""
+    total = 0.0
+    for pid in pids:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+        total += int(line.split()[1]) / 1024
+    return total
+
+
+@contextmanager
+def talking(*command: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that is written to and read from, and ended."""
+    process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(GRACE_S)
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
 
 
 def measure(rate: int) -> Case:
-    with scratch_folder() as folder:
-        node = subprocess.Popen(
-            [sys.executable, __file__, "node", str(folder / "data")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert node.stdin is not None
-        assert node.stdout is not None
-        try:
-            port = json.loads(node.stdout.readline())["port"]
-            words = ["load", port, rate, WARM_S + RUN_S]
+    ports = ["--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0"]
+    up = [sys.executable, "-m", "frazil", "up", "--json", *ports, "--set", "lake.enabled=false"]
+    with scratch_folder() as folder, talking(*up, "--data", str(folder / "data")) as node:
+        at = json.loads(line_of(node))
+        url = f"http://127.0.0.1:{at['http_port']}"
+        with talking(sys.executable, __file__, "ask", url) as asker:
+            line_of(asker)
+            words = ["load", at["otlp_grpc_port"], rate, WARM_S + RUN_S]
             sent = subprocess.run(
                 [sys.executable, __file__, *map(str, words)],
                 check=True,
@@ -204,12 +210,13 @@ def measure(rate: int) -> Case:
                 text=True,
             )
             time.sleep(LINGER_S)
-            node.stdin.write("\n")
-            node.stdin.flush()
-            seen = json.loads(node.stdout.readline())
-        finally:
-            node.terminate()
-            node.wait(GRACE_S)
+            assert asker.stdin is not None
+            asker.stdin.write("\n")
+            asker.stdin.flush()
+            seen = json.loads(line_of(asker))
+        with frazil.connect(url) as client:
+            processes = client.get("/api/v1/status")["processes"]
+        seen["rss_mb"] = peak_mb([process["pid"] for process in processes])
     return case_of(rate, json.loads(sent.stdout), seen)
 
 
@@ -270,7 +277,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["load", port, rate, seconds]:
             load_up(int(port), int(rate), float(seconds))
-        case ["node", folder]:
-            serve(folder)
+        case ["ask", url]:
+            ask(url)
         case _:
             sys.exit(main())

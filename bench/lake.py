@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from bench.log import scratch_folder
 from bench.shop import Shop
 from frazil.disk import RealDisk
-from frazil.lake import Appender, LakeConfig, Session
+from frazil.lake import Appender, Session
 from frazil.lake.append.appender import Run, Work
 from frazil.lake.append.log_source import LogSource, bytes_behind
 from frazil.lake.append.slice import SourcePartition, requests_of
@@ -42,9 +42,10 @@ from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.spark.jobs import run_on
 from frazil.lake.tables.tables import ensure_table
-from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import GiB, MiB, Signal, SystemClock
 from frazil.model.arrow import TABLES, ExportRequest, decode
+from frazil.settings import LakeConfig, TopicConfig
 
 ROWS = {"logs": 1_600_000, "spans": 800_000}
 WARM_ROWS = 200_000

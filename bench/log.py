@@ -23,8 +23,9 @@ from random import SystemRandom
 from google_crc32c import value as crc32c
 
 from frazil.disk import DurableCounter, RealDisk, TimeIds
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
+from frazil.settings import LogConfig, TopicConfig
 
 TOPIC = "bench"
 ROUNDS = 5

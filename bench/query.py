@@ -36,12 +36,13 @@ import pyarrow.parquet as pq
 from bench.log import maintained, scratch_folder
 from bench.shop import BEGIN_NS, HOUR_NS, SERVICES, Shop, trace_id_of
 from frazil.disk import RealDisk
-from frazil.hot import HotConfig, HotTier, HotWorker, Piece
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.hot import HotTier, HotWorker, Piece
+from frazil.log import Log, Record, append_of_records
 from frazil.model import GiB, SystemClock
 from frazil.model.arrow import TABLES, decode
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
 from frazil.query.plan.session import processors
+from frazil.settings import HotConfig, LogConfig, QueryConfig, TopicConfig
 
 ROWS = 10_000_000
 LOGS_PER_SPAN = 5

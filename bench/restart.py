@@ -9,6 +9,7 @@ counts them each time. Prints one JSON line last; exits 1 when a bar, or a row, 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,14 +17,15 @@ import time
 from pathlib import Path
 
 import frazil
-from bench.freshness import rss_mb
+from bench.freshness import peak_mb
 from bench.ingest import Bodies
 from bench.log import scratch_folder
 from frazil.config import load
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
-from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock, SystemRand
+from frazil.settings import TopicConfig
 
 TOPIC = "otlp_logs"
 REQUESTS = 5_000
@@ -72,7 +74,11 @@ def open_and_count(folder: str) -> None:
         ).fetchall()
         ((low, high),) = opened.sql("SELECT min(_offset), max(_offset) FROM logs").fetchall()
     is_whole = (rows, places, low, high) == (ROWS, ROWS, 0, REQUESTS - 1)
-    print(json.dumps({"took": took, "rows": rows, "is_whole": is_whole, "rss_mb": rss_mb()}))
+    print(
+        json.dumps(
+            {"took": took, "rows": rows, "is_whole": is_whole, "rss_mb": peak_mb([os.getpid()])}
+        )
+    )
 
 
 def measure(name: str, folder: Path, bar: float) -> Case:

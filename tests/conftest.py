@@ -14,3 +14,6 @@ settings.load_profile("frazil")
 # Tests start many Sparks that live for seconds: compiling their code well nearly doubles the
 # processor time that they take.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
+# Tests fork only to start other programs, as a node does: gRPC need not survive it.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

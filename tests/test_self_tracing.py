@@ -15,7 +15,7 @@ import pytest
 
 import frazil
 from frazil import tracing
-from frazil.cli.logging import JsonFormatter
+from frazil.program_log import JsonFormatter
 from frazil.self_tracing import export_own_traces, why_disabled
 from tests.clients.node import Node
 from tests.conformance.cases import log, logs
@@ -51,7 +51,7 @@ def test_the_environment_decides(environ: dict[str, str], wanted: str | None) ->
 
 def test_disabled_tracing_does_nothing() -> None:
     """The same span for everybody, and no ids."""
-    with export_own_traces({}):
+    with export_own_traces({}, is_enabled=True):
         assert tracing.span("a", x=1) is tracing.OFF
         assert tracing.ids() is None
         with tracing.span("a") as span:
@@ -62,7 +62,7 @@ def test_disabled_tracing_does_nothing() -> None:
 def test_log_lines_have_their_span_id() -> None:
     """Logs and traces find each other."""
     record = logging.makeLogRecord({"msg": "hello", "levelname": "INFO"})
-    with export_own_traces({**ENDPOINT, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}):
+    with export_own_traces({**ENDPOINT, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}, is_enabled=True):
         with tracing.span("outer", parent=f"00-{'ab' * 16}-{'cd' * 8}-01") as span:
             span.drop()
             said = json.loads(JsonFormatter().format(record))
@@ -76,7 +76,7 @@ def test_a_missing_sdk_is_reported(
 ) -> None:
     """Asked for, and not installed: a warning with the line that mends it."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with export_own_traces(ENDPOINT):
+    with export_own_traces(ENDPOINT, is_enabled=True):
         assert not tracing.is_on()
     assert "pip install 'frazil[otel]'" in str(caplog.records[-1].__dict__["reason"])
 
@@ -90,8 +90,8 @@ def test_a_node_exporting_to_itself_does_not_loop(
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", **QUICK}
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    options = ("--otlp-http-port", str(port), "--set", "lake.enabled=false")
-    with Node(tmp_path / "data", *options) as node:
+    sets = ("--set", "lake.enabled=false", "--set", "self_tracing=true")
+    with Node(tmp_path / "data", "--otlp-http-port", str(port), *sets) as node:
         for number in range(SENT):
             body = logs(log(number, event_name=str(number)))
             answer = send_http(port, "/v1/logs", body, {"Content-Type": PROTOBUF})

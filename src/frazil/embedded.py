@@ -34,7 +34,7 @@ from frazil.lake import (
     TopicTables,
     query_spark,
 )
-from frazil.log import AtTime, Log, Start
+from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine
 from frazil.results import CancelToken, Limits, Result, result_of
@@ -81,7 +81,7 @@ class Embedded:
     @classmethod
     def over(
         cls,
-        log: Log,
+        log: ReadableLog,
         disk: Disk,
         config: Config,
         *,
@@ -291,7 +291,7 @@ def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
 
 
 def open_lake(
-    log: Log,
+    log: ReadableLog,
     config: Config,
     *,
     clock: Clock,

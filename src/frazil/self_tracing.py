@@ -1,6 +1,7 @@
 """Self tracing: spans of the node itself, exported as the `OTEL_*` variables say.
 
-Needs the OpenTelemetry SDK, an extra, which is loaded only if these variables are set.
+Off unless `self_tracing` is set: a shell in which the variables are set for other programs must not
+make a node trace itself into itself. Needs the OpenTelemetry SDK, an extra.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ CLOSE_S = 1.0
 
 
 @contextmanager
-def export_own_traces(environ: Mapping[str, str]) -> Iterator[None]:
-    """Export spans while open, if the environment enables it."""
-    tracer = _open_tracer(environ)
+def export_own_traces(environ: Mapping[str, str], *, is_enabled: bool) -> Iterator[None]:
+    """Export spans while open, if the settings and the environment enable it."""
+    tracer = _open_tracer(environ) if is_enabled else None
     if tracer is None:
         yield
         return

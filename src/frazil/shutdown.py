@@ -1,4 +1,4 @@
-"""Shutdown: a node stops within ten seconds and reports what it did.
+"""Shutdown: a process of a node stops within ten seconds and reports what it did.
 
 Components close one after another, each with a share of the remaining time. If one hangs, the
 process exits. Acknowledged data is safe either way, as after a kill.
@@ -17,35 +17,38 @@ logger = logging.getLogger(__name__)
 STOP_S = 10.0
 """From the signal to the end of the process, in any case. Kubernetes waits 30 s."""
 RESERVE_S = 2.0
-"""Kept for stopping Spark and closing the log."""
+"""Kept for what comes last: stopping Spark, or closing the log."""
 CUT_CODE = 1
 """Exit code of a stop that took too long."""
 
 
 class Shutdown:
-    """The stop of a node. Owned by the event loop."""
+    """The stop of a process. Owned by the event loop."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, reserve_s: float = RESERVE_S) -> None:
         self._clock = clock
+        self._reserve_s = reserve_s
+        self._within_s = STOP_S
         self._begun_ns: int | None = None
         self._is_done = threading.Event()
         self._facts: dict[str, object] = {}
 
-    def begin(self) -> None:
+    def begin(self, within_s: float = STOP_S) -> None:
         """Start the timeout."""
+        self._within_s = within_s
         self._begun_ns = self._clock.monotonic_ns()
         threading.Thread(target=self._guard, name="frazil-stop", daemon=True).start()
 
     def _guard(self) -> None:
-        if self._is_done.wait(STOP_S):
+        if self._is_done.wait(self._within_s):
             return
         logger.error("the stop took too long, the process ends as by a kill", extra=self.facts())
         logging.shutdown()
         os._exit(CUT_CODE)
 
-    def left_s(self, share_s: float) -> float:
+    def left_s(self, share_s: float = STOP_S) -> float:
         """Return `share_s`, or the remaining time if that is less."""
-        return max(0.0, min(share_s, STOP_S - RESERVE_S - self._seconds))
+        return max(0.0, min(share_s, self._within_s - self._reserve_s - self._seconds))
 
     def note(self, **facts: object) -> None:
         """Record facts for the log."""

@@ -14,7 +14,7 @@ import pytest
 from frazil import cli
 from frazil.config import Config, effective_settings, load, read, reference, settings, template
 from frazil.errors import Malformed
-from frazil.lake import KafkaConfig
+from frazil.settings import KafkaConfig
 
 ROOT = Path(__file__).parents[2]
 

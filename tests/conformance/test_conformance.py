@@ -12,8 +12,8 @@ from google.protobuf.json_format import Parse
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
-from frazil.ingest.config import IngestConfig
 from frazil.model import Signal
+from frazil.settings import IngestConfig
 from tests.conformance.cases import BODY_BYTES_MAX, CASES, Case
 from tests.conformance.clients import JSON, PROTOBUF, Answer, send_grpc, send_http
 from tests.conformance.http_cases import HTTP_CASES, request_body

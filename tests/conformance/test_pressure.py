@@ -10,9 +10,8 @@ import grpc
 import pytest
 
 from frazil.errors import Overloaded
-from frazil.ingest.config import IngestConfig
-from frazil.log import LogConfig
 from frazil.model import MiB, Signal
+from frazil.settings import IngestConfig, LogConfig
 from tests.conformance.cases import field, log, logs
 from tests.conformance.clients import JSON, PROTOBUF, Answer, send_grpc, send_http
 from tests.ingest.serving import Serving, serving

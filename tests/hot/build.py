@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from frazil.disk import Mode
-from frazil.hot.config import HotConfig
 from frazil.hot.segment.piece import Piece
 from frazil.hot.tier import SOURCES, HotTier
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import KiB, Rand
 from frazil.model.arrow import Decode
 from frazil.model.arrow.schemas import DEAD_LETTERS
 from frazil.model.arrow.types import DeadLetter, Decoded, ExportRequest
+from frazil.settings import HotConfig, LogConfig, TopicConfig
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk, SimFile, failure
 

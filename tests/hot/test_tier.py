@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from frazil.errors import Malformed, Unknown
-from frazil.hot.config import HotConfig
 from frazil.hot.partition import LOST
 from frazil.hot.recovery import SET_ASIDE
 from frazil.hot.sealer import SEAL_FAILED
@@ -21,10 +20,10 @@ from frazil.hot.segment import segments
 from frazil.hot.segment.arrow_segment import open_segment, write_segment
 from frazil.hot.segment.segments import EVICTED, MERGE_COUNT
 from frazil.hot.tier import STALLED, HotTier
-from frazil.log import TopicConfig
 from frazil.log.subscribers import load_progress
 from frazil.model import Rand
 from frazil.model.arrow.types import Decoded, ExportRequest
+from frazil.settings import HotConfig, TopicConfig
 from tests.hot.build import (
     FIRST,
     FOLDER,

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from frazil.disk import RealDisk
-from frazil.hot import HotConfig, HotTier, HotWorker
+from frazil.hot import HotTier, HotWorker
 from frazil.log import Log, Record, append_of_records
 from frazil.model import KiB, Rand, SystemClock
 from frazil.model.arrow.types import Decoded, ExportRequest
+from frazil.settings import HotConfig
 from tests.hot.build import (
     FOLDER,
     SCHEMAS,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.house.sources import Source, house, report
 
-EDGES = {"httpd", "kafka", "ingest", "serve", "node"}
+EDGES = {"httpd", "kafka", "ingest", "serve", "reader", "node"}
 
 
 def async_findings(source: Source) -> list[str]:

@@ -19,13 +19,13 @@ from google.rpc.status_pb2 import Status
 from frazil.disk import RealDisk
 from frazil.httpd.auth import Auth
 from frazil.ingest.admission import IN_FLIGHT, Gate
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.errors import DETAILS_KEY
 from frazil.ingest.grpc.server import OtlpGrpc
 from frazil.ingest.otlp.scan import warm
 from frazil.ingest.receiver import Receiver
 from frazil.log import Log
 from frazil.model import Signal, SystemClock
+from frazil.settings import IngestConfig
 
 T = TypeVar("T")
 LoopKind = Literal["asyncio", "uvloop"]

@@ -15,9 +15,10 @@ import uvloop
 
 from frazil.disk import RealDisk
 from frazil.httpd import Auth
-from frazil.ingest import IngestConfig, OtlpPorts
-from frazil.log import Log, LogConfig
+from frazil.ingest import OtlpPorts
+from frazil.log import Log
 from frazil.model import Signal, SystemClock
+from frazil.settings import IngestConfig, LogConfig
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from frazil.ingest.admission import (
     Gate,
     PendingReads,
 )
-from frazil.ingest.config import IngestConfig
+from frazil.settings import IngestConfig
 from tests.sim.clock import SimClock
 
 CONFIG = IngestConfig(body_bytes_max=500, in_flight_bytes_max=1000, requests_max=4)

@@ -16,7 +16,6 @@ from frazil import tracing
 from frazil.disk import RealDisk
 from frazil.errors import Malformed, Overloaded, Rejected, TooLarge, Unauthenticated
 from frazil.ingest.admission import Gate
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.receiver import (
     ACCEPTED_BYTES,
     ACCEPTED_RECORDS,
@@ -33,9 +32,10 @@ from frazil.ingest.receiver import (
     Receiver,
     count_refused,
 )
-from frazil.log import Log, LogConfig
+from frazil.log import Log
 from frazil.metrics import Counter
 from frazil.model import MiB, Signal, SystemClock
+from frazil.settings import IngestConfig, LogConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 

@@ -9,11 +9,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.lake.tables.schema import sort_order_of, spec_of
 from frazil.lake.tables.tables import create_table, ensure_table
 from frazil.model import MiB
 from frazil.model.arrow import TABLES
+from frazil.settings import LakeConfig
 
 CONFIG = LakeConfig(driver_memory_bytes=512 * MiB)
 

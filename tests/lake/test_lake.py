@@ -15,13 +15,14 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import Overloaded, Unavailable
-from frazil.lake import Lake, LakeConfig, LakeView, TablesView
+from frazil.lake import Lake, LakeView, TablesView
 from frazil.lake import lake as filling
 from frazil.lake.append.commit import next_offsets
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import MiB, SystemClock, TopicPartition
+from frazil.settings import LakeConfig, TopicConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.lake.inline_tasks import run_inline

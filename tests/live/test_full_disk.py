@@ -12,8 +12,9 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import Overloaded
-from frazil.log import Log, LogConfig, Record, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import MiB, SystemClock
+from frazil.settings import LogConfig
 
 CONFIG = LogConfig(segment_bytes_max=MiB, disk_bytes_max=64 * MiB)
 

@@ -21,10 +21,11 @@ from pyiceberg.table import Table
 import frazil
 from frazil.client import Client
 from frazil.disk import RealDisk
-from frazil.lake import Lake, LakeConfig, Session
+from frazil.lake import Lake, Session
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.log import Log, Record, append_of_records
 from frazil.model import MiB, Signal, SystemClock
+from frazil.settings import LakeConfig
 from tests.clients.node import COMMAND, Node
 from tests.conformance.cases import NOW_NS, log, logs, metric, metrics, span, spans
 from tests.conformance.clients import PROTOBUF, send_http

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -15,12 +17,22 @@ import grpc
 import pytest
 
 from frazil.model import Signal
+from frazil.node.reader_process import EXITS_MAX
 from tests.clients.node import COMMAND, Node, stored
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
 from tests.ingest.certificates import make_certificates
 
 START_S = 120
+
+
+def _readyz(node: Node) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", node.api_port, timeout=START_S)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().read()
+    finally:
+        connection.close()
 
 
 def up(*options: str) -> subprocess.CompletedProcess[str]:
@@ -222,25 +234,45 @@ def test_ready_prints_one_json_line(tmp_path: Path) -> None:
 
 DYING = """
 import sys
-from frazil.cli import main
-from frazil.hot import HotTier
 
-def die(_):
-    raise MemoryError("no room for rows")
+if "frazil.reader" in sys.orig_argv:
+    from frazil.hot import HotTier
 
-HotTier.step = die
-sys.exit(main(sys.argv[1:]))
+    def die(_):
+        raise MemoryError("no room for rows")
+
+    HotTier.step = die
 """
 
 
 def test_ingest_continues_without_the_hot_tier(tmp_path: Path) -> None:
-    """The failure is logged, clients are not affected, and nothing is lost."""
-    command = [sys.executable, "-c", DYING]
-    with Node(tmp_path / "data", command=command) as node:
-        while "the hot tier has stopped" not in node.errors():
+    """The reader is restarted some times, then stays up without rows; clients are not affected,
+    and nothing is lost."""
+    (tmp_path / "sitecustomize.py").write_text(DYING)
+    environment = {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    with Node(tmp_path / "data", environment=environment) as node:
+        while node.errors().count("the hot tier has stopped") <= EXITS_MAX:
             assert node.process.poll() is None
+            threading.Event().wait(0.01)
+        while b"[-]hot failed: new rows are not visible" not in _readyz(node):
             threading.Event().wait(0.01)
         body = logs(log(1, event_name="after"))
         assert send_http(node.http_port, "/v1/logs", body, {"Content-Type": PROTOBUF}).status == 200
         assert node.stop() == 0
     assert len(stored(tmp_path / "data")[Signal.LOGS]) == 1
+
+
+def test_a_locale_without_a_tick_mark_does_not_matter(tmp_path: Path) -> None:
+    """Some init systems start programs with an ASCII locale."""
+    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports()]
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as node:
+        assert node.stdout is not None
+        lines = []
+        while not lines or not lines[-1].startswith(b"Ready"):
+            lines.append(node.stdout.readline())
+            assert lines[-1], "it ended"
+        node.terminate()
+        node.stdout.read()
+        assert node.wait(START_S) == 0
+    assert any(line.startswith(b"  ? log") for line in lines)

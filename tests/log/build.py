@@ -11,11 +11,9 @@ from frazil.log import (
     Append,
     AppendResult,
     Log,
-    LogConfig,
     Record,
     Start,
     StoredBatch,
-    TopicConfig,
     append_of_records,
     encode_batch,
     parse_header,
@@ -23,6 +21,7 @@ from frazil.log import (
 from frazil.log.log import Floors
 from frazil.log.segment import HEADER_BYTES, decode_segment_header, walk_batches
 from frazil.model import Clock, KiB, Rand
+from frazil.settings import LogConfig, TopicConfig
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk
 

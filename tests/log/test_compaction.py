@@ -23,7 +23,6 @@ from frazil.log import (
     PartitionView,
     Record,
     StoredBatch,
-    TopicConfig,
     append_of_batch,
     append_of_records,
     check_batch,
@@ -34,6 +33,7 @@ from frazil.log import compaction as compaction_module
 from frazil.log.compaction import INTERRUPTED, Compacted, compact, is_due
 from frazil.log.reader import Reader, offset_at_time
 from frazil.model import Rand
+from frazil.settings import TopicConfig
 from tests.log.build import FOLDER, SMALL, TOPIC, Fatal, batches, open_log, paths, put, submit
 from tests.log.test_retention import view_of
 from tests.sim.clock import SimClock

@@ -25,10 +25,11 @@ from frazil.errors import (
     Unavailable,
     Unknown,
 )
-from frazil.log import DEAD_LETTERS, Log, LogConfig, TopicConfig
+from frazil.log import DEAD_LETTERS, Log
 from frazil.log.log import LOCK_NAME
 from frazil.log.retention import LOST
 from frazil.model import KiB, Rand
+from frazil.settings import LogConfig, TopicConfig
 from tests.log.build import (
     FIRST,
     SMALL,

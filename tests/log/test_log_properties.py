@@ -17,18 +17,10 @@ from hypothesis.stateful import (
 )
 
 from frazil.errors import Overloaded, Unavailable, Unresolved
-from frazil.log import (
-    Append,
-    AppendResult,
-    Log,
-    LogConfig,
-    Reader,
-    Record,
-    TopicConfig,
-    append_of_records,
-)
+from frazil.log import Append, AppendResult, Log, Reader, Record, append_of_records
 from frazil.log.reader import offset_at_time
 from frazil.model import KiB, Rand
+from frazil.settings import LogConfig, TopicConfig
 from tests.log.build import Fatal, open_log
 from tests.sim.clock import SimClock
 from tests.sim.disk import Faults, SimDisk

@@ -7,13 +7,13 @@ import errno
 import pytest
 
 from frazil.disk import Budget
-from frazil.log import LogConfig, Partition
-from frazil.log.config import TopicConfig
+from frazil.log import Partition
 from frazil.log.partition import APPENDED, APPENDED_BYTES, ROLLED
 from frazil.log.reader import Reader
 from frazil.log.segment import HEADER_BYTES
 from frazil.log.topic import make_folders
 from frazil.model import Rand, SteadyTime
+from frazil.settings import LogConfig, TopicConfig
 from tests.log.build import (
     FIRST,
     FOLDER,

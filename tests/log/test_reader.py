@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from frazil.disk import RealDisk
 from frazil.errors import Corrupt, OutOfRange
-from frazil.log import AtTime, Log, Reader, Record, Start, TopicConfig, append_of_records
+from frazil.log import AtTime, Log, Reader, Record, Start, append_of_records
 from frazil.log.reader import offset_at_time, start_offset
+from frazil.settings import TopicConfig
 from tests.log.build import (
     SMALL,
     TOPIC,

@@ -9,10 +9,11 @@ from contextlib import suppress
 import pytest
 
 from frazil.errors import Corrupt
-from frazil.log import Log, TopicConfig
+from frazil.log import Log
 from frazil.log.recovery import CUT, REBUILT
 from frazil.log.segment import HEADER_BYTES
 from frazil.model import Rand, TopicPartition
+from frazil.settings import TopicConfig
 from tests.log.build import (
     FIRST,
     FOLDER,

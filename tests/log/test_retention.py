@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, Overloaded
-from frazil.log import Log, LogConfig, PartitionView, SubscriberConfig, TopicConfig
+from frazil.log import Log, PartitionView, SubscriberConfig
 from frazil.log.index import SegmentInfo, SparseIndex
 from frazil.log.retention import LOST, expired_offset, oldest_sealed, released_offset
 from frazil.log.segment import SegmentHeader
 from frazil.log.view import SegmentView
 from frazil.model import Rand
+from frazil.settings import LogConfig, TopicConfig
 from tests.log.build import SMALL, TOPIC, add, batch, batches, numbers, open_log, submit, values
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk

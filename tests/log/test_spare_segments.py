@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from frazil.errors import OutOfRange
-from frazil.log import Log, TopicConfig
+from frazil.log import Log
 from frazil.log.partition import SPARES_MAX
 from frazil.model import Rand
+from frazil.settings import TopicConfig
 from tests.log.build import FOLDER, SMALL, TOPIC, add, add_each, open_log, values
 from tests.sim.disk import Faults, PowerCut, SimDisk
 

@@ -23,20 +23,19 @@ from frazil.log import (
     AtTime,
     Claim,
     Log,
-    LogConfig,
     Reader,
     Record,
     Start,
     StoredBatch,
     Subscriber,
     SubscriberConfig,
-    TopicConfig,
     append_of_records,
 )
 from frazil.log.compaction import compact
 from frazil.log.retention import LOST
 from frazil.log.subscribers import DROPPED, SETTLED, UNSAVED, load_progress, progress_path
 from frazil.model import Rand
+from frazil.settings import LogConfig, TopicConfig
 from tests.log.build import SMALL, TOPIC, add, batch, flipped, numbers, open_log, put, submit
 from tests.sim.clock import SimClock
 from tests.sim.disk import Model, PowerCut, SimDisk

@@ -8,9 +8,9 @@ import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import Corrupt, Malformed
-from frazil.log import TopicConfig
 from frazil.log.topic import CONFIG_NAME, check_name, load_config, save_config, topic_names
 from frazil.model import Rand
+from frazil.settings import TopicConfig
 from tests.log.build import FOLDER, TOPIC, add, flipped, open_log, put, values
 from tests.sim.disk import Faults, PowerCut, SimDisk
 

@@ -58,7 +58,7 @@ def test_the_newest_slot_of_each_kind_is_read(words: list[tuple[str, int]], reop
             file.trim(*values)
             expected = stored_watermarks(values[0], values[1], expected.durable_watermark)
         else:
-            file.durable(*values)
+            file.durable(values[0])
             expected = StoredWatermarks(
                 is_known=expected.is_known,
                 start_offset=expected.start_offset,

@@ -18,9 +18,10 @@ from frazil.errors import (
     Unavailable,
     Unresolved,
 )
-from frazil.log import AppendResult, LogConfig, Partition, TopicConfig
+from frazil.log import AppendResult, Partition
 from frazil.log.segment import HEADER_BYTES
 from frazil.log.writer import DISK_REFUSED, QUEUE_REFUSED
+from frazil.settings import LogConfig, TopicConfig
 from tests.log.build import (
     FIRST,
     FOLDER,

@@ -12,14 +12,15 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 
 from frazil.disk import RealDisk
-from frazil.hot import HotConfig, HotTier
-from frazil.lake import Appender, LakeConfig, LakeView
+from frazil.hot import HotTier
+from frazil.lake import Appender, LakeView
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
 from frazil.model.arrow import TABLES, decode
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
+from frazil.settings import HotConfig, LakeConfig, QueryConfig, TopicConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs, span, spans
 from tests.lake.inline_tasks import run_inline

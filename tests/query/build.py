@@ -11,7 +11,8 @@ import pyarrow as pa
 from frazil.hot import Piece
 from frazil.model import SystemClock
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
+from frazil.settings import QueryConfig
 
 BEGIN_US = 1_790_000_000_000_000
 """2026-09-21 14:13:20 UTC, the time of the first rows."""

@@ -18,7 +18,8 @@ from typing import Any
 
 from frazil.errors import FrazilError
 from frazil.hot import Piece
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
+from frazil.settings import QueryConfig
 from tests.query import hostile
 from tests.query.build import engine_over, log, piece_of
 

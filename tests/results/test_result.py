@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from frazil.errors import TooLarge, Unavailable
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
+from frazil.query.engine import limited
 from frazil.results import Limits
+from frazil.settings import QueryConfig
 from tests.query.build import engine_over, log, piece_of
 
 
@@ -110,7 +112,7 @@ def test_a_result_of_exactly_the_limit_is_whole(
 
 def test_a_query_cannot_raise_the_engine_limit(engine: Engine) -> None:
     config = QueryConfig(rows_max=100, timeout_ms=500)
-    asked = config.within(Limits(rows_max=1000, timeout_ms=7, memory_bytes_max=None))
+    asked = limited(config, Limits(rows_max=1000, timeout_ms=7, memory_bytes_max=None))
     assert (asked.rows_max, asked.timeout_ms) == (100, 7)
     assert asked.memory_bytes_max == config.memory_bytes_max
 

@@ -9,7 +9,8 @@ from pyiceberg.types import StringType
 
 from frazil.disk import RealDisk
 from frazil.lake import open_catalog
-from frazil.log import Log, TopicConfig
+from frazil.log import Log
+from frazil.settings import TopicConfig
 from tests.lake.append.test_appender import CLOCK, ROWS, SMALL, World
 
 ROUNDS = (40, 30, 20)

@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from frazil.disk import RealDisk
 from frazil.hot import HotTier
-from frazil.lake import Lake, LakeConfig
-from frazil.log import LogConfig
+from frazil.ingest import OtlpPorts
+from frazil.lake import Lake
+from frazil.log import Log
 from frazil.model import SystemClock, arrow
-from frazil.serve import NodeContext, Uptime
+from frazil.node import addresses_of, writer_rates, writer_status
+from frazil.serve import NodeContext, reader_rates
+from frazil.settings import LakeConfig, LogConfig
+from frazil.status import Uptime, WriterStatus
 from tests.ingest.serving import serving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRooms(NodeContext):
+    """Both halves of a node in one process."""
+
+    uptime: Uptime
+    ports: OtlpPorts
+    own_log: Log
+
+
+def status_in_this_process(
+    log: Log, ports: OtlpPorts, uptime: Uptime
+) -> Callable[[], WriterStatus]:
+    """The writer's status, without the metrics: those of this process are the reader's."""
+    return lambda: msgspec.structs.replace(writer_status(log, ports, uptime), families=[])
 
 
 @contextmanager
 def open_rooms(
     folder: Path, *, log_config: LogConfig | None = None, has_lake: bool = False
-) -> Iterator[NodeContext]:
+) -> Iterator[OpenRooms]:
     """A log, both OTLP ports, a hot tier whose steps are the test's; a lake that starts nothing
     by itself."""
     clock = SystemClock()
@@ -42,18 +65,22 @@ def open_rooms(
                     rand=random.SystemRandom(),
                     auto_flush=False,
                 )
-            uptime = Uptime(clock)
+            uptime = Uptime(clock, writer_rates(clock))
             uptime.state = "running"
-            yield NodeContext(
+            yield OpenRooms(
                 data=str(folder),
                 disk=RealDisk(folder),
-                uptime=uptime,
                 log=served.log,
-                otlp=served.otlp,
+                otlp=addresses_of(served.otlp),
+                writer_status=status_in_this_process(served.log, served.otlp, uptime),
+                rates=reader_rates(clock),
                 tier=tier,
                 sql=None,
                 lake=lake,
                 clock=clock,
+                uptime=uptime,
+                ports=served.otlp,
+                own_log=served.log,
             )
         finally:
             if lake is not None:

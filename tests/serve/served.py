@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -23,9 +24,12 @@ from frazil.ingest import OtlpPorts
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import SystemClock, SystemRand
-from frazil.serve import ApiServer, NodeContext, Uptime
+from frazil.node import addresses_of, writer_rates
+from frazil.serve import ApiServer, NodeContext, reader_rates
+from frazil.status import Uptime
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
+from tests.serve.open_rooms import status_in_this_process
 
 START_S = 120
 ANSWER_S = 60
@@ -56,19 +60,20 @@ class Served:
     """An open API, and what is behind it."""
 
     api: ApiServer
+    port: int
     rooms: NodeContext
     embedded: Embedded
     loop: asyncio.AbstractEventLoop
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.api.port}"
+        return f"http://127.0.0.1:{self.port}"
 
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Said:
         """One request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.api.port, timeout=ANSWER_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S)
         sent = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -109,6 +114,14 @@ def settings(folder: Path, **changed: dict[str, Any]) -> Config:
     return load(None, rooms)
 
 
+async def accept(listener: socket.socket, api: ApiServer) -> None:
+    """Accept connections for the API, as the writer of a node does."""
+    with listener:
+        while True:
+            accepted, _ = await asyncio.get_running_loop().sock_accept(listener)
+            api.adopt(accepted)
+
+
 @contextmanager
 def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
     """Open a log, the hot tier over it, and both kinds of port on an event loop of their own. A
@@ -117,14 +130,19 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
     clock, rand, disk = SystemClock(), SystemRand(), RealDisk(folder)
     access = Auth.load(config.ingest)
     loop = uvloop.new_event_loop()
+    tasks: list[asyncio.Task[None]] = []
     thread = threading.Thread(target=loop.run_forever, name="served")
     thread.start()
 
     def on_loop(work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result(START_S)
 
-    async def open_api(rooms: NodeContext) -> ApiServer:
-        return await ApiServer.open(rooms, config.serve, config.ingest, access)
+    async def open_api(rooms: NodeContext) -> tuple[ApiServer, int]:
+        api = ApiServer(rooms, config.serve, config.ingest, access)
+        listener = socket.create_server((config.ingest.host, 0), backlog=1024)
+        listener.setblocking(False)
+        tasks.append(loop.create_task(accept(listener, api)))
+        return api, int(listener.getsockname()[1])
 
     try:
         with (
@@ -137,21 +155,24 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 stack.callback(lake.close)
             embedded = stack.enter_context(Embedded.over(log, disk, config, clock=clock, lake=lake))
             otlp = on_loop(OtlpPorts.open(log, config.ingest, access, clock=clock, rand=rand))
+            uptime = Uptime(clock, writer_rates(clock))
             rooms = NodeContext(
                 data=str(folder),
                 disk=disk,
-                uptime=Uptime(clock),
                 log=log,
-                otlp=otlp,
+                otlp=addresses_of(otlp),
+                writer_status=status_in_this_process(log, otlp, uptime),
+                rates=reader_rates(clock),
                 tier=embedded.tier,
                 sql=embedded.sql,
                 lake=lake,
                 clock=clock,
             )
-            api = on_loop(open_api(rooms))
+            api, port = on_loop(open_api(rooms))
             try:
-                yield Served(api=api, rooms=rooms, embedded=embedded, loop=loop)
+                yield Served(api=api, port=port, rooms=rooms, embedded=embedded, loop=loop)
             finally:
+                loop.call_soon_threadsafe(tasks[0].cancel)
                 on_loop(api.close(5))
                 on_loop(otlp.close(5))
     finally:

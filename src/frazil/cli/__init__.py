@@ -6,7 +6,6 @@
     data_folder.py  the log of a data folder, without a node
     otlp_target.py  the OTLP endpoint that telemetry is sent to
     times.py        times on the command line
-    logging.py      log lines on standard error
     version.py      `--version`
 
     commands/       one file per verb

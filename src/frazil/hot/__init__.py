@@ -4,7 +4,6 @@
                           grows            waits for disk   a mapped file
 
     tier.py            HotTier: follows the log, publishes rows, seals and evicts segments
-    config.py          HotConfig
     partition.py       HotPartition: one partition of the log as rows
     request_reader.py  batches of the log as requests for the decoder
     visible.py         VisibleSegments: the rows that queries see, replaced as a whole
@@ -24,7 +23,6 @@ The reading thread owns open segments, the sealing thread files. Queries hold pi
 immutable and outlive their files.
 """
 
-from frazil.hot.config import HotConfig
 from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream, open_segment
 from frazil.hot.segment.bloom import Bloom
 from frazil.hot.segment.column_stats import ColumnStats
@@ -39,7 +37,6 @@ __all__ = [
     "Bloom",
     "ColumnStats",
     "Filter",
-    "HotConfig",
     "HotTier",
     "HotWorker",
     "Piece",

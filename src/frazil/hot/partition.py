@@ -18,7 +18,7 @@ from frazil.hot.segment.open_segment import OpenSegment
 from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.schema_upgrade import conformed
 from frazil.hot.segment.segments import SealedSegments
-from frazil.log import Partition, Reader, Subscriber
+from frazil.log import ProgressKeeper, ReadablePartition, Reader
 from frazil.metrics import Counter
 from frazil.model.arrow import Decode, ExportRequest, dead_letter_rows, decode_prefix
 
@@ -74,8 +74,8 @@ class HotPartition:
     def __init__(
         self,
         source: TopicTable,
-        log: Partition,
-        subscriber: Subscriber,
+        log: ReadablePartition,
+        subscriber: ProgressKeeper,
         segments: SealedSegments,
         decode: Decode,
     ) -> None:

@@ -13,12 +13,12 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from frazil.errors import Corrupt
-from frazil.hot.config import HotConfig
 from frazil.hot.partition import HotPartition
 from frazil.hot.segment.open_segment import OpenSegment
 from frazil.hot.visible import VisibleSegments
 from frazil.metrics import Counter, Gauge, Histogram
 from frazil.model import NS_PER_MS, Clock
+from frazil.settings import HotConfig
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from frazil.disk import Disk, is_full
 from frazil.errors import Corrupt, Overloaded, Unknown
-from frazil.hot.config import HotConfig
 from frazil.hot.partition import HotPartition, TopicTable
 from frazil.hot.recovery import open_segments
 from frazil.hot.sealer import LakeWatermark, Sealer
@@ -25,10 +24,11 @@ from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.sealed import SegmentFolder
 from frazil.hot.segment.segments import SealedSegments
 from frazil.hot.visible import VisiblePieces, VisibleSegments
-from frazil.log import Log, Partition, Topic
+from frazil.log import ReadableLog, ReadablePartition, ReadableTopic
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock, Signal
 from frazil.model.arrow import Decode
+from frazil.settings import HotConfig
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class HotTier:
     def __init__(
         self,
         disk: Disk,
-        log: Log,
+        log: ReadableLog,
         config: HotConfig | None = None,
         *,
         decode: Decode,
@@ -254,13 +254,13 @@ class HotTier:
                     raise
                 logger.warning("disk full: topic not followed", extra={"topic": source.topic})
 
-    def _follow(self, source: TopicTable, topic: Topic) -> None:
+    def _follow(self, source: TopicTable, topic: ReadableTopic) -> None:
         """Foreign files are set aside before we subscribe, so a later start cannot mistake them for
         ours."""
         name = f"{FOLDER}_{source.table}"
-        is_known = any(subscriber.name == name for subscriber in self._log.subscribers())
+        is_known = self._log.has_subscriber(name)
         opened = [self._open(source, p, is_foreign=not is_known) for p in topic.partitions]
-        subscriber = self._log.subscribe(name, topic.name, "earliest")
+        subscriber = self._log.keep_progress(name, topic.name)
         self._visible.partitions += tuple(
             HotPartition(source, partition, subscriber, segments, self._decode)
             for partition, segments in zip(topic.partitions, opened, strict=True)
@@ -268,7 +268,7 @@ class HotTier:
         self._followed.add(source.topic)
 
     def _open(
-        self, source: TopicTable, partition: Partition, *, is_foreign: bool
+        self, source: TopicTable, partition: ReadablePartition, *, is_foreign: bool
     ) -> SealedSegments:
         folder = SegmentFolder(
             disk=self._disk,
@@ -277,7 +277,7 @@ class HotTier:
             partition=partition.index,
             schemas=self._schemas,
         )
-        view = partition.view
+        view = partition.current_view()
         return open_segments(
             folder, view.start_offset, view.durable_watermark, is_foreign=is_foreign
         )

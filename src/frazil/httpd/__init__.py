@@ -19,7 +19,7 @@ Everything here is owned by the event loop.
 from frazil.httpd.auth import Auth
 from frazil.httpd.connection import ConnectionLimits
 from frazil.httpd.exchange import CUT, App
-from frazil.httpd.port import HttpPort, ListenAddress
+from frazil.httpd.port import HttpPort, ListenAddress, bind
 from frazil.httpd.responses import (
     PREFLIGHT_AGE_S,
     ClientGone,
@@ -50,6 +50,7 @@ __all__ = [
     "Scope",
     "Send",
     "WorkerThreads",
+    "bind",
     "cors_headers",
     "reason_of",
 ]

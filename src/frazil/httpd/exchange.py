@@ -22,6 +22,8 @@ CUT = "frazil.cut"
 """Sent by an application that cannot finish its response. What is under way is delivered, then the
 connection ends, so that the client does not take a part for the whole."""
 
+LAST = (b"connection", b"close")
+"""Header of a response that is the last one of its connection."""
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 FAILED = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -141,6 +143,9 @@ class Exchange:
 
     def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._expects_continue = False
+        if LAST in headers:
+            self.keep_alive = False
+            headers = [header for header in headers if header != LAST]
         lines = [STATUS_LINES[status], self._date, encode_headers(headers)]
         if not self.keep_alive:
             lines.append(b"connection: close\r\n")

@@ -1,4 +1,7 @@
-"""HttpPort: an open HTTP/1.1 port and the application behind it."""
+"""HttpPort: an HTTP/1.1 port and the application behind it.
+
+It listens itself, or serves connections that were accepted elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -34,33 +37,64 @@ class ListenAddress:
 
 
 class HttpPort:
-    """An open port. Owned by the event loop."""
+    """An application and its connections. Owned by the event loop."""
 
-    def __init__(self, connections: Connections, server: asyncio.Server) -> None:
-        self.port: int = server.sockets[0].getsockname()[1]
-        self._connections = connections
-        self._server = server
-        self._dating = asyncio.get_running_loop().create_task(_update_date(connections))
+    def __init__(self, app: App, auth: Auth, limits: ConnectionLimits) -> None:
+        self._auth = auth
+        self._connections = Connections(app=app, limits=limits, date=_date())
+        self._server: asyncio.Server | None = None
+        self._adopting: set[asyncio.Task[None]] = set()
+        self._dating = asyncio.get_running_loop().create_task(_update_date(self._connections))
 
     @classmethod
     async def open(
         cls, app: App, address: ListenAddress, auth: Auth, limits: ConnectionLimits
     ) -> Self:
         """Listen. Raises `Unavailable` when the address is taken or not ours."""
-        listener = await _bind(address)
-        connections = Connections(app=app, limits=limits, date=_date())
-        server = await asyncio.get_running_loop().create_server(
-            lambda: HttpConnection(connections),
+        listener = await bind(address)
+        port = cls(app, auth, limits)
+        port._server = await asyncio.get_running_loop().create_server(
+            lambda: HttpConnection(port._connections),
             sock=listener,
             backlog=BACKLOG,
             ssl=auth.tls,
-            ssl_handshake_timeout=None if auth.tls is None else HANDSHAKE_TIMEOUT_S,
+            ssl_handshake_timeout=port._handshake_timeout_s,
         )
-        return cls(connections, server)
+        return port
+
+    @property
+    def port(self) -> int:
+        """The number of the port, if it listens itself."""
+        assert self._server is not None
+        number: int = self._server.sockets[0].getsockname()[1]
+        return number
+
+    @property
+    def _handshake_timeout_s(self) -> float | None:
+        return None if self._auth.tls is None else HANDSHAKE_TIMEOUT_S
+
+    def adopt(self, accepted: socket.socket) -> None:
+        """Serve a connection that was accepted elsewhere."""
+        accepted.setblocking(False)
+        task = asyncio.get_running_loop().create_task(self._adopt(accepted))
+        self._adopting.add(task)
+        task.add_done_callback(self._adopting.discard)
+
+    async def _adopt(self, accepted: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: HttpConnection(self._connections),
+                accepted,
+                ssl=self._auth.tls,
+                ssl_handshake_timeout=self._handshake_timeout_s,
+            )
+        except OSError:  # also a failed TLS handshake: the client knows
+            accepted.close()
 
     async def close(self, grace_s: float) -> None:
         """Stop listening, let requests finish for `grace_s`, then cut them off."""
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
         connections, tasks = list(self._connections.active), self._connections.tasks
         for connection in connections:
             connection.shut_down()
@@ -69,7 +103,7 @@ class HttpPort:
             await asyncio.wait(unfinished, timeout=grace_s)
         for connection in connections:
             connection.abort()
-        cancelled = [*tasks, self._dating]
+        cancelled = [*tasks, *self._adopting, self._dating]
         for task in cancelled:
             task.cancel()
         await asyncio.wait(cancelled)
@@ -85,14 +119,17 @@ def _date() -> bytes:
     return b"date: %s\r\n" % formatdate(usegmt=True).encode()
 
 
-async def _bind(address: ListenAddress) -> socket.socket:
+async def bind(address: ListenAddress) -> socket.socket:
+    """Return a listening socket. Raises `Unavailable` when the address is taken or not ours."""
     host, port = address.host, address.port
     try:
         loop = asyncio.get_running_loop()
         resolved = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, _, _, _, socket_address = resolved[0]
         is_dual = host == "::" and socket.has_dualstack_ipv6()
-        return socket.create_server(socket_address[:2], family=family, dualstack_ipv6=is_dual)
+        return socket.create_server(
+            socket_address[:2], family=family, backlog=BACKLOG, dualstack_ipv6=is_dual
+        )
     except OSError as error:
         raise Unavailable(
             f"{address.what} cannot listen on {host} port {port}: {error.strerror}; free the port, "

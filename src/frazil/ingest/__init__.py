@@ -13,22 +13,18 @@
     otlp/            the OTLP wire format: scan, JSON, decompression
     status_codes.py  HTTP and gRPC status of each error
     totals.py        requests and records accepted and refused since start
-    config.py        IngestConfig
 
 Everything is owned by the event loop. Large bodies are decompressed, converted and scanned in the
 threads "frazil-ingest". The log's writer thread completes futures.
 """
 
-from frazil.ingest.config import IngestConfig, is_loopback
 from frazil.ingest.otlp.scan import warm
 from frazil.ingest.ports import OtlpPorts
 from frazil.ingest.totals import Totals, refused_by_reason, requests_by_transport, totals_of
 
 __all__ = [
-    "IngestConfig",
     "OtlpPorts",
     "Totals",
-    "is_loopback",
     "refused_by_reason",
     "requests_by_transport",
     "totals_of",

@@ -19,9 +19,9 @@ from typing import NoReturn, Protocol
 
 from frazil.disk import Budget
 from frazil.errors import FrazilError, Overloaded, TooLarge, Unavailable
-from frazil.ingest.config import IngestConfig
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock, Rand
+from frazil.settings import IngestConfig
 
 logger = logging.getLogger(__name__)
 

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 
 from frazil.httpd import Auth
 from frazil.ingest.admission import AdmissionStatus, Gate
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.server import OtlpGrpc
 from frazil.ingest.http.server import OtlpHttp
 from frazil.ingest.otlp.scan import warm
 from frazil.ingest.receiver import Receiver
 from frazil.log import Log
 from frazil.model import Clock, Rand
+from frazil.settings import IngestConfig
 
 LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Wildcard addresses, and the loopback address that reaches them from this machine."""

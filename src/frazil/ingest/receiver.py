@@ -20,13 +20,13 @@ from frazil import tracing
 from frazil.errors import FrazilError, Overloaded, TooLarge, reason_of
 from frazil.httpd import WorkerThreads
 from frazil.ingest.admission import Gate
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.otlp.decompress import decompress
 from frazil.ingest.otlp.json import protobuf_of_json
 from frazil.ingest.otlp.scan import ScanResult, prune, scan
-from frazil.log import DIGEST_BYTES, Log, Record, TopicConfig, append_of_records
+from frazil.log import DIGEST_BYTES, Log, Record, append_of_records
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock, Signal
+from frazil.settings import IngestConfig, TopicConfig
 
 Transport = Literal["grpc", "http"]
 TRANSPORTS: tuple[Transport, ...] = ("grpc", "http")

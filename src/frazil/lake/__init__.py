@@ -6,8 +6,6 @@ PyIceberg at run time, not at import.
                              └──maintain: merge, expire, delete orphans
 
     lake.py          Lake: the tables of one log, and the thread that fills them
-    config.py        LakeConfig
-    kafka_config.py  KafkaConfig
 
     append/          commits records of the log, or of Kafka, to the tables
     tables/          table definitions: schema, field ids, properties
@@ -34,8 +32,6 @@ from frazil.lake.append.kafka_source import KafkaSource
 from frazil.lake.append.log_source import bytes_behind, source_of
 from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import catalog_path, catalog_properties, open_catalog
-from frazil.lake.config import LakeConfig
-from frazil.lake.kafka_config import KafkaConfig
 from frazil.lake.lake import Lake
 from frazil.lake.maintain.compaction import is_small
 from frazil.lake.maintain.maintenance import TARGET_BYTES, Maintained
@@ -70,11 +66,9 @@ __all__ = [
     "FollowedRows",
     "Follower",
     "Followers",
-    "KafkaConfig",
     "KafkaSource",
     "Lake",
     "LakeActivity",
-    "LakeConfig",
     "LakeView",
     "Maintained",
     "OnSpark",

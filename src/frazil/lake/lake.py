@@ -25,16 +25,16 @@ from frazil.lake.append.appender import Appended, Appender
 from frazil.lake.append.log_source import LogSource, RecordSource
 from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
-from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.maintenance import Maintained, Maintenance
 from frazil.lake.maintain.schedule import Schedule
 from frazil.lake.scan.view import LakeView
 from frazil.lake.spark.jars import NEEDED
 from frazil.lake.spark.jobs import do_on, run_on
 from frazil.lake.spark.session import OnSpark, Session
-from frazil.log import Log
+from frazil.log import ReadableLog
 from frazil.metrics import Counter, Gauge
 from frazil.model import NS_PER_MS, Clock, MiB, Rand
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -156,7 +156,7 @@ class Lake:
     @classmethod
     def open(
         cls,
-        log: Log,
+        log: ReadableLog,
         data_folder: Path,
         config: LakeConfig,
         *,

@@ -4,7 +4,6 @@
                               │ view
                               └──> reader ──> subscribers        only durable batches
 
-    config.py       LogConfig, TopicConfig
     log.py          Log: opens a data folder; topics, appends, readers, maintenance
     topic.py        Topic: names, settings and folders of topics
     append.py       Append, AppendResult: what a producer submits, and the response
@@ -16,7 +15,9 @@
     watermarks.py   WatermarkFile: start offset and durable watermark, stored beside the log
     checkpoint.py   partition.ckpt, index and digest files
     recovery.py     opening after a crash: what is kept, what is cut, when to stop
+    readable.py     ReadablePartition: what readers need, in the owner's process or in another
     reader.py       Reader: a cursor over durable batches
+    readable_log.py ReadableLog: the reading half of a log
     progress.py     Progress: watermark and gaps of one subscriber in one partition
     subscribers.py  Subscriber, Claim: ack, nack, defer, dead letters
     retention.py    Retention: which segments may be removed, and their removal
@@ -44,9 +45,11 @@ after each group commit.
 """
 
 from frazil.log.append import Append, AppendResult, append_of_batch, append_of_records
-from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.dedup.digests import DIGEST_BYTES
+from frazil.log.external.commit_signal import CommitSignal, CommitWaiter
+from frazil.log.external.observed_log import ObservedLog
 from frazil.log.external.observer import PartitionObserver, partition_count
+from frazil.log.external.owner import LogOwner, serve_observer
 from frazil.log.external.ranges import ByteRange, SegmentRange, end_within, plan_ranges, read_range
 from frazil.log.format.batch import (
     BatchHeader,
@@ -60,6 +63,8 @@ from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
 from frazil.log.log import LOCK_NAME, Log, LogMaintenance
 from frazil.log.partition import Partition
+from frazil.log.readable import ReadablePartition, ReadableTopic
+from frazil.log.readable_log import ProgressKeeper, ReadableLog
 from frazil.log.reader import AtTime, Reader, Start
 from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
@@ -79,13 +84,20 @@ __all__ = [
     "BatchHeader",
     "ByteRange",
     "Claim",
+    "CommitSignal",
+    "CommitWaiter",
     "Compression",
     "Log",
-    "LogConfig",
     "LogMaintenance",
+    "LogOwner",
+    "ObservedLog",
     "Partition",
     "PartitionObserver",
     "PartitionView",
+    "ProgressKeeper",
+    "ReadableLog",
+    "ReadablePartition",
+    "ReadableTopic",
     "Reader",
     "Record",
     "RepairReport",
@@ -95,7 +107,6 @@ __all__ = [
     "Subscriber",
     "SubscriberConfig",
     "Topic",
-    "TopicConfig",
     "append_of_batch",
     "append_of_records",
     "check_batch",
@@ -109,6 +120,7 @@ __all__ = [
     "read_range",
     "read_records",
     "repair_partition",
+    "serve_observer",
     "topic_names",
     "validate_produced",
 ]

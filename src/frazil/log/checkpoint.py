@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from frazil.disk import SALT_BYTES, Disk, read_checkpoint, write_checkpoint
 from frazil.errors import Corrupt
-from frazil.log.config import LogConfig
 from frazil.log.dedup.digests import Digest, encode_digests
 from frazil.log.dedup.producers import Producers
 from frazil.log.index import (
@@ -25,6 +24,7 @@ from frazil.log.index import (
 )
 from frazil.log.segment import SegmentHeader, side_name
 from frazil.model import Rand
+from frazil.settings import LogConfig
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ from typing import Protocol, TypeVar
 from frazil.disk import FRAME_HEADER_BYTES, HEAD_BYTES, SALT_BYTES, Buffer, frame_header, is_full
 from frazil.errors import Corrupt
 from frazil.log.checkpoint import PartitionFiles
-from frazil.log.config import TopicConfig
 from frazil.log.format.batch import BatchHeader, encode_batch
 from frazil.log.format.record import Record
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
@@ -31,6 +30,7 @@ from frazil.log.segment import (
 )
 from frazil.log.view import PartitionView, SegmentView, batches_of
 from frazil.metrics import Counter
+from frazil.settings import TopicConfig
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from frazil.disk import Budget, Disk, Lock, is_full, make_directories
 from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, TooLarge, Unknown
 from frazil.log.append import Append, AppendResult
 from frazil.log.compaction import compact, is_due
-from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.format.batch import read_records
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
+from frazil.log.readable import ReadablePartition
 from frazil.log.reader import Reader, Start, start_offset
 from frazil.log.retention import Retention
 from frazil.log.subscribers import (
@@ -46,6 +46,7 @@ from frazil.log.topic import (
 )
 from frazil.log.writer import Writer, exit_process
 from frazil.model import Clock, Rand, SteadyTime, TopicPartition
+from frazil.settings import LogConfig, TopicConfig
 
 T = TypeVar("T")
 
@@ -314,6 +315,19 @@ class Log:
     def _append_dead_letter(self, letter: Append) -> Future[AppendResult]:
         return self.writer.submit(self.partition(DEAD_LETTERS, 0), letter, frees_space=True)
 
+    def keep_progress(self, name: str, topic: str) -> Subscriber:
+        """Register a subscriber from the earliest offset on, or resume an existing one."""
+        return self.subscribe(name, topic, "earliest")
+
+    def has_subscriber(self, name: str) -> bool:
+        return name in self._subscribers
+
+    def subscriber(self, name: str) -> Subscriber:
+        subscriber = self._subscribers.get(name)
+        if subscriber is None:
+            raise Unknown(f"there is no subscriber {name}")
+        return subscriber
+
     def subscribers(self) -> list[Subscriber]:
         return sorted(self._subscribers.values(), key=attrgetter("name"))
 
@@ -328,7 +342,9 @@ class Log:
         """Wait until an offset at or above `offset` is readable. Returns False on timeout."""
         return self.writer.wait_for([(self.partition(topic, partition), offset)], timeout_s)
 
-    def wait_for_any(self, offsets: Sequence[tuple[Partition, int]], timeout_s: float) -> bool:
+    def wait_for_any(
+        self, offsets: Sequence[tuple[ReadablePartition, int]], timeout_s: float
+    ) -> bool:
         """Wait until one of several partitions has its offset. Returns False on timeout."""
         return self.writer.wait_for(offsets, timeout_s)
 

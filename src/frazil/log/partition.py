@@ -21,7 +21,6 @@ from typing import NamedTuple
 from frazil.disk import HEAD_BYTES, Budget, Buffer, Disk, frame_header, is_full
 from frazil.log.append import Append, AppendResult
 from frazil.log.checkpoint import PartitionFiles, save_digests, save_index, save_state
-from frazil.log.config import LogConfig
 from frazil.log.dedup.digests import Digest
 from frazil.log.dedup.producers import Producer
 from frazil.log.index import SegmentInfo
@@ -36,6 +35,7 @@ from frazil.log.segment import (
 from frazil.log.view import PartitionView, SegmentView
 from frazil.metrics import Counter
 from frazil.model import Rand, SteadyTime
+from frazil.settings import LogConfig
 
 logger = logging.getLogger(__name__)
 
@@ -137,6 +137,14 @@ class Partition:
         return cls(topic, index, files, time, budget, recovered)
 
     @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    def current_view(self, *, is_stale: bool = False, is_indexed: bool = False) -> PartitionView:
+        """Return the view: the owner's is never stale, and its indexes are complete."""
+        return self.view
+
+    @property
     def durable_watermark(self) -> int:
         return self._durable_watermark
 
@@ -229,11 +237,11 @@ class Partition:
     def publish(self) -> None:
         """Advance the durable watermark, index the group and show it to readers."""
         self._durable_watermark = self._next_offset
-        self._watermarks.durable(self._durable_watermark)
         for staged in self._staged:
             self._active.add_to_index(staged.base_offset, staged.position, staged.max_timestamp_ms)
             if staged.digest is not None:
                 self._active_digests.append((staged.digest, staged.base_offset))
+        self._watermarks.durable(self._durable_watermark, self._active.tail)
         APPENDED.add(len(self._staged))
         APPENDED_BYTES.add(self._staged_bytes)
         self._budget.take(self._staged_bytes)

@@ -9,7 +9,7 @@ from typing import Literal
 from frazil.disk import File
 from frazil.errors import Corrupt, OutOfRange
 from frazil.log.index import IndexEntry
-from frazil.log.partition import Partition
+from frazil.log.readable import ReadablePartition
 from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, StoredBatch, walk_batches
 from frazil.log.view import PartitionView, SegmentView
 
@@ -27,7 +27,7 @@ Start = Literal["earliest", "latest"] | int | AtTime
 """Where a reader starts. There is no default: the right one depends on the caller."""
 
 
-def start_offset(partition: Partition, start: Start) -> int:
+def start_offset(partition: ReadablePartition, start: Start) -> int:
     """Return the offset that `start` means now."""
     view = partition.view
     if start == "earliest":
@@ -48,7 +48,7 @@ def start_offset(partition: Partition, start: Start) -> int:
 class Reader:
     """A cursor over one partition. Owned by one thread; keeps at most one file open."""
 
-    def __init__(self, partition: Partition, offset: int) -> None:
+    def __init__(self, partition: ReadablePartition, offset: int) -> None:
         self.partition = partition
         self.offset = offset
         self._file: File | None = None
@@ -56,7 +56,7 @@ class Reader:
         self._entry = IndexEntry(0, 0)
 
     @classmethod
-    def open(cls, partition: Partition, start: Start) -> Reader:
+    def open(cls, partition: ReadablePartition, start: Start) -> Reader:
         return cls(partition, start_offset(partition, start))
 
     def read(self, bytes_max: int = READ_BYTES) -> list[StoredBatch]:
@@ -66,23 +66,37 @@ class Reader:
         offset.
         """
         while True:
-            with self.partition.swap:  # files of the view cannot be renamed or removed meanwhile
-                view = self.partition.view
-                if self.offset >= view.durable_watermark:
-                    return []
-                segment = _segment_of(view, self.offset)
-                if segment is None:
-                    raise self._removed()
-                file = self._enter(segment)
+            segment = None
             try:
+                with self.partition.swap:  # the owner renames and removes no file meanwhile
+                    view = self.partition.current_view()
+                    if self.offset >= view.durable_watermark:
+                        return []
+                    segment = _segment_of(view, self.offset)
+                    if segment is None:
+                        raise self._removed()
+                    file = self._enter(segment)
                 batches = self._read_from(file, segment, bytes_max)
             except Corrupt:
-                # A file trimmed meanwhile may be reused already.
-                if self.partition.view.start_offset > self.offset:
-                    raise self._removed() from None
-                raise
+                if not self._is_replaced(segment):
+                    raise
+                self.close()
+                continue
             if batches:
                 return batches
+
+    def _is_replaced(self, segment: SegmentView | None) -> bool:
+        """Return whether a segment that cannot be read was rewritten by compaction meanwhile.
+        Raises `OutOfRange` if it was trimmed: its file may be reused already."""
+        view = self.partition.current_view(is_stale=True)
+        if view.start_offset > self.offset:
+            raise self._removed()
+        current = _segment_of(view, self.offset)
+        return (
+            segment is not None
+            and current is not None
+            and current.header.salt != segment.header.salt
+        )
 
     def _removed(self) -> OutOfRange:
         return OutOfRange(
@@ -96,7 +110,7 @@ class Reader:
             return self._file
         self.close()
         try:
-            self._file = self.partition.files.disk.open(segment.path)
+            self._file = self.partition.disk.open(segment.path)
         except FileNotFoundError:
             raise _damaged(segment, 0, "no file") from None
         self._salt = segment.header.salt
@@ -135,7 +149,7 @@ class Reader:
             self._salt = b""
 
 
-def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
+def offset_at_time(partition: ReadablePartition, timestamp_ms: int) -> int:
     """Return the offset of the first durable record with this timestamp or a later one."""
     while True:
         try:
@@ -144,7 +158,7 @@ def offset_at_time(partition: Partition, timestamp_ms: int) -> int:
             continue  # removed by retention meanwhile: look again
 
 
-def _look_up(partition: Partition, view: PartitionView, timestamp_ms: int) -> int:
+def _look_up(partition: ReadablePartition, view: PartitionView, timestamp_ms: int) -> int:
     for segment in view.segments:
         if segment.info.max_timestamp_ms < timestamp_ms:
             continue

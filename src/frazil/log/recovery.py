@@ -125,7 +125,8 @@ def _read_all(
     active, end_offset, cut_bytes = _open_active(
         files, bases[-1], now_ms, floor, replay, has_watermarks=stored.is_known
     )
-    watermarks.durable(end_offset)  # readers will see it, so it counts as acknowledged from now on
+    # Readers will see it, so it counts as acknowledged from now on.
+    watermarks.durable(end_offset, active.tail)
     if not stored.is_known:
         watermarks.trim(start_offset, stored.dropped_count)
     rebuilt += replay.rebuilt

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from frazil.disk import Budget, is_full
-from frazil.log.config import LogConfig, TopicConfig
 from frazil.log.partition import Partition
 from frazil.log.subscribers import Subscriber
 from frazil.log.topic import Topic
 from frazil.log.view import PartitionView
 from frazil.metrics import Counter
 from frazil.model import SteadyTime, TopicPartition
+from frazil.settings import LogConfig, TopicConfig
 
 EXPIRED = Counter("frazil.log.expired.bytes", "Bytes of released segments removed.")
 LOST = Counter(

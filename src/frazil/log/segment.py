@@ -21,6 +21,7 @@ from frazil.log.format.batch import HEADER_BYTES as BATCH_HEADER_BYTES
 from frazil.log.format.batch import BatchHeader, parse_header, read_records
 from frazil.log.format.record import Record
 from frazil.log.index import NO_TIME, SparseIndex
+from frazil.log.watermarks import SegmentTail
 
 MAGIC = b"FRZLOG\r\n"
 VERSION = 1
@@ -191,6 +192,10 @@ class LogSegment:
     @property
     def base_offset(self) -> int:
         return self.header.base_offset
+
+    @property
+    def tail(self) -> SegmentTail:
+        return SegmentTail(self.base_offset, self.size_bytes, self.max_timestamp_ms)
 
     def append(self, buffers: Sequence[Buffer], size_bytes: int) -> None:
         self.file.append(buffers)

@@ -23,7 +23,6 @@ import msgspec
 from frazil.disk import Disk, is_full, read_checkpoint, write_checkpoint
 from frazil.errors import FrazilError, Malformed, OutOfRange
 from frazil.log.append import Append, AppendResult, append_of_records
-from frazil.log.config import TopicConfig
 from frazil.log.dedup.digests import DIGEST_BYTES
 from frazil.log.format.record import Record
 from frazil.log.partition import Partition
@@ -33,6 +32,7 @@ from frazil.log.segment import StoredBatch
 from frazil.log.topic import SUBSCRIBERS_FOLDER
 from frazil.metrics import Counter
 from frazil.model import NS_PER_MS, Clock, Rand
+from frazil.settings import TopicConfig
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ import msgspec
 
 from frazil.disk import Disk, make_directories, read_checkpoint, write_checkpoint
 from frazil.errors import Corrupt, Malformed
-from frazil.log.config import TopicConfig
 from frazil.log.partition import Partition
 from frazil.log.segment import HEADER_BYTES, base_offsets, segment_name
+from frazil.settings import TopicConfig
 
 FOLDER = "log"
 SUBSCRIBERS_FOLDER = "log/subscribers"
@@ -93,10 +93,16 @@ def _holds_data(disk: Disk, folder: str) -> bool:
 
 def load_config(disk: Disk, name: str) -> TopicConfig:
     disk.sync_directory(f"{FOLDER}/{name}")  # a killed process may not have synced the name
+    config = read_config(disk, name)
+    assert config is not None, "topic_names() lists only topics with settings"
+    return config
+
+
+def read_config(disk: Disk, name: str) -> TopicConfig | None:
+    """Return the settings of a topic; None if there is none."""
     path = f"{FOLDER}/{name}/{CONFIG_NAME}"
     body = read_checkpoint(disk, path, CONFIG_KIND, CONFIG_VERSION, HINT)
-    assert body is not None, "topic_names() lists only topics with settings"
-    return msgspec.json.decode(body, type=TopicConfig)
+    return None if body is None else msgspec.json.decode(body, type=TopicConfig)
 
 
 def save_config(disk: Disk, name: str, config: TopicConfig) -> None:

@@ -6,7 +6,8 @@ A small file of four slots that are overwritten in place, so that it never needs
   a segment is unlinked: a segment missing without that is damage. One of the two is valid at any
   time; if neither is, the file is damaged.
 - two *durable* slots, written alternately after every group commit and not synced, hold the
-  durable watermark. After kill -9 they are exact; after a power cut they may be old, never ahead.
+  durable watermark and the end of the open segment, so that another process can follow without
+  reading the segment. After kill -9 they are exact; after a power cut they may be old, never ahead.
 
 The byte layout is in `docs/formats/marks.md`.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import struct
 from contextlib import closing
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
@@ -26,8 +28,19 @@ SLOT_BYTES = 512
 """One disk sector: a slot is written completely or not at all."""
 SLOT = struct.Struct("<4sQQQ")
 CHECK = struct.Struct("<I")
+TAIL = struct.Struct("<QQq")
+"""Base offset, size and latest timestamp of the open segment; follows the check of a slot."""
+TAIL_AT = SLOT.size + CHECK.size
 TRIM, DURABLE = b"TRIM", b"DURA"
 FILE_BYTES = 4 * SLOT_BYTES
+
+
+class SegmentTail(NamedTuple):
+    """The open segment up to the durable watermark."""
+
+    base_offset: int
+    size_bytes: int
+    max_timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +51,8 @@ class StoredWatermarks:
     start_offset: int
     dropped_count: int
     durable_watermark: int
+    tail: SegmentTail | None = None
+    """The segment that ends at the durable watermark; None if an earlier release wrote the file."""
 
 
 class WatermarkFile:
@@ -72,38 +87,79 @@ class WatermarkFile:
         self._write(TRIM, self._trim_turn, 0, start_offset, dropped_count)
         self._file.sync()
 
-    def durable(self, watermark: int) -> None:
-        """Store the durable watermark. A hint: not synced."""
+    def durable(self, watermark: int, tail: SegmentTail | None = None) -> None:
+        """Store the durable watermark, and the end of the open segment. A hint: not synced."""
         self._durable_turn += 1
-        self._write(DURABLE, self._durable_turn, 2, watermark, 0)
+        packed = b"" if tail is None else TAIL.pack(*tail)
+        self._write(DURABLE, self._durable_turn, 2, watermark, 0, tail=packed)
 
-    def _write(self, kind: bytes, turn: int, first_slot: int, *values: int) -> None:
-        body = SLOT.pack(kind, turn, *values)
-        self._file.write_at((first_slot + turn % 2) * SLOT_BYTES, body + CHECK.pack(crc32c(body)))
+    def _write(
+        self, kind: bytes, turn: int, first_slot: int, *values: int, tail: bytes = b""
+    ) -> None:
+        slot = SLOT.pack(kind, turn, *values)
+        body = slot + CHECK.pack(crc32c(slot))
+        if tail:
+            body += tail + CHECK.pack(_tail_check(slot, tail))
+        self._file.write_at((first_slot + turn % 2) * SLOT_BYTES, body)
 
     def close(self) -> None:
         self._file.close()
 
 
+class WatermarkReader:
+    """Reads the watermarks of a partition without owning it. Keeps the file open."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._path = f"{folder}/{NAME}"
+        self._file: File | None = None
+
+    def read(self) -> StoredWatermarks:
+        if self._file is None:
+            try:
+                self._file = self._disk.open(self._path)
+            except FileNotFoundError:
+                return _decode(bytes(FILE_BYTES))
+        return _decode(self._file.read(0, FILE_BYTES).ljust(FILE_BYTES, b"\0"))
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
 def read_watermarks(disk: Disk, folder: str) -> StoredWatermarks:
-    """Read the watermarks of a partition without owning it."""
-    try:
-        file = disk.open(f"{folder}/{NAME}")
-    except FileNotFoundError:
-        return _decode(bytes(FILE_BYTES))
-    with closing(file):
-        return _decode(file.read(0, FILE_BYTES).ljust(FILE_BYTES, b"\0"))
+    """Read the watermarks of a partition once."""
+    with closing(WatermarkReader(disk, folder)) as reader:
+        return reader.read()
 
 
 def _decode(data: bytes) -> StoredWatermarks:
     _, trim = _newest(data, TRIM, 0)
-    _, durable = _newest(data, DURABLE, 2)
+    turn, durable = _newest(data, DURABLE, 2)
     return StoredWatermarks(
         is_known=trim is not None,
         start_offset=trim[0] if trim else 0,
         dropped_count=trim[1] if trim else 0,
         durable_watermark=durable[0] if durable else 0,
+        tail=_tail(data, turn) if durable else None,
     )
+
+
+def _tail(data: bytes, turn: int) -> SegmentTail | None:
+    at = (2 + turn % 2) * SLOT_BYTES
+    tail = data[at + TAIL_AT : at + TAIL_AT + TAIL.size]
+    (check,) = CHECK.unpack_from(data, at + TAIL_AT + TAIL.size)
+    if check != _tail_check(data[at : at + SLOT.size], tail):
+        return None
+    return SegmentTail(*TAIL.unpack(tail))
+
+
+def _tail_check(slot: bytes, tail: bytes) -> int:
+    """Return a checksum that ties a tail to its slot. The slot's own checksum is left out: a CRC
+    over bytes and their CRC is the same for all bytes."""
+    check: int = crc32c(slot + tail)
+    return check
 
 
 def _newest(data: bytes, kind: bytes, first_slot: int) -> tuple[int, tuple[int, int] | None]:

@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 from frazil.disk import FRAME_HEADER_BYTES, Budget, is_full
 from frazil.errors import FrazilError, Overloaded, Unavailable, Unresolved
 from frazil.log.append import Append, AppendResult
-from frazil.log.config import LogConfig
 from frazil.log.partition import Partition
+from frazil.log.readable import ReadablePartition
 from frazil.metrics import Counter, Gauge, Histogram
 from frazil.model import NS_PER_MS, Clock
+from frazil.settings import LogConfig
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +125,8 @@ class Writer:
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._published = threading.Condition()
+        self.on_commit: Callable[[], None] | None = None
+        """Called after every group commit. Must neither wait nor fail."""
 
     def submit(
         self, partition: Partition, append: Append, *, frees_space: bool = False
@@ -227,6 +230,8 @@ class Writer:
             SYNC_MS.record(took_ms)
             with self._published:
                 self._published.notify_all()
+            if self.on_commit is not None:
+                self.on_commit()
         for group in groups.values():
             for pending in group:
                 if not pending.is_done:
@@ -320,7 +325,7 @@ class Writer:
             if pending.future is None or pending.future.set_running_or_notify_cancel():
                 pending.fail(Unavailable(f"the log has stopped: {error}"))
 
-    def wait_for(self, offsets: Sequence[tuple[Partition, int]], timeout_s: float) -> bool:
+    def wait_for(self, offsets: Sequence[tuple[ReadablePartition, int]], timeout_s: float) -> bool:
         """Wait until one of the partitions has an offset at or above its own. Returns False on
         timeout."""
 

@@ -3,7 +3,6 @@
     text -> sql/ -> plan/ over empty tables -> scan/ rows -> prune -> run/ -> rows
                          isolation_reason ----------------------> a worker process
 
-    config.py   QueryConfig
     engine.py   Engine: starts queries
 
     sql/        the SQL text: dialect, AS OF, table names, errors
@@ -20,7 +19,6 @@ awaits DataFusion and enforces timeouts; DataFusion's own threads compute rows. 
 multiply rows or text run in worker processes, which can be killed.
 """
 
-from frazil.query.config import QueryConfig
 from frazil.query.engine import Engine, warm
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
@@ -104,7 +102,6 @@ __all__ = [
     "NamedField",
     "Outline",
     "Pages",
-    "QueryConfig",
     "Series",
     "SeriesAnswer",
     "Service",

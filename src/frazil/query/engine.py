@@ -16,7 +16,6 @@ from frazil import tracing
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unknown
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
-from frazil.query.config import QueryConfig
 from frazil.query.counts.cache import Counts
 from frazil.query.counts.group_count import count_distinct
 from frazil.query.functions.register import warm as warm_functions
@@ -39,6 +38,7 @@ from frazil.query.sql.as_of import SNAPSHOTS
 from frazil.query.sql.dialect import EngineText, translate
 from frazil.query.sql.table_names import tables_of
 from frazil.results import CancelToken, Limits, Result, RunningQuery, tokens
+from frazil.settings import QueryConfig
 
 if TYPE_CHECKING:
     from frazil.hot import VisiblePieces
@@ -133,7 +133,7 @@ class Engine:
         `Malformed` and `Unknown` say what is wrong with the text and where, `TooLarge` which limit
         it exceeds, `Overloaded` that too many queries are running.
         """
-        config = self._config.within(limits)
+        config = limited(self._config, limits)
         self._check(text, config)
         with ExitStack() as stack:
             self._acquire_slot(config)
@@ -351,6 +351,18 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def limited(config: QueryConfig, limits: Limits | None) -> QueryConfig:
+    """Return the settings of a query with limits of its own. They can only be lower."""
+    if limits is None:
+        return config
+    lower = {
+        name: min(value, getattr(config, name))
+        for name in limits.__struct_fields__
+        if (value := getattr(limits, name)) is not None
+    }
+    return msgspec.structs.replace(config, **lower)
 
 
 def warm() -> None:

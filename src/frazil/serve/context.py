@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from frazil.disk import Disk
 from frazil.hot import HotTier
-from frazil.ingest import OtlpPorts
 from frazil.lake import Lake
-from frazil.log import Log
+from frazil.log import ReadableLog
 from frazil.model import Clock
 from frazil.results import CancelToken, Limits, Result
-from frazil.serve.uptime import Uptime
+from frazil.status import OtlpAddresses, Rates, WriterStatus
 
 
 class Sql(Protocol):
@@ -30,13 +30,16 @@ class Sql(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeContext:
-    """The open components of one node. None if switched off or not installed."""
+    """The open components of the reader process. None if switched off or not installed."""
 
     data: str
     disk: Disk  # the data folder
-    uptime: Uptime
-    log: Log
-    otlp: OtlpPorts
+    log: ReadableLog
+    otlp: OtlpAddresses
+    writer_status: Callable[[], WriterStatus]
+    """Asks the writer process; call it in a thread. `Unavailable` if it does not answer."""
+    rates: Rates
+    """Rates of this process."""
     tier: HotTier | None
     sql: Sql | None
     lake: Lake | None

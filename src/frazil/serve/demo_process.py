@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Meta
 
 from frazil.errors import Conflict, Unavailable
-from frazil.ingest import OtlpPorts
 from frazil.model import Clock, doc
+from frazil.status import OtlpAddresses
 
 NICENESS = 10
 ERROR_CHARS_MAX = 500
@@ -55,7 +55,7 @@ class DemoState(msgspec.Struct, frozen=True, kw_only=True):
 class DemoShop:
     """Runs one demo at a time. Any thread may call it."""
 
-    def __init__(self, otlp: OtlpPorts, clock: Clock) -> None:
+    def __init__(self, otlp: OtlpAddresses, clock: Clock) -> None:
         self._otlp = otlp
         self._clock = clock
         self._lock = threading.Lock()
@@ -113,12 +113,12 @@ class DemoShop:
         credential = "a token" if self._otlp.needs_token else "TLS"
         return (
             f"OTLP requires {credential} here, which the node does not have; run "
-            f"`frazil demo --endpoint {self._otlp.own_url}` with --token-file and --ca-file instead"
+            f"`frazil demo --endpoint {self._otlp.url}` with --token-file and --ca-file instead"
         )
 
     def _spawn(self, params: DemoRequest) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "frazil", "demo", "--json"]
-        command += ["--endpoint", self._otlp.own_url, "--rate", f"{params.rate}"]
+        command += ["--endpoint", self._otlp.url, "--rate", f"{params.rate}"]
         command += ["--seconds", f"{params.seconds}", "--backfill", f"{params.backfill_minutes}"]
         try:
             process = subprocess.Popen(

@@ -1,20 +1,18 @@
-"""ApiServer: the open port of the API."""
+"""ApiServer: the application of the API and its connections."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import socket
 from dataclasses import replace
-from typing import Self
 
-from frazil.httpd import Auth, ConnectionLimits, HttpPort, ListenAddress
-from frazil.ingest import IngestConfig, is_loopback
-from frazil.serve.config import ServeConfig
+from frazil.httpd import Auth, ConnectionLimits, HttpPort
 from frazil.serve.context import NodeContext
 from frazil.serve.http.app import App
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import answer_of_error
 from frazil.serve.http.router import Router
 from frazil.serve.routes import endpoints_of
+from frazil.settings import IngestConfig, ServeConfig, is_loopback
 
 TARGET_BYTES_MAX = 16 * 1024
 """Length of a path with query string: a search and its filters."""
@@ -23,52 +21,45 @@ FETCH_TIMEOUT_S = 60.0
 
 
 class ApiServer:
-    """The open port of the API. Owned by the event loop."""
+    """The API. Owned by the event loop. Connections are accepted elsewhere: see `adopt`."""
 
-    def __init__(self, handler: Handler, port: HttpPort) -> None:
-        self.port = port.port
-        self._handler = handler
-        self._port = port
-
-    @classmethod
-    async def open(
-        cls, context: NodeContext, config: ServeConfig, ingest: IngestConfig, auth: Auth
-    ) -> Self:
-        """Listen on `ingest.host`. `Unavailable` if the port is taken."""
+    def __init__(
+        self, context: NodeContext, config: ServeConfig, ingest: IngestConfig, auth: Auth
+    ) -> None:
         auth = reading_auth(auth, config)
-        handler = Handler(context, config)
-        app = App(
-            handler,
-            Router(endpoints_of()),
-            auth,
-            cors_origins=ingest.cors_origins,
-            is_local=is_loopback(ingest.host) and not auth.tokens,
-        )
-        address = ListenAddress(
-            host=ingest.host,
-            port=config.http_port,
-            what="the API",
-            host_setting="ingest.host",
-            port_setting="serve.http_port",
-        )
-        limits = ConnectionLimits(
-            count_max=config.connections_max,
-            count_setting="serve.connections_max",
-            target_bytes_max=TARGET_BYTES_MAX,
-            fetch_timeout_s=FETCH_TIMEOUT_S,
-            response_of=answer_of_error,
-        )
-        with ExitStack() as undo:
-            undo.callback(handler.close)
-            port = await HttpPort.open(app.serve, address, auth, limits)
-            undo.pop_all()
-        return cls(handler, port)
+        self._handler = Handler(context, config)
+        app = _app(self._handler, ingest, auth)
+        self._port = HttpPort(app.serve, auth, _limits(config))
+
+    def adopt(self, accepted: socket.socket) -> None:
+        """Serve a connection that was accepted elsewhere."""
+        self._port.adopt(accepted)
 
     async def close(self, grace_s: float) -> None:
         """Accept no more requests, let running ones finish for `grace_s`, then cut them off."""
         self._handler.stop()
         await self._port.close(grace_s)
         self._handler.close()
+
+
+def _app(handler: Handler, ingest: IngestConfig, auth: Auth) -> App:
+    return App(
+        handler,
+        Router(endpoints_of()),
+        auth,
+        cors_origins=ingest.cors_origins,
+        is_local=is_loopback(ingest.host) and not auth.tokens,
+    )
+
+
+def _limits(config: ServeConfig) -> ConnectionLimits:
+    return ConnectionLimits(
+        count_max=config.connections_max,
+        count_setting="serve.connections_max",
+        target_bytes_max=TARGET_BYTES_MAX,
+        fetch_timeout_s=FETCH_TIMEOUT_S,
+        response_of=answer_of_error,
+    )
 
 
 def reading_auth(auth: Auth, config: ServeConfig) -> Auth:

@@ -278,7 +278,7 @@ def test_status_fits_one_screen(run: Run, node: Node) -> None:
     assert len(lines) < LINES
     assert max(map(width, lines)) <= 100
     assert any(line.startswith("│ traces") for line in lines)
-    assert f"pid {node.process.pid}" in lines[0]
+    assert f"writer {node.process.pid} (" in lines[1]
 
 
 def test_topics_and_subscribers_of_a_node(run: Run) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from frazil import cli
 from frazil.disk import RealDisk
-from frazil.log import Log, TopicConfig, append_of_records
+from frazil.log import Log, append_of_records
 from frazil.log.format.record import Record
 from frazil.model import SystemClock
+from frazil.settings import TopicConfig
 
 COUNT = 20
 

@@ -9,7 +9,8 @@ import msgspec
 
 from frazil.cli.terminal.colors import Colors
 from frazil.cli.views.status import screen
-from frazil.serve import checks_of, is_ready, status_of
+from frazil.serve import checks_of, status_of
+from frazil.status import is_ready
 from tests.serve.open_rooms import open_rooms
 
 COLUMNS = 120

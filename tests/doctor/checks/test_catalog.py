@@ -16,8 +16,8 @@ import pytest
 
 from frazil.doctor.checks.catalog import check_catalog
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.lake.tables.tables import ensure_table
+from frazil.settings import LakeConfig
 from tests.doctor.patient import Patient, all_ok, as_nobody, problem, public_folder
 
 

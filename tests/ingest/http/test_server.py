@@ -19,11 +19,11 @@ from frazil.errors import Unavailable
 from frazil.httpd import PREFLIGHT_AGE_S
 from frazil.httpd.auth import Auth
 from frazil.httpd.head import HEADERS_MAX
-from frazil.ingest import IngestConfig
 from frazil.ingest.admission import IN_FLIGHT
 from frazil.ingest.http.server import OtlpHttp
 from frazil.ingest.receiver import REFUSED_REQUESTS
 from frazil.model import KiB, Signal
+from frazil.settings import IngestConfig
 from tests.conformance.cases import log, logs
 from tests.ingest.raw_http import JSON, PROTOBUF, RawClient, chunked, connected, head, post
 from tests.ingest.serving import Serving, inside, serving, soon

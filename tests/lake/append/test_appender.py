@@ -20,9 +20,9 @@ from frazil.lake.append.commit import commit, next_offsets
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.append.task import WrittenSlice
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
-from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
+from frazil.settings import LakeConfig, TopicConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs, span, spans
 from tests.lake.inline_tasks import run_inline

@@ -18,9 +18,10 @@ from frazil.errors import Conflict, Corrupt, Overloaded
 from frazil.lake.append.log_source import LogFiles, LogSource, read_files
 from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.append.task import TaskTarget, WrittenSlice, run_slice, write_slice
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import MiB, Signal
 from frazil.model.arrow import Decode, Decoded, ExportRequest, decode
+from frazil.settings import LogConfig, TopicConfig
 from tests.lake.rows import SIGNALS, bodies, decoded, multiset, opened
 from tests.log.build import TOPIC, flipped, open_log, put
 from tests.sim.disk import Faults, SimDisk

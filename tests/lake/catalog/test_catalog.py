@@ -20,7 +20,7 @@ from frazil.lake.catalog.catalog import (
     open_catalog,
     spark_settings,
 )
-from frazil.lake.config import LakeConfig
+from frazil.settings import LakeConfig
 
 DATA = Path("/data")
 PREFIX = "spark.sql.catalog.frazil"

@@ -17,7 +17,7 @@ from pyiceberg.types import LongType, NestedField
 
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.catalog.commit_check import LANDED
-from frazil.lake.config import LakeConfig
+from frazil.settings import LakeConfig
 
 NAME = "frazil.numbers"
 ROWS = pa.table({"number": pa.array([1, 2, 3], pa.int64())})

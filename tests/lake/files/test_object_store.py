@@ -14,11 +14,11 @@ from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
-from frazil.lake.config import LakeConfig
 from frazil.lake.files.object_store import open_store
 from frazil.lake.maintain.expire_snapshots import DAY_MS
 from frazil.lake.maintain.maintenance import Maintenance
-from frazil.log import Log, TopicConfig
+from frazil.log import Log
+from frazil.settings import LakeConfig, TopicConfig
 from tests.clients.buckets import Buckets
 from tests.lake.append.test_appender import CLOCK, World, expected
 from tests.lake.maintain.test_maintenance import Later, do_here, files_of

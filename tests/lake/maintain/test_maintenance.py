@@ -23,15 +23,15 @@ from frazil.disk import RealDisk
 from frazil.errors import Conflict
 from frazil.lake.append.commit import next_offsets
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.lake.maintain import maintenance as maintaining
 from frazil.lake.maintain.expire_snapshots import DAY_MS, HOUR_MS, SnapshotRetention, plan_expiry
 from frazil.lake.maintain.maintenance import Maintenance
 from frazil.lake.maintain.orphan_files import normalized
 from frazil.lake.maintain.replace_files import MANIFESTS_MAX
 from frazil.lake.tables.properties import SORT_COLUMNS
-from frazil.log import Log, TopicConfig
+from frazil.log import Log
 from frazil.model import SystemClock
+from frazil.settings import LakeConfig, TopicConfig
 from tests.lake.append.test_appender import CLOCK, SMALL, World, expected
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from frazil.disk import RealDisk
-from frazil.lake import Lake, LakeConfig
-from frazil.log import Log, TopicConfig
+from frazil.lake import Lake
+from frazil.log import Log
 from frazil.model import GiB, SystemClock
+from frazil.settings import LakeConfig, TopicConfig
 from tests.lake.append.test_appender import World, expected
 from tests.lake.maintain.test_maintenance import files_of, load, offsets_of
 

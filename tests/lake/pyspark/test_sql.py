@@ -15,10 +15,11 @@ import frazil
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
 from frazil.errors import Malformed, TooLarge, Unavailable
-from frazil.lake import LakeConfig, open_shell, run_script, session, whole
-from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.lake import open_shell, run_script, session, whole
+from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
 from frazil.results import Limits
+from frazil.settings import LakeConfig, TopicConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.lake.rows import bodies
@@ -59,7 +60,9 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
 
 
 def log_of(opened: Embedded) -> Log:
-    return opened.tier._log
+    log = opened.tier._log
+    assert isinstance(log, Log)
+    return log
 
 
 def folder_of(opened: Embedded) -> Path:

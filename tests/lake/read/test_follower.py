@@ -19,7 +19,8 @@ from frazil.lake.read.offset_files import added_files, files_now
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
 from frazil.lake.scan.data_file import TableFile
-from frazil.log import AtTime, Start, TopicConfig
+from frazil.log import AtTime, Start
+from frazil.settings import TopicConfig
 from tests.lake.maintain.tables import compact, expire, local
 from tests.lake.read.topic_tables import LAKE, TABLE, TOPIC, TopicWorld, time_of
 

@@ -13,13 +13,13 @@ from frazil.errors import Conflict, Unavailable
 from frazil.lake.append.appender import Appender
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.lake.read.followers import Followers
 from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
-from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import Signal, SystemClock
+from frazil.settings import LakeConfig, TopicConfig
 from tests.lake.inline_tasks import run_inline
 from tests.lake.maintain.tables import compact
 from tests.lake.rows import bodies, rows_of

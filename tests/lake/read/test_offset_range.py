@@ -20,13 +20,13 @@ from frazil.errors import Conflict, Malformed, OutOfRange, Unknown
 from frazil.lake.append.appender import Appender
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.lake.pyspark.data_source import ReadTask, StreamReader, open_reader
 from frazil.lake.pyspark.source_options import OPTIONS, parse_options
 from frazil.lake.read.offset_range import LogRangeRows
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import KiB, Signal, SystemClock
 from frazil.model.arrow import TABLES
+from frazil.settings import LakeConfig, LogConfig, TopicConfig
 from tests.lake.inline_tasks import run_inline
 from tests.lake.rows import bodies, multiset
 

@@ -13,10 +13,10 @@ from frazil.disk import RealDisk
 from frazil.lake.append.appender import Appended, Appender
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.lake.tables.record_rows import table_of
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
+from frazil.settings import LakeConfig, LogConfig, TopicConfig
 from tests.lake.inline_tasks import run_inline
 
 CLOCK = SystemClock()

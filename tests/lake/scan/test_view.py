@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from frazil.errors import Unavailable, Unknown
-from frazil.lake import LakeConfig, LakeView
+from frazil.lake import LakeView
 from frazil.lake.scan import manifests
 from frazil.lake.scan.view import NAMES
+from frazil.settings import LakeConfig
 from tests.lake.append.test_appender import ROWS, SMALL, World
 from tests.lake.append.test_appender import world as world  # a fixture
 

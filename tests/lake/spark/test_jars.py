@@ -71,6 +71,6 @@ def test_a_changed_jar_is_downloaded_again(copied: Path, offline: list[str]) -> 
 def test_the_lake_imports_without_pyspark_and_pyiceberg() -> None:
     program = (
         "import sys; sys.modules['pyspark'] = sys.modules['pyiceberg'] = None\n"
-        "import frazil.lake.config, frazil.lake.spark.jars, frazil.lake.spark.session\n"
+        "import frazil.settings, frazil.lake.spark.jars, frazil.lake.spark.session\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -20,15 +20,15 @@ from frazil.lake import LakeView
 from frazil.lake.append.appender import Appender
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
-from frazil.lake.config import LakeConfig
 from frazil.lake.read.table_reader import TableReader
 from frazil.lake.spark.fork_server import without_archives
 from frazil.lake.spark.jobs import do_on, run_on
 from frazil.lake.spark.session import Session
-from frazil.log import Log, TopicConfig
+from frazil.log import Log
 from frazil.model import SystemClock
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
+from frazil.settings import LakeConfig, QueryConfig, TopicConfig
 from tests.lake.append.test_appender import ROWS, SMALL, World, expected
 from tests.lake.inline_tasks import run_inline
 

@@ -17,10 +17,10 @@ from pyspark import SparkContext
 
 from frazil.errors import Unavailable
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
-from frazil.lake.config import LakeConfig
 from frazil.lake.spark.jars import JARS
 from frazil.lake.spark.session import Session, settings_of
 from frazil.model import GiB, MiB
+from frazil.settings import LakeConfig
 
 # PySpark leaves it to the collector to close the sockets over which results come.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -170,7 +170,7 @@ def test_spark_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     program = (
         "import signal\n"
         "from pathlib import Path\n"
-        "from frazil.lake.config import LakeConfig\n"
+        "from frazil.settings import LakeConfig\n"
         "from frazil.lake.spark.session import Session\n"
         "session = Session(LakeConfig(), {}, Path('scratch'))\n"
         "session.spark()\n"

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from frazil.lake.append.log_source import LogSource, source_of
 from frazil.lake.append.slice import RECORDS as RECORDS_SIGNAL
-from frazil.lake.config import NAME
 from frazil.lake.tables.record_rows import NAME_LENGTH_MAX, TIME_MS_MAX, rows_of, table_of
-from frazil.log import DEAD_LETTERS, Record, TopicConfig
+from frazil.log import DEAD_LETTERS, Record
 from frazil.model.arrow import RECORDS
+from frazil.settings import TopicConfig
+from frazil.settings.lake import NAME
 from tests.lake.read.topic_tables import LAKE, TABLE, TOPIC, TopicWorld
 
 LETTERS = "ab_.-AB09é"

@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from pyiceberg.catalog import Catalog
 
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
+from frazil.settings import LakeConfig
 from tests.clients.node import COMMAND
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs, span, spans

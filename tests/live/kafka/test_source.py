@@ -24,10 +24,9 @@ from frazil.lake.append.kafka_reader import KafkaRange
 from frazil.lake.append.kafka_source import KafkaSource
 from frazil.lake.append.task import WrittenSlice
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
-from frazil.lake.kafka_config import KafkaConfig
 from frazil.model import SystemClock
 from frazil.model.arrow import ExportRequest, decode
+from frazil.settings import KafkaConfig, LakeConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
 from tests.lake.inline_tasks import run_inline

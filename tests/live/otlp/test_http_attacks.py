@@ -20,9 +20,9 @@ import zstandard
 from frazil.httpd.auth import PAUSED_MAX
 from frazil.httpd.connection import REFUSED
 from frazil.httpd.head import HEAD_BYTES_MAX
-from frazil.ingest import IngestConfig
 from frazil.ingest.http.server import TARGET_BYTES_MAX
 from frazil.model import GiB, KiB, MiB, Signal
+from frazil.settings import IngestConfig
 from tests.conformance.cases import log, logs
 from tests.ingest.certificates import Certificates, make_certificates
 from tests.ingest.raw_http import JSON, RawClient, chunked, connected, head, post

@@ -28,12 +28,12 @@ from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog import rest
 from frazil.lake.catalog.catalog import ensure_namespace, open_catalog
 from frazil.lake.catalog.file_io import DurableFileIO
-from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.maintenance import Maintenance
 from frazil.lake.tables.schema import schema_of, sort_order_of, spec_of
 from frazil.lake.tables.tables import create_table
-from frazil.log import Log, TopicConfig
+from frazil.log import Log
 from frazil.model import MiB, SystemRand
+from frazil.settings import LakeConfig, TopicConfig
 from tests.clients.flaky import IDLE_SECONDS_MAX
 from tests.lake.append.test_appender import CLOCK, World, expected
 from tests.lake.inline_tasks import run_inline

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
+from frazil.settings import LakeConfig
 from tests.clients.node import COMMAND, Node
 from tests.live.spark.test_streams import Feeder
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed
-from frazil.log import DIGEST_BYTES, AppendResult, Log, Record, TopicConfig, append_of_records
+from frazil.log import DIGEST_BYTES, AppendResult, Log, Record, append_of_records
 from frazil.log.append import digest_of
 from frazil.log.dedup.digests import (
     DIGEST_HEADER,
@@ -20,6 +20,7 @@ from frazil.log.dedup.digests import (
     decode_digests,
     encode_digests,
 )
+from frazil.settings import TopicConfig
 from tests.log.build import SMALL, TOPIC, add, batch, batches, open_log, paths, submit
 from tests.sim.clock import SimClock
 from tests.sim.disk import Faults, SimDisk

@@ -15,17 +15,10 @@ from hypothesis import strategies as st
 
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Conflict, Corrupt
-from frazil.log import (
-    Log,
-    PartitionObserver,
-    PartitionView,
-    Record,
-    TopicConfig,
-    partition_count,
-    plan_ranges,
-)
+from frazil.log import Log, PartitionObserver, PartitionView, Record, partition_count, plan_ranges
 from frazil.log import read_range as read
 from frazil.model import SystemClock
+from frazil.settings import TopicConfig
 from tests.log.build import (
     FIRST,
     MARKS,
@@ -194,7 +187,8 @@ def test_missing_or_damaged_files_are_corrupt() -> None:
 WRITER = """
 import random, sys
 from frazil.disk import RealDisk
-from frazil.log import Log, LogConfig, Record, TopicConfig, append_of_records
+from frazil.log import Log, Record, append_of_records
+from frazil.settings import LogConfig, TopicConfig
 from frazil.model import SystemClock
 
 config = LogConfig(segment_bytes_max=65536, batch_bytes_max=16384, disk_bytes_max=1 << 22)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Conflict, Corrupt, OutOfRange
-from frazil.log import Log, Record, SegmentRange, TopicConfig, plan_ranges, read_range
+from frazil.log import Log, Record, SegmentRange, plan_ranges, read_range
+from frazil.settings import TopicConfig
 from tests.log.build import (
     SMALL,
     TOPIC,

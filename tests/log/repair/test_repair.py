@@ -26,7 +26,6 @@ from frazil.log import (
     RepairReport,
     StoredBatch,
     SubscriberConfig,
-    TopicConfig,
     append_of_batch,
     append_of_records,
     encode_batch,
@@ -36,6 +35,7 @@ from frazil.log.compaction import compact
 from frazil.log.segment import HEADER_BYTES
 from frazil.log.subscribers import progress_path
 from frazil.model import Rand
+from frazil.settings import TopicConfig
 from tests.log.build import (
     FIRST,
     FOLDER,

@@ -10,10 +10,11 @@ import pytest
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
 from frazil.hot import Piece
 from frazil.model import MiB
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
 from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.session import open_session
 from frazil.results import CancelToken, Limits, Result
+from frazil.settings import QueryConfig
 from tests.query.build import engine_over, log, piece_of
 
 ENDLESS_HERE = "SELECT count(*) FROM logs WHERE matches(body, 'x') OR body ~ 'a.*(b|c)+.*d$'"

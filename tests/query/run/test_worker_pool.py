@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 
 from frazil.errors import TooLarge, Unavailable
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.predicates import Predicate
 from frazil.query.plan.pruning import prune
 from frazil.query.run.shared_memory import matching_rows, memory_file, read_rows
 from frazil.query.scan.tiers import TierRows
+from frazil.settings import QueryConfig
 from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of
 
 ROOT = Path(__file__).parents[3]
@@ -161,7 +162,8 @@ from contextlib import suppress
 from frazil.errors import Unavailable
 from frazil.model import SystemClock
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
+from frazil.settings import QueryConfig
 from tests.query.build import log, piece_of
 rows = [log(at, body="abc def " * 20) for at in range(2000)]
 pieces = {"logs": (piece_of("logs", rows),)}

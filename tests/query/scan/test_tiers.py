@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import Rejected, Unavailable
-from frazil.hot import HotConfig, VisiblePieces
-from frazil.lake import LakeConfig, LakeView
+from frazil.hot import VisiblePieces
+from frazil.lake import LakeView
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
+from frazil.settings import HotConfig, LakeConfig, QueryConfig
 from tests.query.both_tiers import CLOCK, ROWS, World, both_tiers
 
 COUNT = "SELECT count(*), count(DISTINCT _offset), min(_offset), max(_offset) + 1 FROM logs"

@@ -18,10 +18,11 @@ from frazil.lake import LakeView, TopicTables
 from frazil.lake.read import topic_tails as tails
 from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.window_reader import WindowRows
-from frazil.log import Compression, Record, TopicConfig, append_of_records
+from frazil.log import Compression, Record, append_of_records
 from frazil.model import MiB
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
+from frazil.settings import QueryConfig, TopicConfig
 from tests.lake.maintain.tables import compact, expire
 from tests.lake.read.topic_tables import CLOCK, LAKE, TOPIC, TopicWorld
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.query import QueryConfig
+from frazil.settings import QueryConfig
 from tests.query.build import engine_over, log, piece_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from frazil.errors import Unavailable, Unknown
 from frazil.hot import Piece
 from frazil.model.arrow import TABLES
-from frazil.query import Engine, QueryConfig
+from frazil.query import Engine
 from frazil.query.telemetry.logs import COLUMNS, conditions_of, log_rows
 from frazil.query.telemetry.tail import Tail
+from frazil.settings import QueryConfig
 from tests.query.build import FixedClock, engine_over, log, piece_of
 
 Row = dict[str, Any]

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from frazil.lake import LakeConfig, TableFile, catalog_info_of, open_catalog
+from frazil.lake import TableFile, catalog_info_of, open_catalog
 from frazil.serve.api.lake_tables import sizes_of
+from frazil.settings import LakeConfig
 from tests.lake.append.test_appender import ROWS
 from tests.serve.frozen import BEHIND, COLUMN, LOGS, ROUNDS, freeze
 from tests.serve.served import Served, served

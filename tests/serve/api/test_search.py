@@ -154,8 +154,8 @@ def test_a_tail_sends_matching_rows(tmp_path_factory: pytest.TempPathFactory) ->
     """Logs and spans, by the same words as the list."""
     with (
         served(tmp_path_factory.mktemp("tail") / "data") as opened,
-        Events(opened.api.port, query="service:gateway -severity:>INFO") as logs,
-        Events(opened.api.port, table="spans", query="kind:server") as spans,
+        Events(opened.port, query="service:gateway -severity:>INFO") as logs,
+        Events(opened.port, table="spans", query="kind:server") as spans,
     ):
         port = opened.rooms.otlp.http_port
         send_shop(port, lambda text: opened.embedded.sql(text).fetchall(), seconds=5)

@@ -258,7 +258,7 @@ def test_a_stop_cancels_running_queries(tmp_path: Path, how: str) -> None:
         assert there.sql(APART).status == 200  # so that the other one runs at once
         before = ended()
         body = json.dumps({"sql": SLOW, "format": how})
-        with closing(http.client.HTTPConnection("127.0.0.1", there.api.port)) as asking:
+        with closing(http.client.HTTPConnection("127.0.0.1", there.port)) as asking:
             asking.request("POST", "/api/v1/sql", body, {"Content-Type": "application/json"})
             there.rooms.clock.sleep(0.3)
             close_api(there)
@@ -276,7 +276,7 @@ def ask_and_leave(there: Served, **more: str) -> None:
         f"POST /api/v1/sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     ).encode()
-    with socket.create_connection(("127.0.0.1", there.api.port)) as client:
+    with socket.create_connection(("127.0.0.1", there.port)) as client:
         client.sendall(head + body)
         there.rooms.clock.sleep(0.3)
 

@@ -11,9 +11,10 @@ from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.append.task import WrittenSlice
 from frazil.model import Signal, SystemClock
+from frazil.node.writer_status import ACKNOWLEDGED, SYNCED, rates_of, writer_rates
 from frazil.serve import NodeContext, Status, status_of
 from frazil.serve.status.model import DoingStatus, PartitionStatus
-from frazil.serve.uptime import ACKNOWLEDGED, SYNCED, WINDOW_S, Rates
+from frazil.status import WINDOW_S
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
 from tests.lake.inline_tasks import run_inline
@@ -113,7 +114,7 @@ def test_a_closed_gate_has_a_reason(tmp_path: Path) -> None:
     """Nobody has to guess why nothing comes in."""
     with open_rooms(tmp_path) as rooms:
         assert status_of(rooms).ingest.is_open
-        rooms.otlp._gate.drain()
+        rooms.ports._gate.drain()
         ingest = status_of(rooms).ingest
         assert not ingest.is_open
         assert ingest.why_closed == "this node is stopping"
@@ -123,25 +124,25 @@ def test_rates_cover_the_window(tmp_path: Path) -> None:
     """What came before the window does not count, and nothing is nothing."""
     clock = SimClock()
     with open_rooms(tmp_path) as rooms:
-        rates = Rates(clock)
-        assert {rate.records_per_s for rate in rates.now()} == {0.0}
+        rates = writer_rates(clock)
+        assert {rate.records_per_s for rate in rates_of(rates)} == {0.0}
         send(rooms, "a", "b", "c", "d", "e")
         clock.advance(1000)
         rates.step()
-        (found,) = (rate for rate in rates.now() if rate.signal == "logs")
+        (found,) = (rate for rate in rates_of(rates) if rate.signal == "logs")
         assert (found.requests_per_s, found.records_per_s) == (5.0, 10.0)
         assert found.bytes_per_s > 100
         for _ in range(WINDOW_S + 1):
             clock.advance(1000)
             rates.step()
-        assert {rate.records_per_s for rate in rates.now()} == {0.0}
+        assert {rate.records_per_s for rate in rates_of(rates)} == {0.0}
 
 
 def test_latencies_cover_the_window(tmp_path: Path) -> None:
     """How long a sync and an acknowledgement took; nothing is said when there was none."""
     clock = SimClock()
     with open_rooms(tmp_path) as rooms:
-        rates = Rates(clock)
+        rates = writer_rates(clock)
         assert rates.latency(SYNCED) is None
         send(rooms, "a", "b", "c")
         clock.advance(1000)

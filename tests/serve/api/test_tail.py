@@ -46,7 +46,7 @@ def test_every_row_is_sent_once_and_in_order(there: Served) -> None:
     """While rows come in, faster and slower than one looks."""
     fill(there, 5)  # before anybody looks
     wanted: list[str] = []
-    with Events(there.api.port) as events:
+    with Events(there.port) as events:
         for number in range(REQUESTS):
             wanted += send(there, number % 7 + 1)
         assert bodies(events.until(len(wanted))) == wanted
@@ -58,19 +58,19 @@ def test_resuming_neither_skips_nor_repeats_rows(there: Served) -> None:
     found: list[Event] = []
     place = None
     for _ in range(5):
-        with Events(there.api.port, last=place) as events:
+        with Events(there.port, last=place) as events:
             wanted += send(there, 3)
             found += events.until(len(wanted) - len(found))
             place = found[-1].place
         wanted += send(there, 4)  # while disconnected
-    with Events(there.api.port, last=place) as events:
+    with Events(there.port, last=place) as events:
         found += events.until(len(wanted) - len(found))
     assert bodies(found) == wanted
 
 
 def test_rows_above_the_rate_are_counted_as_skipped(there: Served) -> None:
     """The newest are shown, and how many others there were."""
-    with Events(there.api.port, rate=10) as events:
+    with Events(there.port, rate=10) as events:
         sent = send(there, 300)
         found = events.until(11)
     assert found[0].kind == "skipped"
@@ -79,7 +79,7 @@ def test_rows_above_the_rate_are_counted_as_skipped(there: Served) -> None:
 
 
 def test_only_matching_rows_are_sent(there: Served) -> None:
-    with Events(there.api.port, filter="event_name=wanted", search="case") as events:
+    with Events(there.port, filter="event_name=wanted", search="case") as events:
         send(there, 3, name="other")
         wanted = send(there, 3, name="wanted")
         send(there, 3, name="other")
@@ -112,7 +112,7 @@ def test_wrong_parameters_are_refused(
 @pytest.mark.parametrize("place", ["0:999999999999999999", "77:5", "0:0", "0:1,0:2,9:9"])
 def test_an_unusual_event_id_is_handled(there: Served, place: str) -> None:
     """Any valid id gives existing rows, and the tail continues."""
-    with Events(there.api.port, last=place) as events:
+    with Events(there.port, last=place) as events:
         assert events.status == 200
         send(there, 2)
     assert there.ask("GET", "/api/v1/status").status == 200
@@ -121,14 +121,14 @@ def test_an_unusual_event_id_is_handled(there: Served, place: str) -> None:
 def test_concurrent_tails_are_limited(tmp_path: Path) -> None:
     """One more is refused; a disconnect frees a slot."""
     with served(tmp_path / "data", serve={"tails_max": 2}) as opened:
-        first, second = Events(opened.api.port), Events(opened.api.port)
+        first, second = Events(opened.port), Events(opened.port)
         said = opened.ask("GET", "/api/v1/tail")
         assert (said.status, said.headers["retry-after"]) == (429, "1")
         assert "serve.tails_max" in said.message
         first.close()
 
         def is_free() -> bool:
-            with Events(opened.api.port) as third:
+            with Events(opened.port) as third:
                 return third.status == 200
 
         assert soon(is_free)
@@ -146,7 +146,7 @@ def test_a_stop_ends_tails_at_once(tmp_path: Path) -> None:
         ended.set()
 
     with served(tmp_path / "data") as opened:
-        events = Events(opened.api.port)
+        events = Events(opened.port)
         thread = threading.Thread(target=read, args=(events,))
         thread.start()
         closing = asyncio.run_coroutine_threadsafe(opened.api.close(60), opened.loop)
@@ -161,13 +161,13 @@ def test_a_tail_reads_no_further_than_its_client(there: Served) -> None:
     head = b"GET /api/v1/tail?rate=500 HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.connect(("127.0.0.1", there.api.port))
+        client.connect(("127.0.0.1", there.port))
         client.sendall(head)
         assert client.recv(10).startswith(b"HTTP/1.1 2")
         for _ in range(30):
             send(there, 500, name="x" * 200)
             assert there.waiting_bytes() < 4 * 1024 * 1024
-        with Events(there.api.port) as other:
+        with Events(there.port) as other:
             wanted = send(there, 3)
             found: list[str] = []
             while found[-3:] != wanted:  # rows that became visible after the connect
@@ -177,8 +177,8 @@ def test_a_tail_reads_no_further_than_its_client(there: Served) -> None:
 def test_spans_and_metrics_too(there: Served) -> None:
     """Rows as they are, without what is not there; JSON to the last number."""
     with (
-        Events(there.api.port, table="spans") as spans,
-        Events(there.api.port, table="metrics") as metrics,
+        Events(there.port, table="spans") as spans,
+        Events(there.port, table="metrics") as metrics,
     ):
         shop = traffic(3, 4)
         exports = [*shop.advance(START_NS + 5 * NS_PER_S), *shop.end()]

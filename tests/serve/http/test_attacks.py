@@ -35,7 +35,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def client(there: Served) -> Iterator[RawClient]:
-    with connected(there.api.port) as raw:
+    with connected(there.port) as raw:
         yield raw
 
 
@@ -106,7 +106,7 @@ def slow_reader(there: Served, how: str) -> Iterator[socket.socket]:
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KiB)
         client.settimeout(60)
-        client.connect(("127.0.0.1", there.api.port))
+        client.connect(("127.0.0.1", there.port))
         client.sendall(post(body, "/api/v1/sql", content_type=JSON))
         assert client.recv(12) == b"HTTP/1.1 200"
         yield client
@@ -128,11 +128,11 @@ def test_excess_connections_get_an_error(tmp_path: Path) -> None:
     """Those that are open are served on; one more is told to come back, in words of the API."""
     with served(tmp_path / "data", serve={"connections_max": 4}) as opened:
         with contextlib.ExitStack() as stack:
-            first = [stack.enter_context(connected(opened.api.port)) for _ in range(4)]
+            first = [stack.enter_context(connected(opened.port)) for _ in range(4)]
             for each in first:
                 each.send(ASKED)
                 assert each.reply().status == 200
-            with connected(opened.api.port) as fifth:
+            with connected(opened.port) as fifth:
                 reply = fifth.reply()
                 assert (reply.status, reply.is_last) == (503, True)
                 assert "serve.connections_max" in json.loads(reply.body)["error"]["message"]
@@ -159,7 +159,7 @@ def test_a_node_with_tls(tmp_path: Path, certificates: Certificates) -> None:
         "token_file": str(tmp_path / "tokens"),
     }
     with served(tmp_path / "data", ingest=ingest) as opened:
-        fill_tls = f"https://127.0.0.1:{opened.api.port}"
+        fill_tls = f"https://127.0.0.1:{opened.port}"
         known = {"token": "correct-horse-battery-staple", "ca_file": certificates.authority}
         remote = frazil.connect(fill_tls, **known)
         assert remote.sql("SELECT 1 AS a, 'x' AS b").fetchall() == [(1, "x")]
@@ -169,7 +169,7 @@ def test_a_node_with_tls(tmp_path: Path, certificates: Certificates) -> None:
         with pytest.raises(Unavailable, match="certificate"):
             frazil.connect(fill_tls).sql("SELECT 1")
         with pytest.raises(Unavailable, match="cannot be reached"):
-            frazil.connect(f"http://127.0.0.1:{opened.api.port}").sql("SELECT 1")
+            frazil.connect(f"http://127.0.0.1:{opened.port}").sql("SELECT 1")
     with pytest.raises(Malformed, match="no PEM certificates"):
         frazil.connect("https://127.0.0.1:1", ca_file=str(tmp_path / "absent"))
 
@@ -185,9 +185,9 @@ def test_client_certificates_are_required(tmp_path: Path, certificates: Certific
     known = ssl.create_default_context(cafile=certificates.authority)
     known.load_cert_chain(certificates.client_certificate, certificates.client_key)
     with served(tmp_path / "data", ingest=ingest) as opened:
-        with contextlib.suppress(ssl.SSLError), connected(opened.api.port, anonymous) as client:
+        with contextlib.suppress(ssl.SSLError), connected(opened.port, anonymous) as client:
             client.send(ASKED)
             assert client.is_closed()
-        with connected(opened.api.port, known) as client:
+        with connected(opened.port, known) as client:
             client.send(ASKED)
             assert client.reply().status == 200

@@ -23,8 +23,7 @@ from frazil.serve.metrics.exposition import (
     openmetrics_text,
     prometheus_text,
 )
-from frazil.serve.metrics.families import Family, Point, gauge
-from frazil.serve.metrics.process import process_info
+from frazil.status import Family, Point, gauge, process_info
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
 from tests.house.sources import ROOT, house

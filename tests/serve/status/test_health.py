@@ -9,10 +9,11 @@ import pytest
 
 from frazil.errors import Fenced, Overloaded
 from frazil.lake import Lake
-from frazil.log import LogConfig, Record, append_of_records
+from frazil.log import Record, append_of_records
 from frazil.model import MiB
-from frazil.serve import Check, NodeContext, checks_of, is_ready, readiness_text
-from frazil.serve.uptime import State
+from frazil.serve import NodeContext, checks_of
+from frazil.settings import LogConfig
+from frazil.status import Check, State, is_ready, readiness_text
 from tests.serve.open_rooms import open_rooms
 
 SMALL = LogConfig(
@@ -61,11 +62,11 @@ def test_a_full_log_is_not_ready(tmp_path: Path) -> None:
         )
         with pytest.raises(Overloaded):
             for _ in range(20):
-                rooms.log.append("otlp_logs", body).result()
+                rooms.own_log.append("otlp_logs", body).result()
         found = check(rooms, "log")
         assert found.state == "failed"
         assert "the log is full" in (found.why or "")
-        assert "there is no lake" in (found.next_step or "")
+        assert "no lake has reported any yet" in (found.next_step or "")
         assert not is_ready(checks_of(rooms))
 
 
@@ -119,5 +120,5 @@ def test_a_dead_lake_thread_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_gate_that_drains_is_not_ready(tmp_path: Path) -> None:
     with open_rooms(tmp_path) as rooms:
-        rooms.otlp._gate.drain()
+        rooms.ports._gate.drain()
         assert check(rooms, "ingest").state == "failed"

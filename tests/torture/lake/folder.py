@@ -9,7 +9,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from frazil.lake.config import LakeConfig
+from frazil.settings import LakeConfig
 from tests.torture.checker import Verdict
 from tests.torture.lake import life
 from tests.torture.lake.judge import LogContents, judge

@@ -26,10 +26,10 @@ from pyiceberg.table.snapshots import Snapshot
 
 from frazil.disk import RealDisk
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.log import Log
 from frazil.model import Signal, SystemClock, arrow
 from frazil.model.arrow import ExportRequest, dead_letter_rows
+from frazil.settings import LakeConfig
 from tests.lake.rows import decoded, rows_of
 from tests.torture.checker import Verdict
 from tests.torture.lake.life import LOG_CONFIG

@@ -24,9 +24,9 @@ from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.append.task import WrittenSlice, run_slice
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
-from frazil.log import Log, LogConfig, TopicConfig, exit_process
+from frazil.log import Log, exit_process
 from frazil.model import SystemClock
+from frazil.settings import LakeConfig, LogConfig, TopicConfig
 from tests.torture.lake import load
 
 LOG_CONFIG = LogConfig(

@@ -10,8 +10,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from frazil.errors import FrazilError
-from frazil.log import AppendResult, Log, Record, TopicConfig, append_of_records
+from frazil.log import AppendResult, Log, Record, append_of_records
 from frazil.model import Rand
+from frazil.settings import TopicConfig
 from tests.torture.checker import Verdict
 from tests.torture.history import Outcome, outcome_of
 

@@ -10,8 +10,9 @@ from collections import Counter
 from typing import get_args
 
 from frazil.errors import Corrupt, FrazilError
-from frazil.log import AtTime, Log, TopicConfig, append_of_records
+from frazil.log import AtTime, Log, append_of_records
 from frazil.model import Rand
+from frazil.settings import TopicConfig
 from tests.sim.disk import Faults, Rot, SimDisk
 from tests.torture.checker import Identity, Verdict
 from tests.torture.ids import identity_of, records_of

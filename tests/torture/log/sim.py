@@ -13,16 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from frazil.errors import FrazilError, Overloaded
-from frazil.log import (
-    DEAD_LETTERS,
-    AtTime,
-    Log,
-    LogConfig,
-    Subscriber,
-    SubscriberConfig,
-    TopicConfig,
-)
+from frazil.log import DEAD_LETTERS, AtTime, Log, Subscriber, SubscriberConfig
 from frazil.model import Rand
+from frazil.settings import LogConfig, TopicConfig
 from tests.sim.clock import SimClock
 from tests.sim.disk import Faults, PowerCut, SimDisk
 from tests.torture.checker import Identity, Observed, Verdict, check

@@ -24,17 +24,9 @@ from pathlib import Path
 
 from frazil.disk import Buffer, File, Lock, Mapped, Mode, RealDisk
 from frazil.errors import FrazilError, Overloaded
-from frazil.log import (
-    EXIT_CODE,
-    AppendResult,
-    Log,
-    LogConfig,
-    Record,
-    TopicConfig,
-    append_of_records,
-    exit_process,
-)
+from frazil.log import EXIT_CODE, AppendResult, Log, Record, append_of_records, exit_process
 from frazil.model import Rand
+from frazil.settings import LogConfig, TopicConfig
 from tests.sim.clock import SimClock
 from tests.torture.checker import Verdict, check
 from tests.torture.history import Events, history_of

@@ -17,8 +17,9 @@ from random import SystemRandom
 
 from frazil.disk import RealDisk
 from frazil.errors import FrazilError
-from frazil.log import Log, LogConfig, TopicConfig, exit_process
+from frazil.log import Log, exit_process
 from frazil.model import Rand, SystemClock
+from frazil.settings import LogConfig, TopicConfig
 from tests.torture.checker import Verdict, check
 from tests.torture.history import Attempts, Events, Sent
 from tests.torture.log.actors import KINDS, TOPIC, Actor

@@ -101,6 +101,11 @@ def term_starting(node: Tortured) -> None:
     _start(node)
 
 
+def kill_reader(node: Tortured) -> None:
+    """Kill the reader process; the writer keeps acknowledging and starts another one."""
+    _kill_child(node, "reader")
+
+
 def kill_spark(node: Tortured) -> None:
     """Kill only the JVM; the node keeps running."""
     _kill_child(node, "spark")
@@ -139,6 +144,7 @@ ACTS: dict[str, tuple[Act, int]] = {
     "term_twice": (term_twice, 2),
     "term_then_kill": (term_then_kill, 1),
     "term_starting": (term_starting, 1),
+    "kill_reader": (kill_reader, 4),
     "kill_spark": (kill_spark, 2),
     "kill_task": (kill_task, 1),
     "kill_worker": (kill_worker, 1),

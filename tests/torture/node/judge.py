@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from frazil.lake.catalog.catalog import open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.model import Signal
+from frazil.settings import LakeConfig
 from tests.torture.checker import Verdict
 from tests.torture.node.asking import TABLES
 from tests.torture.node.load import ID, ROWS, SERVICE, Ledger, parts_of

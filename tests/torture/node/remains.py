@@ -18,6 +18,7 @@ LOOK_S = 0.2
 STAYS_S_MAX = 60.0
 """A process that outlives its node by this long counts as a leftover."""
 KINDS = {
+    "reader": b"-m frazil.reader",
     "spark": b"org.apache.spark.deploy.SparkSubmit",
     "task": b"frazil.lake.spark.fork_server",
     "worker": b"frazil.query.run.worker_main",

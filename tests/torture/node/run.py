@@ -23,8 +23,8 @@ from random import Random
 from signal import SIGTERM
 
 import frazil
-from frazil.lake.config import LakeConfig
 from frazil.model import Signal
+from frazil.settings import LakeConfig
 from tests.clients.node import Node
 from tests.torture.checker import Verdict
 from tests.torture.node import remains
@@ -236,7 +236,7 @@ def run(cycles: int, seed: int, *, acts: Sequence[tuple[str, str]] = (), more: s
     must_fire = {"acknowledged", "asked", "flushes", "commits", *(name for name, _ in chosen)}
     if len(chosen) >= SURE_CYCLES:
         must_fire |= {*ACTS, "again", "maybe", "repeated", "maintained", "asked_snapshot"}
-        must_fire |= {"killed_spark", "killed_worker", "killed_starting", "forced"}
+        must_fire |= {"killed_reader", "killed_spark", "killed_worker", "killed_starting", "forced"}
     report = Report("node", seed, must_fire=tuple(sorted(must_fire)))
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         node_run = NodeRun(Path(scratch), seed, stack, more)

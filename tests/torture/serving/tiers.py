@@ -20,10 +20,10 @@ from random import Random, SystemRandom
 from frazil.config import Config
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
-from frazil.hot import HotConfig
-from frazil.lake import Lake, LakeConfig
-from frazil.log import Log, Record, TopicConfig, append_of_records
+from frazil.lake import Lake
+from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
+from frazil.settings import HotConfig, LakeConfig, TopicConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs, span, spans
 from tests.torture.checker import Verdict

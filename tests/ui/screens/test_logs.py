@@ -382,7 +382,7 @@ def test_live_tail_pauses_and_catches_up(browser: Browser, own_node: Node) -> No
 
 
 def test_live_tail_reconnects_after_a_restart(browser: Browser, own_node: Node) -> None:
-    with open_page(browser, own_node.url, allowed=("ERR_",)) as page:
+    with open_page(browser, own_node.url, allowed=("ERR_", "503")) as page:
         page.goto("/logs?tail=1&is=service_name%3Dreturner&side=0")
         status = page.get_by_role("status")
         expect(status.filter(has_text="Following")).to_be_visible()

@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from frazil.cli.commands.flush import print_appended
-from frazil.cli.logging import log_to_stderr
 from frazil.cli.options import add_set, folder_overrides
+from frazil.program_log import log_to_stderr
 
 HELP = "Append records from Kafka to the Iceberg tables"
 

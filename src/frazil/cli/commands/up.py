@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from frazil.cli.logging import log_to_stderr
 from frazil.cli.options import add_config, add_data, add_json, folder_overrides
 from frazil.cli.views.banner import Banner
+from frazil.program_log import log_to_stderr
 
 HELP = "Run a node: OTLP in, SQL and Iceberg tables out"
 
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         }
         print(json.dumps(addresses), flush=True)
 
-    with export_own_traces(os.environ):
+    with export_own_traces(os.environ, is_enabled=config.self_tracing):
         uvloop.run(run_node(config, clock=clock, rand=rand, ready=on_ready, on_room=on_room))
     return 0
 

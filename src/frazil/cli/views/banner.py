@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NS_PER_S = 1_000_000_000
 INTERVAL_S = 0.5
-AFTER = {"log": "lake", "lake": "hot tier", "hot": "OTLP", "ingest": "API"}
+AFTER = {"log": "OTLP", "ingest": "lake", "lake": "hot tier", "hot": "API"}
 """Room -> the one that is opened next."""
 NAME_WIDTH = 6
 OTLP_PORT, API_PORT = 4318, 4320

@@ -38,8 +38,13 @@ def _title(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
     since = age_text(status["uptime_s"])
     yield (
         f"{paint('Frazil', BOLD)} {safe(status['version'])}, {safe(status['state'])} "
-        f"for {since}, {ready}, pid {status['pid']}"
+        f"for {since}, {ready}"
     )
+    processes = "  ".join(
+        f"{each['process']} {each['pid']} ({bytes_text(each['resident_bytes'])})"
+        for each in status["processes"]
+    )
+    yield paint(shortened(f"processes {processes}", columns), DIM)
     ports = f"OTLP/gRPC {ingest['grpc_port']}  OTLP/HTTP {ingest['http_port']}  API {safe(url)}"
     yield paint(shortened(ports, columns), DIM)
     yield paint(shortened(f"data {safe(status['data'])}", columns), DIM)

@@ -23,7 +23,7 @@ from frazil.doctor.finding import (
 )
 from frazil.errors import Malformed
 from frazil.httpd import Auth
-from frazil.ingest import is_loopback
+from frazil.settings import is_loopback
 
 SOON_DAYS = 14
 """Time needed to get a new certificate."""

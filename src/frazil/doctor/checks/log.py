@@ -17,7 +17,7 @@ FOLDER = "log"
 OTHER_FOLDERS = frozenset({"subscribers"})
 REPAIR = (
     "import random, time; from frazil.disk import RealDisk; "
-    "from frazil.log import LogConfig, repair_partition as repair; "
+    "from frazil.log import repair_partition as repair; from frazil.settings import LogConfig; "
     "print(repair(RealDisk({data!r}), {topic!r}, {partition}, LogConfig(), "
     "rand=random.SystemRandom(), now_ms=time.time_ns() // 10**6))"
 )

@@ -8,12 +8,12 @@ import grpc
 
 from frazil.errors import Unavailable
 from frazil.httpd import Auth
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.grpc.deadlines import MessageReader
 from frazil.ingest.grpc.exports import GrpcExports
 from frazil.ingest.grpc.reflection import HealthAndReflection
 from frazil.ingest.receiver import Receiver
 from frazil.model import KiB
+from frazil.settings import IngestConfig
 
 GRPC_LOGGER = "grpc._cython.cygrpc"
 

@@ -8,8 +8,8 @@ from http import HTTPStatus
 from frazil.errors import Overloaded, TooLarge
 from frazil.httpd import ClientGone, HttpError
 from frazil.ingest.admission import PendingReads, Reservation
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.http.request import HttpRequest
+from frazil.settings import IngestConfig
 
 
 class _BodyRead:

@@ -23,7 +23,6 @@ from frazil.httpd import (
     cors_headers,
     reason_of,
 )
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.http.deadlines import BodyReader
 from frazil.ingest.http.request import (
     PATHS,
@@ -40,6 +39,7 @@ from frazil.ingest.http.responses import (
 from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
 from frazil.ingest.status_codes import response_of
 from frazil.model import Signal
+from frazil.settings import IngestConfig
 
 logger = logging.getLogger(__name__)
 

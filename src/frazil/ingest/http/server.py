@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Self
 
 from frazil.httpd import Auth, ConnectionLimits, HttpPort, ListenAddress
-from frazil.ingest.config import IngestConfig
 from frazil.ingest.http.exports import HttpExports
 from frazil.ingest.http.responses import error_response
 from frazil.ingest.receiver import Receiver
+from frazil.settings import IngestConfig
 
 TARGET_BYTES_MAX = 4 * 1024
 """Limit of a request's path and query string; OTLP paths have about ten bytes."""

@@ -34,9 +34,9 @@ from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
 from frazil.lake.catalog.catalog import catalog_calls
-from frazil.lake.config import LakeConfig
 from frazil.metrics import Counter
 from frazil.model import Clock, GiB, Rand, Signal, TopicPartition
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from frazil.errors import Unavailable
 from frazil.lake.append.kafka_reader import QUIET, ClientErrors
-from frazil.lake.kafka_config import KafkaConfig
 from frazil.model import TopicPartition
+from frazil.settings import KafkaConfig
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaException

@@ -20,9 +20,9 @@ from frazil.lake.append.kafka_admin import (
 )
 from frazil.lake.append.kafka_reader import KafkaRange
 from frazil.lake.append.slice import Slice, SourcePartition
-from frazil.lake.kafka_config import KafkaConfig
 from frazil.metrics import Counter
 from frazil.model import Signal, TopicPartition
+from frazil.settings import KafkaConfig
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from frazil.lake.append.slice import RECORDS, Slice, SourcePartition
 from frazil.lake.tables.record_rows import table_of
 from frazil.log import (
     DEAD_LETTERS,
-    Log,
     PartitionView,
+    ReadableLog,
     Record,
     SegmentRange,
     plan_ranges,
@@ -87,7 +87,7 @@ class RecordSource(Protocol):
 class LogSource:
     """Our own log. Tasks read its files."""
 
-    def __init__(self, log: Log, folder: Path, topics: Sequence[str] = ALL_TOPICS) -> None:
+    def __init__(self, log: ReadableLog, folder: Path, topics: Sequence[str] = ALL_TOPICS) -> None:
         """`folder` is the data folder."""
         self._log = log
         self._folder = str(folder.absolute())
@@ -110,7 +110,7 @@ class LogSource:
     def plan(
         self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
     ) -> list[Slice]:
-        view = self._log.partition(source.topic, source.partition).view
+        view = self._log.partition(source.topic, source.partition).current_view(is_indexed=True)
         end = view.durable_watermark if end is None else end
         if not self._log.topic(source.topic).config.awaits_lake:
             begin = max(begin, view.start_offset)

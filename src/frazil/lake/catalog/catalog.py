@@ -21,7 +21,7 @@ from frazil.lake.catalog.commit_check import with_commit_check
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-    from frazil.lake.config import LakeConfig
+    from frazil.settings import LakeConfig
 
 BUSY_TIMEOUT_S = 30
 """How long SQLite waits for a lock of another process. A commit takes a few milliseconds."""

@@ -19,10 +19,10 @@ from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import APPENDER
 from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.catalog.catalog import catalog_calls
-from frazil.lake.config import LakeConfig
 from frazil.lake.maintain.compaction import CompactionGroup, groups_of
 from frazil.metrics import Counter
 from frazil.model import Clock, MiB, Rand, SteadyTime, doc
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from frazil.lake.config import LakeConfig
     from frazil.lake.read.offset_range import OffsetRangeReader, Part
+    from frazil.settings import LakeConfig
 
 BATCH_BYTES_MAX = 8 * MiB
 """Approximate size of batches passed to Spark, which holds one per task outside its heap."""

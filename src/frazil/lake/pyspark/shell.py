@@ -18,7 +18,7 @@ from frazil.errors import Malformed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from frazil.lake.config import LakeConfig
+    from frazil.settings import LakeConfig
 
 BANNER = """\
 Spark {version} over {folder}. `spark` is the session, `F` is pyspark.sql.functions.

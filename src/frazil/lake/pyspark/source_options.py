@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import Malformed
-from frazil.lake.config import LakeConfig
 from frazil.model import MiB, TopicPartition
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from frazil.lake.read.offset_range import OffsetRangeReader

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from frazil.errors import Malformed, TooLarge, Unavailable
 from frazil.lake.append.commit import next_offsets
-from frazil.lake.config import LakeConfig
 from frazil.lake.pyspark.source_options import nested
 from frazil.lake.pyspark.user_session import register
 from frazil.lake.read.offset_range import OffsetRangeReader, ReadOnlyLake
 from frazil.model import Signal
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,9 +23,9 @@ from frazil.lake.catalog.catalog import (
     open_catalog,
     spark_settings,
 )
-from frazil.lake.config import LakeConfig
 from frazil.lake.spark.process import SparkProcess
 from frazil.lake.spark.session import settings_of
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from frazil.lake.read.follower import Follower
 from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
-from frazil.log import Log, Start
+from frazil.log import ReadableLog, Start
 
 if TYPE_CHECKING:
     from frazil.lake.lake import Lake
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Followers:
     """Thread-safe. `close` closes all readers."""
 
-    def __init__(self, log: Log, disk: Disk, lake: Lake | None) -> None:
+    def __init__(self, log: ReadableLog, disk: Disk, lake: Lake | None) -> None:
         """Without a lake, readers get only the rows in the log."""
         self._log = log
         self._disk = disk

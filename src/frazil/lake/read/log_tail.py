@@ -11,7 +11,7 @@ from frazil.lake.append.slice import RECORDS, request_of
 from frazil.lake.append.task import decode_all
 from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.tables.record_rows import columns_of, rows_of, table_of
-from frazil.log import Log, Reader, Record, Start, StoredBatch
+from frazil.log import ReadableLog, Reader, Record, Start, StoredBatch
 from frazil.model import Signal, arrow
 
 READ_BYTES = 4 * 1024 * 1024
@@ -21,7 +21,7 @@ READ_BYTES = 4 * 1024 * 1024
 class LogTail:
     """Rows of one topic that are still in the log. Owned by one thread."""
 
-    def __init__(self, log: Log, topic: str, table: str, signal: str) -> None:
+    def __init__(self, log: ReadableLog, topic: str, table: str, signal: str) -> None:
         self.topic = topic
         self.table = table
         self._log = log
@@ -30,7 +30,7 @@ class LogTail:
         self._readers: dict[int, Reader] = {}
 
     @classmethod
-    def open(cls, log: Log, name: str) -> LogTail:
+    def open(cls, log: ReadableLog, name: str) -> LogTail:
         """Open a topic by its name or the name of its table. Raise `Unknown` if there is none, and
         `Malformed` if the name is ambiguous."""
         for signal in Signal:

@@ -21,10 +21,10 @@ from frazil.lake.append.log_source import slices_of
 from frazil.lake.append.slice import Slice, SourcePartition, requests_of
 from frazil.lake.append.task import decode_all
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.lake.read.lake_range import LakeRangeRows, end_in_files, files_of_range, lake_range_rows
 from frazil.log import PartitionObserver, PartitionView, end_within, partition_count
 from frazil.model import MiB, Signal, TopicPartition, arrow
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

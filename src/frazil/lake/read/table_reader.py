@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from frazil.errors import Conflict, Corrupt, OutOfRange, Unavailable
 from frazil.lake.append.commit import next_offsets
 from frazil.lake.catalog.catalog import catalog_calls
-from frazil.lake.config import LakeConfig
 from frazil.lake.read.offset_files import added_files, arrival_of, arrived_ms_max, files_now
 from frazil.lake.read.offset_windows import Window, windows_of
 from frazil.lake.read.prefetch import ReadLimits, prefetch
@@ -35,6 +34,7 @@ from frazil.lake.read.window_reader import (
 )
 from frazil.lake.scan.data_file import TableFile
 from frazil.lake.tables.record_rows import columns_of
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

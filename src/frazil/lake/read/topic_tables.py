@@ -29,7 +29,7 @@ from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.scan.data_file import TableView
 from frazil.lake.scan.view import LakeView
 from frazil.lake.tables.properties import TOPIC_PREFIX
-from frazil.log import Log, Topic
+from frazil.log import ReadableLog, ReadableTopic
 from frazil.model import TopicPartition
 
 TRIES = 5
@@ -51,7 +51,7 @@ class TopicTables:
     """Thread-safe."""
 
     def __init__(
-        self, log: Log, patterns: Sequence[str], view: LakeView | None, *, bytes_max: int
+        self, log: ReadableLog, patterns: Sequence[str], view: LakeView | None, *, bytes_max: int
     ) -> None:
         """`patterns` select the topics that are tables. `bytes_max` limits the rows of a table
         that are in the log only."""
@@ -93,7 +93,7 @@ class TopicTables:
                 reason = error
         raise Unavailable(f"the log deletes {topic.name} faster than it is read: {reason}")
 
-    def _rows(self, table: str, topic: Topic, check: Callable[[], None]) -> TopicRows:
+    def _rows(self, table: str, topic: ReadableTopic, check: Callable[[], None]) -> TopicRows:
         starts = {p.index: p.view.start_offset for p in topic.partitions}
         view = self._pinned(table)
         is_behind = any(_held(view, topic.name, p) < start for p, start in starts.items())
@@ -111,7 +111,7 @@ class TopicTables:
     def _pinned(self, table: str) -> TableView | None:
         return None if self._view is None else self._view.pin([table]).tables[table]
 
-    def _topics(self) -> dict[str, Topic]:
+    def _topics(self) -> dict[str, ReadableTopic]:
         """Return topics by table name."""
         topics = {}
         for topic in self._log.topics():

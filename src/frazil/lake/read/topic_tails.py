@@ -20,7 +20,7 @@ from frazil.lake.append.slice import RECORDS
 from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.tables.record_rows import table_of
-from frazil.log import Log, Topic
+from frazil.log import ReadableLog, ReadableTopic
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Limit of all cached topics together, between queries."""
@@ -44,7 +44,7 @@ class _CachedTopic:
 class TopicTails:
     """Thread-safe. Readers of the same topic wait for each other."""
 
-    def __init__(self, log: Log, bytes_max: int) -> None:
+    def __init__(self, log: ReadableLog, bytes_max: int) -> None:
         """`bytes_max` limits the rows of one topic."""
         self._log = log
         self._bytes_max = bytes_max
@@ -53,7 +53,7 @@ class TopicTails:
         """Least recently used first."""
 
     def read(
-        self, topic: Topic, begins: Mapping[int, int], check: Callable[[], None]
+        self, topic: ReadableTopic, begins: Mapping[int, int], check: Callable[[], None]
     ) -> tuple[WindowRows, ...]:
         """Return every durable row from these offsets on. Calls `check` regularly, which may
         raise; rows read so far stay cached.
@@ -75,7 +75,7 @@ class TopicTails:
     def _read(
         self,
         tail: LogTail,
-        topic: Topic,
+        topic: ReadableTopic,
         cached: _CachedTopic,
         begins: Mapping[int, int],
         check: Callable[[], None],
@@ -98,7 +98,7 @@ class TopicTails:
                 check()
         return tuple(_from(rows, begins[p]) for p, parts in cached.rows.items() for rows in parts)
 
-    def _check_size(self, topic: Topic, size_bytes: int) -> None:
+    def _check_size(self, topic: ReadableTopic, size_bytes: int) -> None:
         if size_bytes > self._bytes_max:
             raise TooLarge(
                 f"more than {self._bytes_max} bytes of {topic.name} are not in the lake yet, the "

@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 
 from frazil.lake.catalog.catalog import PYTHON_ONLY, catalog_properties, spark_settings
-from frazil.lake.config import LakeConfig
 from frazil.lake.spark.jars import JARS
 from frazil.model import doc
+from frazil.settings import LakeConfig
 
 HIDDEN = "…"
 _SECRET = re.compile(r"secret|token|credential|password|access-key|passphrase|auth", re.IGNORECASE)

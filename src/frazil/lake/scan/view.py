@@ -40,12 +40,12 @@ import pyarrow as pa
 from frazil.errors import Unavailable, Unknown
 from frazil.lake.append.task import DEAD_LETTERS
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
-from frazil.lake.config import LakeConfig
 from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
 from frazil.lake.scan.snapshot_info import snapshots_of
 from frazil.lake.tables.properties import TOPIC_PREFIX
 from frazil.lake.tables.record_rows import columns_of
 from frazil.model.arrow import TABLES
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

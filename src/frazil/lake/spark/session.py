@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from frazil.errors import Unavailable
-from frazil.lake.config import LakeConfig
 from frazil.lake.spark.jars import default_folder, paths
 from frazil.lake.spark.process import SparkProcess
 from frazil.metrics import Counter
 from frazil.model import NS_PER_MS, Clock, MiB, SystemClock
+from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

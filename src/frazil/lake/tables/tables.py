@@ -57,7 +57,7 @@ from frazil.lake.tables.properties import (
 from frazil.lake.tables.schema import schema_of, sort_order_of, spec_of
 
 if TYPE_CHECKING:
-    from frazil.lake.config import LakeConfig
+    from frazil.settings import LakeConfig
 
 logger = logging.getLogger(__name__)
 

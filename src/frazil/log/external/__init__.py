@@ -1,5 +1,8 @@
 """log/external: reading the log from another process.
 
-observer.py  PartitionObserver: what is durable, without the log's lock
-ranges.py    SegmentRange: plan offset ranges as byte ranges, and read them
+observer.py       PartitionObserver: what is durable, without the log's lock
+ranges.py         SegmentRange: plan offset ranges as byte ranges, and read them
+observed_log.py   ObservedLog: the reading half of `Log`
+owner.py          what an observer asks the log's owner to do
+commit_signal.py  CommitSignal: wakes observers after a commit
 """

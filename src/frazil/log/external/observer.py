@@ -5,20 +5,21 @@
 3. walk        sealed segments are opened by their index; the open one is scanned once, then only
                its new bytes; never beyond the durable watermark
 
+`observe` does all three. `follow` skips the walk, because the watermarks name the open segment and
+its size: a reader that reads every batch anyway checks them itself.
+
 The owner does not wait for observers: files are trimmed, reused and rewritten meanwhile. An attempt
 that meets such a file is repeated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from itertools import pairwise
 
-import msgspec
-
 from frazil.disk import Disk, File, read_checkpoint
 from frazil.errors import Conflict, Corrupt
-from frazil.log.config import TopicConfig
 from frazil.log.index import (
     INDEX_KIND,
     INDEX_VERSION,
@@ -38,28 +39,22 @@ from frazil.log.segment import (
     side_name,
     walk_batches,
 )
-from frazil.log.topic import (
-    CONFIG_KIND,
-    CONFIG_NAME,
-    CONFIG_VERSION,
-    FOLDER,
-    HINT,
-    partition_folder,
-)
+from frazil.log.topic import partition_folder, read_config
 from frazil.log.view import PartitionView, SegmentView
-from frazil.log.watermarks import StoredWatermarks, read_watermarks
+from frazil.log.watermarks import SegmentTail, StoredWatermarks, WatermarkReader
 
 ATTEMPTS_MAX = 20
 """An attempt fails because files went away during it; the next starts with the current ones."""
 INTERVAL_BYTES = 64 * 1024
 """Between two entries of an index built by a walk."""
+ANY_TIME = 2**63 - 1
+"""Latest timestamp of a segment that was not read: a search by time must read it."""
 
 
 def partition_count(disk: Disk, topic: str) -> int:
     """Return the number of partitions of a topic; 0 if it does not exist."""
-    path = f"{FOLDER}/{topic}/{CONFIG_NAME}"
-    body = read_checkpoint(disk, path, CONFIG_KIND, CONFIG_VERSION, HINT)
-    return 0 if body is None else msgspec.json.decode(body, type=TopicConfig).partitions
+    config = read_config(disk, topic)
+    return 0 if config is None else config.partitions
 
 
 class PartitionObserver:
@@ -69,28 +64,75 @@ class PartitionObserver:
         self._disk = disk
         self._folder = partition_folder(topic, partition)
         self._identity = identity_of(topic, partition)
+        self._watermarks = WatermarkReader(disk, self._folder)
         self._known: dict[int, SegmentView] = {}
+        """Segments with complete indexes, by base offset."""
         self._view: PartitionView | None = None
+        """The last result of `observe`."""
+        self._followed: PartitionView | None = None
+        """The last result of `follow`."""
 
-    def observe(self) -> PartitionView:
-        """Return what is durable now. Raises `Corrupt` if files lack acknowledged data in every
-        attempt, `Conflict` if they changed during every attempt."""
+    def observe(self, *, is_stale: bool = False) -> PartitionView:
+        """Return what is durable now. `is_stale`: the files of the last view may not be there any
+        more. Raises `Corrupt` if files lack acknowledged data in every attempt, `Conflict` if they
+        changed during every attempt."""
+        if is_stale:
+            self._view = None
+        self._view = self._repeated(self._observe)
+        return self._view
+
+    def follow(self, *, is_stale: bool = False) -> PartitionView:
+        """Return what is durable now without reading segments: their indexes may be incomplete.
+        Otherwise like `observe`."""
+        if is_stale:
+            self._followed = None
+        self._followed = self._repeated(self._follow)
+        return self._followed
+
+    def _repeated(self, look: Callable[[StoredWatermarks], PartitionView]) -> PartitionView:
         reason: Exception | None = None
         for _ in range(ATTEMPTS_MAX):
-            stored = read_watermarks(self._disk, self._folder)
-            if self._view is not None and _is_current(self._view, stored):
-                return self._view
             try:
-                self._view = self._observe(stored)
+                return look(self._watermarks.read())
             except (Conflict, Corrupt, FileNotFoundError) as error:
                 reason = error
-            else:
-                return self._view
         if isinstance(reason, Corrupt):
             raise reason
         raise Conflict(f"{self._folder} changed during {ATTEMPTS_MAX} attempts: {reason}; retry")
 
     def _observe(self, stored: StoredWatermarks) -> PartitionView:
+        if self._view is not None and _is_current(self._view, stored):
+            return self._view
+        view = self._joined(stored, self._walked)
+        self._known = {segment.info.base_offset: segment for segment in view.segments}
+        return view
+
+    def _follow(self, stored: StoredWatermarks) -> PartitionView:
+        view, tail = self._followed, stored.tail
+        if tail is None:  # written by an earlier release
+            return self._observe(stored)
+        if view is not None and _is_current(view, stored):
+            return view
+        if view is not None and view.segments and view.start_offset == stored.start_offset:
+            last = view.segments[-1]
+            if last.info.base_offset == tail.base_offset:
+                segment = _ending_at(last, stored.durable_watermark, tail)
+                segments = (*view.segments[:-1], segment)
+                return PartitionView(view.start_offset, stored.durable_watermark, segments)
+        known = {} if view is None else {s.info.base_offset: s for s in view.segments[:-1]}
+
+        def unread(base: int, next_base: int) -> SegmentView:
+            segment = known.get(base)
+            if segment is not None and segment.info.end_offset == next_base:
+                return segment
+            return self._unwalked(base, next_base, stored, tail)
+
+        return self._joined(stored, unread)
+
+    def _joined(
+        self, stored: StoredWatermarks, segment_of: Callable[[int, int], SegmentView]
+    ) -> PartitionView:
+        """List the segments and join them. `segment_of` gets a base offset and the next one."""
         start = stored.start_offset
         end = max(start, stored.durable_watermark)
         bases = [base for base in base_offsets(self._disk.list(self._folder), ".log") if base < end]
@@ -105,19 +147,16 @@ class PartitionObserver:
                 continue  # merged into a rewritten segment
             if base > end_offset:
                 raise self._missing(end_offset, base)
-            segments.append(self._segment(base, next_base))
+            segments.append(segment_of(base, next_base))
             end_offset = segments[-1].info.end_offset
         if end_offset < end:
             raise self._missing(end_offset, end)
-        self._known = {segment.info.base_offset: segment for segment in segments}
         return PartitionView(start, end, tuple(segments))
 
-    def _segment(self, base: int, next_base: int) -> SegmentView:
-        path = f"{self._folder}/{segment_name(base)}"
-        with closing(self._disk.open(path)) as file:
-            header = decode_segment_header(file.read(0, HEADER_BYTES), path)
-            if (header.identity, header.base_offset) != (self._identity, base):
-                raise Conflict(f"{path} was replaced meanwhile")
+    def _walked(self, base: int, next_base: int) -> SegmentView:
+        """Return a segment with a complete index."""
+        with closing(self._open(base)) as file:
+            path, header = self._path(base), self._header(file, base)
             end = header.sealed_end_offset if header.is_rewritten else next_base
             known = self._known.get(base)
             if known is None or known.header.salt != header.salt:
@@ -125,6 +164,38 @@ class PartitionObserver:
             if known.info.end_offset == end:
                 return known
             return _walk(file, known, end)
+
+    def _unwalked(
+        self, base: int, next_base: int, stored: StoredWatermarks, tail: SegmentTail
+    ) -> SegmentView:
+        """Return a segment by its index, or by its size if it has none yet."""
+        with closing(self._open(base)) as file:
+            path, header = self._path(base), self._header(file, base)
+            end = header.sealed_end_offset if header.is_rewritten else next_base
+            if base == tail.base_offset:
+                return _ending_at(_unread(path, header), stored.durable_watermark, tail)
+            indexed = self._indexed(path, header, end)
+            if indexed is not None:
+                return indexed
+            # A sealed segment is cut after its last batch before the next one is created.
+            size = header.sealed_bytes if header.is_rewritten else file.size()
+            return _ending_at(_unread(path, header), end, SegmentTail(base, size, ANY_TIME))
+
+    def _path(self, base: int) -> str:
+        return f"{self._folder}/{segment_name(base)}"
+
+    def _open(self, base: int) -> File:
+        return self._disk.open(self._path(base))
+
+    def _header(self, file: File, base: int) -> SegmentHeader:
+        path = self._path(base)
+        header = decode_segment_header(file.read(0, HEADER_BYTES), path)
+        if (header.identity, header.base_offset) != (self._identity, base):
+            raise Conflict(f"{path} was replaced meanwhile")
+        return header
+
+    def close(self) -> None:
+        self._watermarks.close()
 
     def _indexed(self, path: str, header: SegmentHeader, end: int) -> SegmentView | None:
         """Open a sealed segment by its index, if that exists and matches the file."""
@@ -161,6 +232,16 @@ def _unread(path: str, header: SegmentHeader) -> SegmentView:
     base = header.base_offset
     info = SegmentInfo(base, base, HEADER_BYTES, NO_TIME, 0, 0)
     return SegmentView(path, header, info, SparseIndex(INTERVAL_BYTES))
+
+
+def _ending_at(segment: SegmentView, end_offset: int, tail: SegmentTail) -> SegmentView:
+    """Return a segment with another end, as far as its owner has told."""
+    info = segment.info._replace(
+        end_offset=end_offset,
+        size_bytes=tail.size_bytes,
+        max_timestamp_ms=tail.max_timestamp_ms,
+    )
+    return segment._replace(info=info)
 
 
 def _walk(file: File, known: SegmentView, end: int) -> SegmentView:

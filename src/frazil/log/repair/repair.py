@@ -32,7 +32,6 @@ from frazil.log.checkpoint import (
     save_state,
 )
 from frazil.log.compaction import rewrite
-from frazil.log.config import LogConfig
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
 from frazil.log.log import LOCK_NAME
 from frazil.log.recovery import merged_segments
@@ -70,6 +69,7 @@ from frazil.log.watermarks import FILE_BYTES as WATERMARK_BYTES
 from frazil.log.watermarks import NAME as WATERMARK_NAME
 from frazil.log.watermarks import StoredWatermarks, WatermarkFile, read_watermarks
 from frazil.model import OffsetRange, Rand
+from frazil.settings import LogConfig
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ frame      length (8 bytes, little endian), kind (1 byte), then `length` bytes
 kind 0     a message as MessagePack
 kind 1     rows, as an Arrow IPC stream
 
-engine     Hello; then per query PlanRequest, RunRequest or both
+engine     WorkerHello; then per query PlanRequest, RunRequest or both
 worker     WorkerReady; PlanReply or Failed; after RunRequest Started, rows, Finished or Failed
 """
 
@@ -26,7 +26,7 @@ _HEAD = struct.Struct("<QB")
 MESSAGE, ROWS = 0, 1
 
 
-class Hello(msgspec.Struct, frozen=True, tag=True):
+class WorkerHello(msgspec.Struct, frozen=True, tag=True):
     """The schemas of the tables, as Arrow IPC."""
 
     schemas: dict[str, bytes]
@@ -82,7 +82,9 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
         return kind(self.message)
 
 
-Message = Hello | WorkerReady | PlanRequest | PlanReply | RunRequest | Started | Finished | Failed
+Message = (
+    WorkerHello | WorkerReady | PlanRequest | PlanReply | RunRequest | Started | Finished | Failed
+)
 _DECODER = msgspec.msgpack.Decoder(Message)
 
 

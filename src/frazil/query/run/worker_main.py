@@ -22,11 +22,11 @@ from frazil.query.plan.session import read
 from frazil.query.run.local import EngineQuery, session_with
 from frazil.query.run.protocol import (
     Finished,
-    Hello,
     PlanReply,
     PlanRequest,
     RunRequest,
     Started,
+    WorkerHello,
     WorkerReady,
     failed_of,
     receive,
@@ -42,7 +42,7 @@ from frazil.query.sql.table_names import tables_of
 class WorkerMain:
     """Serves one socket, one query at a time."""
 
-    def __init__(self, channel: socket.socket, hello: Hello) -> None:
+    def __init__(self, channel: socket.socket, hello: WorkerHello) -> None:
         self._channel = channel
         self._clock = SystemClock()
         self._schemas = {table: _schema(ipc) for table, ipc in hello.schemas.items()}
@@ -111,7 +111,7 @@ def main(channel_fd: int, lifeline_fd: int) -> None:
     channel = socket.socket(fileno=channel_fd)
     try:
         hello, _ = receive(channel)
-        assert isinstance(hello, Hello)
+        assert isinstance(hello, WorkerHello)
         worker = WorkerMain(channel, hello)
         send(channel, WorkerReady())
         while True:

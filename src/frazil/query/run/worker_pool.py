@@ -20,24 +20,24 @@ import pyarrow as pa
 
 from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
-from frazil.query.config import QueryConfig
 from frazil.query.run.event_loop import EngineLoop, Timer
 from frazil.query.run.local import EngineQuery
 from frazil.query.run.protocol import (
     Failed,
     Finished,
-    Hello,
     Message,
     PlanReply,
     PlanRequest,
     RunRequest,
     Started,
+    WorkerHello,
     WorkerReady,
     receive,
     send,
 )
 from frazil.query.run.shared_memory import memory_file
 from frazil.query.scan.table_rows import RowsByTable
+from frazil.settings import QueryConfig
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class WorkerPool:
     def __init__(
         self, schemas: Mapping[str, pa.Schema], config: QueryConfig, loop: EngineLoop
     ) -> None:
-        self._hello = Hello({name: s.serialize().to_pybytes() for name, s in schemas.items()})
+        self._hello = WorkerHello({name: s.serialize().to_pybytes() for name, s in schemas.items()})
         self._idle_s = config.apart_idle_ms / 1000
         self._loop = loop
         self._lock = threading.Lock()
@@ -145,7 +145,7 @@ class Worker:
         self._watch: _Watch | None = None
 
     @classmethod
-    def open(cls, hello: Hello, loop: EngineLoop) -> Worker:
+    def open(cls, hello: WorkerHello, loop: EngineLoop) -> Worker:
         ours, theirs = socket.socketpair()
         lifeline, their_lifeline = socket.socketpair()
         files = [theirs.fileno(), their_lifeline.fileno()]

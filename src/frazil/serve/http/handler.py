@@ -14,12 +14,12 @@ from frazil.errors import Overloaded, Unavailable
 from frazil.httpd import ClientGone, Response, WorkerThreads
 from frazil.query import Ask
 from frazil.results import CancelToken, Limits, Result, json_of
-from frazil.serve.config import ServeConfig
 from frazil.serve.context import NodeContext, Sql
 from frazil.serve.dashboards.store import DashboardFiles
 from frazil.serve.demo_process import DemoShop
 from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
+from frazil.settings import ServeConfig
 
 THREADS = 16
 """Concurrent requests; the query engine has its own limit."""

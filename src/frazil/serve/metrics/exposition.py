@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from frazil.metrics import declared
 from frazil.serve.context import NodeContext
-from frazil.serve.metrics.families import Family, family_of
 from frazil.serve.metrics.gauges import gauges
+from frazil.serve.status.collect import status_of
+from frazil.status import Family, merged, own_families, process_info
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -17,13 +17,14 @@ OLD_KINDS = {"info": "gauge"}
 
 
 def families(context: NodeContext) -> Iterator[Family]:
-    """Every metric family of the node, each name once."""
-    yield from map(family_of, declared())
-    yield from gauges(context)
+    """Every metric family of the node's processes, each name once."""
+    writer = context.writer_status()
+    yield from merged([*writer.families, *own_families()])
+    yield from gauges(status_of(context), [("writer", writer.process), ("reader", process_info())])
 
 
 def exposition(context: NodeContext, accept: str) -> tuple[str, bytes]:
-    """Return content type and text for an `Accept` header. Call it on the event loop."""
+    """Return content type and text for an `Accept` header. Call it in a thread."""
     is_open = wants_openmetrics(accept)
     text = openmetrics_text(families(context)) if is_open else prometheus_text(families(context))
     return (OPENMETRICS if is_open else PROMETHEUS), text.encode()

@@ -1,4 +1,4 @@
-"""Gauges computed at scrape time: watermarks, lag, sizes, ages, and this process."""
+"""Gauges computed at scrape time: watermarks, lag, sizes, ages, and the node's processes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from frazil.metrics import Labels
-from frazil.serve.context import NodeContext
-from frazil.serve.metrics.families import Family, Point, counter, gauge
-from frazil.serve.metrics.process import ProcessInfo, process_info
-from frazil.serve.status.collect import status_of
 from frazil.serve.status.model import Status
+from frazil.status import Family, Point, ProcessInfo, counter, gauge
 
 
-def gauges(context: NodeContext) -> Iterator[Family]:
-    """Read the gauges from memory, without disk I/O."""
-    status = status_of(context)
+def gauges(status: Status, processes: Sequence[tuple[str, ProcessInfo]]) -> Iterator[Family]:
+    """Return the gauges of a status, and those of the named processes."""
     yield Family(
         name="frazil_build",
         kind="info",
@@ -27,7 +23,7 @@ def gauges(context: NodeContext) -> Iterator[Family]:
     yield from _hot(status)
     yield from _lake(status)
     yield from _subscribers(status)
-    yield from _process(process_info())
+    yield from _processes(processes)
 
 
 def _by(rows: Sequence[tuple[Labels, object]], name: str, help_text: str, field: str) -> Family:
@@ -102,12 +98,14 @@ def _subscribers(status: Status) -> Iterator[Family]:
     )
 
 
-def _process(info: ProcessInfo) -> Iterator[Family]:
-    """The standard process metrics of Prometheus clients."""
-    cpu = (Point(value=info.cpu_s),)
+def _processes(processes: Sequence[tuple[str, ProcessInfo]]) -> Iterator[Family]:
+    """The standard process metrics of Prometheus clients, by process."""
+    rows = [((("process", name),), info) for name, info in processes]
+    cpu = (Point(value=info.cpu_s, labels=labels) for labels, info in rows)
+    each = partial(_by, rows)
     yield counter("process_cpu_seconds", "CPU time, user and system.", cpu)
-    yield gauge("process_resident_memory_bytes", "Resident memory.", info.resident_bytes)
-    yield gauge("process_virtual_memory_bytes", "Virtual memory.", info.virtual_bytes)
-    yield gauge("process_start_time_seconds", "Start time, Unix epoch.", info.started_s)
-    yield gauge("process_open_fds", "Open file descriptors.", info.open_fds)
-    yield gauge("process_max_fds", "Limit of open file descriptors.", info.fds_max)
+    yield each("process_resident_memory_bytes", "Resident memory.", "resident_bytes")
+    yield each("process_virtual_memory_bytes", "Virtual memory.", "virtual_bytes")
+    yield each("process_start_time_seconds", "Start time, Unix epoch.", "started_s")
+    yield each("process_open_fds", "Open file descriptors.", "open_fds")
+    yield each("process_max_fds", "Limit of open file descriptors.", "fds_max")

@@ -1,13 +1,14 @@
-"""Collect the status of a node from memory: no file, catalog, Spark or long-held lock."""
+"""Collect the status of a node: from memory, the log's watermarks, and the writer process; no
+catalog, Spark or long-held lock."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 
-from frazil.ingest import refused_by_reason, requests_by_transport, totals_of
+from msgspec import structs
+
 from frazil.lake import (
     TARGET_BYTES,
     Lake,
@@ -16,95 +17,71 @@ from frazil.lake import (
     bytes_behind,
     is_small,
 )
-from frazil.log import Partition, Topic
-from frazil.model import Signal
+from frazil.log import ReadablePartition, ReadableTopic
+from frazil.metrics import Counter, find
+from frazil.model import Clock
 from frazil.serve.context import NodeContext
 from frazil.serve.status import model
-from frazil.serve.uptime import ACKNOWLEDGED, ANSWERED, SYNCED, WINDOW_S
+from frazil.status import WINDOW_S, ProcessInfo, Rates, WriterStatus, process_info
 from frazil.version import __version__
 
 COMMITS_MAX = 20
+QUERIES, ANSWERED = "frazil.query.queries", "frazil.query.duration.ms"
+"""Names of the query engine's metrics."""
 
 
 def status_of(context: NodeContext) -> model.Status:
-    """Collect the status. Takes about 1 ms; call it on the event loop."""
-    log = _log_status(context)
+    """Collect the status. Takes some milliseconds; call it in a thread."""
+    writer = context.writer_status()
+    log = _log_status(context, writer)
     return model.Status(
         version=__version__,
-        pid=os.getpid(),
-        state=context.uptime.state,
-        started_ms=context.uptime.started_ms,
-        uptime_s=round(context.uptime.uptime_s, 3),
+        pid=writer.pid,
+        state=writer.state,
+        started_ms=writer.started_ms,
+        uptime_s=round(writer.uptime_s, 3),
         data=context.data,
-        ingest=_ingest_status(context),
+        processes=[
+            _process_status("writer", writer.process),
+            _process_status("reader", process_info()),
+        ],
+        ingest=writer.ingest,
         rates_window_s=WINDOW_S,
-        rates=context.uptime.rates.now(),
+        rates=writer.rates,
         log=log,
         hot=_hot_status(context),
         lake=None
         if context.lake is None
         else _lake_status(context.lake, log, context.clock.wall_ms()),
         query=_query_status(context),
-        subscribers=[
-            model.SubscriberStatus(
-                subscriber=each.name,
-                topic=each.topic,
-                lag_offsets=each.lag(),
-                in_flight_batches=each.in_flight(),
-            )
-            for each in context.log.subscribers()
-        ],
+        subscribers=writer.subscribers,
     )
 
 
-def _ingest_status(context: NodeContext) -> model.IngestStatus:
-    admission = context.otlp.admission()
-    return model.IngestStatus(
-        grpc_port=context.otlp.grpc_port,
-        http_port=context.otlp.http_port,
-        is_open=admission.why_closed is None,
-        why_closed=admission.why_closed,
-        in_flight_requests=admission.request_count,
-        in_flight_bytes=admission.in_flight_bytes,
-        needs_token=context.otlp.needs_token,
-        is_tls=context.otlp.is_tls,
-        acknowledging=context.uptime.rates.latency(ACKNOWLEDGED),
-        signals=[
-            model.SignalStatus(signal=signal.value, **asdict(totals_of(signal)))
-            for signal in Signal
-        ],
-        transports=[
-            model.TransportStatus(
-                transport=transport, accepted_requests=accepted, refused_requests=refused
-            )
-            for transport, (accepted, refused) in requests_by_transport().items()
-        ],
-        refusals=refused_by_reason(),
+def _process_status(name: str, info: ProcessInfo) -> model.ProcessStatus:
+    return model.ProcessStatus(
+        process=name,
+        pid=info.pid,
+        resident_bytes=info.resident_bytes,
+        cpu_s=round(info.cpu_s, 2),
     )
 
 
-def _log_status(context: NodeContext) -> model.LogStatus:
-    log = context.log
+def _log_status(context: NodeContext, writer: WriterStatus) -> model.LogStatus:
     return model.LogStatus(
-        used_bytes=log.budget.used_bytes,
-        bytes_max=log.budget.hard_bytes_max,
-        is_full=log.budget.is_full,
-        when_full=log.config.when_full,
-        queue_batches=log.writer.queue_count,
-        queue_bytes=log.writer.queue_bytes,
-        syncing=context.uptime.rates.latency(SYNCED),
+        **structs.asdict(writer.log),
         topics=[
             model.TopicStatus(
                 topic=topic.name,
                 partitions=[_partition_status(context, topic, each) for each in topic.partitions],
             )
-            for topic in log.topics()
+            for topic in context.log.topics()
         ],
     )
 
 
 def _partition_status(
-    context: NodeContext, topic: Topic, partition: Partition
+    context: NodeContext, topic: ReadableTopic, partition: ReadablePartition
 ) -> model.PartitionStatus:
     hot = None if context.tier is None else context.tier.watermarks(topic.name).get(partition.index)
     lake = context.log.lake_watermark(topic.name, partition.index)
@@ -214,7 +191,17 @@ def _backwards(snapshots: Sequence[SnapshotInfo], only: str | None) -> Iterator[
 def _query_status(context: NodeContext) -> model.QueryStatus | None:
     if context.sql is None:
         return None
-    rates = context.uptime.rates
     return model.QueryStatus(
-        queries_per_s=round(rates.queries_per_s, 2), answering=rates.latency(ANSWERED)
+        queries_per_s=round(context.rates.per_s(QUERIES), 2),
+        answering=context.rates.latency(ANSWERED),
     )
+
+
+def reader_rates(clock: Clock) -> Rates:
+    """Return the rates of the reader process, to be stepped once a second."""
+
+    def queries() -> float:
+        counter = find(QUERIES)
+        return counter.total() if isinstance(counter, Counter) else 0
+
+    return Rates(clock, {QUERIES: queries}, (ANSWERED,))

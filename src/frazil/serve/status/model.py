@@ -10,44 +10,7 @@ from typing import Annotated
 import msgspec
 
 from frazil.model import doc
-from frazil.serve.uptime import Rate, State, Timing
-
-
-class IngestStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """OTLP ports and admission."""
-
-    grpc_port: int
-    http_port: int
-    is_open: bool
-    why_closed: str | None
-    in_flight_requests: int
-    in_flight_bytes: int
-    needs_token: Annotated[bool, doc("True if clients must send a token.")]
-    is_tls: bool
-    acknowledging: Annotated[Timing | None, doc("Body to acknowledgement; null if idle.")]
-    signals: list[SignalStatus]
-    transports: list[TransportStatus]
-    refusals: Annotated[dict[str, int], doc("Refused requests by reason, since start.")]
-
-
-class SignalStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Totals of one signal since the start."""
-
-    signal: str
-    accepted_requests: int
-    accepted_records: int
-    accepted_bytes: int
-    duplicate_requests: int
-    refused_requests: int
-    refused_records: int
-
-
-class TransportStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Totals of gRPC or HTTP since the start."""
-
-    transport: str
-    accepted_requests: int
-    refused_requests: int
+from frazil.status import IngestStatus, Rate, State, SubscriberStatus, Timing
 
 
 class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,24 +132,25 @@ class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
     answering: Annotated[Timing | None, doc("Query to last row; null if idle.")]
 
 
-class SubscriberStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A reader with durable progress."""
+class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of the node."""
 
-    subscriber: str
-    topic: str
-    lag_offsets: int
-    in_flight_batches: int
+    process: Annotated[str, doc("`writer` or `reader`.")]
+    pid: int
+    resident_bytes: int
+    cpu_s: float
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Status of one node."""
 
     version: str
-    pid: int
+    pid: Annotated[int, doc("Process id of the writer, which is the node's.")]
     state: State
     started_ms: int
     uptime_s: float
     data: str
+    processes: list[ProcessStatus]
     ingest: IngestStatus
     rates_window_s: int
     rates: list[Rate]

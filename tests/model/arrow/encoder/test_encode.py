@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from frazil.errors import Malformed
-from frazil.ingest.config import IngestConfig
 from frazil.model import Signal
 from frazil.model.arrow import TABLES
 from frazil.model.arrow import encode as door
 from frazil.model.arrow.encoder.encode import NEEDED, REQUEST_BYTES_MAX, encode
 from frazil.model.arrow.schemas import PROMOTED_RESOURCE, PROMOTED_SPAN
+from frazil.settings import IngestConfig
 from tests.fuzz import encode as fuzz
 from tests.fuzz.encode import row_differences, rows_of, there_and_back
 from tests.model.arrow.decoder.reference import CLASSES

@@ -520,6 +520,13 @@ export interface PartitionStatus {
   log_segments: number;
 }
 
+export interface ProcessStatus {
+  process: string;
+  pid: number;
+  resident_bytes: number;
+  cpu_s: number;
+}
+
 export interface QueryAnswer {
   sql: string | null;
   error: WrongQuery | null;
@@ -644,6 +651,7 @@ export interface Status {
   started_ms: number;
   uptime_s: number;
   data: string;
+  processes: ProcessStatus[];
   ingest: IngestStatus;
   rates_window_s: number;
   rates: Rate[];

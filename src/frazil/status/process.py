@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import resource
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 PROC = Path("/proc")
 UTIME, STIME, STARTTIME, VSIZE, RSS = 11, 12, 19, 20, 21
 """Fields of `/proc/self/stat` after the command name, which may contain spaces (proc(5))."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessInfo:
-    """Resource use of this process."""
+class ProcessInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Resource use of one process."""
 
+    pid: int
     cpu_s: float
     resident_bytes: int
     virtual_bytes: int
@@ -31,6 +32,7 @@ def process_info(proc: Path = PROC) -> ProcessInfo:
     stat = (proc / "stat").read_text().splitlines()
     booted_s = int(next(line for line in stat if line.startswith("btime")).split()[1])
     return ProcessInfo(
+        pid=os.getpid(),
         cpu_s=(int(fields[UTIME]) + int(fields[STIME])) / ticks,
         resident_bytes=int(fields[RSS]) * resource.getpagesize(),
         virtual_bytes=int(fields[VSIZE]),

@@ -6,11 +6,12 @@ Milliseconds become seconds, in name and value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from frazil.metrics import Counter, Histogram, Labels, Metric
+import msgspec
+
+from frazil.metrics import Counter, Histogram, Labels, Metric, declared
 
 Kind = Literal["counter", "gauge", "histogram", "info"]
 MS = ".ms"
@@ -19,8 +20,7 @@ UNITS = ("bytes", "seconds")
 """Last words of a name that OpenMetrics declares as `# UNIT`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One sample line: suffix of the family's name, labels, value."""
 
     value: float
@@ -28,14 +28,13 @@ class Point:
     labels: Labels = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class Family(msgspec.Struct, frozen=True, kw_only=True):
     """All samples of one name. `name` excludes `_total` and `_info`."""
 
     name: str
     kind: Kind
     help_text: str
-    points: tuple[Point, ...] = field(default=())
+    points: tuple[Point, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -46,6 +45,28 @@ class Family:
     def unit(self) -> str:
         last = self.name.rpartition("_")[2]
         return last if last in UNITS else ""
+
+
+def own_families() -> list[Family]:
+    """Return all metrics of this process."""
+    return [family_of(metric) for metric in declared()]
+
+
+def merged(families: Iterable[Family]) -> Iterator[Family]:
+    """Join the families of several processes: each name once, equal samples added up."""
+    by_name: dict[str, list[Family]] = {}
+    for family in families:
+        by_name.setdefault(family.name, []).append(family)
+    for same in by_name.values():
+        values: dict[tuple[str, Labels], float] = {}
+        for point in (point for family in same for point in family.points):
+            key = (point.suffix, point.labels)
+            values[key] = values.get(key, 0) + point.value
+        points = tuple(
+            Point(value=value, suffix=suffix, labels=labels)
+            for (suffix, labels), value in values.items()
+        )
+        yield msgspec.structs.replace(same[0], points=points)
 
 
 def name_of(metric: Metric) -> str:

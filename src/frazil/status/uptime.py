@@ -1,39 +1,22 @@
-"""Uptime: start time, state and recent rates of a node."""
+"""Uptime: start time, state and recent rates of a process."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from frazil.ingest import Totals, totals_of
-from frazil.metrics import Counter, Histogram, find, quantile
-from frazil.model import NS_PER_MS, Clock, Signal
+from frazil.metrics import Histogram, find, quantile
+from frazil.model import NS_PER_MS, Clock
 
 WINDOW_S = 10
 """Window of rates, in seconds."""
-QUERIES = "frazil.query.queries"
-ACKNOWLEDGED, SYNCED, ANSWERED = (
-    "frazil.ingest.ack.ms",
-    "frazil.log.sync.ms",
-    "frazil.query.duration.ms",
-)
-LATENCIES = (ACKNOWLEDGED, SYNCED, ANSWERED)
-"""Histograms kept for the window."""
 NS_PER_S = 1000 * NS_PER_MS
 
 State = Literal["starting", "running", "stopping"]
-
-
-class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """Ingest rate of one signal."""
-
-    signal: str
-    requests_per_s: float
-    records_per_s: float
-    bytes_per_s: float
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,50 +32,47 @@ class _Reading:
     """Counters at one time."""
 
     at_ns: int
-    totals: dict[Signal, Totals]
-    query_count: float
+    values: dict[str, float]
     counts: dict[str, tuple[int, ...]]
 
 
 class Rates:
     """Rates over the window; `step` runs once a second. Owned by the event loop."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        counters: Mapping[str, Callable[[], float]],
+        latencies: Sequence[str],
+    ) -> None:
+        """`counters` by any name; `latencies` are names of histograms."""
         self._clock = clock
+        self._counters = counters
+        self._latencies = latencies
         self._readings: deque[_Reading] = deque(maxlen=WINDOW_S + 1)
         self.step()
 
     def step(self) -> None:
         """Record the counters."""
-        queries = find(QUERIES)
         self._readings.append(
             _Reading(
                 at_ns=self._clock.monotonic_ns(),
-                totals={signal: totals_of(signal) for signal in Signal},
-                query_count=queries.total() if isinstance(queries, Counter) else 0,
+                values={name: read() for name, read in self._counters.items()},
                 counts={
                     name: metric.counts()
-                    for name in LATENCIES
+                    for name in self._latencies
                     if isinstance(metric := find(name), Histogram)
                 },
             )
         )
 
-    def now(self) -> list[Rate]:
-        """Ingest rates over the window."""
+    def per_s(self, name: str) -> float:
+        """The increase of a counter per second."""
         before, after, seconds = self._window()
-        return [
-            _rate(signal, before.totals[signal], after.totals[signal], seconds) for signal in Signal
-        ]
-
-    @property
-    def queries_per_s(self) -> float:
-        """Finished queries per second."""
-        before, after, seconds = self._window()
-        return (after.query_count - before.query_count) / seconds if seconds else 0.0
+        return (after.values[name] - before.values[name]) / seconds if seconds else 0.0
 
     def latency(self, name: str) -> Timing | None:
-        """Durations of one of `LATENCIES` in the window; None if there were none."""
+        """Durations of a histogram in the window; None if there were none."""
         before, after, _ = self._window()
         metric = find(name)
         if not isinstance(metric, Histogram) or name not in before.counts:
@@ -110,26 +90,13 @@ class Rates:
         return before, after, (after.at_ns - before.at_ns) / NS_PER_S
 
 
-def _rate(signal: Signal, before: Totals, after: Totals, seconds: float) -> Rate:
-    def per_s(name: str) -> float:
-        increase: int = getattr(after, name) - getattr(before, name)
-        return round(increase / seconds, 1) if seconds else 0.0
-
-    return Rate(
-        signal=signal.value,
-        requests_per_s=per_s("accepted_requests"),
-        records_per_s=per_s("accepted_records"),
-        bytes_per_s=per_s("accepted_bytes"),
-    )
-
-
 class Uptime:
-    """State and rates of a node. Written by the event loop, read by any thread."""
+    """State and rates of a process. Written by the event loop, read by any thread."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, rates: Rates) -> None:
         self.state: State = "starting"
         self.started_ms = clock.wall_ms()
-        self.rates = Rates(clock)
+        self.rates = rates
         self._clock = clock
         self._started_ns = clock.monotonic_ns()
 

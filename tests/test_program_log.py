@@ -10,7 +10,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.cli.logging import JsonFormatter, TextFormatter, formatter_for
+from frazil.program_log import JsonFormatter, TextFormatter, formatter_for
 
 
 def record(

@@ -1,0 +1,171 @@
+"""ObservedLog: the reading half of a log, in a process that does not own it.
+
+Records are read from the log's files, without its lock. What only the owner may change goes to it
+as a call: the progress of subscribers, and what the lake holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from frazil.disk import Disk
+from frazil.errors import Conflict, Corrupt, Unknown
+from frazil.log.external.commit_signal import CommitWaiter
+from frazil.log.external.observer import PartitionObserver
+from frazil.log.external.owner import (
+    FindSubscriber,
+    Finish,
+    KeepProgress,
+    LogOwner,
+    PublishLake,
+    Reopen,
+    SaveProgress,
+)
+from frazil.log.readable import ReadablePartition
+from frazil.log.reader import Reader, Start
+from frazil.log.topic import read_config, topic_names
+from frazil.log.view import PartitionView
+from frazil.model import TopicPartition
+from frazil.settings import TopicConfig
+
+
+class ObservedPartition:
+    """A partition of another process's log. Any thread may use it."""
+
+    def __init__(self, disk: Disk, topic: str, index: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.disk = disk
+        self.swap: AbstractContextManager[object] = threading.Lock()
+        self._observing = threading.Lock()
+        self._observer = PartitionObserver(disk, topic, index)
+        self._last = PartitionView(0, 0, ())
+
+    @property
+    def view(self) -> PartitionView:
+        """What is durable; the last known view if the files cannot be read now."""
+        try:
+            return self.current_view()
+        except (Corrupt, Conflict, OSError):
+            return self._last
+
+    def current_view(self, *, is_stale: bool = False, is_indexed: bool = False) -> PartitionView:
+        with self._observing:
+            if is_indexed:
+                return self._observer.observe(is_stale=True)
+            self._last = self._observer.follow(is_stale=is_stale)
+            return self._last
+
+    def close(self) -> None:
+        self._observer.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedTopic:
+    """A topic of another process's log."""
+
+    name: str
+    config: TopicConfig
+    partitions: tuple[ObservedPartition, ...]
+
+
+class ObservedSubscriber:
+    """Progress that the log's owner keeps. Owned by one thread."""
+
+    def __init__(self, owner: LogOwner, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def finish(self, partition: int, begin: int, end: int) -> None:
+        self._owner.call(Finish(self._name, partition, begin, end))
+
+    def reopen(self, partition: int, begin: int, end: int) -> None:
+        self._owner.call(Reopen(self._name, partition, begin, end))
+
+    def step(self) -> int:
+        return self._owner.call(SaveProgress(self._name))
+
+
+class ObservedLog:
+    """Any thread may use it."""
+
+    def __init__(self, disk: Disk, owner: LogOwner, commits: CommitWaiter) -> None:
+        self._disk = disk
+        self._owner = owner
+        self._commits = commits
+        self._lock = threading.Lock()
+        self._topics: dict[str, ObservedTopic] = {}
+        self._published: dict[TopicPartition, int] = {}
+
+    def topics(self) -> list[ObservedTopic]:
+        with self._lock:
+            for name in topic_names(self._disk):
+                self._open(name)
+            return [self._topics[name] for name in sorted(self._topics)]
+
+    def topic(self, name: str) -> ObservedTopic:
+        with self._lock:
+            if name not in self._topics:
+                self._open(name)
+            if name not in self._topics:
+                raise Unknown(f"there is no topic {name}; create it first")
+            return self._topics[name]
+
+    def _open(self, name: str) -> None:
+        config = None if name in self._topics else read_config(self._disk, name)
+        if config is not None:
+            partitions = tuple(
+                ObservedPartition(self._disk, name, index) for index in range(config.partitions)
+            )
+            self._topics[name] = ObservedTopic(name=name, config=config, partitions=partitions)
+
+    def partition(self, topic: str, index: int) -> ObservedPartition:
+        partitions = self.topic(topic).partitions
+        if not 0 <= index < len(partitions):
+            raise Unknown(
+                f"topic {topic} has {len(partitions)} partitions, there is no partition {index}"
+            )
+        return partitions[index]
+
+    def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:
+        """Return a cursor over one partition, from `start` on."""
+        return Reader.open(self.partition(topic, partition), start)
+
+    def wait_for_any(
+        self, offsets: Sequence[tuple[ReadablePartition, int]], timeout_s: float
+    ) -> bool:
+        """Wait until one of several partitions has its offset. Returns False on timeout."""
+
+        def is_any_readable() -> bool:
+            return any(p.view.durable_watermark > offset for p, offset in offsets)
+
+        return self._commits.wait_for(is_any_readable, timeout_s)
+
+    def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
+        """Record that the lake holds everything below `lake_watermark`. It never decreases."""
+        self._owner.call(PublishLake(topic, partition, lake_watermark))
+        key = TopicPartition(topic, partition)
+        with self._lock:
+            self._published[key] = max(self._published.get(key, 0), lake_watermark)
+
+    def lake_watermark(self, topic: str, partition: int = 0) -> int | None:
+        """Return the first offset that the lake does not hold; None if unknown."""
+        return self._published.get(TopicPartition(topic, partition))
+
+    def has_subscriber(self, name: str) -> bool:
+        return bool(self._owner.call(FindSubscriber(name)))
+
+    def keep_progress(self, name: str, topic: str) -> ObservedSubscriber:
+        """Register a subscriber from the earliest offset on, or resume an existing one."""
+        self._owner.call(KeepProgress(name, topic))
+        return ObservedSubscriber(self._owner, name)
+
+    def close(self) -> None:
+        self._commits.close()
+        self._owner.close()
+        for topic in self._topics.values():
+            for partition in topic.partitions:
+                partition.close()

@@ -1,0 +1,142 @@
+"""The log's owner serves what only it may change, to a process that observes the log.
+
+    observer                                    owner
+    LogOwner.call ──── message over a socket ──> serve ──> Log
+             <──────── Done or Refused ─────────
+
+Every message has one reply, in order.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from contextlib import closing, suppress
+
+import msgspec
+
+from frazil import errors
+from frazil.errors import FrazilError, Unavailable
+from frazil.log.log import Log
+from frazil.processes import Channel
+
+logger = logging.getLogger(__name__)
+
+
+class KeepProgress(msgspec.Struct, frozen=True, tag=True):
+    """Register a subscriber from the earliest offset on, or resume it."""
+
+    name: str
+    topic: str
+
+
+class FindSubscriber(msgspec.Struct, frozen=True, tag=True):
+    """Does a subscriber exist?"""
+
+    name: str
+
+
+class Finish(msgspec.Struct, frozen=True, tag=True):
+    """A subscriber has finished offsets."""
+
+    name: str
+    partition: int
+    begin: int
+    end: int
+
+
+class Reopen(msgspec.Struct, frozen=True, tag=True):
+    """A subscriber needs offsets again."""
+
+    name: str
+    partition: int
+    begin: int
+    end: int
+
+
+class SaveProgress(msgspec.Struct, frozen=True, tag=True):
+    """Make the progress of a subscriber durable."""
+
+    name: str
+
+
+class PublishLake(msgspec.Struct, frozen=True, tag=True):
+    """The lake holds everything below this offset."""
+
+    topic: str
+    partition: int
+    lake_watermark: int
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """The call succeeded."""
+
+    value: int = 0
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The call failed with this error."""
+
+    kind: str
+    message: str
+
+
+Call = KeepProgress | FindSubscriber | Finish | Reopen | SaveProgress | PublishLake
+Reply = Done | Refused
+
+
+class LogOwner:
+    """The owner, as an observer calls it. Any thread may call."""
+
+    def __init__(self, peer: socket.socket) -> None:
+        self._channel: Channel[Reply] = Channel(peer, Reply)
+        self._turn = threading.Lock()
+
+    def call(self, message: Call) -> int:
+        """Send a message and wait for the reply. Raises the owner's error."""
+        with self._turn:
+            try:
+                self._channel.send(message)
+                reply = self._channel.receive()
+            except (EOFError, OSError):
+                raise Unavailable("the process that owns the log has ended") from None
+        if isinstance(reply, Refused):
+            kind: type[FrazilError] = getattr(errors, reply.kind, Unavailable)
+            raise kind(reply.message)
+        return reply.value
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+def serve_observer(log: Log, peer: socket.socket) -> None:
+    """Answer the calls of one observer until it ends. Runs in a thread of its own, which owns the
+    subscribers that the observer registers."""
+    channel: Channel[Call] = Channel(peer, Call)
+    with suppress(EOFError, BrokenPipeError), closing(channel):
+        while True:
+            call = channel.receive()
+            reply: Reply
+            try:
+                reply = Done(_answer(log, call))
+            except FrazilError as error:
+                reply = Refused(type(error).__name__, str(error))
+            channel.send(reply)
+
+
+def _answer(log: Log, call: Call) -> int:
+    match call:
+        case KeepProgress(name, topic):
+            log.keep_progress(name, topic)
+        case FindSubscriber(name):
+            return int(log.has_subscriber(name))
+        case Finish(name, partition, begin, end):
+            log.subscriber(name).finish(partition, begin, end)
+        case Reopen(name, partition, begin, end):
+            log.subscriber(name).reopen(partition, begin, end)
+        case SaveProgress(name):
+            return log.subscriber(name).step()
+        case PublishLake(topic, partition, lake_watermark):
+            log.publish(topic, partition, lake_watermark)
+    return 0

@@ -1,0 +1,38 @@
+"""processes: how the processes of a node talk to each other.
+
+    channel.py   Channel: messages over a local socket
+    messages.py  what writer and reader tell each other
+
+A node has one writer (log and OTLP ports) and one reader (hot tier, lake, API), which the writer
+starts, watches and restarts. No record passes through a channel: the reader reads the log's files.
+"""
+
+from frazil.processes.channel import Channel
+from frazil.processes.messages import (
+    Beat,
+    Hello,
+    ReaderReady,
+    ReaderStopped,
+    RoomReady,
+    StartFailed,
+    StatusReply,
+    StatusRequest,
+    Stop,
+    ToReader,
+    ToWriter,
+)
+
+__all__ = [
+    "Beat",
+    "Channel",
+    "Hello",
+    "ReaderReady",
+    "ReaderStopped",
+    "RoomReady",
+    "StartFailed",
+    "StatusReply",
+    "StatusRequest",
+    "Stop",
+    "ToReader",
+    "ToWriter",
+]
