@@ -18,7 +18,6 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from frazil import query
 from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Malformed, Unavailable, Unknown
@@ -326,6 +325,5 @@ def _check_folder(path: Path) -> None:
 
 
 def _warm() -> None:
-    """Load compiled code in the background, before the first query needs it."""
+    """Load compiled code in the background, before the first rows need it."""
     arrow.warm()
-    query.warm()

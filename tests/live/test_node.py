@@ -268,7 +268,7 @@ def test_a_locale_without_a_tick_mark_does_not_matter(tmp_path: Path) -> None:
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as node:
         assert node.stdout is not None
-        lines = []
+        lines: list[bytes] = []
         while not lines or not lines[-1].startswith(b"Ready"):
             lines.append(node.stdout.readline())
             assert lines[-1], "it ended"

@@ -142,6 +142,7 @@ def test_a_signal_to_every_process_stops_a_node_in_order(tmp_path: Path) -> None
         sender = Sender(node)
         eventually(lambda: sender.count > 50)
         count = sender.stop()
+        eventually(lambda: sql(node, "SELECT count(*) FROM logs") == [[count]])
         reader = processes(node)["reader"]
         os.kill(reader, signal.SIGTERM)
         os.kill(reader, signal.SIGINT)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from frazil.hot import Piece
+from frazil.hot import Piece, SharedLocation, SharedMemory
 from frazil.model import SystemClock
 from frazil.model.arrow import TABLES
 from frazil.query import Engine
+from frazil.query.scan.table_rows import PiecePart
 from frazil.settings import QueryConfig
 
 BEGIN_US = 1_790_000_000_000_000
@@ -66,6 +68,32 @@ def piece_of(table: str, rows: Sequence[Mapping[str, Any]], *, is_known: bool = 
             column: Exactly(batch.column(column).to_pylist())
             for column in (("trace_id", "span_id") if has_ids else ())
         },
+    )
+
+
+def part_of(table: str, rows: Sequence[Mapping[str, Any]]) -> PiecePart:
+    """Return rows as a worker sees them."""
+    piece = piece_of(table, rows)
+    return PiecePart(
+        batches=piece.batches,
+        row_count=piece.row_count,
+        time_min_us=piece.time_min_us,
+        time_max_us=piece.time_max_us,
+    )
+
+
+def shared(piece: Piece, times: int = 1) -> Piece:
+    """Return the rows in memory that other processes map, as the hot tier has them; many times, if
+    a query shall take long."""
+    memory = SharedMemory()
+    added = [memory.add(batch) for batch in piece.batches]
+    return replace(
+        piece,
+        batches=tuple(batch for batch, _ in added) * times,
+        row_count=piece.row_count * times,
+        location=SharedLocation(
+            memory=memory, extents=tuple(extent for _, extent in added) * times
+        ),
     )
 
 

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from frazil.errors import FrazilError
-from frazil.hot import Piece
 from frazil.query import Engine
 from frazil.settings import QueryConfig
 from tests.query import hostile
-from tests.query.build import engine_over, log, piece_of
+from tests.query.build import engine_over, log, piece_of, shared
 
 SECRET = "the-canary-sings"
 TIMEOUT_MS = {"GREEDY": 1500, "WICKED": 1500}
@@ -62,23 +61,24 @@ def private_bytes(pid: str) -> int:
 
 
 def children() -> list[str]:
-    """Return the child processes."""
-    found = []
+    """Return the processes below this one: the fork server and its workers."""
+    parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1]
         except OSError:
             continue
-        if int(parent) == os.getpid():
-            found.append(stat.parent.name)
-    return found
+        parents[stat.parent.name] = parent
+    below = {str(os.getpid())}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return sorted(below - {str(os.getpid())})
 
 
 @contextmanager
 def loaded_engine(timeout_ms: int) -> Iterator[Engine]:
     rows = [log(at, body=f"line {at} abc", trace_id=f"{at:032x}") for at in range(BATCH_ROWS)]
-    batch = piece_of("logs", rows).batches[0]
-    piece = Piece(name="x", batches=(batch,) * BATCHES, row_count=BATCH_ROWS * BATCHES)
+    piece = shared(piece_of("logs", rows, is_known=False), BATCHES)
     config = QueryConfig(
         timeout_ms=timeout_ms,
         memory_bytes_max=MEMORY_BYTES_MAX,
@@ -86,6 +86,8 @@ def loaded_engine(timeout_ms: int) -> Iterator[Engine]:
         concurrency_max=THREADS,
     )
     with engine_over({"logs": [piece]}, config) as engine:
+        while attempt(engine, "SELECT 1")["outcome"] != "rows":
+            time.sleep(0.1)  # the process that workers are forked from is loading
         yield engine
 
 

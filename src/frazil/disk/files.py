@@ -245,6 +245,10 @@ class RealDisk:
     def sync_directory(self, path: str) -> None:
         _sync_directory(self.root / path)
 
+    def real_path(self, path: str) -> str:
+        """Return where another process finds a file."""
+        return str(self.root.absolute() / path)
+
     def space(self) -> int:
         stats = os.statvfs(self.root)
         return stats.f_bavail * stats.f_frsize

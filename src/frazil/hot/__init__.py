@@ -26,7 +26,9 @@ immutable and outlive their files.
 from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream, open_segment
 from frazil.hot.segment.bloom import Bloom
 from frazil.hot.segment.column_stats import ColumnStats
-from frazil.hot.segment.piece import Filter, Piece
+from frazil.hot.segment.piece import Filter, Piece, SealedLocation, SharedLocation
+from frazil.hot.segment.schema_upgrade import conformed
+from frazil.hot.segment.shared_memory import Extent, SharedMemory, read_extent
 from frazil.hot.tier import HotTier
 from frazil.hot.visible import VisiblePieces
 from frazil.hot.worker import HotWorker
@@ -36,10 +38,16 @@ __all__ = [
     "ArrowStream",
     "Bloom",
     "ColumnStats",
+    "Extent",
     "Filter",
     "HotTier",
     "HotWorker",
     "Piece",
+    "SealedLocation",
+    "SharedLocation",
+    "SharedMemory",
     "VisiblePieces",
+    "conformed",
     "open_segment",
+    "read_extent",
 ]

@@ -55,9 +55,11 @@ from frazil.lake.scan.view import LakeView
 from frazil.lake.spark.jars import default_folder as jars_folder
 from frazil.lake.spark.jars import is_installed, warm, wrong_jars
 from frazil.lake.spark.session import OnSpark, Session
+from frazil.lake.tables.properties import TOPIC_PREFIX
 
 __all__ = [
     "TARGET_BYTES",
+    "TOPIC_PREFIX",
     "Appended",
     "Appender",
     "CatalogInfo",

@@ -1,25 +1,25 @@
 """query: SQL over both tiers within limits, and searches built on it.
 
-    text -> sql/ -> plan/ over empty tables -> scan/ rows -> prune -> run/ -> rows
-                         isolation_reason ----------------------> a worker process
+    text -> worker: sql/, plan/ over empty tables -> scan/ rows -> prune -> worker: run/ -> rows
 
     engine.py   Engine: starts queries
+    warm_up.py  compiles what queries call
 
     sql/        the SQL text: dialect, AS OF, table names, errors
     functions/  our SQL functions
     scan/       the rows of a table, from both tiers
-    plan/       from a text to a plan: what is scanned, pruned and isolated
+    plan/       from a text to a plan: what is scanned and pruned
     counts/     cached row counts by distinct values
-    run/        running a plan, in this process or in a worker process
+    run/        planning and running in worker processes
     search/     the search box, filters, facets
     telemetry/  logs, traces, services and metrics, by SQL
 
-Threads: any thread may start a query; its result belongs to one reader. One event loop thread
-awaits DataFusion and enforces timeouts; DataFusion's own threads compute rows. Queries that could
-multiply rows or text run in worker processes, which can be killed.
+Threads: any thread may start a query; its result belongs to one reader. Every text is parsed,
+planned and run in a worker process, which is killed when the query takes too long or too much
+memory, or when its client leaves. The process of the engine runs no query and loads no DataFusion.
 """
 
-from frazil.query.engine import Engine, warm
+from frazil.query.engine import Engine
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, fields_of
@@ -79,6 +79,7 @@ from frazil.query.telemetry.traces import (
 from frazil.query.telemetry.traces import conditions_of as span_conditions
 from frazil.query.telemetry.volume import Volume, volumes
 from frazil.query.telemetry.waterfall import Line, waterfall
+from frazil.query.warm_up import warm
 
 __all__ = [
     "LOG_COLUMNS",

@@ -17,7 +17,7 @@ class QueryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     )
     memory_bytes_max: Annotated[
         int,
-        doc("Memory for groups, sorts and joins. The process may briefly grow by 3 times this."),
+        doc("Memory for groups, sorts and joins. Its process may briefly grow by twice this."),
     ] = 512 * MiB
     rows_max: Annotated[int, doc("Rows of a result.")] = 1_000_000
     text_bytes_max: Annotated[int, doc("Length of the SQL text of a query.")] = 256 * 1024
@@ -28,8 +28,12 @@ class QueryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         int, doc("How long a query waits for its turn before it is rejected.")
     ] = 5_000
     apart_bytes_max: Annotated[
-        int, doc("Rows passed to a worker process, for queries that may not run in the node's.")
+        int,
+        doc("Rows that are copied for a query, because no file has them: mostly of AS OF tables."),
     ] = 1024 * MiB
+    workers_memory_bytes_max: Annotated[
+        int, doc("Memory of all running queries together. Above it, the largest one is ended.")
+    ] = 2048 * MiB
     topic_bytes_max: Annotated[
         int,
         doc(

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from frazil.hot.segment import open_segment
 from frazil.hot.segment.column_stats import SERVICES_MAX
 from frazil.hot.segment.open_segment import BATCH_ROWS, OpenSegment, OpenTable
+from frazil.hot.segment.piece import SharedLocation
+from frazil.hot.segment.shared_memory import SharedMemory, read_extent
 from tests.hot.build import batch_of, lines, places
 
 
@@ -32,31 +34,35 @@ def offsets(batches: list[pa.RecordBatch] | tuple[pa.RecordBatch, ...]) -> list[
 @settings(max_examples=40)
 @given(st.lists(st.integers(1, 60) | st.integers(1, 40_000), max_size=40))
 def test_small_batches_are_merged_in_order(counts: list[int]) -> None:
-    table = OpenTable()
+    table = OpenTable(SharedMemory())
     total = 0
     for count in counts:
         table.add(numbered(total, count))
         total += count
     batches = table.batches()
-    assert offsets(batches) == offsets(table.joined()) == list(range(total))
+    assert offsets(batches) == list(range(total))
     large = sum(batch.num_rows >= BATCH_ROWS for batch in batches)
     small = len(batches) - large
     assert small <= large + 1 + math.log2(BATCH_ROWS)
-    assert len(table.joined()) <= 2 * large + 1
     assert table.row_count == total
+    location = table.piece("t", 0, 0, total).location
+    assert isinstance(location, SharedLocation)
+    mapped = [read_extent(location.memory.descriptor, extent) for extent in location.extents]
+    assert mapped == list(batches[: len(mapped)]), "another process finds the same rows"
+    assert sum(batch.num_rows for batch in batches[len(mapped) :]) < 2 * BATCH_ROWS
 
 
 def test_a_thousand_single_rows_become_few_batches() -> None:
-    table = OpenTable()
+    table = OpenTable(SharedMemory())
     for number in range(1000):
         table.add(numbered(number, 1))
-    assert len(table.batches()) <= 11 and len(table.joined()) == 1
+    assert len(table.batches()) <= 11
 
 
 def test_wide_rows_are_not_copied_repeatedly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rows may have many bytes."""
     monkeypatch.setattr(open_segment, "BATCH_BYTES", 1000)
-    table = OpenTable()
+    table = OpenTable(SharedMemory())
     added = []
     for number in range(20):
         added.append(numbered(100 * number, 100 if number % 3 else 1))
@@ -64,7 +70,7 @@ def test_wide_rows_are_not_copied_repeatedly(monkeypatch: pytest.MonkeyPatch) ->
     assert [batch for batch in table.batches() if batch.num_rows == 100] == [
         batch for batch in added if batch.num_rows == 100
     ]
-    assert offsets(table.batches()) == offsets(table.joined()) == offsets(added)
+    assert offsets(table.batches()) == offsets(added)
 
 
 def test_pieces_do_not_change_when_rows_are_added() -> None:
@@ -86,7 +92,7 @@ def test_pieces_do_not_change_when_rows_are_added() -> None:
 
 
 def test_too_many_services_stay_unknown() -> None:
-    table = OpenTable()
+    table = OpenTable(SharedMemory())
     table.add(batch_of(*(f"s{n} t b".encode() for n in range(SERVICES_MAX))))
     assert len(table.piece("t", 0, 0, 1).services or ()) == SERVICES_MAX
     table.add(batch_of(b"one-more t b"))

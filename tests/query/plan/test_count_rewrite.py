@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.errors import Unavailable
-from frazil.query import Engine
 from frazil.query.counts.cache import CACHED_MAX, Counts
 from frazil.query.counts.dictionary_encode import CODES_MAX, HEAP_BYTES_MAX
 from frazil.query.counts.group_count import count_distinct
 from frazil.query.plan.count_rewrite import ROW_COUNT
-from frazil.query.scan.tiers import TierRows
-from tests.query.build import engine_over, log, piece_of
+from frazil.query.run.executor import Executor
+from frazil.query.scan.table_rows import ScanParts
+from tests.query.build import log, part_of
+from tests.query.in_process import InProcess
 
 LONG = "a longer name of something"
 TEXTS = st.sampled_from(
@@ -97,10 +96,8 @@ def rows() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    pieces = [piece_of("logs", rows()), piece_of("logs", rows()[:60], is_known=False)]
-    with engine_over({"logs": pieces}) as opened:
-        yield opened
+def worker() -> InProcess:
+    return InProcess({"logs": [part_of("logs", rows()), part_of("logs", rows()[:60])]})
 
 
 COUNT_QUERIES = [
@@ -137,44 +134,38 @@ OTHER_QUERIES = [
 
 @pytest.mark.parametrize("text", [*COUNT_QUERIES, *OTHER_QUERIES])
 def test_count_queries_return_the_counts_of_all_rows(
-    engine: Engine, text: str, monkeypatch: pytest.MonkeyPatch
+    worker: InProcess, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same names and types. Other queries do not run this way."""
     began = []
-    count_here = Engine._run_count
+    start_count = Executor._start_count
 
-    def noting(self: Engine, *given: Any) -> Any:
-        run = count_here(self, *given)
+    def noting(self: Executor, *given: Any) -> Any:
+        run = start_count(self, *given)
         began.append(run is not None)
         return run
 
-    monkeypatch.setattr(Engine, "_run_count", noting)
-    counted = engine.sql(text).arrow()
-    monkeypatch.setattr(Engine, "_run_count", lambda *_: None)
-    expected = engine.sql(text).arrow()
+    monkeypatch.setattr(Executor, "_start_count", noting)
+    counted = worker.sql(text)
+    monkeypatch.setattr(Executor, "_start_count", lambda *_: None)
+    expected = worker.sql(text)
 
     assert any(began) == (text in COUNT_QUERIES)
     assert counted.schema == expected.schema
     assert sorted(map(repr, counted.to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
 
-def nothing() -> None:
-    """Never cancelled."""
-
-
 def test_cached_counts_live_as_long_as_their_piece() -> None:
     """The same is not counted twice; few sets of columns are kept; nothing keeps a piece that is
     gone."""
     counts = Counts()
-    pieces = [piece_of("logs", rows()) for _ in range(3)]
-    first, again = (
-        counts.of(TierRows(pieces=tuple(pieces)), ("service_name",), nothing) for _ in range(2)
-    )
+    pieces = [part_of("logs", rows()) for _ in range(3)]
+    first, again = (counts.of(ScanParts(pieces=tuple(pieces)), ("service_name",)) for _ in range(2))
     assert first is not None
     assert again is not None
     assert all(one is other for one, other in zip(first, again, strict=True))
     for place in range(CACHED_MAX + 1):
-        counts.of(TierRows(pieces=tuple(pieces)), ("service_name",) * (place + 1), nothing)
+        counts.of(ScanParts(pieces=tuple(pieces)), ("service_name",) * (place + 1))
     assert len(counts._cached[pieces[0]]) <= CACHED_MAX
     gone = weakref.ref(pieces[0])
     pieces.clear()
@@ -184,22 +175,8 @@ def test_cached_counts_live_as_long_as_their_piece() -> None:
 
 
 def test_one_piece_with_too_many_values_disables_counts() -> None:
-    few = piece_of("logs", [log(1)])
-    many = piece_of("logs", [log(n, body=f"{n}") for n in range(CODES_MAX + 1)])
+    few = part_of("logs", [log(1)])
+    many = part_of("logs", [log(n, body=f"{n}") for n in range(CODES_MAX + 1)])
     for pieces in ([few, many], [many, few], [many]):
-        assert Counts().of(TierRows(pieces=tuple(pieces)), ("body",), nothing) is None
-    assert Counts().of(TierRows(pieces=(few,)), ("body",), nothing) is not None
-
-
-def test_counting_can_be_cancelled() -> None:
-    calls = []
-
-    def check() -> None:
-        calls.append(1)
-        if len(calls) == 3:
-            raise Unavailable("stopped")
-
-    pieces = [piece_of("logs", [log(1)]) for _ in range(50)]
-    with pytest.raises(Unavailable, match="stopped"):
-        Counts().of(TierRows(pieces=tuple(pieces)), ("body",), check)
-    assert len(calls) < 50
+        assert Counts().of(ScanParts(pieces=tuple(pieces)), ("body",)) is None
+    assert Counts().of(ScanParts(pieces=(few,)), ("body",)) is not None

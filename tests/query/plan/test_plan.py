@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import datafusion
 import pytest
 
 from frazil.model.arrow import TABLES
-from frazil.query import Engine
 from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan import plan as plan_module
 from frazil.query.plan.plan import QueryPlan, TableScans, plan_of
 from frazil.query.plan.planner import _session
 from frazil.query.plan.session import read
-from frazil.query.scan.parquet_scan import ParquetScan
-from frazil.query.scan.table_rows import TableRows
-from tests.query.build import BEGIN_US, engine_over, log, piece_of
+from frazil.query.scan.table_rows import ParquetScan, TableRows
+from tests.query.build import BEGIN_US, log, part_of, piece_of
+from tests.query.in_process import InProcess
 
 GOLDEN = Path(__file__).parent / "golden" / "plans.txt"
 """Blocks of a query, what is read from its plan, and the plan as DataFusion prints it. After an
@@ -62,7 +60,7 @@ def summary_of(plan: QueryPlan) -> str:
     return (
         f"scans: {scans or 'none'}; other leaves: {plan.other_leaf_count}; "
         f"top n: {plan.top_n is not None}; count query: {plan.count_query is not None}; "
-        f"explain: {plan.is_explain}; isolation: {plan.isolation_reason}"
+        f"explain: {plan.is_explain}"
     )
 
 
@@ -70,7 +68,7 @@ def test_plans_are_printed_as_we_read_them() -> None:
     """Decisions depend on DataFusion's printed plans, so an upgrade that prints differently must
     fail here, and another version must be looked at."""
     context = SingleQueryContext(BEGIN_US)
-    session = _session(TABLES, context, is_steady=False)
+    session = _session(TABLES, context)
     blocks = [f"DataFusion {datafusion.__version__}"]
     for text in TEXTS:
         frame = read(session, text)
@@ -94,7 +92,6 @@ def test_leaves_are_counted_per_input_of_a_table() -> None:
         other_leaf_count=1,
         top_n=None,
         count_query=None,
-        isolation_reason=None,
         is_explain=False,
         schema=b"",
     )
@@ -107,9 +104,8 @@ def test_leaves_are_counted_per_input_of_a_table() -> None:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    with engine_over({"logs": [piece_of("logs", [log(at) for at in range(9)])]}) as opened:
-        yield opened
+def worker() -> InProcess:
+    return InProcess({"logs": [part_of("logs", [log(at) for at in range(9)])]})
 
 
 @pytest.mark.parametrize(
@@ -124,21 +120,21 @@ def engine() -> Iterator[Engine]:
     ],
 )
 def test_a_scan_that_was_not_counted_is_an_error(
-    engine: Engine, text: str, monkeypatch: pytest.MonkeyPatch
+    worker: InProcess, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If DataFusion printed scans in another way, tables would be read without their rows."""
     monkeypatch.setattr(plan_module, "_LEAF", re.compile("(?P<table>SomeOtherName)"))
     with pytest.raises(AssertionError, match=r"but was planned for 0; this is a bug"):
-        engine.sql(text).fetchall()
+        worker.sql(text)
     monkeypatch.undo()
-    engine.sql(text).fetchall()
+    worker.sql(text)
 
 
-def test_a_missed_subquery_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missed_subquery_is_an_error(worker: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """One scan was counted and two run: rows that only the second needs may be pruned."""
     text = "SELECT body FROM logs WHERE _offset = (SELECT max(_offset) FROM logs WHERE _row = 0)"
-    assert engine.sql(text).fetchall() == [("line 8",)]
+    assert worker.sql(text)["body"].to_pylist() == ["line 8"]
     pattern = r"^ {2,4}TableScan: (?P<table>\S+)"
     monkeypatch.setattr(plan_module, "_LEAF", re.compile(pattern, re.MULTILINE))
     with pytest.raises(AssertionError, match="scans 2 inputs but was planned for 1"):
-        engine.sql(text).fetchall()
+        worker.sql(text)

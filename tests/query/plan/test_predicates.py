@@ -21,7 +21,7 @@ NEW_YEAR_NS = 1_767_225_600_000_000_000
 
 @pytest.fixture(scope="module")
 def planner() -> Iterator[Planner]:
-    yield Planner(TABLES, is_full=True)
+    yield Planner(TABLES)
 
 
 def plan_of(planner: Planner, text: str) -> QueryPlan:

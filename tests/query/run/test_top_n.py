@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from frazil.query import Engine
-from tests.query.build import engine_over, log, piece_of
+from frazil.query.run.executor import _Query
+from tests.query.build import engine_over, log, part_of, piece_of
+from tests.query.in_process import InProcess
 
 PIECES = st.lists(
     st.lists(
@@ -71,19 +73,19 @@ def test_few_pieces_give_the_result_of_all(
 
 def test_only_the_newest_pieces_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    with engine_over({"logs": [piece_of("logs", [log(at)]) for at in range(100)]}) as engine:
-        start = engine._local.start
+    start = _Query.start
 
-        def counting(query: Any, plan: Any, rows: Any) -> Any:
-            read.append(len(rows["logs"].batches))
-            return start(query, plan, rows)
+    def counting(self: Any, plan: Any, rows: Any) -> Any:
+        read.append(len(rows["logs"].batches))
+        return start(self, plan, rows)
 
-        monkeypatch.setattr(engine._local, "start", counting)
-        found = engine.sql("SELECT body FROM logs ORDER BY time DESC LIMIT 2").fetchall()
-        assert found == [("line 99",), ("line 98",)]
-        assert read == [2]
-        engine.sql("SELECT * FROM logs ORDER BY time LIMIT 9").fetchall()
-        assert read[1:] == [2, 8, 32]
+    monkeypatch.setattr(_Query, "start", counting)
+    worker = InProcess({"logs": [part_of("logs", [log(at)]) for at in range(100)]})
+    found = worker.sql("SELECT body FROM logs ORDER BY time DESC LIMIT 2")
+    assert found["body"].to_pylist() == ["line 99", "line 98"]
+    assert read == [2]
+    worker.sql("SELECT * FROM logs ORDER BY time LIMIT 9")
+    assert read[1:] == [2, 8, 32]
 
 
 def test_pieces_that_tie_with_the_last_row_are_read() -> None:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import TooLarge, Unavailable
+from frazil.model import MiB
 from frazil.model.arrow import TABLES
 from frazil.query import Engine
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.predicates import Predicate
 from frazil.query.plan.pruning import prune
-from frazil.query.run.shared_memory import matching_rows, memory_file, read_rows
+from frazil.query.run.part_cache import PartCache
+from frazil.query.run.references import references_of
+from frazil.query.run.worker_pool import FORK_SERVER, ForkServer
 from frazil.query.scan.tiers import TierRows
 from frazil.settings import QueryConfig
-from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of
+from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of, shared
 
 ROOT = Path(__file__).parents[3]
 JOIN = "SELECT count(*) FROM logs a JOIN logs b ON a._offset = b._offset"
@@ -41,7 +45,7 @@ def engine() -> Iterator[Engine]:
 
 def idle(engine: Engine) -> list[int]:
     """Return the idle workers."""
-    return [worker._process.pid for worker in engine._workers._idle]
+    return [worker._pid for worker in engine._workers._idle]
 
 
 def wait_for(what: Any) -> bool:
@@ -50,7 +54,12 @@ def wait_for(what: Any) -> bool:
     return any(what() or pause.wait(0.05) for _ in range(200))
 
 
-def test_a_worker_is_reused_and_ends_when_idle(engine: Engine) -> None:
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_a_worker_is_reused_and_one_is_kept(engine: Engine) -> None:
+    """Further ones end when they are idle."""
     assert engine.sql(JOIN).fetchall() == [(9,)]
     first = idle(engine)
     assert engine.sql(JOIN).fetchall() == [(9,)]
@@ -58,9 +67,9 @@ def test_a_worker_is_reused_and_ends_when_idle(engine: Engine) -> None:
         engine.sql("SELECT x FROM logs a JOIN logs b USING (_offset)")
     assert idle(engine) == first
     assert len(first) == 1
-    assert wait_for(lambda: not idle(engine) and not engine._workers._ending)
-    with pytest.raises(ProcessLookupError):
-        os.kill(first[0], 0)
+    with engine.sql(JOIN), engine.sql(JOIN) as second:
+        second.fetchall()
+    assert wait_for(lambda: len(idle(engine)) == 1)
 
 
 def test_a_killed_worker_is_replaced(engine: Engine) -> None:
@@ -69,32 +78,42 @@ def test_a_killed_worker_is_replaced(engine: Engine) -> None:
         "SELECT a._offset * b._row FROM logs a, logs b, logs c, logs d, logs e, logs f"
     )
     (worker,) = [result._run._worker]  # type: ignore[attr-defined]
-    os.kill(worker._process.pid, signal.SIGSEGV)
-    with pytest.raises(TooLarge, match="worker process ended with code"):
+    os.kill(worker._pid, signal.SIGSEGV)
+    with pytest.raises(TooLarge, match="its worker process ended"):
         result.fetchall()
     assert engine.sql(JOIN).fetchall() == [(9,)]
 
 
-def test_a_worker_killed_while_idle_fails_no_query() -> None:
+def test_a_worker_killed_while_idle_fails_no_query(engine: Engine) -> None:
     """The system may kill it; the next query gets another one."""
-    with engine_over({"logs": [piece_of("logs", [log(at) for at in range(9)])]}) as engine:
-        assert engine.sql(JOIN).fetchall() == [(9,)]
-        (worker,) = engine._workers._idle
-        worker._process.kill()
-        worker._process.wait()
-        assert engine.sql(JOIN).fetchall() == [(9,)]
-        assert idle(engine) != [worker._process.pid]
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    (pid,) = idle(engine)
+    os.kill(pid, signal.SIGKILL)
+    assert wait_for(lambda: is_gone(pid))
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    assert idle(engine) != [pid]
+
+
+def test_a_fork_server_that_died_is_started_again(engine: Engine) -> None:
+    """Its workers end with it."""
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    (pid,) = idle(engine)
+    assert FORK_SERVER._process is not None
+    FORK_SERVER._process.kill()
+    FORK_SERVER._process.wait()
+    assert wait_for(lambda: is_gone(pid))
+    assert engine.sql(JOIN).fetchall() == [(9,)]
 
 
 def test_closing_a_result_early_ends_its_worker(engine: Engine) -> None:
     result = engine.sql("SELECT sum(a._row) FROM logs a, logs b, logs c, logs d, logs e, logs f")
-    process = result._run._worker._process  # type: ignore[attr-defined]
+    pid = result._run._worker._pid  # type: ignore[attr-defined]
     result.close()
-    assert process.wait(10) != 0
+    assert wait_for(lambda: is_gone(pid))
     assert idle(engine) == []
 
 
-def test_rows_sent_to_a_worker_are_limited() -> None:
+def test_rows_that_are_copied_are_limited() -> None:
     config = QueryConfig(apart_bytes_max=1000)
     rows = [log(at) for at in range(1000)]
     with engine_over({"logs": [piece_of("logs", rows)]}, config) as engine:
@@ -104,13 +123,41 @@ def test_rows_sent_to_a_worker_are_limited() -> None:
         assert engine.sql(f"{JOIN} {old}").fetchall() == [(0,)]
 
 
-def test_a_worker_that_cannot_start_is_an_error(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_in_shared_memory_are_not_copied() -> None:
+    """They are mapped, however many there are; small batches beside them are copied."""
+    rows = [log(at) for at in range(1000)]
+    known = shared(piece_of("logs", rows))
+    piece = replace(known, batches=(*known.batches, batch_of("logs", [log(1000)])), row_count=1001)
+    with engine_over({"logs": [piece]}, QueryConfig(apart_bytes_max=4000)) as engine:
+        text = "SELECT count(*), count(DISTINCT _offset), max(_offset) FROM logs"
+        assert engine.sql(text).fetchall() == [(1001, 1001, 1000)]
+
+
+def test_a_piece_without_matching_rows_is_no_part_of_a_count() -> None:
+    """Rows that are copied are filtered first; none may be left."""
+    pieces = [piece_of("logs", [log(1)], is_known=False), shared(piece_of("logs", [log(2)]))]
+    with engine_over({"logs": pieces}) as engine:
+        text = "SELECT service_name, count(*) FROM logs WHERE service_name = '{}' GROUP BY 1"
+        assert engine.sql(text.format("nobody")).fetchall() == []
+        assert engine.sql(text.format("web")).fetchall() == [("web", 2)]
+
+
+def test_a_server_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ForkServer()
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(Unavailable, match="cannot start a worker process"):
-        engine.sql(JOIN)
-    assert engine.sql("SELECT count(*) FROM logs").fetchall() == [(9,)]
+    with pytest.raises(Unavailable, match="cannot start a process for queries"):
+        server.fork()
+
+
+def test_all_queries_together_are_limited_in_memory() -> None:
+    """The one with the most memory is ended, the others go on."""
+    rows = [log(at, body=f"{at} " * 200) for at in range(2000)]
+    config = QueryConfig(memory_bytes_max=1024 * MiB, workers_memory_bytes_max=96 * MiB)
+    with engine_over({"logs": [shared(piece_of("logs", rows), 400)]}, config) as engine:
+        small = engine.sql("SELECT _offset FROM logs WHERE _offset = 7")
+        with pytest.raises(TooLarge, match=r"query\.workers_memory_bytes_max"):
+            engine.sql("SELECT body || CAST(random() AS VARCHAR) FROM logs ORDER BY 1").fetchall()
+        assert len(small.fetchall()) == 400
 
 
 ROWS = st.lists(
@@ -142,12 +189,13 @@ def test_matching_rows_and_columns_reach_the_worker(
         "service_name": Predicate(values=frozenset({service})),
     }
     names = None if columns is None else tuple(sorted(columns))
-    scans = TableScans(count=1, conditions=conditions, columns=names)
-    light = matching_rows(prune([TierRows(pieces=(piece,))], conditions), scans, TABLES["logs"])
-    with memory_file({"logs": light, "spans": []}, 1 << 20) as (file, places):
-        arrived = read_rows(os.dup(file), places, TABLES)
-    assert arrived["spans"] == []
-    found = pa.Table.from_batches(arrived["logs"], TABLES["logs"])
+    scans = {"logs": TableScans(count=1, conditions=conditions, columns=names)}
+    pruned = {"logs": prune([TierRows(pieces=(piece,))], conditions)}
+    with references_of(pruned, scans, TABLES, 1 << 20) as (refs, files):
+        sent = [os.dup(file) for file in files]
+        (scan,) = PartCache(TABLES).scans(refs, sent, TABLES)["logs"]
+    batches = [batch for part in scan.pieces for batch in part.batches]
+    found = pa.Table.from_batches(batches, TABLES["logs"])
     found.validate(full=True)
     kept = [row for row in rows if row["_offset"] >= low and row["service_name"] == service]
     expected = pa.Table.from_batches([batch_of("logs", kept)])

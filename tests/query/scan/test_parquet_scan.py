@@ -16,7 +16,8 @@ from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.predicates import Conditions, Predicate
 from frazil.query.plan.pruning import prune
 from frazil.query.plan.session import open_session
-from frazil.query.scan.parquet_scan import ParquetScan, _field, _fields, parquet_frame
+from frazil.query.scan.parquet_scan import _field, _fields, parquet_frame
+from frazil.query.scan.table_rows import ParquetScan
 from frazil.query.scan.tiers import TierRows
 
 US = 1_000_000

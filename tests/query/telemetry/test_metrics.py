@@ -22,7 +22,7 @@ from frazil.query.telemetry.histograms import quantile_of
 from frazil.query.telemetry.metric_series import LOOK_BACK, metric_series
 from frazil.query.telemetry.metrics import exemplars, metric_labels, metric_names
 from frazil.settings import QueryConfig
-from tests.query.build import BEGIN_US, FixedClock, engine_over, piece_of
+from tests.query.build import BEGIN_US, FixedClock, piece_of
 
 SECOND = datetime.timedelta(seconds=1)
 BEGIN = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + BEGIN_US // 1000 * SECOND / 1000
@@ -531,24 +531,6 @@ def test_the_largest_series_are_kept(shared: Over) -> None:
     cut = metric_series(ask, "m", aggregate="last", limit=1, **more)
     assert (cut.is_cut, [one.labels for one in cut.series]) == (True, [{"n": "2"}])
     assert metric_series(ask, "nothing", aggregate="last", **more).series == ()
-
-
-def test_all_metric_queries_run_in_this_process() -> None:
-    """A process of its own costs a copy of all rows."""
-    one = piece_of("metrics", [counter(0, 1.0), counter(1, 2.0)])
-    asked: list[str] = []
-    with engine_over({"metrics": [one]}) as engine:
-
-        def ask(sql: str) -> Any:
-            asked.append(engine.sql(f"EXPLAIN {sql}").arrow()["plan"][0].as_py())
-            return engine.sql(sql).arrow()
-
-        for aggregate in ("avg", "sum", "last", "rate", "p99"):
-            values(ask, aggregate, group_by=["host", "service_name"], filters={"a": ["b", "c"]})
-        metric_names(ask, search="m")
-        metric_labels(ask, "m")
-        exemplars(ask, "m")
-    assert asked and set(asked) == {"in this process"}
 
 
 def test_a_delta_that_is_no_number_counts_nothing(shared: Over) -> None:

@@ -162,8 +162,7 @@ def test_a_tail_reads_new_pieces_only() -> None:
     tail = Tail("logs", start={0: 17})
     with engine_over({"logs": pieces}) as engine:
         sql = tail.next_sql({0: 19})
-        (where, read, *_) = engine.sql(f"EXPLAIN {sql}").arrow()["plan"].to_pylist()
-        assert where == "in this process"
+        (_, read, *_) = engine.sql(f"EXPLAIN {sql}").arrow()["plan"].to_pylist()
         assert "reads 3 of 20 pieces" in read  # bounds are inclusive: 19 itself may be read
         assert "from elsewhere in the log" in read
 

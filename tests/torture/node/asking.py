@@ -50,7 +50,7 @@ QUESTIONS = {
         text=f"SELECT count(*), count(DISTINCT _offset * {REQUEST_ROWS_MAX} + _row) FROM {{}}",
         about="everything",
     ),
-    "apart": Question(  # the engine runs window functions in a worker process
+    "window": Question(
         text="SELECT count(*), coalesce(sum(CASE WHEN n = 1 THEN 1 ELSE 0 END), 0) FROM (SELECT "
         f"row_number() OVER (PARTITION BY attributes['{ID}'] ORDER BY _offset) AS n "
         f"FROM {{}} {NUMBERED})",
@@ -199,7 +199,7 @@ class Asking:
         is_harmed = not self._lives.is_calm or self._lives.harm_count != harm
         is_allowed = isinstance(error, Unavailable | Overloaded)
         # The error of a query whose worker process was killed, usually for lack of memory.
-        is_allowed |= is_harmed and isinstance(error, TooLarge) and "code -9" in str(error)
+        is_allowed |= is_harmed and isinstance(error, TooLarge) and "worker process" in str(error)
         if not is_allowed:
             self.problems.append(("untrue", f"{what}: {type(error).__name__}: {error}"))
         self._count(**{f"refused_{what}": 1})

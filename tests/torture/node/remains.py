@@ -21,7 +21,7 @@ KINDS = {
     "reader": b"-m frazil.reader",
     "spark": b"org.apache.spark.deploy.SparkSubmit",
     "task": b"frazil.lake.spark.fork_server",
-    "worker": b"frazil.query.run.worker_main",
+    "worker": b"frazil.query.run.fork_server",
 }
 """Kind of child process -> text in its command line."""
 

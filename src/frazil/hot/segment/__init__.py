@@ -1,6 +1,7 @@
 """hot/segment: segments of the hot tier, open in memory and sealed in files.
 
 piece.py           Piece, Filter: what queries get
+shared_memory.py   SharedMemory: rows that other processes can map
 open_segment.py    OpenSegment: rows in memory, small batches merged as they come
 segments.py        SealedSegments: the files of one partition
 sealed.py          SealedSegment: a file and its pieces

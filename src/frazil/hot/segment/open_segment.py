@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.hot.segment.column_stats import SERVICE, TIME, bounded_services, services_of
-from frazil.hot.segment.piece import Piece
+from frazil.hot.segment.piece import Piece, SharedLocation
+from frazil.hot.segment.shared_memory import Extent, SharedMemory
 from frazil.model import MiB
 
 OPEN = "open"
@@ -28,12 +29,16 @@ batch dominates."""
 
 
 class OpenTable:
-    """The rows of one table."""
+    """The rows of one table. Large batches are moved into shared memory: queries run in other
+    processes, which map it."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: SharedMemory) -> None:
         self.row_count = 0
         self.size_bytes = 0
+        self._memory = memory
         self._large: list[pa.RecordBatch] = []
+        self._extents: list[Extent] = []
+        """Of the large batches, in the shared memory."""
         self._small: list[tuple[pa.RecordBatch, int]] = []
         """Batches and their bytes. Each has at least twice the rows of the next: there are few."""
         self._time_min_us: int | None = None
@@ -49,7 +54,11 @@ class OpenTable:
             before, before_size = self._small.pop()
             batch, size = pa.concat_batches([before, batch]), before_size + size
         if _is_large(batch, size):
-            self._large = [*self.joined(), batch]
+            small = [pa.concat_batches([each for each, _ in self._small])] if self._small else []
+            for large in (*small, batch):
+                shared, extent = self._memory.add(large)
+                self._large = [*self._large, shared]
+                self._extents.append(extent)
             self._small = []
         else:
             self._small.append((batch, size))
@@ -60,11 +69,6 @@ class OpenTable:
     def batches(self) -> tuple[pa.RecordBatch, ...]:
         """Return all rows, in few batches."""
         return (*self._large, *(batch for batch, _ in self._small))
-
-    def joined(self) -> list[pa.RecordBatch]:
-        """Return all rows, with the small batches merged into one."""
-        small = [batch for batch, _ in self._small]
-        return [*self._large, pa.concat_batches(small)] if small else self._large
 
     def piece(self, topic: str, partition: int, begin_offset: int, end_offset: int) -> Piece:
         return Piece(
@@ -78,6 +82,7 @@ class OpenTable:
             partition=partition,
             offset_begin=begin_offset,
             offset_end=end_offset,
+            location=SharedLocation(memory=self._memory, extents=tuple(self._extents)),
         )
 
     def _update_stats(self, batch: pa.RecordBatch) -> None:
@@ -101,6 +106,7 @@ class OpenSegment:
         self.begin_offset = begin_offset
         self.end_offset = begin_offset
         self.opened_ns = opened_ns
+        self._memory = SharedMemory()
         self._tables: dict[str, OpenTable] = {}
 
     @property
@@ -112,8 +118,14 @@ class OpenSegment:
         assert end_offset > self.end_offset
         for name, batch in rows.items():
             if batch.num_rows:
-                self._tables.setdefault(name, OpenTable()).add(batch)
+                self._table(name).add(batch)
         self.end_offset = end_offset
+
+    def _table(self, name: str) -> OpenTable:
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = OpenTable(self._memory)
+        return table
 
     def slots(self) -> dict[str, list[pa.RecordBatch]]:
         """Return all rows by table, in batches for a file."""

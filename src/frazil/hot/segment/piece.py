@@ -12,11 +12,32 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from frazil.hot.segment.shared_memory import Extent, SharedMemory
+
 
 class Filter(Protocol):
     """Tells which values are certainly absent."""
 
     def may_hold(self, value: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedLocation:
+    """Where another process finds the rows of a sealed segment."""
+
+    path: str
+    stream: int
+    check: int
+    """CRC32C of the footer: a file that took the name later has another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedLocation:
+    """Where another process finds rows of an open segment: the first batches of its piece. The
+    others are small, and in no shared memory."""
+
+    memory: SharedMemory
+    extents: tuple[Extent, ...]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
@@ -39,3 +60,7 @@ class Piece:
     offset_begin: int = 0
     offset_end: int = 0
     """The log offsets of these rows; the end is exclusive."""
+    location: SealedLocation | SharedLocation | None = None
+    """Where another process finds them; None if only this one has them."""
+    from_offset: int | None = None
+    """There are rows below this offset at the location, which are not part of the piece."""

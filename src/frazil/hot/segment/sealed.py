@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from google_crc32c import value as crc32c
 
-from frazil.disk import Disk
+from frazil.disk import Disk, RealDisk
 from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream
 from frazil.hot.segment.column_stats import TIME, ColumnStats
 from frazil.hot.segment.layout import damaged
-from frazil.hot.segment.piece import Piece
+from frazil.hot.segment.piece import Piece, SealedLocation
 from frazil.hot.segment.schema_upgrade import conformed
 
 
@@ -55,10 +55,10 @@ class SealedSegment:
 def sealed_of(folder: SegmentFolder, file: ArrowSegment) -> SealedSegment:
     """Return a file with its pieces in the current schemas. Raises `Corrupt` if they do not fit."""
     pieces: dict[str, tuple[Piece, ...]] = {}
-    for stream in file.streams:
+    for number, stream in enumerate(file.streams):
         if stream.slot in folder.schemas:
             try:
-                piece = _piece(folder, file, stream)
+                piece = _piece(folder, file, stream, number)
             except pa.ArrowException as error:
                 expected = f"rows for table {stream.slot}"
                 raise damaged(file.path, 0, expected, str(error)) from None
@@ -66,8 +66,12 @@ def sealed_of(folder: SegmentFolder, file: ArrowSegment) -> SealedSegment:
     return SealedSegment(file=file, pieces=pieces)
 
 
-def _piece(folder: SegmentFolder, file: ArrowSegment, stream: ArrowStream) -> Piece:
+def _piece(folder: SegmentFolder, file: ArrowSegment, stream: ArrowStream, number: int) -> Piece:
     schema = folder.schemas[stream.slot]
+    location = None
+    if isinstance(folder.disk, RealDisk):  # another process finds no file of a simulated disk
+        path = folder.disk.real_path(file.path)
+        location = SealedLocation(path=path, stream=number, check=file.check)
     time = stream.columns.get(TIME, ColumnStats(TIME, 0))
     return Piece(
         name=file.path,
@@ -81,4 +85,5 @@ def _piece(folder: SegmentFolder, file: ArrowSegment, stream: ArrowStream) -> Pi
         partition=folder.partition,
         offset_begin=file.begin_offset,
         offset_end=file.end_offset,
+        location=location,
     )

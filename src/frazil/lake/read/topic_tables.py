@@ -17,7 +17,7 @@ lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -28,7 +28,6 @@ from frazil.lake.read.topic_tails import TopicTails
 from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.scan.data_file import TableView
 from frazil.lake.scan.view import LakeView
-from frazil.lake.tables.properties import TOPIC_PREFIX
 from frazil.log import ReadableLog, ReadableTopic
 from frazil.model import TopicPartition
 
@@ -61,12 +60,9 @@ class TopicTables:
         self._tails = TopicTails(log, bytes_max)
         self._lake_tables: frozenset[str] = frozenset()
 
-    def known(self, names: Collection[str]) -> list[str]:
-        """Return which of these names are known tables, without asking the catalog."""
-        if not any(name.startswith(TOPIC_PREFIX) for name in names):
-            return []
-        tables = self._topics().keys() | self._lake_tables
-        return sorted(tables.intersection(names))
+    def known(self) -> list[str]:
+        """Return all known tables, without asking the catalog."""
+        return sorted(self._topics().keys() | self._lake_tables)
 
     def names(self) -> list[str]:
         """Return all tables: of topics in the log, and those in the lake only. If the catalog does

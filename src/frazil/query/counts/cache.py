@@ -8,23 +8,16 @@ long as its object.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from frazil.query.counts.group_count import count_distinct
 from frazil.query.counts.parquet_counts import count_file
 from frazil.query.plan.session import processors
-from frazil.query.scan.parquet_scan import ParquetScan
-
-if TYPE_CHECKING:
-    from frazil.hot import Piece
-    from frazil.lake import TableFile
-    from frazil.query.scan.tiers import TierRows
-
-    Part: TypeAlias = Piece | TableFile
+from frazil.query.scan.table_rows import ParquetScan, Part, PiecePart, ScanParts
 
 CACHED_MAX = 16
 """Column sets cached per piece or data file."""
@@ -39,20 +32,18 @@ class Counts:
             WeakKeyDictionary()
         )
 
-    def of(
-        self, rows: TierRows, columns: tuple[str, ...], check: Callable[[], None]
-    ) -> list[pa.RecordBatch] | None:
+    def of(self, rows: ScanParts, columns: tuple[str, ...]) -> list[pa.RecordBatch] | None:
         """Return the distinct values of these columns in each part, with their counts; None if
-        they are too many. Calls `check` between parts."""
+        they are too many."""
         parts = rows.parts
         counts = {part: batch for part in parts if (batch := self._get(part, columns))}
         missing = [part for part in parts if part not in counts]
         if missing:
             # The first part is a sample: if it has too many distinct rows, so have the others.
-            counts |= self._count(rows, missing[:1], columns, check) or {}
+            counts |= self._count(rows, missing[:1], columns) or {}
             if len(counts) == len(parts) - len(missing):
                 return None
-            rest = self._count(rows, missing[1:], columns, check)
+            rest = self._count(rows, missing[1:], columns)
             if rest is None:
                 return None
             counts |= rest
@@ -64,13 +55,11 @@ class Counts:
 
     def _count(
         self,
-        rows: TierRows,
+        rows: ScanParts,
         parts: Sequence[Part],
         columns: tuple[str, ...],
-        check: Callable[[], None],
     ) -> dict[Part, pa.RecordBatch] | None:
         def count(part: Part) -> pa.RecordBatch | None:
-            check()
             batch = _count_part(rows, part, columns)
             if batch is not None:
                 self._put(part, columns, batch)
@@ -93,13 +82,8 @@ class Counts:
             by_columns[columns] = batch
 
 
-def _count_part(rows: TierRows, part: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
-    # Imported by the first query that needs it: loading compiled code takes time.
-    from frazil.hot import Piece
-    from frazil.query.counts.group_count import count_distinct
-
-    if isinstance(part, Piece):
+def _count_part(rows: ScanParts, part: Part, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+    if isinstance(part, PiecePart):
         return count_distinct([batch.select(columns) for batch in part.batches])
-    assert rows.view is not None
-    scan = ParquetScan(root=rows.view.root, paths=(part.path,))
-    return count_file(rows.view.schema, scan, columns)
+    assert rows.root is not None and rows.schema is not None
+    return count_file(rows.schema, ParquetScan(root=rows.root, paths=(part.path,)), columns)

@@ -9,7 +9,8 @@ from frazil.model import MiB
 from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.count_rewrite import ROW_COUNT
 from frazil.query.plan.session import open_session
-from frazil.query.scan.parquet_scan import ParquetScan, check_files_exist, parquet_frame
+from frazil.query.scan.parquet_scan import check_files_exist, parquet_frame
+from frazil.query.scan.table_rows import ParquetScan
 
 DISTINCT_MAX = 4096
 """With more distinct rows in a file, adding up their counts is no faster than counting rows."""

@@ -7,7 +7,6 @@ now(), current_timestamp, current_date, today()     the start of the query, by o
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Protocol
 
@@ -39,13 +38,6 @@ class SingleQueryContext:
     def __init__(self, now_us: int) -> None:
         self.now_us = now_us
         self.error: FrazilError | None = None
-
-
-class SharedQueryContext(threading.local):
-    """The context of a session that plans all queries: each thread has its own query."""
-
-    now_us: int = 0
-    error: FrazilError | None = None
 
 
 def functions(context: QueryContext) -> list[ScalarUDF]:
@@ -147,7 +139,7 @@ def _json_values(column: pa.Array, path: str) -> pa.Array:
     return values_at(column, parse_path(path))
 
 
-def warm() -> None:
+def warm_functions() -> None:
     """Compile the functions, or load them from the cache on disk."""
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")

@@ -1,7 +1,6 @@
 """QueryPlan: what DataFusion's optimised plan says about a query before it runs.
 
-Which tables it scans, with which predicates and columns; whether it is a top-N or a count query;
-whether it may run in this process.
+Which tables it scans, with which predicates and columns; whether it is a top-N or a count query.
 
 The scans are counted in the printed plan, which includes subqueries, and their predicates are read
 from the plan's nodes, which do not. `check_scans` compares the count with the plan that executes,
@@ -13,13 +12,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from datafusion import DataFrame
 
 from frazil.query.plan.count_rewrite import CountQuery, count_query_of
-from frazil.query.plan.isolation import isolation_reason
 from frazil.query.plan.predicates import (
     ANYTHING,
     AS_TIME,
@@ -29,6 +26,9 @@ from frazil.query.plan.predicates import (
     either_of,
 )
 from frazil.query.scan.table_rows import NO_ROWS, RowsByTable
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame
 
 _LEAF = re.compile(
     r"^\s*(?:TableScan: (?P<table>\S+)|EmptyRelation|Values|DescribeTable)", re.MULTILINE
@@ -66,8 +66,6 @@ class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Leaves of the plan that are no scan of these tables, such as VALUES."""
     top_n: TopN | None
     count_query: CountQuery | None
-    isolation_reason: str | None
-    """Why it must run in a worker process; None if it may run in this one."""
     is_explain: bool
     schema: bytes
     """Schema of the result, as Arrow IPC."""
@@ -94,7 +92,6 @@ def plan_of(frame: DataFrame, tables: Iterable[str]) -> QueryPlan:
         other_leaf_count=other_leaf_count,
         top_n=_top_n_of(query),
         count_query=count_query_of(query),
-        isolation_reason=isolation_reason(text),
         is_explain=is_explain,
         schema=frame.schema().serialize().to_pybytes(),
     )
@@ -127,7 +124,10 @@ def _scans(
             scans[table] = TableScans(count=count, conditions=ANYTHING, columns=None)
             continue
         columns = dict.fromkeys(column for _, _, columns in seen for column in columns)
-        conditions = either_of(conditions for _, conditions, _ in seen)
+        conditions = {
+            name: predicate.encodable
+            for name, predicate in either_of(conditions for _, conditions, _ in seen).items()
+        }
         scans[table] = TableScans(count=count, conditions=conditions, columns=tuple(columns))
     return scans
 

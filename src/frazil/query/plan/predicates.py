@@ -36,6 +36,16 @@ class Predicate(msgspec.Struct, frozen=True, kw_only=True):
             return not self.values
         return self.low is not None and self.high is not None and self.low > self.high
 
+    @property
+    def encodable(self) -> Predicate:
+        """The predicate without bounds that MessagePack cannot represent: those of years beyond
+        2262 in nanoseconds. Without a bound, less is pruned."""
+        low = self.low if self.low is None or _MIN <= self.low <= _MAX else None
+        high = self.high if self.high is None or _MIN <= self.high <= _MAX else None
+        return Predicate(low=low, high=high, values=self.values)
+
+
+_MIN, _MAX = -(2**63), 2**63 - 1
 
 Conditions = dict[str, Predicate]
 """Predicates by column; a missing column may have any value."""

@@ -14,9 +14,9 @@ import pyarrow as pa
 from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
 
 from frazil.query.functions.register import QueryContext, functions
-from frazil.query.plan.isolation import AGGREGATES, SCALARS
 from frazil.query.scan.parquet_scan import parquet_frame, union
 from frazil.query.scan.table_rows import TableRows
+from frazil.query.sql.table_names import LISTING
 
 READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
@@ -52,10 +52,8 @@ def processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def open_session(
-    memory_bytes_max: int, context: QueryContext, *, is_steady: bool = False
-) -> SessionContext:
-    """Open a session without tables. `is_steady`: only with functions safe in this process."""
+def open_session(memory_bytes_max: int, context: QueryContext) -> SessionContext:
+    """Open a session without tables."""
     # Sessions share no state: each has its own runtime and memory pool.
     runtime = (
         RuntimeEnvBuilder().with_disk_manager_disabled().with_greedy_memory_pool(memory_bytes_max)
@@ -64,15 +62,6 @@ def open_session(
     session.deregister_object_store("file://")
     for function in functions(context):
         session.register_udf(function)
-    if is_steady:
-        for name in session.udfs():
-            if name not in SCALARS:
-                session.deregister_udf(name)
-        for name in session.udafs():
-            if name not in AGGREGATES:
-                session.deregister_udaf(name)
-        for name in ("generate_series", "range"):
-            session.deregister_udtf(name)
     return session
 
 
@@ -146,10 +135,6 @@ def may_name_views(text: str) -> bool:
     """Return whether a text may name a view or list tables."""
     lower = text.lower()
     return any(word in lower for word in (*VIEWS, *LISTING))
-
-
-LISTING = ("information_schema", "show")
-"""Words of a text that may list tables."""
 
 
 def read(session: SessionContext, text: str) -> DataFrame:

@@ -1,10 +1,19 @@
-"""query/run: running a plan, in this process or in a worker process.
+"""query/run: planning and running queries in worker processes.
 
-event_loop.py     EngineLoop: the thread that awaits DataFusion and runs timers
-local.py          LocalRunner: runs queries in this process
-top_n.py          TopNRun: the first rows by time, from few pieces
-worker_pool.py    WorkerPool: runs queries in processes that can be killed
-protocol.py       messages between the engine and a worker
-shared_memory.py  rows for a worker, in a memory file
-worker_main.py    the program of a worker process
+    engine's process                                worker process
+    worker_pool ── PlanRequest ──> executor: translate, plan
+    prune      <── Planned ──────
+    references ── RunRequest ────> part_cache: map rows; executor: run
+    results    <── rows ─────────
+
+worker_pool.py   WorkerPool, ForkServer: starts, limits, kills and reuses workers
+protocol.py      messages between the engine and a worker
+references.py    what a query reads, as sent to the worker
+copied_rows.py   rows that are copied for one query
+timers.py        Timers: timeouts and checks
+fork_server.py   the process that workers are forked from
+worker_main.py   the program of a worker
+part_cache.py    PartCache: from references to rows
+executor.py      Executor: plans and runs queries
+top_n.py         TopNRun: the first rows by time, from few pieces
 """

@@ -4,8 +4,8 @@ frame      length (8 bytes, little endian), kind (1 byte), then `length` bytes
 kind 0     a message as MessagePack
 kind 1     rows, as an Arrow IPC stream
 
-engine     WorkerHello; then per query PlanRequest, RunRequest or both
-worker     WorkerReady; PlanReply or Failed; after RunRequest Started, rows, Finished or Failed
+engine     WorkerHello; then per query PlanRequest, then RunRequest with memory files
+worker     WorkerReady; Planned or Failed; Started, rows, Finished, or Failed, or Gone
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import pyarrow as pa
 from frazil import errors
 from frazil.errors import FrazilError
 from frazil.query.plan.plan import QueryPlan
-from frazil.query.run.local import EngineQuery
-from frazil.query.scan.parquet_scan import ParquetScan
+from frazil.query.run.references import RowRefs
+from frazil.query.sql.dialect import EngineText
 
 _HEAD = struct.Struct("<QB")
 MESSAGE, ROWS = 0, 1
+FILES_MAX = 250
+"""The kernel passes at most 253 files with a message."""
 
 
 class WorkerHello(msgspec.Struct, frozen=True, tag=True):
@@ -36,29 +38,35 @@ class WorkerReady(msgspec.Struct, frozen=True, tag=True):
     """The worker has started."""
 
 
-class PlanRequest(msgspec.Struct, frozen=True, tag=True):
-    """Plan this query."""
+class PlanRequest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """Plan this text."""
 
-    query: EngineQuery
+    text: str
+    topics: tuple[str, ...]
+    """Tables of topics that the text may name."""
+    is_listing: bool = False
+    """Whether all of them are needed, not only those that the text names."""
+    now_us: int
+    memory_bytes_max: int
 
 
-class PlanReply(msgspec.Struct, frozen=True, tag=True):
-    """The plan, and how long planning took."""
+class Planned(msgspec.Struct, frozen=True, tag=True):
+    """The translated text and its plan: which rows it needs."""
 
+    sql: EngineText
     plan: QueryPlan
-    planning_ms: int
 
 
 class RunRequest(msgspec.Struct, frozen=True, tag=True):
-    """Run this query over rows. A memory file with the rows in memory comes with it."""
+    """Run the planned query over these rows."""
 
-    query: EngineQuery
-    extents: dict[str, tuple[int, int]]
-    """Position and length of each table in the memory file."""
-    scans: dict[str, list[ParquetScan]]
-    """Data files that the worker reads itself."""
-    lake_schemas: dict[str, bytes]
-    leaf_count_max: int
+    rows: RowRefs
+
+
+class Gone(msgspec.Struct, frozen=True, tag=True):
+    """A segment file was removed or replaced meanwhile: send the rows of now."""
+
+    path: str
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):
@@ -83,7 +91,15 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 Message = (
-    WorkerHello | WorkerReady | PlanRequest | PlanReply | RunRequest | Started | Finished | Failed
+    WorkerHello
+    | WorkerReady
+    | PlanRequest
+    | Planned
+    | RunRequest
+    | Gone
+    | Started
+    | Finished
+    | Failed
 )
 _DECODER = msgspec.msgpack.Decoder(Message)
 
@@ -92,13 +108,13 @@ def failed_of(error: FrazilError | AssertionError) -> Failed:
     return Failed(type(error).__name__, str(error))
 
 
-def send(channel: socket.socket, message: Message, *, file: int | None = None) -> None:
+def send(channel: socket.socket, message: Message, files: list[int] | None = None) -> None:
     body = msgspec.msgpack.encode(message)
     head = _HEAD.pack(len(body), MESSAGE)
-    if file is None:
+    if files is None:
         channel.sendall(head + body)
     else:
-        socket.send_fds(channel, [head], [file])
+        socket.send_fds(channel, [head], files)
         channel.sendall(body)
 
 
@@ -111,10 +127,10 @@ def send_rows(channel: socket.socket, batch: pa.RecordBatch) -> None:
     channel.sendall(body)
 
 
-def receive(channel: socket.socket) -> tuple[Message | pa.RecordBatch, int | None]:
-    """Return the next frame and the file sent with it. `EOFError` if the other side has closed."""
+def receive(channel: socket.socket) -> tuple[Message | pa.RecordBatch, list[int]]:
+    """Return the next frame and the files sent with it. `EOFError` if the other side has closed."""
     try:
-        head, files, _, _ = socket.recv_fds(channel, _HEAD.size, 1)
+        head, files, _, _ = socket.recv_fds(channel, _HEAD.size, FILES_MAX)
         head += _exactly(channel, _HEAD.size - len(head)) if head else b""
         if not head:
             raise EOFError
@@ -122,10 +138,9 @@ def receive(channel: socket.socket) -> tuple[Message | pa.RecordBatch, int | Non
         body = _exactly(channel, length)
     except ConnectionError:
         raise EOFError from None
-    file = files[0] if files else None
     if kind == ROWS:
-        return pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch(), file
-    return _DECODER.decode(body), file
+        return pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch(), files
+    return _DECODER.decode(body), files
 
 
 def _exactly(channel: socket.socket, length: int) -> bytearray:

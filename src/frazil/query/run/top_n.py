@@ -7,35 +7,34 @@ over four times as many, so all runs together cost a third more than one over ev
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Union
+from typing import Protocol
 
 import pyarrow as pa
 
-from frazil.errors import FrazilError
 from frazil.query.plan.plan import TopN
-from frazil.query.plan.pruning import PrunedScan
-from frazil.query.scan.table_rows import RowsByTable
-from frazil.query.scan.tiers import rows_of
-from frazil.results import RunningQuery
-
-if TYPE_CHECKING:
-    from frazil.hot import Piece
-    from frazil.lake import TableFile
+from frazil.query.scan.table_rows import Part, RowsByTable, ScanParts, is_plain, rows_of
 
 FIRST_PIECES = 2
 GROWTH = 4
 ROWS_MAX = 10_000
 """Rows of a result are held in memory between runs; larger results are read in one run."""
 
-Part = Union["Piece", "TableFile"]
+
+class Run(Protocol):
+    """A query that is running in this process."""
+
+    schema: pa.Schema
+
+    def next(self) -> pa.RecordBatch | None:
+        """Return the next batch, None at the end."""
 
 
-def is_worthwhile(top_n: TopN, pruned: PrunedScan) -> bool:
-    parts = pruned.parts
+def is_worthwhile(top_n: TopN, scans: Sequence[ScanParts]) -> bool:
+    parts = [part for scan in scans for part in scan.parts]
     return (
-        pruned.is_plain
+        is_plain(scans)
         and top_n.row_count <= ROWS_MAX
         and len(parts) > FIRST_PIECES
         and all(part.time_min_us is not None for part in parts)
@@ -45,21 +44,18 @@ def is_worthwhile(top_n: TopN, pruned: PrunedScan) -> bool:
 class TopNRun:
     """A query that reads as few pieces and data files as it needs."""
 
-    is_cut = False
-
     def __init__(
         self,
         top_n: TopN,
-        pruned: PrunedScan,
+        scan: ScanParts,
         rows: RowsByTable,
-        start: Callable[[RowsByTable], RunningQuery],
+        start: Callable[[RowsByTable], Run],
     ) -> None:
         self._top_n = top_n
-        self._tier_rows = pruned.tier_rows[0]
-        self._parts = sorted(pruned.parts, key=self._best, reverse=top_n.is_descending)
+        self._scan = scan
+        self._parts = sorted(scan.parts, key=self._best, reverse=top_n.is_descending)
         self._rows = rows
         self._start = start
-        self._error: FrazilError | None = None
         self._batches: list[pa.RecordBatch] | None = None
         self._count = FIRST_PIECES
         self._run = start(self._first_rows(self._count))
@@ -78,10 +74,7 @@ class TopNRun:
             if needed <= self._count:
                 return batches
             self._count = needed
-            self._run.close()
             self._run = self._start(self._first_rows(needed))
-            if self._error is not None:
-                self._run.cancel(self._error)
 
     def _read(self) -> list[pa.RecordBatch]:
         batches = []
@@ -114,22 +107,13 @@ class TopNRun:
         return _bound(part.time_max_us if self._top_n.is_descending else part.time_min_us)
 
     def _first_rows(self, count: int) -> RowsByTable:
-        parts = self._parts[:count]
-        tier_rows = replace(
-            self._tier_rows,
-            pieces=tuple(piece for piece in self._tier_rows.pieces if piece in parts),
-            files=tuple(file for file in self._tier_rows.files if file in parts),
+        parts = set(self._parts[:count])
+        scan = replace(
+            self._scan,
+            pieces=tuple(piece for piece in self._scan.pieces if piece in parts),
+            files=tuple(file for file in self._scan.files if file in parts),
         )
-        return {**self._rows, self._top_n.table: rows_of([tier_rows])}
-
-    def cancel(self, error: FrazilError) -> None:
-        self._error = self._error or error
-        self._run.cancel(error)
-
-    def close(self) -> None:
-        self._parts = []
-        self._rows = {}
-        self._run.close()
+        return {**self._rows, self._top_n.table: rows_of([scan])}
 
 
 def _bound(value: int | None) -> int:

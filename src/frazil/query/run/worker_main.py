@@ -1,28 +1,28 @@
-"""The worker process: plans and runs one query at a time for its parent.
+"""The worker process: plans and runs one query at a time for the engine.
 
-It keeps no state and may be killed at any moment.
+It is forked from `fork_server` and may be killed at any moment.
 """
 
 from __future__ import annotations
 
 import os
 import resource
+import select
 import socket
-import sys
-import threading
+from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 
 from frazil.errors import FrazilError
-from frazil.model import NS_PER_MS, SystemClock
-from frazil.query.functions.register import SingleQueryContext
-from frazil.query.plan.plan import check_scans
-from frazil.query.plan.planner import Planner, translated_errors
-from frazil.query.plan.session import read
-from frazil.query.run.local import EngineQuery, session_with
+from frazil.model import MiB
+from frazil.query.run.executor import Executor
+from frazil.query.run.part_cache import FileGone, PartCache
 from frazil.query.run.protocol import (
+    Failed,
     Finished,
-    PlanReply,
+    Gone,
+    Planned,
     PlanRequest,
     RunRequest,
     Started,
@@ -33,10 +33,14 @@ from frazil.query.run.protocol import (
     send,
     send_rows,
 )
-from frazil.query.run.shared_memory import read_rows
-from frazil.query.scan.parquet_scan import check_files_exist
-from frazil.query.scan.table_rows import TableRows
-from frazil.query.sql.table_names import tables_of
+
+IDLE_S = 5.0
+"""After this long without a query, files that were removed are unmapped."""
+MEMORY_SLACK = 2
+"""A query may take this many times its memory limit: DataFusion counts the memory it holds, but not
+the batches it is producing."""
+RESERVE_BYTES = 256 * MiB
+"""Memory of threads, plans and batches, above the limit of the query."""
 
 
 class WorkerMain:
@@ -44,71 +48,67 @@ class WorkerMain:
 
     def __init__(self, channel: socket.socket, hello: WorkerHello) -> None:
         self._channel = channel
-        self._clock = SystemClock()
-        self._schemas = {table: _schema(ipc) for table, ipc in hello.schemas.items()}
-        self._planner = Planner(self._schemas, is_full=True)
+        schemas = {
+            table: pa.ipc.read_schema(pa.py_buffer(ipc)) for table, ipc in hello.schemas.items()
+        }
+        self._parts = PartCache(schemas)
+        self._executor = Executor(schemas)
+        self._data_bytes = _data_bytes()
+        self._request: PlanRequest | None = None
+        self._planned: Planned | None = None
 
     def step(self) -> None:
-        """Answer one message. `EOFError` if the parent has closed the socket."""
-        message, file = receive(self._channel)
+        """Answer one message. `EOFError` if the engine has closed the socket."""
+        while not select.select([self._channel], [], [], IDLE_S)[0]:
+            self._parts.drop_missing()
+        message, files = receive(self._channel)
         try:
             if isinstance(message, PlanRequest):
-                self._plan(message.query)
+                self._plan(message)
             elif isinstance(message, RunRequest):
-                assert file is not None
-                self._run(message, file)
+                self._run(message, files)
+        except FileGone as gone:
+            send(self._channel, Gone(gone.path))
         except (FrazilError, AssertionError) as error:
             send(self._channel, failed_of(error))
+        except MemoryError:
+            send(self._channel, Failed("TooLarge", "the query needs more memory than there is"))
+        except Exception as error:  # noqa: BLE001 # top of loop: reported, and the next query runs
+            send(self._channel, Failed("AssertionError", f"bug in a query worker: {error!r}"))
 
-    def _plan(self, query: EngineQuery) -> None:
-        begin = self._clock.monotonic_ns()
-        plan = self._planner.plan(query.sql, query.now_us, is_complete=True)
-        assert plan is not None, "a full planner has every function"
-        took_ms = (self._clock.monotonic_ns() - begin) // NS_PER_MS
-        send(self._channel, PlanReply(plan, took_ms))
+    def _plan(self, request: PlanRequest) -> None:
+        self._limit_memory(request.memory_bytes_max)
+        self._request, self._planned = request, None
+        self._planned = self._executor.plan(request)
+        send(self._channel, self._planned)
 
-    def _run(self, request: RunRequest, file: int) -> None:
-        query = request.query
-        batches = read_rows(file, request.extents, tables_of(self._schemas, query.sql))
-        rows = {
-            table: TableRows(
-                batches=batches[table],
-                scans=request.scans.get(table, ()),
-                lake_schema=_schema(request.lake_schemas.get(table)),
-            )
-            for table in batches
-        }
-        context = SingleQueryContext(query.now_us)
-        with translated_errors(query.sql, self._planner.names, context):
-            frame = read(session_with(query, rows, self._schemas, context), query.sql.text)
-            stream = frame.execute_stream()
-            check_scans(frame, request.leaf_count_max)
-            check_files_exist(scan for scans in request.scans.values() for scan in scans)
-        send(self._channel, Started(frame.schema().serialize().to_pybytes()))
-        while True:
-            with translated_errors(query.sql, self._planner.names, context):
-                batch = next(stream, None)
-            if batch is None:
-                break
-            send_rows(self._channel, batch.to_pyarrow())
+    def _run(self, message: RunRequest, files: list[int]) -> None:
+        assert self._request is not None and self._planned is not None
+        schemas = self._executor.schemas_of(self._planned.sql)
+        scans = self._parts.scans(message.rows, files, schemas)
+        run = self._executor.start(self._request, self._planned, scans)
+        send(self._channel, Started(run.schema.serialize().to_pybytes()))
+        while (batch := run.next()) is not None:
+            send_rows(self._channel, batch)
         send(self._channel, Finished())
 
-
-def _schema(ipc: bytes | None) -> pa.Schema | None:
-    return None if ipc is None else pa.ipc.read_schema(pa.py_buffer(ipc))
-
-
-def _exit_with_parent(lifeline: socket.socket) -> None:
-    """Exit when the parent does: it holds the other end and never sends."""
-    lifeline.recv(1)
-    os._exit(0)
+    def _limit_memory(self, memory_bytes_max: int) -> None:
+        """Make allocations fail, which ends this process, far above the limit of the query. The
+        engine checks the memory in use, but a single allocation may be larger than all memory."""
+        limit = self._data_bytes + MEMORY_SLACK * memory_bytes_max + RESERVE_BYTES
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
 
 
-def main(channel_fd: int, lifeline_fd: int) -> None:
+def _data_bytes() -> int:
+    """Return the size of private, writable mappings of this process."""
+    text = Path("/proc/self/status").read_text(encoding="ascii")
+    (line,) = (line for line in text.splitlines() if line.startswith("VmData:"))
+    return int(line.split()[1]) * 1024
+
+
+def serve(channel: socket.socket) -> NoReturn:
+    """Serve queries until the engine closes the socket."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    lifeline = socket.socket(fileno=lifeline_fd)
-    threading.Thread(target=_exit_with_parent, args=(lifeline,), daemon=True).start()
-    channel = socket.socket(fileno=channel_fd)
     try:
         hello, _ = receive(channel)
         assert isinstance(hello, WorkerHello)
@@ -116,9 +116,5 @@ def main(channel_fd: int, lifeline_fd: int) -> None:
         send(channel, WorkerReady())
         while True:
             worker.step()
-    except (EOFError, BrokenPipeError):
+    except (EOFError, BrokenPipeError, ConnectionError):
         os._exit(0)  # without waiting for DataFusion's threads
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))

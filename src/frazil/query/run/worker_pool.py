@@ -1,6 +1,7 @@
 """Runs queries in worker processes, which have their own memory and can be killed.
 
-WorkerPool   the processes, started on demand and kept while they are in use
+ForkServer   the process that the workers are forked from
+WorkerPool   the workers, started on demand and kept while they are in use
 Worker       one process, seen from the engine
 WorkerRun    a query that runs in one
 """
@@ -8,25 +9,28 @@ WorkerRun    a query that runs in one
 from __future__ import annotations
 
 import logging
+import os
+import select
+import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pyarrow as pa
 
 from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
-from frazil.query.run.event_loop import EngineLoop, Timer
-from frazil.query.run.local import EngineQuery
+from frazil.model import MiB
 from frazil.query.run.protocol import (
     Failed,
     Finished,
+    Gone,
     Message,
-    PlanReply,
+    Planned,
     PlanRequest,
     RunRequest,
     Started,
@@ -35,36 +39,126 @@ from frazil.query.run.protocol import (
     receive,
     send,
 )
-from frazil.query.run.shared_memory import memory_file
-from frazil.query.scan.table_rows import RowsByTable
+from frazil.query.run.references import RowRefs
+from frazil.query.run.timers import Timer, Timers
 from frazil.settings import QueryConfig
 
 logger = logging.getLogger(__name__)
 
 WATCH_INTERVAL_S = 0.05
-"""How often the memory of a busy worker is checked; it cannot grow by much in between."""
-REAP_INTERVAL_S = 0.2
+"""How often the memory of busy workers is checked; they cannot grow by much in between."""
 MEMORY_SLACK = 2
 """A worker may grow by this many times `memory_bytes_max`: DataFusion counts the memory it holds,
 but not the batches it is producing."""
+KEPT_BYTES_MAX = 128 * MiB
+"""A worker that has grown by more than this is not used again: allocators rarely give memory
+back."""
 PAGE_BYTES = 4096
+START_S_MAX = 120.0
+"""How long the fork server may take to load. The first start after an update compiles."""
+ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",  # its threads would be started before the fork
+    "MIMALLOC_ARENA_RESERVE": "65536",  # KiB; by default 1 GiB of address space, which counts
+    "MALLOC_ARENA_MAX": "2",
+}
 
 KILLED = Counter("frazil.query.processes.killed", "Worker processes killed, by reason.")
+STARTED = Counter("frazil.query.processes.started", "Worker processes started.")
+
+
+class ForkServer:
+    """One per process, for all its engines. Started with the first engine, ended with the last, and
+    started again if it has died. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._user_count = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+
+    def acquire(self) -> None:
+        """Start the process for one more engine, without waiting for it."""
+        with self._lock:
+            self._user_count += 1
+            self._start()
+
+    def release(self) -> None:
+        """End the process if no other engine uses it."""
+        with self._lock:
+            self._user_count -= 1
+            if self._user_count == 0:
+                self._close()
+
+    def _start(self) -> socket.socket:
+        if self._requests is not None and self._process is not None and not self._process.poll():
+            return self._requests
+        self._close()
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "frazil.query.run.fork_server", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, **ENVIRONMENT},
+            )
+        except OSError as error:
+            ours.close()
+            raise Unavailable(f"cannot start a process for queries: {error}") from None
+        finally:
+            theirs.close()
+        ours.settimeout(START_S_MAX)
+        self._requests = ours
+        return ours
+
+    def fork(self) -> tuple[socket.socket, int]:
+        """Start a worker. Returns the socket to it, and a descriptor of its process."""
+        ours, theirs = socket.socketpair()
+        with ExitStack() as undo, self._lock, theirs:
+            undo.callback(ours.close)
+            requests = self._start()
+            try:
+                socket.send_fds(requests, [b"f"], [theirs.fileno()])
+                _, files, _, _ = socket.recv_fds(requests, 1, 1)
+            except OSError as error:
+                self._close()
+                raise Unavailable(f"cannot start a worker process for queries: {error}") from None
+            if not files:
+                self._close()
+                raise Unavailable("the process that starts query workers has ended; retry")
+            undo.pop_all()
+        STARTED.add()
+        return ours, files[0]
+
+    def _close(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+FORK_SERVER = ForkServer()
 
 
 class WorkerPool:
     """Thread-safe. A worker belongs to the thread that took it until it is given back."""
 
     def __init__(
-        self, schemas: Mapping[str, pa.Schema], config: QueryConfig, loop: EngineLoop
+        self, schemas: Mapping[str, pa.Schema], config: QueryConfig, timers: Timers
     ) -> None:
         self._hello = WorkerHello({name: s.serialize().to_pybytes() for name, s in schemas.items()})
         self._idle_s = config.apart_idle_ms / 1000
-        self._loop = loop
+        self._memory_bytes_max = config.workers_memory_bytes_max
+        self._timers = timers
         self._lock = threading.Lock()
         self._idle: list[Worker] = []
-        self._ending: list[Worker] = []
+        self._busy: set[Worker] = set()
         self._is_closed = False
+        FORK_SERVER.acquire()
+        self._watch()
 
     def take(self) -> Worker:
         """Return an idle worker, or start one."""
@@ -74,104 +168,97 @@ class WorkerPool:
                     raise Unavailable("the query engine is closed")
                 worker = self._idle.pop() if self._idle else None
             if worker is None:
-                return Worker.open(self._hello, self._loop)
+                worker = Worker(*FORK_SERVER.fork(), self._hello, self._timers)
             worker.wake()
             if worker.is_usable:
+                with self._lock:
+                    self._busy.add(worker)
                 return worker
-            self._end(worker)  # killed while idle: the next query gets another one
+            worker.close()  # killed while idle: the next query gets another one
 
     def give_back(self, worker: Worker) -> None:
         """Keep a worker that has finished its query for the next one; end any other."""
-        worker.rest(self._idle_s, lambda: self._dismiss(worker))
         with self._lock:
-            if worker.is_usable and not self._is_closed:
+            self._busy.discard(worker)
+            if worker.is_usable and worker.grown_bytes <= KEPT_BYTES_MAX and not self._is_closed:
+                worker.rest(self._idle_s, lambda: self._dismiss(worker))
                 self._idle.append(worker)
                 return
-        self._end(worker)
+        worker.close()
 
     def _dismiss(self, worker: Worker) -> None:
+        """End a worker that was idle for long, unless it is the last one."""
         with self._lock:
-            if worker not in self._idle:
+            if worker not in self._idle or len(self._idle) == 1:
                 return
             self._idle.remove(worker)
-        self._end(worker)
-
-    def _end(self, worker: Worker) -> None:
-        """Kill a worker without waiting: a process with much memory takes long to exit."""
         worker.close()
-        with self._lock:
-            if not self._is_closed:
-                self._ending.append(worker)
-                self._loop.later(REAP_INTERVAL_S, self._reap)
-                return
-        worker.wait()
 
-    def _reap(self) -> None:
+    def _watch(self) -> None:
+        """Kill busy workers that use too much memory, alone or together."""
         with self._lock:
-            self._ending = [worker for worker in self._ending if not worker.has_exited]
-            if not self._ending or self._is_closed:
-                return
-        self._loop.later(REAP_INTERVAL_S, self._reap)
+            busy = list(self._busy)
+        sizes = {worker: worker.grown_bytes for worker in busy}
+        for worker, size in sizes.items():
+            if size > MEMORY_SLACK * worker.memory_bytes_max:
+                error = TooLarge(
+                    f"the query needs more memory than query.memory_bytes_max "
+                    f"({worker.memory_bytes_max} bytes) allows; read fewer rows, join or collect "
+                    "less"
+                )
+                worker.kill(error, reason="memory")
+        if sum(sizes.values()) > self._memory_bytes_max:
+            error = TooLarge(
+                f"all queries together need more memory than query.workers_memory_bytes_max "
+                f"({self._memory_bytes_max} bytes), and this one most of it; run it again later, "
+                "or read fewer rows"
+            )
+            max(sizes, key=lambda worker: sizes[worker]).kill(error, reason="memory")
+        self._timers.later(WATCH_INTERVAL_S, self._watch)
 
     def close(self) -> None:
-        """End all workers and wait until they have exited."""
+        """End all workers."""
         with self._lock:
             self._is_closed = True
-            idle, self._idle = self._idle, []
-        for worker in idle:
-            self._end(worker)
-        for worker in self._ending:
-            worker.wait()
+            workers = [*self._idle, *self._busy]
+            self._idle = []
+        for worker in workers:
+            worker.kill(Unavailable("the query engine is closed"), reason="stopped")
+            if worker not in self._busy:
+                worker.close()
+        FORK_SERVER.release()
 
 
 class Worker:
     """One process. Owned by the thread that took it; any thread may `cancel` or `kill` it."""
 
     def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        channel: socket.socket,
-        lifeline: socket.socket,
-        loop: EngineLoop,
+        self, channel: socket.socket, process: int, hello: WorkerHello, timers: Timers
     ) -> None:
-        self._loop = loop
-        self._process = process
+        self._timers = timers
         self._channel = channel
-        self._lifeline = lifeline
+        self._process = process
+        self._pid = _pid_of(process)
+        self._closing = threading.Lock()
         self._error: FrazilError | None = None
         self._is_ready = False
         self._is_idle = True
         self._timer: Timer | None = None
-        self._watch: _Watch | None = None
-
-    @classmethod
-    def open(cls, hello: WorkerHello, loop: EngineLoop) -> Worker:
-        ours, theirs = socket.socketpair()
-        lifeline, their_lifeline = socket.socketpair()
-        files = [theirs.fileno(), their_lifeline.fileno()]
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "frazil.query.run.worker_main", *map(str, files)],
-                pass_fds=files,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        except OSError as error:
-            ours.close()
-            lifeline.close()
-            raise Unavailable(f"cannot start a worker process for this query: {error}") from None
-        finally:
-            theirs.close()
-            their_lifeline.close()
+        self._base_bytes: int | None = None
+        self.memory_bytes_max = 0
+        """The memory limit of the running query."""
         with suppress(OSError):  # a worker that has exited already is noticed in `receive`
-            send(ours, hello)
-        return cls(process, ours, lifeline, loop)
+            send(channel, hello)
 
     @property
     def is_usable(self) -> bool:
         """Whether it can take another query."""
-        return self._is_idle and self._error is None and self._process.poll() is None
+        return self._is_idle and self._error is None and not self._has_exited()
+
+    def _has_exited(self) -> bool:
+        if self._process < 0:
+            return True
+        return bool(select.select([self._process], [], [], 0)[0])
 
     def wake(self) -> None:
         """Cancel the idle timeout."""
@@ -181,57 +268,34 @@ class Worker:
 
     def rest(self, idle_s: float, work: Callable[[], None]) -> None:
         """Call `work` after `idle_s` seconds, unless it is woken before."""
-        self._stop_watching()
-        self._timer = self._loop.later(idle_s, work)
+        self._timer = self._timers.later(idle_s, work)
 
-    def begin(self, memory_bytes_max: int) -> None:
-        """Wait until it has started, and limit its memory from here on."""
+    def plan(self, request: PlanRequest) -> Planned:
+        """Plan a query. Raises the query's error."""
         if not self._is_ready:
             message = self.receive()
             assert isinstance(message, WorkerReady)
             self._is_ready = True
-        self._watch = _Watch(self, memory_bytes_max, self._loop)
-
-    def _stop_watching(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
-
-    def plan(self, query: EngineQuery) -> PlanReply:
-        """Plan a query. Raises the query's error."""
+            self._base_bytes = self._private_bytes()
+        self.memory_bytes_max = request.memory_bytes_max
         self._is_idle = False
-        self.send(PlanRequest(query))
+        self.send(request)
         message = self.receive()
         self._is_idle = True
-        assert isinstance(message, PlanReply)
+        assert isinstance(message, Planned)
         return message
 
-    def run(
-        self,
-        query: EngineQuery,
-        batches: Mapping[str, Iterable[pa.RecordBatch]],
-        rows: RowsByTable,
-        leaf_count_max: int,
-        bytes_max: int,
-    ) -> Started:
-        """Start a query over `batches` and the data files of `rows`. `TooLarge` if the batches have
-        more than `bytes_max` bytes."""
-        scans = {table: list(tier.scans) for table, tier in rows.items() if tier.scans}
-        schemas = {
-            table: tier.lake_schema.serialize().to_pybytes()
-            for table, tier in rows.items()
-            if tier.lake_schema is not None
-        }
-        with memory_file(batches, bytes_max) as (file, extents):
-            self._is_idle = False
-            self.send(RunRequest(query, extents, scans, schemas, leaf_count_max), file=file)
+    def run(self, rows: RowRefs, files: list[int]) -> Started | Gone:
+        """Start the planned query over these rows; `Gone` if they are not there any more."""
+        self._is_idle = False
+        self.send(RunRequest(rows), files)
         message = self.receive()
-        assert isinstance(message, Started)
+        assert isinstance(message, Started | Gone)
         return message
 
-    def send(self, message: Message, *, file: int | None = None) -> None:
+    def send(self, message: Message, files: list[int] | None = None) -> None:
         try:
-            send(self._channel, message, file=file)
+            send(self._channel, message, files)
         except OSError:
             raise self._exit_error() from None
 
@@ -251,20 +315,25 @@ class Worker:
     def _exit_error(self) -> FrazilError:
         """Return why the process has exited."""
         if self._error is None:
-            code = self._process.wait()
             KILLED.add(reason="crash")
-            logger.warning("query process ended", extra={"code": code})
+            logger.warning("query process ended", extra={"pid": self._pid})
             self._error = TooLarge(
-                "the query is too large or too deeply nested: its worker process ended with code "
-                f"{code}; make it smaller"
+                "the query is too large or too deeply nested, or needs too much memory at once: "
+                "its worker process ended; make it smaller"
             )
         return self._error
 
     @property
-    def private_bytes(self) -> int:
-        """Resident memory that is not shared; 0 after it has exited."""
+    def grown_bytes(self) -> int:
+        """Memory of its own that it has taken since it started."""
+        if self._base_bytes is None:
+            return 0
+        return max(0, self._private_bytes() - self._base_bytes)
+
+    def _private_bytes(self) -> int:
+        """Resident memory that is no mapped file; 0 after it has exited."""
         try:
-            text = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii")
+            text = Path(f"/proc/{self._pid}/statm").read_text(encoding="ascii")
             resident, shared = text.split()[1:3]
         except (OSError, ValueError):
             return 0
@@ -275,51 +344,31 @@ class Worker:
 
     def kill(self, error: FrazilError, *, reason: str) -> None:
         """Kill the process; its reader gets this error."""
-        if self._error is None:
-            self._error = error
-            KILLED.add(reason=reason)
-            self._process.kill()
+        with self._closing:
+            if self._error is None and self._process >= 0:
+                self._error = error
+                KILLED.add(reason=reason)
+                self._signal()
+
+    def _signal(self) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._process, signal.SIGKILL)
 
     def close(self) -> None:
+        """End the process without waiting: one with much memory takes long to exit."""
         self.wake()
-        self._stop_watching()
-        self._process.kill()
+        with self._closing:
+            if self._process >= 0:
+                self._signal()
+                os.close(self._process)
+                self._process = -1
         self._channel.close()
-        self._lifeline.close()
-
-    @property
-    def has_exited(self) -> bool:
-        return self._process.poll() is not None
-
-    def wait(self) -> None:
-        self._process.wait()
 
 
-class _Watch:
-    """Kills a busy worker that uses too much memory. Runs in the loop's thread."""
-
-    def __init__(self, worker: Worker, memory_bytes_max: int, loop: EngineLoop) -> None:
-        self._worker = worker
-        self._memory_bytes_max = memory_bytes_max
-        self._limit = worker.private_bytes + MEMORY_SLACK * memory_bytes_max
-        self._loop = loop
-        self._is_cancelled = False
-        loop.later(WATCH_INTERVAL_S, self._check)
-
-    def _check(self) -> None:
-        if self._is_cancelled:
-            return
-        if self._worker.private_bytes > self._limit:
-            error = TooLarge(
-                f"the query needs more memory than query.memory_bytes_max "
-                f"({self._memory_bytes_max} bytes) allows; read fewer rows, join or collect less"
-            )
-            self._worker.kill(error, reason="memory")
-        else:
-            self._loop.later(WATCH_INTERVAL_S, self._check)
-
-    def cancel(self) -> None:
-        self._is_cancelled = True
+def _pid_of(process: int) -> int:
+    text = Path(f"/proc/self/fdinfo/{process}").read_text(encoding="ascii")
+    (line,) = (line for line in text.splitlines() if line.startswith("Pid:"))
+    return int(line.split()[1])
 
 
 class WorkerRun:

@@ -101,7 +101,13 @@ def piece_until(piece: Piece, time_us: int) -> Piece:
         times = batch.column(_accept_column(batch.schema)).cast(pa.int64())
         batches.append(batch.filter(pc.less_equal(times, time_us)))
     kept = tuple(batch for batch in batches if batch.num_rows)
-    return replace(piece, batches=kept, row_count=sum(batch.num_rows for batch in kept))
+    return replace(
+        piece,
+        batches=kept,
+        row_count=sum(batch.num_rows for batch in kept),
+        location=None,
+        from_offset=None,
+    )
 
 
 def _accept_column(schema: pa.Schema) -> str:

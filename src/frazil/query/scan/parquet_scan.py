@@ -1,4 +1,4 @@
-"""ParquetScan: a list of data files, scanned by DataFusion's Parquet reader.
+"""Scans a list of data files with DataFusion's Parquet reader.
 
 DataFusion's Python interface makes a table from one path or one folder; a snapshot is a list of
 files. DataFusion's plans can hold such a list and can be serialised. So we serialise the plan of a
@@ -12,13 +12,13 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-import msgspec
 import pyarrow as pa
 from datafusion import DataFrame, SessionContext
 from datafusion.object_store import LocalFileSystem
 from datafusion.plan import LogicalPlan
 
 from frazil.errors import Unavailable
+from frazil.query.scan.table_rows import ParquetScan
 
 SCHEME = "lake"
 """URL scheme of data files. No query can name such a URL: DataFusion opens none from a text."""
@@ -28,16 +28,6 @@ _LISTING, _PATHS = 1, 2
 """Field numbers in DataFusion's protobuf: ListingTableScan in a plan, and its paths."""
 _BYTES = 2
 """Wire type of bytes."""
-
-
-class ParquetScan(msgspec.Struct, frozen=True, kw_only=True):
-    """Data files of one table to read."""
-
-    root: str
-    """The folder the paths are relative to; the scan can read nothing outside it."""
-    paths: tuple[str, ...]
-    where: str | None = None
-    """SQL filter on their rows; None to read all."""
 
 
 def parquet_frame(

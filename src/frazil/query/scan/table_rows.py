@@ -1,13 +1,22 @@
-"""TableRows: the rows of one table for one query."""
+"""The rows of one table for one query, as the process that runs it sees them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
-from frazil.query.scan.parquet_scan import ParquetScan
+
+class ParquetScan(msgspec.Struct, frozen=True, kw_only=True):
+    """Data files of one table to read."""
+
+    root: str
+    """The folder the paths are relative to; the scan can read nothing outside it."""
+    paths: tuple[str, ...]
+    where: str | None = None
+    """SQL filter on their rows; None to read all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,3 +40,62 @@ NO_ROWS = TableRows()
 
 RowsByTable = Mapping[str, TableRows]
 """A missing table is empty."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
+class PiecePart:
+    """A piece of the hot tier, mapped or copied."""
+
+    batches: tuple[pa.RecordBatch, ...]
+    row_count: int
+    time_min_us: int | None
+    time_max_us: int | None
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
+class FilePart:
+    """A data file of the lake."""
+
+    path: str
+    row_count: int
+    time_min_us: int | None
+    time_max_us: int | None
+
+
+Part = PiecePart | FilePart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanParts:
+    """Pieces and data files to read of one table, of one snapshot."""
+
+    pieces: tuple[PiecePart, ...] = ()
+    files: tuple[FilePart, ...] = ()
+    root: str | None = None
+    """The folder of the data files; None without a snapshot."""
+    schema: pa.Schema | None = None
+    """The columns of the data files."""
+    where: str | None = None
+    """SQL filter on the rows of the data files; None to read all."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (*self.pieces, *self.files)
+
+
+def is_plain(scans: Sequence[ScanParts]) -> bool:
+    """Return whether every row of the pieces and data files is a row of the table."""
+    return len(scans) == 1 and scans[0].where is None
+
+
+def rows_of(scans: Sequence[ScanParts]) -> TableRows:
+    """Return all rows of one table, for DataFusion."""
+    return TableRows(
+        batches=[batch for scan in scans for piece in scan.pieces for batch in piece.batches],
+        scans=[
+            ParquetScan(root=scan.root, paths=tuple(f.path for f in scan.files), where=scan.where)
+            for scan in scans
+            if scan.root is not None and scan.files
+        ],
+        lake_schema=next((scan.schema for scan in scans if scan.schema is not None), None),
+    )

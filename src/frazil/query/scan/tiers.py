@@ -8,7 +8,7 @@ telemetry, `frazil.lake.read.topic_tables` takes the place of the hot tier.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -25,9 +25,7 @@ from frazil.query.scan.as_of_rows import (
     snapshot_at,
     snapshot_by_version,
 )
-from frazil.query.scan.parquet_scan import ParquetScan
 from frazil.query.scan.snapshots_table import snapshots_of
-from frazil.query.scan.table_rows import TableRows
 from frazil.query.sql.as_of import SNAPSHOTS, AsOf
 from frazil.query.sql.dialect import EngineText
 
@@ -52,21 +50,6 @@ class TierRows:
     @property
     def parts(self) -> tuple[Piece | TableFile, ...]:
         return (*self.pieces, *self.files)
-
-
-def rows_of(tier_rows: Sequence[TierRows]) -> TableRows:
-    """Return all rows of one table, for DataFusion."""
-    return TableRows(
-        batches=[batch for rows in tier_rows for piece in rows.pieces for batch in piece.batches],
-        scans=[
-            ParquetScan(
-                root=rows.view.root, paths=tuple(f.path for f in rows.files), where=rows.where
-            )
-            for rows in tier_rows
-            if rows.view is not None and rows.files
-        ],
-        lake_schema=next((rows.view.schema for rows in tier_rows if rows.view is not None), None),
-    )
 
 
 class Tiers:
@@ -223,6 +206,7 @@ def piece_from(piece: Piece, boundary: int) -> Piece:
         batches=batches,
         row_count=sum(batch.num_rows for batch in batches),
         offset_begin=boundary,
+        from_offset=boundary,
     )
 
 

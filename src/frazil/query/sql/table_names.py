@@ -10,6 +10,9 @@ from frazil.model.arrow import RECORDS
 from frazil.query.sql.as_of import with_as_of
 from frazil.query.sql.dialect import EngineText
 
+LISTING = ("information_schema", "show")
+"""Words of a text that may list tables."""
+
 
 def tables_of(schemas: Mapping[str, pa.Schema], sql: EngineText) -> Mapping[str, pa.Schema]:
     """Return the schemas of all tables that a text can name."""

@@ -1,0 +1,63 @@
+"""The fork server of query workers: `python -m frazil.query.run.fork_server FD`.
+
+It loads everything that queries need, once, and forks a worker for each socket that it is sent: a
+worker starts in milliseconds, and shares the memory of what was loaded. It runs no query itself and
+has no thread of its own making: a fork copies only the thread that forks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from frazil.query.run.worker_main import serve
+from frazil.query.warm_up import warm
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(descriptor: int) -> None:
+    """Fork workers until the engine closes the socket."""
+    _end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
+    warm()
+    gc.freeze()  # a collection would copy the pages of everything that it visits
+    with socket.socket(fileno=descriptor) as requests, Path(os.devnull).open("wb") as silence:
+        while _fork_one(requests, silence.fileno()):
+            pass
+
+
+def _fork_one(requests: socket.socket, silence: int) -> bool:
+    """Fork a worker for the next socket. Returns False if the engine has closed ours."""
+    data, files, _, _ = socket.recv_fds(requests, 1, 1)
+    if not data:
+        return False
+    pid = os.fork()
+    if pid == 0:
+        requests.close()
+        _end_with_parent()
+        os.dup2(silence, 2)  # of DataFusion's panics and failed allocations
+        with suppress(BrokenPipeError):
+            serve(socket.socket(fileno=files[0]))
+        os._exit(1)
+    os.close(files[0])
+    process = os.pidfd_open(pid)
+    socket.send_fds(requests, [b"f"], [process])
+    os.close(process)
+    return True
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,204 @@
+"""References to rows: what a query reads, as sent to the worker process that reads it.
+
+sealed   path and stream of a segment file, which the worker maps
+shared   extents of a memory file, which comes with the message
+copied   extent of another memory file, made for this query: small or rare rows
+file     path of a data file of the lake
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from frazil.errors import TooLarge
+from frazil.query.plan.plan import TableScans
+from frazil.query.plan.predicates import Conditions
+from frazil.query.plan.pruning import PrunedScan
+from frazil.query.run.copied_rows import matching_batches
+
+if TYPE_CHECKING:
+    from frazil.hot import Piece
+    from frazil.query.scan.tiers import TierRows
+
+Position = tuple[int, int]
+"""Position and length in a memory file."""
+
+
+class SealedRef(msgspec.Struct, frozen=True, array_like=True):
+    """A stream of a segment file."""
+
+    path: str
+    stream: int
+    check: int
+
+
+class SharedRef(msgspec.Struct, frozen=True, array_like=True):
+    """Batches in a memory file of the hot tier."""
+
+    memory: int
+    """Index of the file among those sent."""
+    extents: tuple[Position, ...]
+
+
+class PieceRef(msgspec.Struct, frozen=True, array_like=True):
+    """A piece of the hot tier. Shared rows come before copied ones."""
+
+    row_count: int
+    time_min_us: int | None
+    time_max_us: int | None
+    sealed: SealedRef | None
+    shared: SharedRef | None
+    copied: Position | None
+    from_offset: int | None
+
+
+class FileRef(msgspec.Struct, frozen=True, array_like=True):
+    """A data file of the lake."""
+
+    path: str
+    row_count: int
+    time_min_us: int | None
+    time_max_us: int | None
+
+
+class ScanRefs(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of one table, of one snapshot."""
+
+    pieces: list[PieceRef]
+    files: list[FileRef]
+    root: str | None
+    schema: bytes | None
+    where: str | None
+
+
+class RowRefs(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a query reads. The first memory file sent has the copied rows."""
+
+    tables: dict[str, list[ScanRefs]]
+
+
+@contextmanager
+def references_of(
+    pruned: Mapping[str, PrunedScan],
+    scans: Mapping[str, TableScans],
+    schemas: Mapping[str, pa.Schema],
+    bytes_max: int,
+) -> Iterator[tuple[RowRefs, list[int]]]:
+    """Yield references to the rows, and the memory files to send with them. `TooLarge` if more
+    than `bytes_max` bytes would have to be copied."""
+    with ExitStack() as stack:
+        copies = _Copies(bytes_max)
+        stack.callback(copies.close)
+        memories: dict[int, int] = {}
+
+        def memory_index(descriptor: int) -> int:
+            return memories.setdefault(descriptor, len(memories) + 1)
+
+        tables = {
+            table: [
+                _scan_refs(rows, scans[table], schemas[table], copies, memory_index)
+                for rows in scan.tier_rows
+            ]
+            for table, scan in pruned.items()
+        }
+        copies.finish()
+        yield RowRefs(tables=tables), [copies.descriptor, *memories]
+
+
+def _scan_refs(
+    rows: TierRows,
+    scans: TableScans,
+    schema: pa.Schema,
+    copies: _Copies,
+    memory_index: Callable[[int], int],
+) -> ScanRefs:
+    columns = schema.names if scans.columns is None else list(scans.columns)
+    view = rows.view
+    return ScanRefs(
+        pieces=[
+            _piece_ref(piece, scans.conditions, columns, copies, memory_index)
+            for piece in rows.pieces
+        ],
+        files=[
+            FileRef(file.path, file.row_count, file.time_min_us, file.time_max_us)
+            for file in rows.files
+        ],
+        root=None if view is None else view.root,
+        schema=None if view is None else view.schema.serialize().to_pybytes(),
+        where=rows.where,
+    )
+
+
+def _piece_ref(
+    piece: Piece,
+    conditions: Conditions,
+    columns: list[str],
+    copies: _Copies,
+    memory_index: Callable[[int], int],
+) -> PieceRef:
+    from frazil.hot import SealedLocation, SharedLocation
+
+    location, rest = piece.location, piece.batches
+    sealed = shared = None
+    from_offset = piece.from_offset
+    if isinstance(location, SealedLocation):
+        sealed = SealedRef(location.path, location.stream, location.check)
+        rest = ()
+    elif isinstance(location, SharedLocation) and from_offset is None:
+        shared = SharedRef(
+            memory_index(location.memory.descriptor),
+            tuple((extent.position, extent.length) for extent in location.extents),
+        )
+        rest = piece.batches[len(location.extents) :]
+    else:
+        from_offset = None  # the batches that are copied have no other rows
+    copied = copies.add(matching_batches(rest, conditions, columns)) if rest else None
+    return PieceRef(
+        piece.row_count,
+        piece.time_min_us,
+        piece.time_max_us,
+        sealed,
+        shared,
+        copied,
+        from_offset,
+    )
+
+
+class _Copies:
+    """The memory file of the rows that are copied for one query."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.descriptor = os.memfd_create("frazil-query", os.MFD_CLOEXEC)
+        self._bytes_max = bytes_max
+        self._sink = pa.OSFile(f"/proc/self/fd/{self.descriptor}", "wb")
+
+    def add(self, batches: Iterable[pa.RecordBatch]) -> Position | None:
+        """Copy batches as one IPC stream; None if there are none."""
+        begin, writer = self._sink.tell(), None
+        for batch in batches:
+            if self._sink.tell() + batch.nbytes > self._bytes_max:
+                raise TooLarge(
+                    f"the query needs a copy of more than query.apart_bytes_max "
+                    f"({self._bytes_max} bytes) of rows; narrow the time, name a service, or "
+                    "select fewer columns"
+                )
+            if writer is None:
+                writer = pa.ipc.new_stream(self._sink, batch.schema)
+            writer.write_batch(batch)
+        if writer is None:
+            return None
+        writer.close()
+        return begin, self._sink.tell() - begin
+
+    def finish(self) -> None:
+        self._sink.close()
+
+    def close(self) -> None:
+        self._sink.close()
+        os.close(self.descriptor)
