@@ -97,7 +97,7 @@ def test_a_second_signal_ends_the_process(tmp_path: Path) -> None:
         socket.create_connection(("127.0.0.1", node.http_port)) as slow,
     ):
         slow.sendall(
-            b"POST /v1/logs HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\n"
+            b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"
             b"Content-Length: 100\r\n\r\nhalf"
         )
         threading.Event().wait(0.3)

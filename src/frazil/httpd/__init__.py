@@ -9,6 +9,7 @@
     head.py        limits on a request's head
     exchange.py    Exchange: one request and its response
     transport.py   PatientTransport: flow control, and closing in bounded time
+    origin.py      which web pages may send requests
     responses.py   Response, HttpError, CORS headers
     auth.py        Auth: tokens and certificates
     threads.py     WorkerThreads: the one way off the event loop
@@ -19,6 +20,7 @@ Everything here is owned by the event loop.
 from frazil.httpd.auth import Auth
 from frazil.httpd.connection import ConnectionLimits
 from frazil.httpd.exchange import CUT, App
+from frazil.httpd.origin import check_origin
 from frazil.httpd.port import HttpPort, ListenAddress, bind
 from frazil.httpd.responses import (
     PREFLIGHT_AGE_S,
@@ -51,6 +53,7 @@ __all__ = [
     "Send",
     "WorkerThreads",
     "bind",
+    "check_origin",
     "cors_headers",
     "reason_of",
 ]

@@ -565,13 +565,22 @@ def test_a_preflight_is_answered_by_origin(origin: str, client: RawClient) -> No
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("body", [b"", b"\xff"], ids=["200", "400"])
 def test_allowed_origins_can_read_responses(origin: str, body: bytes, client: RawClient) -> None:
-    """Also errors and retry hints."""
+    """Also errors and retry hints. Other pages are refused: nothing they send is stored."""
     client.send(post(body, headers={"Origin": origin}))
     reply = client.reply()
-    assert reply.status == (400 if body else 200)
+    assert reply.status == ((400 if body else 200) if ORIGINS[origin] else 403)
     assert reply.headers["vary"] == "Origin"
     allowed = (origin, "Retry-After") if ORIGINS[origin] else (None, None)
     assert tuple(map(reply.headers.get, CORS)) == allowed
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:4318", ""])
+def test_a_foreign_host_name_is_refused(host: str, client: RawClient) -> None:
+    """DNS rebinding: the name of a foreign page that resolves to this machine."""
+    client.send(post(fresh()).replace(b"Host: localhost", b"Host: " + host.encode()))
+    reply = client.reply()
+    assert reply.status == 403
+    assert b"use localhost or 127.0.0.1" in reply.body
 
 
 def test_a_star_allows_every_origin(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from frazil.httpd import (
     Response,
     Scope,
     Send,
+    check_origin,
     cors_headers,
     reason_of,
 )
@@ -39,7 +40,7 @@ from frazil.ingest.http.responses import (
 from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receiver
 from frazil.ingest.status_codes import response_of
 from frazil.model import Signal
-from frazil.settings import IngestConfig
+from frazil.settings import IngestConfig, is_loopback
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class HttpExports:
 
     def __init__(self, config: IngestConfig, auth: Auth, receiver: Receiver) -> None:
         self._cors_origins = config.cors_origins
+        self._is_local = is_loopback(config.host) and not auth.tokens
         self._auth = auth
         self._receiver = receiver
         self._bodies = BodyReader(config, receiver.gate.reads)
@@ -96,6 +98,8 @@ class HttpExports:
                 f"{request.path} accepts POST, not {request.method}",
                 (b"allow", b"POST"),
             )
+        origin, host = request.text(b"origin"), request.text(b"host") or ""
+        check_origin(origin, host, self._cors_origins, is_local=self._is_local)
         if not self._auth.knows(request.text(b"authorization")):
             await self._auth.deny()
         return await self._export(signal, request)

@@ -19,6 +19,7 @@ TYPES = {PROTOBUF: PROTOBUF, b"application/protobuf": PROTOBUF, JSON: JSON}
 """`Content-Type` of a request to that of its response."""
 
 CODES = {
+    HTTPStatus.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
     HTTPStatus.NOT_FOUND: grpc.StatusCode.UNIMPLEMENTED,
     HTTPStatus.METHOD_NOT_ALLOWED: grpc.StatusCode.UNIMPLEMENTED,
     HTTPStatus.REQUEST_TIMEOUT: grpc.StatusCode.DEADLINE_EXCEEDED,

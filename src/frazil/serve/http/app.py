@@ -6,7 +6,6 @@ origin check ─> endpoint ─> token ─> parameters ─> request limit ─> re
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -24,6 +23,7 @@ from frazil.httpd import (
     Response,
     Scope,
     Send,
+    check_origin,
     cors_headers,
 )
 from frazil.metrics import Counter, Histogram
@@ -75,7 +75,7 @@ class App:
         request = ApiRequest.of(scope, receive)
         cors = cors_headers(_latin(request.headers.get("origin")), self._cors_origins)
         try:
-            answer = await self._answer(request, cors)
+            answer = await self._answer(request)
             if isinstance(answer, RowStream):
                 await self._send_stream(answer, request, send, cors)
             elif isinstance(answer, LiveStream):
@@ -87,9 +87,11 @@ class App:
         finally:
             DURATION.record((clock.monotonic_ns() - begin_ns) / NS_PER_MS)
 
-    async def _answer(self, request: ApiRequest, cors: list[tuple[bytes, bytes]]) -> Reply:
+    async def _answer(self, request: ApiRequest) -> Reply:
         try:
-            self._check_page(request, cors)
+            headers = request.headers
+            origin, host = headers.get("origin"), headers.get("host", "")
+            check_origin(origin, host, self._cors_origins, is_local=self._is_local)
             if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
                 return _preflight()
             page = await self._page_answer(request)
@@ -117,11 +119,17 @@ class App:
             return None
         accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
         known = request.headers.get("if-none-match", "")
-        return await self._handler.run(lambda: self._page.answer(request.path, accepts_gzip, known))
+        return await self._handler.run_quickly(
+            lambda: self._page.answer(request.path, accepts_gzip, known)
+        )
 
     async def _serve(
         self, endpoint: Endpoint[Any], named: dict[str, str], request: ApiRequest
     ) -> Reply:
+        if endpoint.is_open:
+            # Probes and descriptions have no body; one that is announced is not waited for.
+            params = struct_of_query(endpoint.takes, request.query, named)
+            return await endpoint.serve(self._handler, params, request)
         body = await request.body(self._handler.config.body_bytes_max)
         content_type = request.headers.get("content-type", "")
         if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
@@ -132,36 +140,10 @@ class App:
             params = struct_of_query(endpoint.takes, request.query, values)
         else:
             params = struct_of_query(endpoint.takes, request.query, named)
-        if endpoint.is_open:
-            return await endpoint.serve(self._handler, params, request)
         name = f"{endpoint.method} {endpoint.path}"
         parent = request.headers.get("traceparent")
         with self._handler.admit(), tracing.span(name, parent=parent):
             return await endpoint.serve(self._handler, params, request)
-
-    def _check_page(self, request: ApiRequest, cors: list[tuple[bytes, bytes]]) -> None:
-        """Reject requests of foreign web pages.
-
-        DNS rebinding: a foreign page can resolve its own name to this machine; the Host header
-        then has that name.
-        """
-        if (
-            "origin" in request.headers
-            and not any(name == b"access-control-allow-origin" for name, _ in cors)
-            and not _is_same(request)
-        ):
-            raise HttpError(
-                HTTPStatus.FORBIDDEN,
-                f"pages from {request.headers['origin']} are not allowed; add the origin to "
-                "ingest.cors_origins",
-            )
-        host = request.headers.get("host", "")
-        if self._is_local and not _is_own_name(host):
-            raise HttpError(
-                HTTPStatus.FORBIDDEN,
-                f"this node serves only this machine, and the Host header is {host!r}; use "
-                "localhost or 127.0.0.1, or set serve.token_file",
-            )
 
     async def _send_stream(
         self, stream: RowStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]
@@ -274,24 +256,6 @@ def _preflight() -> Response:
         (b"access-control-max-age", b"%d" % PREFLIGHT_AGE_S),
     ]
     return Response(status=HTTPStatus.NO_CONTENT, headers=headers)
-
-
-def _is_same(request: ApiRequest) -> bool:
-    """Return whether the page comes from this port."""
-    origin = request.headers.get("origin", "")
-    return origin.partition("://")[2] == request.headers.get("host", "")
-
-
-def _is_own_name(host: str) -> bool:
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    name = name.strip("[]")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _latin(text: str | None) -> bytes | None:
