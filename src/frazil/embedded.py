@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from frazil.config import Config, load
 from frazil.disk import Disk, RealDisk
-from frazil.errors import Malformed, Unavailable, Unknown
+from frazil.errors import Malformed, Overloaded, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
 from frazil.lake import (
     Appended,
@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_S = 0.01
 """Interval between checks whether all rows are visible."""
+SPARK_RETRY_MS = 5_000
+"""Retry hint when too many queries run on Spark; they take seconds at least."""
 START_WAIT_MS = 10_000
 """How long a query waits for rows from before the start."""
 STUCK_MS = 30_000
@@ -69,6 +71,8 @@ class Embedded:
         rows_max: int,
     ) -> None:
         self._rows_max = rows_max
+        questions_max = 1 if lake is None else lake.config.questions_max
+        self._questions = threading.BoundedSemaphore(questions_max)
         self.tier = tier
         self.engine = engine
         self.lake = lake
@@ -163,7 +167,7 @@ class Embedded:
         query, also before this returns.
         """
         if engine == "spark":
-            return self._query_spark(text, limits or Limits())
+            return self._query_spark(text, limits or Limits(), cancel_token or CancelToken())
         if self._error is not None:
             raise Unavailable(f"the hot tier has stopped: {self._error}")
         if not self.tier.has_caught_up:
@@ -191,12 +195,28 @@ class Embedded:
         """Run one query and return all rows. Functions of `frazil.query` take this method."""
         return self.sql(text).arrow()
 
-    def _query_spark(self, text: str, limits: Limits) -> Result:
+    def _query_spark(self, text: str, limits: Limits, cancel_token: CancelToken) -> Result:
         lake = self._required_lake()
+        questions_max = lake.config.questions_max
+        if not self._questions.acquire(blocking=False):
+            raise Overloaded(
+                f"{questions_max} queries run on Spark, which is lake.questions_max; retry later",
+                retry_after_ms=SPARK_RETRY_MS,
+            )
+        try:
+            return self._run_on_spark(lake, text, limits, cancel_token)
+        finally:
+            self._questions.release()
+
+    def _run_on_spark(
+        self, lake: Lake, text: str, limits: Limits, cancel_token: CancelToken
+    ) -> Result:
         timeout_ms, rows_max = lake.config.question_timeout_ms, self._rows_max
         rows_max = min(rows_max, limits.rows_max or rows_max)
         timeout_ms = min(timeout_ms, limits.timeout_ms or timeout_ms)
-        rows = query_spark(lake, text, timeout_ms=timeout_ms, rows_max=rows_max)
+        rows = query_spark(
+            lake, text, timeout_ms=timeout_ms, rows_max=rows_max, cancel_token=cancel_token
+        )
         return result_of(rows, rows_max)
 
     def flush(self) -> list[Appended]:

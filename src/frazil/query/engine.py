@@ -122,8 +122,9 @@ class Engine:
             span = tracing.span("query.sql", text=text[:SPAN_TEXT_MAX])
             stack.callback(span.end)
             self._begin_timeout(config, cancel_token, stack)
+            bytes_max = None if limits is None else limits.bytes_max
             try:
-                started = self._start(text, config, cancel_token)
+                started = self._start(text, config, cancel_token, bytes_max)
             except FrazilError as error:
                 QUERIES.add(outcome=type(error).__name__)
                 span.note(outcome=type(error).__name__)
@@ -173,7 +174,9 @@ class Engine:
         stack.callback(deadline.cancel)
         stack.callback(self._note_duration, self._clock.monotonic_ns())
 
-    def _start(self, text: str, config: QueryConfig, cancel_token: CancelToken) -> _Started:
+    def _start(
+        self, text: str, config: QueryConfig, cancel_token: CancelToken, bytes_max: int | None
+    ) -> _Started:
         topics, is_listing = self._topics_for(text)
         request = PlanRequest(
             text=text,
@@ -187,6 +190,7 @@ class Engine:
             stack.callback(self._workers.give_back, worker)
             cancel_token.attach(worker)
             planned = self._plan(worker, request)
+            worker.limit_bytes(bytes_max)
             started = self._run(worker, planned, config, cancel_token)
             stack.pop_all()  # the worker belongs to the run now
             stack.callback(started.run.close)
@@ -275,7 +279,7 @@ def limited(config: QueryConfig, limits: Limits | None) -> QueryConfig:
         return config
     lower = {
         name: min(value, getattr(config, name))
-        for name in limits.__struct_fields__
+        for name in ("timeout_ms", "memory_bytes_max", "rows_max")
         if (value := getattr(limits, name)) is not None
     }
     return msgspec.structs.replace(config, **lower)

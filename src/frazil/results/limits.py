@@ -11,3 +11,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int | None = None
     memory_bytes_max: int | None = None
     rows_max: int | None = None
+    bytes_max: int | None = None
+    """Bytes of all rows, as Arrow. Without it, results are unlimited: they are streamed."""

@@ -76,6 +76,7 @@ class LakeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = msgspec.field(default_factory=lambda: ["*"])
     kafka: KafkaConfig | None = None
     question_timeout_ms: Annotated[int, doc("Timeout of a query on Spark.")] = 600_000
+    questions_max: Annotated[int, doc("Queries on Spark at the same time; more are refused.")] = 2
     maintain_enabled: Annotated[
         bool, doc("Compact small files and expire old snapshots while tables are filled.")
     ] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ from pyspark.errors import StreamingQueryException
 import frazil
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded
-from frazil.errors import Malformed, TooLarge, Unavailable
+from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
 from frazil.lake import open_shell, run_script, session, whole
 from frazil.log import Log, Record, append_of_records
 from frazil.model import SystemClock
-from frazil.results import Limits
+from frazil.results import CancelToken, Limits
 from frazil.settings import LakeConfig, TopicConfig
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
@@ -275,6 +276,34 @@ def test_queries_are_allowed(opened: Embedded, text: str) -> None:
 def test_other_statements_are_rejected(opened: Embedded, text: str) -> None:
     with pytest.raises(Malformed):
         opened.sql(text, engine="spark")
+
+
+def test_queries_can_be_cancelled_and_are_limited_in_number(opened: Embedded) -> None:
+    """A client that leaves ends its query, and others get its place."""
+    long = "SELECT count(*) FROM range(1000000000000) WHERE cos(id) > 2"
+    tokens = [CancelToken(), CancelToken()]
+    errors: list[FrazilError] = []
+
+    def ask(token: CancelToken) -> None:
+        try:
+            opened.sql(long, engine="spark", cancel_token=token)
+        except FrazilError as error:
+            errors.append(error)
+
+    askers = [threading.Thread(target=ask, args=(token,)) for token in tokens]
+    for asker in askers:
+        asker.start()
+    while opened._questions._value:
+        threading.Event().wait(0.01)
+    with pytest.raises(Overloaded, match=r"lake\.questions_max"):
+        opened.sql("SELECT 1", engine="spark")
+    for token in tokens:
+        token.cancel(Unavailable("the client left"))
+    for asker in askers:
+        asker.join(60)
+        assert not asker.is_alive()
+    assert [str(error) for error in errors] == ["the client left"] * 2
+    assert opened.sql("SELECT 1 AS x", engine="spark").fetchall() == [(1,)]
 
 
 def test_queries_have_a_timeout_and_a_row_limit(opened: Embedded) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.demo.records import Sent, SentRow
-from tests.serve.served import Served, get
+from tests.serve.served import Served, fill, get, served
 
 WORDS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 ERROR = 2
@@ -473,3 +474,16 @@ def test_status_of_a_node(there: Served, sent: Sent) -> None:
     assert (ready.status == 200) == health["is_ready"]
     assert b"log" in ready.body
     assert there.ask("GET", "/").json["openapi"] == "/openapi.json"
+
+
+def test_rows_above_the_limit_of_a_response_are_refused(tmp_path: Path) -> None:
+    """However few: one request with a large attribute can make every record large."""
+    with served(tmp_path, serve={"answer_bytes_max": 1 << 20}) as there:
+        fill(there, 20, size=100_000)
+        said = there.ask("GET", "/api/v1/logs?limit=20")
+        assert said.status == 413
+        assert "serve.answer_bytes_max" in said.message
+        assert there.ask("GET", "/api/v1/logs?limit=2").status == 200
+        said = there.sql("SELECT event_name FROM logs")
+        assert said.status == 413
+        assert there.sql("SELECT count(*) FROM logs").json["rows"] == [[20]]

@@ -12,18 +12,20 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from frazil.errors import Malformed, TooLarge, Unavailable
+from frazil.errors import FrazilError, Malformed, TooLarge, Unavailable
 from frazil.lake.append.commit import next_offsets
 from frazil.lake.pyspark.source_options import nested
 from frazil.lake.pyspark.user_session import register
 from frazil.lake.read.offset_range import OffsetRangeReader, ReadOnlyLake
 from frazil.model import Signal
+from frazil.results import CancelToken
 from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
     from frazil.lake.lake import Lake
 
+CHECK_S = 0.2
+"""How often a query that waits for Spark checks whether it is cancelled."""
 POOL = "questions"
 """Scheduler pool, so that queries do not wait for the appender."""
 SETTINGS = {
@@ -84,17 +88,20 @@ def whole(
     return frozen.select(recent.columns).unionByName(recent)
 
 
-def query_spark(lake: Lake, text: str, *, timeout_ms: int, rows_max: int) -> pa.Table:
+def query_spark(
+    lake: Lake, text: str, *, timeout_ms: int, rows_max: int, cancel_token: CancelToken
+) -> pa.Table:
     """Run one query and return at most `rows_max` + 1 rows.
 
     Raise `Malformed` if it is not a query or cannot be planned, `TooLarge` if it takes too long,
-    and `Unavailable` if Spark ends.
+    `Unavailable` if Spark ends, and the token's error if it is cancelled.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, PySparkException
 
-    spark = lake.run(lake.session.spark).newSession()
-    is_late = threading.Event()
+    spark = _started(lake, cancel_token).newSession()
+    job = SparkJob(spark)
+    cancel_token.attach(job)
     try:
         for name, value in SETTINGS.items():
             spark.conf.set(name, value)
@@ -104,16 +111,14 @@ def query_spark(lake: Lake, text: str, *, timeout_ms: int, rows_max: int) -> pa.
             whole(spark, table, lake.data_folder, lake.config).createOrReplaceTempView(table)
         frame = spark.sql(text)
         check_plan(frame)
-        with job_timeout(spark, timeout_ms) as is_late:
+        cancel_token.check()
+        with job.running(timeout_ms):
             return frame.limit(rows_max + 1).toArrow()
     except AnalysisException as error:
         raise Malformed(f"the query cannot be planned: {error}") from None
     except (PySparkException, Py4JError, OSError, EOFError) as error:
-        if is_late.is_set():
-            raise TooLarge(
-                f"the query took longer than {timeout_ms} ms; query less, or raise "
-                "lake.question_timeout_ms"
-            ) from None
+        if job.error is not None:
+            raise job.error from None
         if isinstance(error, PySparkException):
             raise Malformed(f"the query failed: {error}") from None
         raise Unavailable(f"Spark could not answer: {error}") from error
@@ -156,23 +161,46 @@ def check_plan(frame: DataFrame) -> None:
             raise Malformed(f"a query may access only the data; {kind} is not allowed")
 
 
-@contextmanager
-def job_timeout(spark: SparkSession, timeout_ms: int) -> Iterator[threading.Event]:
-    """Cancel jobs started in this block by this thread after a timeout, and set the event."""
-    context = spark.sparkContext
-    group = f"query-{threading.get_ident()}"
-    is_late = threading.Event()
+def _started(lake: Lake, cancel_token: CancelToken) -> SparkSession:
+    """Wait for Spark, which may have to be started, or be busy between two rounds."""
+    starting = lake.submit(lake.session.spark)
+    while True:
+        try:
+            return starting.result(CHECK_S)
+        except FutureTimeout:
+            try:
+                cancel_token.check()
+            except FrazilError:
+                starting.cancel()
+                raise
 
-    def cancel() -> None:
-        is_late.set()
-        context.cancelJobGroup(group)
 
-    timer = threading.Timer(timeout_ms / 1000, cancel)
-    context.setJobGroup(group, "a query", interruptOnCancel=True)
-    context.setLocalProperty("spark.scheduler.pool", POOL)
-    timer.start()
-    try:
-        yield is_late
-    finally:
-        timer.cancel()
-        timer.join()
+class SparkJob:
+    """The jobs of one query. Run by one thread, cancelled from any."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self._group = f"query-{threading.get_ident()}-{id(self)}"
+        self.error: FrazilError | None = None
+        """Why it was cancelled."""
+
+    def cancel(self, error: FrazilError) -> None:
+        self.error = self.error or error
+        self._context.cancelJobGroup(self._group)
+
+    @contextmanager
+    def running(self, timeout_ms: int) -> Iterator[None]:
+        """Cancel jobs started in this block by this thread after a timeout."""
+        late = TooLarge(
+            f"the query took longer than {timeout_ms} ms; query less, or raise "
+            "lake.question_timeout_ms"
+        )
+        timer = threading.Timer(timeout_ms / 1000, self.cancel, [late])
+        self._context.setJobGroup(self._group, "a query", interruptOnCancel=True)
+        self._context.setLocalProperty("spark.scheduler.pool", POOL)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 
 import msgspec
 import pyarrow as pa
@@ -127,14 +128,19 @@ def send_rows(channel: socket.socket, batch: pa.RecordBatch) -> None:
     channel.sendall(body)
 
 
-def receive(channel: socket.socket) -> tuple[Message | pa.RecordBatch, list[int]]:
-    """Return the next frame and the files sent with it. `EOFError` if the other side has closed."""
+def receive(
+    channel: socket.socket, check_rows: Callable[[int], None] = lambda _: None
+) -> tuple[Message | pa.RecordBatch, list[int]]:
+    """Return the next frame and the files sent with it. `EOFError` if the other side has closed.
+    Calls `check_rows` with the length of rows before they are received."""
     try:
         head, files, _, _ = socket.recv_fds(channel, _HEAD.size, FILES_MAX)
         head += _exactly(channel, _HEAD.size - len(head)) if head else b""
         if not head:
             raise EOFError
         length, kind = _HEAD.unpack(head)
+        if kind == ROWS:
+            check_rows(length)
         body = _exactly(channel, length)
     except ConnectionError:
         raise EOFError from None

@@ -9,6 +9,7 @@ import os
 import resource
 import select
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -39,6 +40,10 @@ IDLE_S = 5.0
 MEMORY_SLACK = 2
 """A query may take this many times its memory limit: DataFusion counts the memory it holds, but not
 the batches it is producing."""
+NICENESS = 10
+"""When processors are short, those who acknowledge and publish rows come before queries."""
+FRAME_BYTES = 8 * MiB
+"""Rows sent at a time, unless a single row is larger."""
 RESERVE_BYTES = 256 * MiB
 """Memory of threads, plans and batches, above the limit of the query."""
 
@@ -89,7 +94,8 @@ class WorkerMain:
         run = self._executor.start(self._request, self._planned, scans)
         send(self._channel, Started(run.schema.serialize().to_pybytes()))
         while (batch := run.next()) is not None:
-            send_rows(self._channel, batch)
+            for rows in in_frames(batch):
+                send_rows(self._channel, rows)
         send(self._channel, Finished())
 
     def _limit_memory(self, memory_bytes_max: int) -> None:
@@ -97,6 +103,16 @@ class WorkerMain:
         engine checks the memory in use, but a single allocation may be larger than all memory."""
         limit = self._data_bytes + MEMORY_SLACK * memory_bytes_max + RESERVE_BYTES
         resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+
+
+def in_frames(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in frames of a moderate size: the engine holds one at a time."""
+    if batch.nbytes <= FRAME_BYTES or batch.num_rows <= 1:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from in_frames(batch.slice(0, half))
+    yield from in_frames(batch.slice(half))
 
 
 def _data_bytes() -> int:
@@ -109,6 +125,7 @@ def _data_bytes() -> int:
 def serve(channel: socket.socket) -> NoReturn:
     """Serve queries until the engine closes the socket."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(NICENESS)
     try:
         hello, _ = receive(channel)
         assert isinstance(hello, WorkerHello)

@@ -245,6 +245,8 @@ class Worker:
         self._is_idle = True
         self._timer: Timer | None = None
         self._base_bytes: int | None = None
+        self._bytes_max: int | None = None
+        self._byte_count = 0
         self.memory_bytes_max = 0
         """The memory limit of the running query."""
         with suppress(OSError):  # a worker that has exited already is noticed in `receive`
@@ -285,6 +287,11 @@ class Worker:
         assert isinstance(message, Planned)
         return message
 
+    def limit_bytes(self, bytes_max: int | None) -> None:
+        """Limit the rows of the next query: larger ones are not even received."""
+        self._bytes_max = bytes_max
+        self._byte_count = 0
+
     def run(self, rows: RowRefs, files: list[int]) -> Started | Gone:
         """Start the planned query over these rows; `Gone` if they are not there any more."""
         self._is_idle = False
@@ -302,7 +309,7 @@ class Worker:
     def receive(self) -> Message | pa.RecordBatch:
         """Return the next message or batch. An error message is raised, and ends the query."""
         try:
-            message, _ = receive(self._channel)
+            message, _ = receive(self._channel, self._check_rows)
         except (EOFError, OSError):
             raise self._exit_error() from None
         if isinstance(message, Failed):
@@ -311,6 +318,18 @@ class Worker:
         if isinstance(message, Finished):
             self._is_idle = True
         return message
+
+    def _check_rows(self, length: int) -> None:
+        """Kill the worker if its next rows exceed the limit of the result."""
+        self._byte_count += length
+        if self._bytes_max is not None and self._byte_count > self._bytes_max:
+            error = TooLarge(
+                f"the rows have more than {self._bytes_max} bytes, the limit of this request "
+                "(serve.answer_bytes_max); ask for fewer rows or columns, or read them as Arrow or "
+                "CSV, which are streamed"
+            )
+            self.kill(error, reason="bytes")
+            raise error
 
     def _exit_error(self) -> FrazilError:
         """Return why the process has exited."""

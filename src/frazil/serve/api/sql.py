@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from frazil.errors import Malformed, TooLarge
 from frazil.httpd import Response
@@ -86,9 +86,12 @@ async def sql(handler: Handler, params: SqlRequest, request: ApiRequest) -> Resp
         rows_max=params.rows_max,
         memory_bytes_max=params.memory_bytes_max,
     )
+    if response_format == "json":
+        limits = structs.replace(limits, bytes_max=handler.config.answer_bytes_max)
     token = CancelToken()
+    run = handler.run_on_spark if params.engine == "spark" else handler.run
     async with watched(request, token):
-        result = await handler.run(
+        result = await run(
             lambda: run_query(handler.sql, token, params.sql, limits=limits, engine=params.engine)
         )
         if response_format == "json":

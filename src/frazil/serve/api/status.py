@@ -37,19 +37,19 @@ class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 async def status(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
     """Return the node status: rates, lag, sizes, last commit, problems."""
-    return await handler.respond_without_sql(lambda: status_of(handler.context))
+    return answer_of(await handler.run_quickly(lambda: status_of(handler.context)))
 
 
 async def health(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
     """Return the state of every component, with cause and remedy."""
-    checks = await handler.run(lambda: checks_of(handler.context))
+    checks = await handler.run_quickly(lambda: checks_of(handler.context))
     return answer_of(HealthAnswer(is_ready=is_ready(checks), checks=checks))
 
 
 async def metrics(handler: Handler, _: NoParams, request: ApiRequest) -> Response:
     """Return all metrics in Prometheus or OpenMetrics text format."""
     accept = request.headers.get("accept", "")
-    content_type, text = await handler.run(lambda: exposition(handler.context, accept))
+    content_type, text = await handler.run_quickly(lambda: exposition(handler.context, accept))
     return answer_of_body(text, content_type.encode())
 
 
@@ -60,7 +60,7 @@ async def livez(_: Handler, __: ProbeRequest, ___: ApiRequest) -> Response:
 
 async def readyz(handler: Handler, params: ProbeRequest, _: ApiRequest) -> Response:
     """Readiness: 503 if any component failed. `verbose` lists all components."""
-    checks = await handler.run(lambda: checks_of(handler.context))
+    checks = await handler.run_quickly(lambda: checks_of(handler.context))
     ready = is_ready(checks)
     is_verbose = params.verbose is not None or not ready
     text = readiness_text(checks) if is_verbose else "ok\n"

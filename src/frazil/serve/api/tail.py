@@ -78,7 +78,7 @@ async def tail(handler: Handler, params: TailRequest, request: ApiRequest) -> Li
     start = _watermarks(tier, params.table) if event_id is None else _parse_event_id(event_id)
     following = Tail(params.table, _conditions(params), start=start, limit=params.rate)
     token = CancelToken()
-    ask = ask_with(handler.sql, token)
+    ask = ask_with(handler.sql, token, handler.config.answer_bytes_max)
     slot = handler.take_tail()
     slot.callback(disconnect, token)
     return LiveStream(

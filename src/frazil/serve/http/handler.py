@@ -23,6 +23,10 @@ from frazil.settings import ServeConfig
 
 THREADS = 16
 """Concurrent requests; the query engine has its own limit."""
+SPARK_THREADS = 4
+"""Requests to Spark, which may take minutes: those that run, and those that are being refused."""
+STATUS_THREADS = 2
+"""Status, health, metrics and files of the page: they wait for no query."""
 RETRY_AFTER_MS = 1000
 
 T = TypeVar("T")
@@ -37,6 +41,8 @@ class Handler:
         self.demo = DemoShop(context.otlp, context.clock)
         self.dashboards = DashboardFiles(context.disk)
         self._threads = WorkerThreads("frazil-serve", THREADS)
+        self._spark_threads = WorkerThreads("frazil-serve-spark", SPARK_THREADS)
+        self._status_threads = WorkerThreads("frazil-serve-status", STATUS_THREADS)
         self._request_count = 0
         self._tail_count = 0
         self.is_stopping = asyncio.Event()
@@ -52,10 +58,18 @@ class Handler:
         """Run `work` in a thread, within the current trace span."""
         return await self._threads.run(work)
 
+    async def run_on_spark(self, work: Callable[[], T]) -> T:
+        """Like `run`, for work that waits for Spark."""
+        return await self._spark_threads.run(work)
+
+    async def run_quickly(self, work: Callable[[], T]) -> T:
+        """Like `run`, for work that waits for no query."""
+        return await self._status_threads.run(work)
+
     async def load(self, request: ApiRequest, load: Callable[[Ask], T]) -> T:
         """Run `load` with its queries in a thread. `ClientGone` if the client disconnects."""
         token = CancelToken()
-        ask = ask_with(self.sql, token)
+        ask = ask_with(self.sql, token, self.config.answer_bytes_max)
         async with watched(request, token):
             return await self.run(lambda: load(ask))
 
@@ -105,7 +119,8 @@ class Handler:
     def close(self) -> None:
         """Stop the demo and wait for running threads."""
         self.demo.close()
-        self._threads.close()
+        for threads in (self._threads, self._spark_threads, self._status_threads):
+            threads.close()
 
 
 def run_query(
@@ -123,11 +138,13 @@ def run_query(
     return sql(text, limits=limits, engine=engine, cancel_token=query_token)
 
 
-def ask_with(sql: Sql, token: CancelToken) -> Ask:
-    """Return a function that runs a query and reads all rows, until `token` is cancelled."""
+def ask_with(sql: Sql, token: CancelToken, bytes_max: int) -> Ask:
+    """Return a function that runs a query and reads all rows, until `token` is cancelled. The rows
+    of one query have at most `bytes_max` bytes."""
+    limits = Limits(bytes_max=bytes_max)
 
     def ask(text: str) -> pa.Table:
-        with run_query(sql, token, text) as result:
+        with run_query(sql, token, text, limits=limits) as result:
             return result.arrow()
 
     return ask
