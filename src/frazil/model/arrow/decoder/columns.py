@@ -46,7 +46,7 @@ from frazil.model.arrow.schemas import DICTIONARY, DICTIONARY_KEY_MAP, INT, MAP,
 from frazil.model.protobuf.memory import SLACK_BYTES, Bools, Bytes, Offsets, Words
 
 INT32_MAX = 2**31 - 1
-BATCH_BYTES_MAX = 1 << 30
+BATCH_BYTES_MAX = 1 << 28
 """Limit of the rows of one batch. A small request can have millions of rows, each with large
 resource attributes; and Arrow's offsets have 32 bits."""
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.errors import TooLarge
+from frazil.metrics import Counter
 from frazil.model.arrow.decoder.arena import BAD, METRICS, PARENT, RECORDS, RESOURCES, SCOPES
 from frazil.model.arrow.decoder.arrays import array_of
 from frazil.model.arrow.decoder.columns import Arena, NodeLevel, types_column
@@ -49,6 +50,10 @@ RECORD_SLOTS = {
     "traces": SLOTS["span"],
     "metrics": SLOTS["number_point"],
 }
+OVERSIZED = Counter(
+    "frazil.model.oversized.requests", "Requests whose rows would be too large: dead letters."
+)
+
 CELL_BYTES = 8
 """Approximate bytes of a row per column, without texts and lists."""
 US_PER_MS = 1000
@@ -93,6 +98,7 @@ def _decode(
     except TooLarge as error:
         if len(requests) > 1:
             raise
+        OVERSIZED.add(signal=signal)
         dead = [dead_request(request, str(error)) for request in requests]
         return Decoded(batch=pa.RecordBatch.from_pylist([], schema), dead=dead)
 
