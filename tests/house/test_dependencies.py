@@ -49,6 +49,7 @@ OWNERS: dict[str, set[str] | None] = {
     "py4j": {"lake"},
     "pyspark": {"lake"},
     "pyiceberg": {"lake"},
+    "fastavro": {"lake"},
     "pydantic": {"lake"},
     "requests": {"lake"},
     "sqlalchemy": {"lake"},

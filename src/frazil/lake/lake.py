@@ -25,6 +25,7 @@ from frazil.lake.append.appender import Appended, Appender
 from frazil.lake.append.log_source import LogSource, RecordSource
 from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
+from frazil.lake.catalog.relocate import relocate
 from frazil.lake.maintain.maintenance import Maintained, Maintenance
 from frazil.lake.maintain.schedule import Schedule
 from frazil.lake.scan.view import LakeView
@@ -165,7 +166,9 @@ class Lake:
         auto_flush: bool,
         on_spark: OnSpark = lambda _, __: None,
     ) -> Lake:
-        """Start a lake that is filled from our own log. Does not wait for a catalog or Spark."""
+        """Start a lake that is filled from our own log. Does not wait for a catalog or Spark; the
+        tables of a folder that was copied or moved are relocated first."""
+        relocate(config, data_folder, rand)
         return cls(
             LogSource(log, data_folder, config.topics),
             data_folder,

@@ -3,5 +3,6 @@
 catalog.py       the catalog, for PyIceberg and for Spark
 rest.py          a REST catalog with timeouts
 commit_check.py  rejected commits, checked against the table
+relocate.py      tables of a folder that was copied or moved
 file_io.py       metadata files, synced before the catalog names them
 """
