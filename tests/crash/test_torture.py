@@ -11,6 +11,7 @@ from tests.torture.log import kill9, powercut, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.report import Report
 from tests.torture.serving import lost_answer, overload, rows
+from tests.torture.sql import run as sql
 
 
 def assert_valid(report: Report) -> None:
@@ -81,3 +82,9 @@ def test_rows() -> None:
 def test_mutant_is_found(name: str) -> None:
     """The torture detects a log with this bug."""
     assert kill_mutant((name, 1, 4000))[1] > 0
+
+
+def test_sql() -> None:
+    """Hostile SQL fails by itself: no acknowledgement is missed, no process ends."""
+    report = sql.run(40, 1, is_timed=False)
+    assert report.is_valid, report.as_json()

@@ -8,5 +8,6 @@ report.py     the report of a run, and when it counts as proof
 log/          the log: simulated faults, bit rot, SIGKILL, failing storage calls, power cuts
 serving/      a node's endpoints: lost responses, overload, sealing and eviction under queries
 lake/         an appender broken at every step: each row once, each snapshot a prefix of the log
+sql/          hostile SQL against a node that must go on acknowledging
 node/         a whole node with Spark, killed and stopped at random under load
 """

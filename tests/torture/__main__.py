@@ -25,6 +25,7 @@ from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.node import run as node
 from tests.torture.report import ANSWER_S_MAX, Report
 from tests.torture.serving import lost_answer, overload, rows, tiers
+from tests.torture.sql import run as sql
 
 Seeded = Callable[[int], tuple[Verdict, Counter[str]]]
 
@@ -154,6 +155,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "lake": (lake.run, 35),
     "tiers": (tiers.run, 200),
     "node": (node.run, 50),
+    "sql": (sql.run, 500),
 }
 """Name -> (function to run, default number of cycles)."""
 
