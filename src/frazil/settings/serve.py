@@ -33,7 +33,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     requests_max: Annotated[
         int, doc("Requests served at the same time, not counting live tails.")
     ] = 64
-    tails_max: Annotated[int, doc("Live tails at the same time.")] = 32
+    tails_max: Annotated[
+        int, doc("Live tails at the same time. Those with the same filters share their work.")
+    ] = 128
     connections_max: Annotated[int, doc("Open connections.")] = 512
 
     def __post_init__(self) -> None:

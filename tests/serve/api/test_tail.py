@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import socket
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from frazil.metrics import Counter, find
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
 from tests.demo.records import NS_PER_S, START_NS, parse, traffic
@@ -201,3 +203,26 @@ def test_spans_and_metrics_too(there: Served) -> None:
             assert 0 < len(rows) + skipped <= len(told)
             assert all(None not in row.values() and row[name] for row in rows)
             assert json.dumps(rows, allow_nan=False)
+
+
+def test_many_tails_of_the_same_rows_share_their_queries(there: Served) -> None:
+    """Each gets every row once; a resuming one catches up by itself, then joins."""
+    queries = find("frazil.query.queries")
+    assert isinstance(queries, Counter)
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(Events(there.port))
+        early = send(there, 2)
+        place = first.until(2)[-1].place
+        missed = send(there, 3)
+        first.until(3)
+        before = queries.total()
+        others = [stack.enter_context(Events(there.port)) for _ in range(30)]
+        late = stack.enter_context(Events(there.port, last=place))
+        wanted: list[str] = []
+        for _ in range(4):
+            wanted += send(there, 2)
+        for events in (first, *others):
+            assert bodies(events.until(len(wanted))) == wanted
+        assert bodies(late.until(3 + len(wanted))) == [*missed, *wanted]
+        assert early
+    assert queries.total() - before <= 4 + 2, "31 tails were polled one by one"

@@ -7,10 +7,8 @@ comment         keep-alive for proxies
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -22,7 +20,6 @@ from frazil.hot import HotTier
 from frazil.model import Signal, doc
 from frazil.model.arrow import METRICS, SPANS
 from frazil.query import (
-    Ask,
     Tail,
     TailRows,
     log_conditions,
@@ -43,10 +40,6 @@ from frazil.serve.http.request import ApiRequest, pairs_of
 from frazil.serve.http.row_streams import LiveStream
 
 EVENTS = b"text/event-stream"
-POLL_INTERVAL_S = 0.1
-"""Interval between polls."""
-KEEP_ALIVE_S = 15.0
-"""Send a comment after this time without rows."""
 RETRY_MS = 2000
 """Reconnect delay for browsers."""
 ROWS_MAX = 500
@@ -75,38 +68,65 @@ async def tail(handler: Handler, params: TailRequest, request: ApiRequest) -> Li
     if tier is None:
         raise Unavailable("this node has no live tail: hot.enabled is false")
     event_id = request.headers.get("last-event-id")
-    start = _watermarks(tier, params.table) if event_id is None else _parse_event_id(event_id)
-    following = Tail(params.table, _conditions(params), start=start, limit=params.rate)
+    start = None if event_id is None else _parse_event_id(event_id)
+    conditions = _conditions(params)
     token = CancelToken()
-    ask = ask_with(handler.sql, token, handler.config.answer_bytes_max)
+    key = (params.table, tuple(conditions), params.rate)
+
+    def open_poller(start: dict[int, int] | None) -> TailPoller:
+        # Rows that several clients share are not cancelled when one of them leaves.
+        own_token = CancelToken() if start is None else token
+        return TailPoller(handler, tier, params, conditions, start, own_token)
+
     slot = handler.take_tail()
     slot.callback(disconnect, token)
     return LiveStream(
         content_type=EVENTS,
-        pieces=_events(handler, tier, params.table, following, ask),
+        pieces=handler.tails.follow(key, open_poller, start, _hello),
         close=slot.close,
     )
 
 
-async def _events(
-    handler: Handler, tier: HotTier, table: str, following: Tail, ask: Ask
-) -> AsyncIterator[bytes]:
-    # The first id lets a client that loses the connection before the first row resume here.
-    yield b"retry: %d\nid: %s\n\n" % (RETRY_MS, _event_id(following.watermarks))
-    idle_s = 0.0
-    while True:
-        watermarks = _watermarks(tier, table)
-        polled = None
-        if following.next_sql(watermarks) is not None:
-            polled = await handler.run(partial(following.poll, ask, watermarks))
-        if polled is not None and (polled.rows.num_rows or polled.skipped_count):
-            idle_s = 0.0
-            yield await handler.run(partial(_encode, polled, table, following.watermarks))
-        elif idle_s >= KEEP_ALIVE_S:
-            idle_s = 0.0
-            yield b": keep-alive\n\n"
-        idle_s += POLL_INTERVAL_S
-        await asyncio.sleep(POLL_INTERVAL_S)
+class TailPoller:
+    """Polls the new rows of one table."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        tier: HotTier,
+        params: TailRequest,
+        conditions: list[str],
+        start: dict[int, int] | None,
+        token: CancelToken,
+    ) -> None:
+        self._handler = handler
+        self._tier = tier
+        self._table = params.table
+        begin = _watermarks(tier, params.table) if start is None else start
+        self._tail = Tail(params.table, conditions, start=begin, limit=params.rate)
+        self._ask = ask_with(handler.sql, token, handler.config.answer_bytes_max)
+
+    @property
+    def watermarks(self) -> dict[int, int]:
+        return self._tail.watermarks
+
+    async def poll(self, until: dict[int, int] | None) -> bytes | None:
+        """Return new rows as events; None if there are none."""
+        watermarks = _watermarks(self._tier, self._table) if until is None else until
+        if self._tail.next_sql(watermarks) is None:
+            return None
+        return await self._handler.run(lambda: self._read(watermarks))
+
+    def _read(self, watermarks: dict[int, int]) -> bytes | None:
+        polled = self._tail.poll(self._ask, watermarks)
+        if polled is None or not (polled.rows.num_rows or polled.skipped_count):
+            return None
+        return _encode(polled, self._table, self._tail.watermarks)
+
+
+def _hello(watermarks: dict[int, int]) -> bytes:
+    """The first id lets a client that loses the connection before the first row resume here."""
+    return b"retry: %d\nid: %s\n\n" % (RETRY_MS, _event_id(watermarks))
 
 
 def _encode(polled: TailRows, table: str, watermarks: dict[int, int]) -> bytes:

@@ -19,6 +19,7 @@ from frazil.serve.dashboards.store import DashboardFiles
 from frazil.serve.demo_process import DemoShop
 from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
+from frazil.serve.http.shared_tails import SharedTails
 from frazil.settings import ServeConfig
 
 THREADS = 16
@@ -27,6 +28,8 @@ SPARK_THREADS = 4
 """Requests to Spark, which may take minutes: those that run, and those that are being refused."""
 STATUS_THREADS = 2
 """Status, health, metrics and files of the page: they wait for no query."""
+TAIL_INTERVAL_S = 0.1
+"""Interval between polls of live tails."""
 RETRY_AFTER_MS = 1000
 
 T = TypeVar("T")
@@ -43,6 +46,7 @@ class Handler:
         self._threads = WorkerThreads("frazil-serve", THREADS)
         self._spark_threads = WorkerThreads("frazil-serve-spark", SPARK_THREADS)
         self._status_threads = WorkerThreads("frazil-serve-status", STATUS_THREADS)
+        self.tails = SharedTails(TAIL_INTERVAL_S)
         self._request_count = 0
         self._tail_count = 0
         self.is_stopping = asyncio.Event()
