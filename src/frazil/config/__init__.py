@@ -3,6 +3,7 @@
 Each room gets its own frozen struct and knows no other. Nothing below reads the environment.
 
     config.py       Config: one struct per room, and the rules between rooms
+    disk_share.py   limits of log and hot tier that fit the disk
     settings.py     the list of all settings, derived from the structs
     types.py        types of settings, and parsing of text
     secrets.py      secrets: redaction, and `env:` and `file:` references
@@ -16,6 +17,7 @@ Each room gets its own frozen struct and knows no other. Nothing below reads the
 """
 
 from frazil.config.config import Config
+from frazil.config.disk_share import disk_use, fit_to_disk
 from frazil.config.effective import EffectiveSetting, effective_settings, toml_line
 from frazil.config.loader import Loaded, load, read
 from frazil.config.reference import reference
@@ -31,7 +33,9 @@ __all__ = [
     "Origin",
     "Setting",
     "SettingProblem",
+    "disk_use",
     "effective_settings",
+    "fit_to_disk",
     "load",
     "read",
     "reference",

@@ -20,6 +20,7 @@ from frazil.disk.files import (
     Mapped,
     Mode,
     RealDisk,
+    free_bytes,
     is_full,
     make_directories,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "TimeIds",
     "find_frames",
     "frame_header",
+    "free_bytes",
     "is_full",
     "make_directories",
     "read_checkpoint",

@@ -306,6 +306,15 @@ def _holder_of(note: bytes) -> str:
         return "another process (not named in the lock file yet)"
 
 
+def free_bytes(path: Path) -> int:
+    """Return the free bytes of the disk on which a folder is, or would be created."""
+    folder = path.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    stats = os.statvfs(folder)
+    return stats.f_bavail * stats.f_frsize
+
+
 def is_full(error: OSError) -> bool:
     """Return whether the call failed because the disk is full."""
     return error.errno in FULL_ERRNOS

@@ -76,19 +76,27 @@ def run(options: argparse.Namespace) -> int:
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     import uvloop
 
-    from frazil.config import load
+    from frazil.config import disk_use, fit_to_disk, load
+    from frazil.disk import free_bytes
     from frazil.model import SystemClock, SystemRand
     from frazil.node import NodeAddresses, log_room
     from frazil.node import run as run_node
     from frazil.self_tracing import export_own_traces
 
-    config = load(options.config, overrides_of(options), assignments=options.assignments)
+    asked = load(options.config, overrides_of(options), assignments=options.assignments)
+    folder = Path(asked.data)
+    config = fit_to_disk(asked, free_bytes=free_bytes(folder), used_bytes=disk_use(folder))
     log_to_stderr()
     is_watched = sys.stderr.isatty() and not options.json
     if is_watched and not options.verbose:
         # The banner shows what is ready; the log only needs to show problems and the shutdown.
         logging.getLogger().setLevel(logging.WARNING)
         logging.getLogger("frazil.node").setLevel(logging.INFO)
+    if config != asked:
+        facts = {"log": config.log.disk_bytes_max, "hot": config.hot.disk_bytes_max}
+        logging.getLogger("frazil.node").warning(
+            "limits of log and hot tier are lowered to fit the disk", extra=facts
+        )
     clock, rand = SystemClock(), SystemRand()
     banner = None if options.json else Banner(config, sys.stdout, clock)
 
