@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from frazil.errors import Corrupt
+from frazil.errors import Corrupt, Unavailable
 from frazil.hot.partition import HotPartition
 from frazil.hot.segment.open_segment import OpenSegment
 from frazil.hot.visible import VisibleSegments
@@ -97,7 +97,7 @@ class Sealer:
         """While this fails the log keeps more than it needs to."""
         try:
             partition.subscriber.step()
-        except OSError as error:
+        except (OSError, Unavailable) as error:
             logger.error("progress of the hot tier not saved", extra={"reason": str(error)})
 
     def _merge_and_evict(self) -> None:

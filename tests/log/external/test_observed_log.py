@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
@@ -189,6 +190,23 @@ def test_progress_is_kept_by_the_owner(tmp_path: Path) -> None:
         assert observed.lake_watermark("t") == log.lake_watermark("t") == 1
         with pytest.raises(Malformed, match="hold it up to 9"):
             observed.publish("t", 0, 9)
+
+
+def test_a_failing_disk_is_an_error_of_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner goes on serving."""
+    with both(tmp_path) as (log, observed):
+        log.create_topic("t")
+        progress = observed.keep_progress("hot", "t")
+
+        def fail() -> int:
+            raise OSError(errno.EIO, "no disk")
+
+        monkeypatch.setattr(log.subscriber("hot"), "step", fail)
+        with pytest.raises(Unavailable, match="no disk"):
+            progress.step()
+        assert observed.has_subscriber("hot")
 
 
 def test_topics_appear_when_they_are_created(tmp_path: Path) -> None:

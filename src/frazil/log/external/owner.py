@@ -122,6 +122,9 @@ def serve_observer(log: Log, peer: socket.socket) -> None:
                 reply = Done(_answer(log, call))
             except FrazilError as error:
                 reply = Refused(type(error).__name__, str(error))
+            except OSError as error:
+                logger.error("cannot serve an observer", extra={"reason": str(error)})
+                reply = Refused(Unavailable.__name__, f"the log's files cannot be changed: {error}")
             channel.send(reply)
 
 
