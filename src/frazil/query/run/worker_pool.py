@@ -157,8 +157,8 @@ class WorkerPool:
         self._idle: list[Worker] = []
         self._busy: set[Worker] = set()
         self._is_closed = False
+        self._is_watching = False
         FORK_SERVER.acquire()
-        self._watch()
 
     def take(self) -> Worker:
         """Return an idle worker, or start one."""
@@ -173,6 +173,7 @@ class WorkerPool:
             if worker.is_usable:
                 with self._lock:
                     self._busy.add(worker)
+                    self._begin_watch()
                 return worker
             worker.close()  # killed while idle: the next query gets another one
 
@@ -194,10 +195,19 @@ class WorkerPool:
             self._idle.remove(worker)
         worker.close()
 
+    def _begin_watch(self) -> None:
+        """Look at the memory of busy workers from time to time, while there are any."""
+        if not self._is_watching:
+            self._is_watching = True
+            self._timers.later(WATCH_INTERVAL_S, self._watch)
+
     def _watch(self) -> None:
         """Kill busy workers that use too much memory, alone or together."""
         with self._lock:
+            self._is_watching = False
             busy = list(self._busy)
+            if busy:
+                self._begin_watch()
         sizes = {worker: worker.grown_bytes for worker in busy}
         for worker, size in sizes.items():
             if size > MEMORY_SLACK * worker.memory_bytes_max:
@@ -214,7 +224,6 @@ class WorkerPool:
                 "or read fewer rows"
             )
             max(sizes, key=lambda worker: sizes[worker]).kill(error, reason="memory")
-        self._timers.later(WATCH_INTERVAL_S, self._watch)
 
     def close(self) -> None:
         """End all workers."""
