@@ -20,6 +20,7 @@ memory, or when its client leaves. The process of the engine runs no query and l
 """
 
 from frazil.query.engine import Engine
+from frazil.query.run.worker_pool import preload_workers
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, fields_of
@@ -138,6 +139,7 @@ __all__ = [
     "metric_names",
     "metric_series",
     "outline",
+    "preload_workers",
     "query_conditions",
     "row_conditions",
     "search_sql",

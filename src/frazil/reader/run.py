@@ -25,6 +25,7 @@ from frazil.lake import Lake
 from frazil.log import CommitWaiter, LogOwner, ObservedLog
 from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.processes import Hello
+from frazil.query import preload_workers
 from frazil.reader.node_link import NodeLink
 from frazil.serve import ApiServer, NodeContext, reader_checks, reader_rates
 from frazil.shutdown import Shutdown
@@ -102,6 +103,8 @@ class ReaderStartup:
     async def open_all(self) -> NodeContext:
         """Open everything. Long work runs in threads: the writer may ask to stop meanwhile."""
         config, sockets = self._config, self._sockets
+        if config.hot.enabled:
+            preload_workers()  # takes a second, beside everything else
         self._opened.callback(self.stop.done)
         waiter = CommitWaiter(sockets.commits, self._clock)
         log = ObservedLog(RealDisk(config.data), LogOwner(sockets.log), waiter)

@@ -203,9 +203,10 @@ def test_a_failing_disk_is_an_error_of_the_call(
         def fail() -> int:
             raise OSError(errno.EIO, "no disk")
 
-        monkeypatch.setattr(log.subscriber("hot"), "step", fail)
-        with pytest.raises(Unavailable, match="no disk"):
-            progress.step()
+        with monkeypatch.context() as broken:
+            broken.setattr(log.subscriber("hot"), "step", fail)
+            with pytest.raises(Unavailable, match="no disk"):
+                progress.step()
         assert observed.has_subscriber("hot")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import select
 import signal
 import socket
 import sys
@@ -20,6 +21,9 @@ from frazil.query.run.worker_main import serve
 from frazil.query.warm_up import warm
 
 PR_SET_PDEATHSIG = 1
+IDLE_S = 0.3
+"""Compiled functions are loaded when no worker was asked for during this time. A worker forked
+before loads those that it needs."""
 
 
 def main(descriptor: int) -> None:
@@ -28,9 +32,14 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
-    warm()
-    gc.freeze()  # a collection would copy the pages of everything that it visits
     with socket.socket(fileno=descriptor) as requests, Path(os.devnull).open("wb") as silence:
+        while select.select([requests], [], [], IDLE_S)[
+            0
+        ]:  # the first query waits for nothing else
+            if not _fork_one(requests, silence.fileno()):
+                return
+        warm()
+        gc.freeze()  # a collection would copy the pages of everything that it visits
         while _fork_one(requests, silence.fileno()):
             pass
 

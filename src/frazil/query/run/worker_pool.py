@@ -143,6 +143,12 @@ class ForkServer:
 FORK_SERVER = ForkServer()
 
 
+def preload_workers() -> None:
+    """Start to load what query workers need, for the rest of this process's life: the first query
+    need not wait for it."""
+    FORK_SERVER.acquire()
+
+
 class WorkerPool:
     """Thread-safe. A worker belongs to the thread that took it until it is given back."""
 
