@@ -38,6 +38,7 @@ from frazil.log.topic import (
     SUBSCRIBERS_FOLDER,
     Topic,
     check_name,
+    check_partition,
     load_config,
     make_folders,
     partition_folder,
@@ -227,10 +228,7 @@ class Log:
 
     def partition(self, topic: str, index: int) -> Partition:
         partitions = self.topic(topic).partitions
-        if not 0 <= index < len(partitions):
-            raise Unknown(
-                f"topic {topic} has {len(partitions)} partitions, there is no partition {index}"
-            )
+        check_partition(topic, len(partitions), index)
         return partitions[index]
 
     def append(self, topic: str, append: Append, *, partition: int = 0) -> Future[AppendResult]:

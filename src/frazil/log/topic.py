@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from frazil.disk import Disk, make_directories, read_checkpoint, write_checkpoint
-from frazil.errors import Corrupt, Malformed
+from frazil.errors import Corrupt, Malformed, Unknown
 from frazil.log.partition import Partition
 from frazil.log.segment import HEADER_BYTES, base_offsets, segment_name
 from frazil.settings import TopicConfig
@@ -47,6 +47,12 @@ def check_name(name: str, what: str) -> None:
             f"{name!r} cannot name a {what}: use 1 to {LENGTH_MAX[what]} letters, digits, '.', "
             "'_' or '-', not starting with '.', and not 'subscribers'"
         )
+
+
+def check_partition(topic: str, count: int, index: int) -> None:
+    """Raise `Unknown` unless a topic with so many partitions has this one."""
+    if not 0 <= index < count:
+        raise Unknown(f"topic {topic} has {count} partitions, there is no partition {index}")
 
 
 def topic_names(disk: Disk) -> list[str]:

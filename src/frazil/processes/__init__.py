@@ -2,12 +2,14 @@
 
     channel.py   Channel: messages over a local socket
     messages.py  what writer and reader tell each other
+    lifetime.py  a process that ends with its parent
 
 A node has one writer (log and OTLP ports) and one reader (hot tier, lake, API), which the writer
 starts, watches and restarts. No record passes through a channel: the reader reads the log's files.
 """
 
 from frazil.processes.channel import Channel
+from frazil.processes.lifetime import end_with_parent
 from frazil.processes.messages import (
     Beat,
     Hello,
@@ -35,4 +37,5 @@ __all__ = [
     "Stop",
     "ToReader",
     "ToWriter",
+    "end_with_parent",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
@@ -15,16 +14,16 @@ import uvloop
 from frazil.config import Config
 from frazil.errors import FrazilError
 from frazil.model import SystemClock, SystemRand
+from frazil.processes import end_with_parent
 from frazil.program_log import log_to_stderr
 from frazil.reader import NodeLink, Sockets, run
 from frazil.self_tracing import export_own_traces
 
-PR_SET_PDEATHSIG = 1
 FAILED_CODE = 1
 
 
 def main(control: int, log: int, commits: int, connections: int) -> int:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a stuck reader ends, too
+    end_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Ctrl-C and systemd signal every process; the writer asks us to stop when it is our turn.
         # A handler of our own, because an ignored signal would stay ignored in Spark's process.

@@ -44,7 +44,6 @@ class NodeLink:
         self._channel: Channel[ToReader] = Channel(peer, ToReader)
         self._asking = threading.Lock()
         self._reply: Future[WriterStatus] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: Future[float] = Future()
 
     def hello(self) -> Hello:

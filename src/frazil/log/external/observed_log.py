@@ -26,7 +26,7 @@ from frazil.log.external.owner import (
 )
 from frazil.log.readable import ReadablePartition
 from frazil.log.reader import Reader, Start
-from frazil.log.topic import read_config, topic_names
+from frazil.log.topic import check_partition, read_config, topic_names
 from frazil.log.view import PartitionView
 from frazil.model import TopicPartition
 from frazil.settings import TopicConfig
@@ -124,10 +124,7 @@ class ObservedLog:
 
     def partition(self, topic: str, index: int) -> ObservedPartition:
         partitions = self.topic(topic).partitions
-        if not 0 <= index < len(partitions):
-            raise Unknown(
-                f"topic {topic} has {len(partitions)} partitions, there is no partition {index}"
-            )
+        check_partition(topic, len(partitions), index)
         return partitions[index]
 
     def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:

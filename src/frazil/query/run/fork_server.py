@@ -7,7 +7,6 @@ has no thread of its own making: a fork copies only the thread that forks.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import select
@@ -17,10 +16,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from frazil.processes import end_with_parent
 from frazil.query.run.worker_main import serve
 from frazil.query.warm_up import warm
 
-PR_SET_PDEATHSIG = 1
 IDLE_S = 0.3
 """Compiled functions are loaded when no worker was asked for during this time. A worker forked
 before loads those that it needs."""
@@ -28,7 +27,7 @@ before loads those that it needs."""
 
 def main(descriptor: int) -> None:
     """Fork workers until the engine closes the socket."""
-    _end_with_parent()
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
@@ -52,7 +51,7 @@ def _fork_one(requests: socket.socket, silence: int) -> bool:
     pid = os.fork()
     if pid == 0:
         requests.close()
-        _end_with_parent()
+        end_with_parent()
         os.dup2(silence, 2)  # of DataFusion's panics and failed allocations
         with suppress(BrokenPipeError):
             serve(socket.socket(fileno=files[0]))
@@ -62,10 +61,6 @@ def _fork_one(requests: socket.socket, silence: int) -> bool:
     socket.send_fds(requests, [b"f"], [process])
     os.close(process)
     return True
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

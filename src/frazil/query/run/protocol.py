@@ -25,6 +25,9 @@ from frazil.query.sql.dialect import EngineText
 
 _HEAD = struct.Struct("<QB")
 MESSAGE, ROWS = 0, 1
+MEMORY_SLACK = 2
+"""A worker may grow by this many times `memory_bytes_max`: DataFusion counts the memory it holds,
+but not the batches it is producing."""
 FILES_MAX = 250
 """The kernel passes at most 253 files with a message."""
 

@@ -20,6 +20,7 @@ from frazil.model import MiB
 from frazil.query.run.executor import Executor
 from frazil.query.run.part_cache import FileGone, PartCache
 from frazil.query.run.protocol import (
+    MEMORY_SLACK,
     Failed,
     Finished,
     Gone,
@@ -37,9 +38,6 @@ from frazil.query.run.protocol import (
 
 IDLE_S = 5.0
 """After this long without a query, files that were removed are unmapped."""
-MEMORY_SLACK = 2
-"""A query may take this many times its memory limit: DataFusion counts the memory it holds, but not
-the batches it is producing."""
 NICENESS = 10
 """When processors are short, those who acknowledge and publish rows come before queries."""
 FRAME_BYTES = 8 * MiB

@@ -26,6 +26,7 @@ from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.model import MiB
 from frazil.query.run.protocol import (
+    MEMORY_SLACK,
     Failed,
     Finished,
     Gone,
@@ -47,9 +48,6 @@ logger = logging.getLogger(__name__)
 
 WATCH_INTERVAL_S = 0.05
 """How often the memory of busy workers is checked; they cannot grow by much in between."""
-MEMORY_SLACK = 2
-"""A worker may grow by this many times `memory_bytes_max`: DataFusion counts the memory it holds,
-but not the batches it is producing."""
 KEPT_BYTES_MAX = 128 * MiB
 """A worker that has grown by more than this is not used again: allocators rarely give memory
 back."""

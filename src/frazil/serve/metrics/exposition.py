@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from frazil.serve.context import NodeContext
 from frazil.serve.metrics.gauges import gauges
-from frazil.serve.status.collect import status_of
+from frazil.serve.status.collect import status_with
 from frazil.status import Family, merged, own_families, process_info
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -20,7 +20,9 @@ def families(context: NodeContext) -> Iterator[Family]:
     """Every metric family of the node's processes, each name once."""
     writer = context.writer_status()
     yield from merged([*writer.families, *own_families()])
-    yield from gauges(status_of(context), [("writer", writer.process), ("reader", process_info())])
+    yield from gauges(
+        status_with(context, writer), [("writer", writer.process), ("reader", process_info())]
+    )
 
 
 def exposition(context: NodeContext, accept: str) -> tuple[str, bytes]:

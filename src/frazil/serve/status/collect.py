@@ -32,7 +32,11 @@ QUERIES, ANSWERED = "frazil.query.queries", "frazil.query.duration.ms"
 
 def status_of(context: NodeContext) -> model.Status:
     """Collect the status. Takes some milliseconds; call it in a thread."""
-    writer = context.writer_status()
+    return status_with(context, context.writer_status())
+
+
+def status_with(context: NodeContext, writer: WriterStatus) -> model.Status:
+    """Collect the status, with what the writer has reported."""
     log = _log_status(context, writer)
     return model.Status(
         version=__version__,
