@@ -2,8 +2,10 @@
 
 The peer is a raw-bytes asyncio gRPC server that writes bodies to one file, syncs each group once,
 and answers: no scan, digest, checksum or index. Both get the same load from another process, in
-turns. Ours only receives, like the peer; the last case is a default node, which also makes rows, on
-the same cores. Prints one JSON line last; exits 1 when a bar is missed.
+turns. Ours only receives, like the peer, in the first cases. In the last three it also makes rows,
+on the same cores: a burst as fast as it is acknowledged, and how long until all of it is visible; a
+steady load that rows must keep up with; half of that load. Prints one JSON line last; exits 1 when
+a bar is missed.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -38,11 +41,26 @@ RECORDS = (10, 100, 1000)
 BAR = 0.7
 """Relative to the bare server, with requests of 1,000 records: the cost of the promise."""
 HALF = 0.5
+BURST_S = 20.0
+BURST_BAR = 0.8
+"""Acknowledgements come before rows."""
+VISIBLE_S_MAX = 10.0
+"""From the end of the burst until every row of it is visible."""
+STEADY_S = 60.0
+STEADY_BAR = 0.6
+"""Of the peer's rate, with rows as fast as requests."""
+STEADY_LAG_S_MAX = 1.0
+"""Requests that are not visible yet, in seconds of the load, at the end of a steady load. One that
+rows cannot keep up with leaves tens of seconds."""
+ON_TIME = 0.99
+"""Share of a steady load that must have been sent in time."""
+CALM_P99_MS_MAX = 10.0
 SETTINGS = """
 [log]
 disk_bytes_max = 68719476736
 [hot]
 enabled = {has_rows}
+disk_bytes_max = 34359738368
 [lake]
 enabled = false
 """
@@ -172,9 +190,11 @@ def load(transport: str, port: int, records: int, seconds: float, rate: float) -
     print(json.dumps({"rate": len(latencies) / took, **spread}))
 
 
-def measure(transport: str, port: int, records: int, rate: float = 0.0) -> dict[str, float]:
+def measure(
+    transport: str, port: int, records: int, rate: float = 0.0, seconds: float = ROUND_S
+) -> dict[str, float]:
     """One round of load from another process."""
-    words = ["load", transport, port, records, ROUND_S, rate]
+    words = ["load", transport, port, records, seconds, rate]
     done = subprocess.run(
         [sys.executable, __file__, *map(str, words)], check=True, capture_output=True, text=True
     )
@@ -239,9 +259,9 @@ def running(*command: str) -> Iterator[dict[str, int]]:
             process.wait()
 
 
-def measure_case(transport: str, records: int, *, has_rows: bool = False) -> Case:
-    """Both servers in turns, on fresh folders; then ours at half its load."""
-    bar = BAR if (transport, records, has_rows) == ("grpc", 1000, False) else None
+@contextmanager
+def both_servers(*, has_rows: bool) -> Iterator[tuple[dict[str, int], int]]:
+    """Our node and the bare server, on fresh folders. Yields our ports and the peer's."""
     with scratch_folder() as folder:
         settings = folder / "frazil.toml"
         settings.write_text(SETTINGS.format(has_rows=str(has_rows).lower()))
@@ -251,18 +271,25 @@ def measure_case(transport: str, records: int, *, has_rows: bool = False) -> Cas
             running(*node, *ports) as ours,
             running(__file__, "bare", str(folder / "bare")) as bare,
         ):
-            port, bare_port = ours[f"otlp_{transport}_port"], bare["otlp_grpc_port"]
-            rates, peers, ratios = [], [], []
-            for _ in range(ROUNDS if bar is None else ROUNDS_BARRED):
-                rates.append(measure(transport, port, records)["rate"])
-                peers.append(measure("grpc", bare_port, records)["rate"])
-                ratios.append(rates[-1] / peers[-1])
-            rate, peer = statistics.median(rates), statistics.median(peers)
-            ratio = statistics.median(ratios)
-            calm = measure(transport, port, records, rate * HALF)
+            yield ours, bare["otlp_grpc_port"]
+
+
+def measure_case(transport: str, records: int) -> Case:
+    """Both servers in turns; then ours at half its load."""
+    bar = BAR if (transport, records) == ("grpc", 1000) else None
+    with both_servers(has_rows=False) as (ours, bare_port):
+        port = ours[f"otlp_{transport}_port"]
+        rates, peers, ratios = [], [], []
+        for _ in range(ROUNDS if bar is None else ROUNDS_BARRED):
+            rates.append(measure(transport, port, records)["rate"])
+            peers.append(measure("grpc", bare_port, records)["rate"])
+            ratios.append(rates[-1] / peers[-1])
+        rate, peer = statistics.median(rates), statistics.median(peers)
+        ratio = statistics.median(ratios)
+        calm = measure(transport, port, records, rate * HALF)
     length = len(request_of(records))
     case: Case = {
-        "case": f"{transport}, {records} records" + (", with rows" if has_rows else ""),
+        "case": f"{transport}, {records} records",
         "ours": round(rate * records),
         "peer": round(peer * records),
         "unit": "records/s",
@@ -279,9 +306,79 @@ def measure_case(transport: str, records: int, *, has_rows: bool = False) -> Cas
     return case
 
 
+# With rows.
+
+
+def requests_behind(port: int) -> int:
+    """Return the acknowledged requests whose rows are not visible."""
+    url = f"http://127.0.0.1:{port}/api/v1/status"
+    with urllib.request.urlopen(url, timeout=60) as response:
+        lag: int = json.load(response)["hot"]["lag_offsets"]
+        return lag
+
+
+def seconds_until_visible(port: int) -> float:
+    begin = time.monotonic()
+    while requests_behind(port):
+        time.sleep(0.05)
+    return time.monotonic() - begin
+
+
+def measure_with_rows() -> list[Case]:
+    """A burst, a steady load and half of it, of requests of 1,000 records."""
+    records = max(RECORDS)
+    with both_servers(has_rows=True) as (ours, bare_port):
+        port, api_port = ours["otlp_grpc_port"], ours["http_port"]
+        before = measure("grpc", bare_port, records, seconds=BURST_S)["rate"]
+        burst = measure("grpc", port, records, seconds=BURST_S)["rate"]
+        visible_s = seconds_until_visible(api_port)
+        after = measure("grpc", bare_port, records, seconds=BURST_S)["rate"]
+        peer = (before + after) / 2
+        offered = peer * STEADY_BAR
+        steady = measure("grpc", port, records, offered, STEADY_S)["rate"]
+        lag_s = requests_behind(api_port) / steady
+        seconds_until_visible(api_port)
+        calm = measure("grpc", port, records, offered * HALF, BURST_S)
+    shared: Case = {"peer": round(peer * records), "unit": "records/s"}
+    cases = [
+        {
+            "case": "burst with rows",
+            "ours": round(burst * records),
+            **shared,
+            "ratio": round(burst / peer, 3),
+            "bar": BURST_BAR,
+            "visible_after_s": round(visible_s, 2),
+            "visible_s_max": VISIBLE_S_MAX,
+            "ok": burst / peer >= BURST_BAR and visible_s <= VISIBLE_S_MAX,
+        },
+        {
+            "case": "steady load with rows",
+            "ours": round(steady * records),
+            **shared,
+            "ratio": round(steady / peer, 3),
+            "bar": STEADY_BAR,
+            "lag_s": round(lag_s, 3),
+            "lag_s_max": STEADY_LAG_S_MAX,
+            "ok": steady >= offered * ON_TIME and lag_s <= STEADY_LAG_S_MAX,
+        },
+        {
+            "case": "half of the steady load with rows, p99",
+            "ours": round(calm["p99_ms"], 2),
+            "unit": "ms",
+            "ratio": None,
+            "bar": CALM_P99_MS_MAX,
+            "p50_ms": round(calm["p50_ms"], 2),
+            "ok": calm["p99_ms"] <= CALM_P99_MS_MAX,
+        },
+    ]
+    for case in cases:
+        print(json.dumps(case), flush=True)
+    return cases
+
+
 def main() -> int:
     cases = [measure_case(t, records) for t in ("grpc", "http") for records in RECORDS]
-    cases.append(measure_case("grpc", max(RECORDS), has_rows=True))
+    cases += measure_with_rows()
     print(json.dumps({"bench": "ingest", "cases": cases}))
     return 0 if all(case["ok"] for case in cases) else 1
 

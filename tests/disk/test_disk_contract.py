@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -447,3 +448,21 @@ def test_both_disks_agree_on_any_sequence_of_calls(steps: list[tuple[object, ...
         real, sim = RealDisk(folder), SimDisk(faults=Faults(short_writes=True))
         for step in steps:
             assert outcome(sim, step) == outcome(real, step), step
+
+
+@pytest.mark.parametrize("size", [0, 5, 4096, 3 * 1024 * 1024 + 777])
+@pytest.mark.parametrize("is_aligned", [True, False])
+def test_an_append_without_the_page_cache_adds_all_bytes(
+    disk: Disk, size: int, is_aligned: bool
+) -> None:
+    """Whatever its length and address, also after other bytes."""
+    memory = mmap.mmap(-1, size + 4096)
+    memory[:] = (bytes(range(251)) * (len(memory) // 251 + 1))[: len(memory)]
+    begin = 0 if is_aligned else 3
+    data = memoryview(memory)[begin : begin + size]
+    file = disk.open("a", "create")
+    file.append_uncached(data)
+    file.append_uncached(data)
+    file.append([b"end"])
+    file.close()
+    assert get(disk, "a") == bytes(data) * 2 + b"end"

@@ -50,6 +50,9 @@ class MemoryFile:
         self._disk.may_fail()
         self.data += b"".join(buffers)
 
+    def append_uncached(self, data: memoryview) -> None:
+        raise NotImplementedError
+
     def append_from(self, position: int) -> None:
         raise NotImplementedError
 

@@ -19,6 +19,7 @@ from frazil.hot.sealer import SEAL_FAILED
 from frazil.hot.segment import segments
 from frazil.hot.segment.arrow_segment import open_segment, write_segment
 from frazil.hot.segment.segments import EVICTED, MERGE_COUNT
+from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.hot.tier import STALLED, HotTier
 from frazil.log.subscribers import load_progress
 from frazil.model import Rand
@@ -288,7 +289,7 @@ def foreign(disk: SimDisk, path: str) -> None:
     segment = open_segment(disk, path)
     disk.unlink(path)
     slots = {stream.slot: stream.batches for stream in segment.streams}
-    write_segment(disk, path, replace(segment.header, identity=1), slots)
+    write_segment(disk, path, replace(segment.header, identity=1), slots, WriteBuffer())
 
 
 def renamed(disk: SimDisk, path: str) -> None:
@@ -700,7 +701,9 @@ def test_overlapping_files_do_not_duplicate_rows() -> None:
     second = open_segment(disk, f"{FOLDER}/{10:020d}.arrow")
     rows = [batch for segment in (first, second) for batch in segment.streams[0].batches]
     longer = [rows[0], rows[1].slice(0, 6)]
-    write_segment(disk, FIRST, replace(first.header, end_offset=13), {"logs": longer})
+    write_segment(
+        disk, FIRST, replace(first.header, end_offset=13), {"logs": longer}, WriteBuffer()
+    )
     again = restarted(disk)
     assert_whole(again, 20)
 

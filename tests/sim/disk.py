@@ -210,6 +210,9 @@ class SimFile:
                 self._end += len(part)
                 raise self._disk.full(self._path)
 
+    def append_uncached(self, data: memoryview) -> None:
+        self.append([data])
+
     def append_from(self, position: int) -> None:
         self._check(self._writable, position)
         self._end = position

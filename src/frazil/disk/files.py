@@ -16,12 +16,16 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from frazil.errors import Held
+from frazil.model import MiB
 
 Mode = Literal["read", "edit", "create"]
 Buffer = bytes | memoryview
 
 IOV_MAX = 1024
 """Linux limit of buffers in one vectored write."""
+PORTION_BYTES = MiB
+"""A large file is written in portions of this size: a sync of another file waits for the one that
+is under way."""
 
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors that mean the disk is full. Space may become free again, so they are not faults."""
@@ -32,6 +36,12 @@ class File(Protocol):
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Append all bytes, or raise. After an error some of them may be written."""
+
+    def append_uncached(self, data: memoryview) -> None:
+        """Append many bytes, or raise, without filling the page cache where the file system can.
+
+        That takes an end of file and an address in memory that are multiples of a page.
+        """
 
     def append_from(self, position: int) -> None:
         """Make the next append start at `position`, overwriting a reused file."""
@@ -136,6 +146,23 @@ class RealFile:
                 raise OSError(errno.ENOSPC, "the disk accepted no more bytes")
             self._end += written
             rest = rest[written:]
+
+    def append_uncached(self, data: memoryview) -> None:
+        begin = self._end
+        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags | os.O_DIRECT)
+            self._append_portions(data[: len(data) // mmap.PAGESIZE * mmap.PAGESIZE])
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # the file system cannot do it, or not any further
+                raise
+        finally:
+            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags)
+        self._append_portions(data[self._end - begin :])
+
+    def _append_portions(self, data: memoryview) -> None:
+        for begin in range(0, len(data), PORTION_BYTES):
+            self._append_some([data[begin : begin + PORTION_BYTES]])
 
     def write_at(self, position: int, data: bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)

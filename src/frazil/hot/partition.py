@@ -25,6 +25,9 @@ from frazil.model.arrow import Decode, ExportRequest, dead_letter_rows, decode_p
 logger = logging.getLogger(__name__)
 
 DEAD_LETTERS = "dead_letters"
+PORTION = 0.5
+"""A read of this share of what was asked for ended before a batch that did not fit, and not at the
+end of the log."""
 
 ROWS = Counter("frazil.hot.shown.rows", "Rows made visible, by table.")
 LOST = Counter("frazil.hot.lost.offsets", "Offsets that are neither in a segment nor in the log.")
@@ -91,9 +94,9 @@ class HotPartition:
         self._decode = decode
         self._tail = ReadRange(segments.end_offset)
         self._gaps = [ReadRange(gap.begin, gap.end) for gap in segments.gaps()]
-        self.watermark = self._tail.offset
+        self.watermark = self._listed_to = self._tail.offset
         """The first offset whose rows are not visible yet."""
-        self._is_gapless = not self._gaps
+        self._is_gapless = self._is_listed_gapless = not self._gaps
         self._reopen()
 
     def _reopen(self) -> None:
@@ -147,14 +150,18 @@ class HotPartition:
         if read_range.is_read or not (read_range.pending or self._fetch(read_range, bytes_max)):
             return 0
         if read_range.segment is None:
-            read_range.segment = OpenSegment(read_range.offset, now_ns)
+            is_hidden = read_range.has_more and read_range.end is None
+            read_range.segment = OpenSegment(read_range.offset, now_ns, is_hidden=is_hidden)
         count, rows = self._decode_some(read_range.pending)
         pending = read_range.pending
         del pending[:count]
         end = pending[0].offset if pending else read_range.fetched_to
         read_range.segment.add(rows, end)
         read_range.offset = end
-        self.is_behind |= bool(pending) or read_range.end is not None or read_range.has_more
+        is_behind = bool(pending) or read_range.end is not None or read_range.has_more
+        if read_range.segment.is_hidden and not is_behind:
+            read_range.segment.reveal()
+        self.is_behind |= is_behind
         return count
 
     def _fetch(self, read_range: ReadRange, bytes_max: int) -> bool:
@@ -172,7 +179,8 @@ class HotPartition:
         end = read_range.reader.offset
         begin = read_range.offset
         read_range.fetched_to = end if read_range.end is None else min(end, read_range.end)
-        read_range.has_more = sum(len(batch.payload) for batch in batches) >= bytes_max
+        is_portion = sum(len(batch.payload) for batch in batches) >= PORTION * bytes_max
+        read_range.has_more = is_portion and end < self.log.view.durable_watermark
         read_range.pending = requests_of(batches, self.log.index, begin, read_range.fetched_to)
         return bool(batches)
 
@@ -212,6 +220,13 @@ class HotPartition:
         read_range.close()
         read_range.offset = end
 
+    def reveal(self) -> int:
+        """Show open rows that are hidden. Returns how many segments."""
+        hidden = [s.segment for s in self.ranges if s.segment is not None and s.segment.is_hidden]
+        for segment in hidden:
+            segment.reveal()
+        return len(hidden)
+
     def freeze(self, is_due: Callable[[OpenSegment], bool]) -> int:
         """Pass open segments that are due, and gaps that are read, to the sealer."""
         count = 0
@@ -224,20 +239,36 @@ class HotPartition:
         return count
 
     def update_open_pieces(self) -> None:
-        self.open_pieces = [
-            self._pieces(each.segment) for each in self.ranges if each.segment is not None
-        ]
+        self.open_pieces = []
+        self._listed_to = self._tail.offset
+        for read_range in self.ranges:
+            segment = read_range.segment
+            if segment is None:
+                continue
+            if segment.is_hidden:
+                self._listed_to = segment.begin_offset
+            else:
+                self.open_pieces.append(self._pieces(segment))
+        self._is_listed_gapless = all(gap.is_read for gap in self._gaps)
 
     def advance_watermark(self) -> None:
         """Call after the pieces were published."""
-        self.watermark = self._tail.offset
-        self._is_gapless = all(gap.is_read for gap in self._gaps)
+        self.watermark = self._visible_to()
+        self._is_gapless = self._is_listed_gapless
+
+    def _visible_to(self) -> int:
+        """Return the offset at which the first hidden segment begins, or the rows end."""
+        hidden = (segment.begin_offset for segment in self.frozen if segment.is_hidden)
+        return min(hidden, default=self._listed_to)
 
     def pieces(self, table: str) -> Iterator[Piece]:
-        """Yield the rows of a table: from files, then from memory."""
+        """Yield the rows of a table: from files, then from memory up to the first that are
+        hidden."""
         yield from self.segments.pieces.get(table, ())
-        for pieces in (*map(self._pieces, self.frozen), *self.open_pieces):
-            if table in pieces:
+        end = self._visible_to()
+        frozen = (self._pieces(segment) for segment in self.frozen if not segment.is_hidden)
+        for pieces in (*frozen, *self.open_pieces):
+            if table in pieces and pieces[table].offset_begin < end:
                 yield pieces[table]
 
     def _pieces(self, segment: OpenSegment) -> dict[str, Piece]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from frazil.errors import Corrupt, Unavailable
 from frazil.hot.partition import HotPartition
 from frazil.hot.segment.open_segment import OpenSegment
+from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.hot.visible import VisibleSegments
 from frazil.metrics import Counter, Gauge, Histogram
 from frazil.model import NS_PER_MS, Clock
@@ -50,6 +51,7 @@ class Sealer:
         self._config = config
         self._clock = clock
         self._lock = threading.Lock()
+        self._buffer = WriteBuffer()
         self._retry_ns: dict[HotPartition, int] = {}
 
     def seal(self) -> int:
@@ -78,20 +80,38 @@ class Sealer:
         begin, end = segment.begin_offset, segment.end_offset
         try:
             created_ms = self._clock.wall_ms()
-            sealed = partition.segments.write(begin, end, created_ms, segment.slots())
+            sealed = partition.segments.write(
+                begin,
+                end,
+                created_ms,
+                segment.slots(),
+                self._buffer,
+                is_read_back=not segment.is_hidden,
+            )
         except (OSError, Corrupt, pa.ArrowException) as error:
             SEAL_FAILED.add(topic=partition.source.topic)
             logger.error("seal failed, rows stay in memory", extra={"reason": str(error)})
             self._retry_ns[partition] = begin_ns + self._config.retry_ms * NS_PER_MS
+            self._reveal(partition)
             return False
         with self._visible.swap:
             partition.frozen = partition.frozen[1:]
             partition.segments.put(sealed)
             self._visible.publish()
+            partition.advance_watermark()
         partition.subscriber.finish(partition.log.index, begin, end)
         SEALED.add(topic=partition.source.topic)
         SEAL_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
         return True
+
+    def _reveal(self, partition: HotPartition) -> None:
+        """Show the hidden rows of a partition that cannot be sealed now."""
+        with self._visible.swap:
+            for segment in partition.frozen:
+                if segment.is_hidden:
+                    segment.reveal()
+            self._visible.publish()
+            partition.advance_watermark()
 
     def _save_progress(self, partition: HotPartition) -> None:
         """While this fails the log keeps more than it needs to."""
@@ -106,7 +126,7 @@ class Sealer:
         visible = self._visible
         try:
             for partition in visible.partitions:
-                if partition.segments.merge(self._config.seal_bytes):
+                if partition.segments.merge(self._config.seal_bytes, self._buffer):
                     self._publish()
             while self._is_above_limit:
                 partitions = [p for p in visible.partitions if self._is_evictable(p)]
@@ -162,7 +182,9 @@ class Sealer:
             self._visible.publish()
 
     def release_memory(self) -> None:
-        """Give back memory of mapped files; later reads take it again."""
+        """Give back memory of mapped files, and of the last seal; later work takes it again."""
+        with self._lock:
+            self._buffer.release()
         for partition in self._visible.partitions:
             for segment in partition.segments.sealed:
                 segment.file.mapped.release()

@@ -131,7 +131,7 @@ class HotTier:
             logger.error("hot tier cannot read the log", extra={"reason": str(error)})
             self._stalled_ns[partition] = now_ns + self.config.retry_ms * NS_PER_MS
             partition.is_behind = False
-            return 0
+            return partition.reveal()
 
     def _is_due(self, segment: OpenSegment) -> bool:
         age_ns = self._clock.monotonic_ns() - segment.opened_ns

@@ -20,10 +20,13 @@ from frazil.reader import NodeLink, Sockets, run
 from frazil.self_tracing import export_own_traces
 
 FAILED_CODE = 1
+NICENESS = 5
+"""When processors are short, acknowledgements come before rows; queries come after both."""
 
 
 def main(control: int, log: int, commits: int, connections: int) -> int:
     end_with_parent()
+    os.nice(NICENESS)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Ctrl-C and systemd signal every process; the writer asks us to stop when it is our turn.
         # A handler of our own, because an ignored signal would stay ignored in Spark's process.

@@ -12,7 +12,6 @@ from frazil.hot.segment.bloom import SALTS, hash_of
 from frazil.hot.segment.column_stats import (
     SERVICES_BYTES_MAX,
     SERVICES_MAX,
-    TEXT_BYTES_MAX,
     ColumnStats,
 )
 from frazil.hot.segment.layout import ArrowSegmentHeader
@@ -56,5 +55,4 @@ def test_the_example_in_the_docs_is_a_valid_segment() -> None:
 def test_the_numbers_in_the_docs_match_the_code() -> None:
     assert " ".join(f"{salt:08x}" for salt in SALTS) in PAGE
     assert f"{hash_of('0af7651916cd43dd8448eb211c80319c'):016x}" in PAGE
-    assert f"above {TEXT_BYTES_MAX} bytes" in PAGE
     assert f"above {SERVICES_MAX} names or {SERVICES_BYTES_MAX // 1024} KiB" in PAGE

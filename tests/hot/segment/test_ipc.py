@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pytest
@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.hot.segment.dictionaries import unified
-from frazil.hot.segment.ipc import ALIGNMENT, decode_stream, encode_stream
+from frazil.hot.segment.ipc import (
+    ALIGNMENT,
+    EncodedStream,
+    decode_stream,
+    encode_stream,
+    measure_stream,
+)
 from tests.hot.build import batch_of, lines
 
 MAP = pa.map_(pa.string(), pa.string())
@@ -60,16 +66,20 @@ def buffers_of(batches: list[pa.RecordBatch]) -> Iterator[pa.Buffer]:
             yield from (b for array in arrays for b in array.buffers() if b is not None and b.size)
 
 
+def encoded_stream(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Buffer, EncodedStream]:
+    data = bytearray(b"?" * measure_stream(batches))
+    return pa.py_buffer(data), encode_stream(batches, memoryview(data))
+
+
 @settings(max_examples=60)
 @given(st.lists(ROWS, min_size=1, max_size=3), st.integers(0, 3))
 def test_streams_round_trip(parts: list[list[tuple[object, ...]]], cut: int) -> None:
     """Any rows, nested, null, sliced: the same come back, in place and checked."""
     batches = unified([batch(rows)[cut:] for rows in parts])
-    encoded = encode_stream(batches)
-    held = encoded.data
+    held, encoded = encoded_stream(batches)
     assert held.size % ALIGNMENT == 0
     assert crc32c(held.to_pybytes()) == encoded.check
-    found = decode_stream(held)
+    found = decode_stream(held, is_verified=False)
     assert found == batches
     for each in found:
         each.validate(full=True)
@@ -80,8 +90,7 @@ def test_streams_round_trip(parts: list[list[tuple[object, ...]]], cut: int) -> 
 def test_each_batch_can_be_read_by_its_position() -> None:
     """The bytes at the position in the manifest are one Arrow message."""
     batches = [batch_of(*lines(0, 40)), batch_of(*lines(40, 41))]
-    encoded = encode_stream(batches)
-    data = encoded.data
+    data, encoded = encoded_stream(batches)
     for wanted, (begin, length) in zip(batches, encoded.messages, strict=True):
         found = pa.ipc.read_record_batch(data.slice(begin, length), wanted.schema)
         assert found.equals(wanted)
@@ -89,9 +98,9 @@ def test_each_batch_can_be_read_by_its_position() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 8, 100])
 def test_a_truncated_stream_is_an_error(size: int) -> None:
-    data = encode_stream([batch_of(*lines(0, 4))]).data
+    data, _ = encoded_stream([batch_of(*lines(0, 4))])
     with pytest.raises((pa.ArrowInvalid, OSError)):
-        decode_stream(data.slice(0, size))
+        decode_stream(data.slice(0, size), is_verified=False)
 
 
 def test_dictionaries_are_unified() -> None:
@@ -101,8 +110,8 @@ def test_dictionaries_are_unified() -> None:
     shared = unified(batches)
     assert [each["w"].to_pylist() for each in shared] == words
     assert all(each["w"].dictionary.to_pylist() == ["GET", "PUT", "POST"] for each in shared)
-    stream = encode_stream(shared).data
-    assert [each["w"].to_pylist() for each in decode_stream(stream)] == words
+    stream, _ = encoded_stream(shared)
+    assert [each["w"].to_pylist() for each in decode_stream(stream, is_verified=False)] == words
 
 
 @pytest.mark.parametrize("kind", ["plain", "list", "struct", "map"])

@@ -130,6 +130,9 @@ class FaultyFile:
         with self._disk.around("append", buffers, self._file):
             self._file.append(buffers)
 
+    def append_uncached(self, data: memoryview) -> None:
+        self.append([data])
+
     def append_from(self, position: int) -> None:
         self._file.append_from(position)
 

@@ -19,12 +19,19 @@ import pyarrow.compute as pc
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from frazil.disk import Buffer, Disk, File, Mapped
+from frazil.disk import Disk, File, Mapped
 from frazil.errors import Corrupt
 from frazil.hot.segment.bloom import Bloom, build_bloom
-from frazil.hot.segment.column_stats import OFFSET, SERVICE, ColumnStats, services_of, stats_of
+from frazil.hot.segment.column_stats import (
+    OFFSET,
+    SERVICE,
+    TIME,
+    ColumnStats,
+    services_of,
+    stats_of,
+)
 from frazil.hot.segment.dictionaries import unified
-from frazil.hot.segment.ipc import decode_stream, encode_stream
+from frazil.hot.segment.ipc import EncodedStream, decode_stream, encode_stream, measure_stream
 from frazil.hot.segment.layout import (
     HEADER_BYTES,
     TRAILER_BYTES,
@@ -39,8 +46,11 @@ from frazil.hot.segment.layout import (
     decode_trailer,
     encode_end,
 )
+from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.model import MiB
 
+BOUNDED = (TIME,)
+"""Columns with bounds: those by which segments are pruned."""
 FILTERED = ("trace_id", "span_id")
 """Columns with a bloom filter: ids are looked up one at a time, and bounds do not prune them."""
 READ_BYTES = MiB
@@ -87,11 +97,20 @@ class ArrowSegment:
         return self.header.end_offset
 
 
-def write_segment(disk: Disk, path: str, header: ArrowSegmentHeader, slots: Slots) -> ArrowSegment:
+def write_segment(
+    disk: Disk,
+    path: str,
+    header: ArrowSegmentHeader,
+    slots: Slots,
+    buffer: WriteBuffer,
+    *,
+    is_read_back: bool = True,
+) -> ArrowSegment:
     """Write a segment, and return it opened once it is durable.
 
     It is written to a temporary file, synced, read back and renamed. After an error it may be
-    retried, which writes a new file: a failed sync is never repeated.
+    retried, which writes a new file: a failed sync is never repeated. Reading back verifies the
+    bytes on disk, because they were not written through the page cache, and puts them there.
     """
     folder, _, name = path.rpartition("/")
     scratch = f"{path}.tmp"
@@ -99,9 +118,11 @@ def write_segment(disk: Disk, path: str, header: ArrowSegmentHeader, slots: Slot
         disk.unlink(scratch)
     file = disk.open(scratch, "create")
     try:
-        _write(file, header, slots)
+        sections, end = _encode(header, slots, buffer)
+        file.append_uncached(sections)
+        file.append([end])
         file.sync()
-        segment = open_segment(disk, scratch)
+        segment = open_segment(disk, scratch, is_verified=not is_read_back)
         disk.rename(scratch, path)
     except (OSError, Corrupt):
         with contextlib.suppress(OSError):  # raise the first error
@@ -131,7 +152,7 @@ def open_segment(disk: Disk, path: str, *, is_verified: bool = False) -> ArrowSe
         file.close()
     if len(mapped.view) != size:
         raise damaged(path, 0, f"{size} bytes", f"{len(mapped.view)}")
-    streams = tuple(_open_streams(mapped.view, footer, path))
+    streams = tuple(_open_streams(mapped.view, footer, path, is_verified=is_verified))
     mapped.release()  # pages touched while locating the batches
     return ArrowSegment(
         path=path,
@@ -149,17 +170,33 @@ def fingerprint_of(schema: pa.Schema) -> bytes:
     return hashlib.blake2b(schema.serialize(), digest_size=FINGERPRINT_BYTES).digest()
 
 
-def _write(file: File, header: ArrowSegmentHeader, slots: Slots) -> None:
+def _encode(
+    header: ArrowSegmentHeader, slots: Slots, buffer: WriteBuffer
+) -> tuple[memoryview, bytes]:
+    """Return header and sections, in the buffer, and the end of the file."""
+    streams = [(slot, batches, measure_stream(batches)) for slot, batches in _streams_of(slots)]
+    filters = [
+        {name: build_bloom(column).data for name, column in _filtered(batches)}
+        for _, batches, _ in streams
+    ]
     head = header.encode()
-    file.append([head])
+    end = len(head) + sum(size for _, _, size in streams)
+    end += sum(len(data) for each in filters for data in each.values())
+    whole = buffer.take(end)
+    whole[: len(head)] = head
     position = len(head)
     footer = Footer(streams=[], batches=[])
-    for slot, batches in _streams_of(slots):
-        stream, buffers = _encode(slot, batches, position, len(footer.streams), footer.batches)
-        file.append(buffers)
-        position += sum(map(len, buffers))
+    for (slot, batches, size), blooms in zip(streams, filters, strict=True):
+        encoded = encode_stream(batches, whole[position : position + size])
+        _add_to_manifest(footer, batches, encoded, position)
+        stream = _entry(slot, batches, position, size, encoded.check)
+        position += size
+        for column, data in blooms.items():
+            whole[position : position + len(data)] = data
+            stream.filters.append(FilterEntry(column, position, len(data), crc32c(bytes(data))))
+            position += len(data)
         footer.streams.append(stream)
-    file.append([encode_end(footer, position, head)])
+    return whole, encode_end(footer, position, head)
 
 
 def _streams_of(slots: Slots) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
@@ -173,43 +210,43 @@ def _streams_of(slots: Slots) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
             yield slot, unified(stream)
 
 
-def _encode(
-    slot: str,
-    batches: list[pa.RecordBatch],
-    position: int,
-    number: int,
-    manifest: list[BatchEntry],
-) -> tuple[StreamEntry, list[Buffer]]:
-    """Encode a stream and its filters for `position`, and add its batches to the manifest."""
-    encoded = encode_stream(batches)
+def _filtered(batches: list[pa.RecordBatch]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    table = pa.Table.from_batches(batches)
+    for name in FILTERED:
+        if name in table.schema.names:
+            yield name, table[name]
+
+
+def _add_to_manifest(
+    footer: Footer, batches: list[pa.RecordBatch], encoded: EncodedStream, position: int
+) -> None:
+    stream = len(footer.streams)
     for batch, (begin, length) in zip(batches, encoded.messages, strict=True):
         offsets = pc.min_max(batch[OFFSET])
         low, high = offsets["min"].as_py(), offsets["max"].as_py()
-        manifest.append(BatchEntry(number, position + begin, length, batch.num_rows, low, high + 1))
+        footer.batches.append(
+            BatchEntry(stream, position + begin, length, batch.num_rows, low, high + 1)
+        )
+
+
+def _entry(
+    slot: str, batches: list[pa.RecordBatch], position: int, length: int, check: int
+) -> StreamEntry:
+    """Return the directory entry of a stream, without its filters."""
     table = pa.Table.from_batches(batches)
     names = table.schema.names
-    buffers: list[Buffer] = [memoryview(encoded.data)]
-    end = position + encoded.data.size
-    filters = []
-    for column in FILTERED:
-        if column in names:
-            data = build_bloom(table[column]).data
-            filters.append(FilterEntry(column, end, len(data), crc32c(bytes(data))))
-            buffers.append(data)
-            end += len(data)
     services = services_of(table[SERVICE]) if SERVICE in names else None
-    entry = StreamEntry(
+    return StreamEntry(
         slot=slot,
         fingerprint=fingerprint_of(table.schema),
         position=position,
-        length=encoded.data.size,
-        check=encoded.check,
+        length=length,
+        check=check,
         row_count=table.num_rows,
-        columns=[stats_of(name, table[name]) for name in names],
+        columns=[stats_of(name, table[name]) for name in BOUNDED if name in names],
         services=None if services is None else sorted(services),
-        filters=filters,
+        filters=[],
     )
-    return entry, buffers
 
 
 def _check_sections(file: File, footer: Footer, path: str) -> None:
@@ -221,11 +258,13 @@ def _check_sections(file: File, footer: Footer, path: str) -> None:
             raise damaged(path, position, f"CRC32C {check:08x}", f"{actual:08x}")
 
 
-def _open_streams(view: memoryview, footer: Footer, path: str) -> Iterator[ArrowStream]:
+def _open_streams(
+    view: memoryview, footer: Footer, path: str, *, is_verified: bool
+) -> Iterator[ArrowStream]:
     for number, entry in enumerate(footer.streams):
         data = pa.py_buffer(view[entry.position : entry.position + entry.length])
         try:
-            batches = decode_stream(data)
+            batches = decode_stream(data, is_verified=is_verified)
         except (pa.ArrowException, OSError) as error:
             raise damaged(path, entry.position, "an Arrow stream", str(error)) from None
         counts = [batch.row_count for batch in footer.batches if batch.stream == number]

@@ -1,4 +1,4 @@
-"""ColumnStats: null count and bounds of a column; and the service names of some rows."""
+"""ColumnStats: null count and bounds of times; and the service names of some rows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from frazil.model import KiB
 TIME = "time"
 OFFSET = "_offset"
 SERVICE = "service_name"
-TEXT_BYTES_MAX = 64
-"""Longer text bounds are left out."""
 SERVICES_MAX = 1024
 SERVICES_BYTES_MAX = 64 * KiB
 """With more services, pruning by service is of no use."""
@@ -21,7 +19,8 @@ Bound = bool | int | float | str
 
 
 class ColumnStats(msgspec.Struct, frozen=True, array_like=True):
-    """Statistics of one column. Bounds are None without values, and if they are not reliable."""
+    """Statistics of one column. Bounds are None without values. Files of earlier releases also have
+    those of columns that are no times."""
 
     name: str
     null_count: int
@@ -30,27 +29,9 @@ class ColumnStats(msgspec.Struct, frozen=True, array_like=True):
 
 
 def stats_of(name: str, column: pa.ChunkedArray) -> ColumnStats:
-    """Compute the statistics of a column."""
-    lower, upper = _bounds(column)
-    return ColumnStats(name, column.null_count, lower, upper)
-
-
-def _bounds(column: pa.ChunkedArray) -> tuple[Bound | None, Bound | None]:
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        column = column.cast(pa.int64())
-    elif pa.types.is_floating(kind):
-        if pc.any(pc.is_nan(column)).as_py():
-            return None, None  # engines disagree on the order of NaN
-    elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)):
-        return None, None
-    bounds = pc.min_max(column)
-    lower, upper = bounds["min"].as_py(), bounds["max"].as_py()
-    if isinstance(lower, str) and max(len(lower.encode()), len(upper.encode())) > TEXT_BYTES_MAX:
-        return None, None
-    if isinstance(lower, float):  # some engines order -0.0 before 0.0
-        return lower or -0.0, upper or 0.0
-    return lower, upper
+    """Compute the statistics of a column of times."""
+    bounds = pc.min_max(column.cast(pa.int64()))
+    return ColumnStats(name, column.null_count, bounds["min"].as_py(), bounds["max"].as_py())
 
 
 def services_of(column: pa.Array | pa.ChunkedArray) -> frozenset[str] | None:

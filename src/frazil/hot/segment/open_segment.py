@@ -6,7 +6,8 @@ similar size, so that a query sees few batches and a row is copied only a few ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,10 +30,10 @@ batch dominates."""
 
 
 class OpenTable:
-    """The rows of one table. Large batches are moved into shared memory: queries run in other
-    processes, which map it."""
+    """The rows of one table. Large batches are moved into shared memory, if there is one: queries
+    run in other processes, which map it."""
 
-    def __init__(self, memory: SharedMemory) -> None:
+    def __init__(self, memory: SharedMemory | None) -> None:
         self.row_count = 0
         self.size_bytes = 0
         self._memory = memory
@@ -55,13 +56,24 @@ class OpenTable:
             batch, size = pa.concat_batches([before, batch]), before_size + size
         if _is_large(batch, size):
             small = [pa.concat_batches([each for each, _ in self._small])] if self._small else []
-            for large in (*small, batch):
-                shared, extent = self._memory.add(large)
-                self._large = [*self._large, shared]
-                self._extents.append(extent)
+            for large in (*small, *sliced(batch)):
+                self._add_large(large)
             self._small = []
         else:
             self._small.append((batch, size))
+
+    def _add_large(self, batch: pa.RecordBatch) -> None:
+        if self._memory is not None:
+            batch, extent = self._memory.add(batch)
+            self._extents.append(extent)
+        self._large = [*self._large, batch]
+
+    def share(self, memory: SharedMemory) -> None:
+        """Move the large batches into shared memory."""
+        self._memory = memory
+        large, self._large = self._large, []
+        for batch in large:
+            self._add_large(batch)
 
     def _has_small_before(self, batch: pa.RecordBatch) -> bool:
         return bool(self._small) and self._small[-1][0].num_rows < 2 * batch.num_rows
@@ -71,6 +83,7 @@ class OpenTable:
         return (*self._large, *(batch for batch, _ in self._small))
 
     def piece(self, topic: str, partition: int, begin_offset: int, end_offset: int) -> Piece:
+        assert self._memory is not None
         return Piece(
             name=OPEN,
             batches=self.batches(),
@@ -100,14 +113,29 @@ def _is_large(batch: pa.RecordBatch, size: int) -> bool:
 
 
 class OpenSegment:
-    """The rows of adjacent offsets. Owned by the reading thread; immutable once frozen."""
+    """The rows of adjacent offsets. Owned by the reading thread; immutable once frozen.
 
-    def __init__(self, begin_offset: int, opened_ns: int) -> None:
+    A hidden one is not visible before it is sealed, or revealed: while the reading thread is far
+    behind, its rows need not be copied into shared memory for the moment until they are in a file.
+    """
+
+    def __init__(self, begin_offset: int, opened_ns: int, *, is_hidden: bool = False) -> None:
         self.begin_offset = begin_offset
         self.end_offset = begin_offset
         self.opened_ns = opened_ns
-        self._memory = SharedMemory()
+        self._memory = None if is_hidden else SharedMemory()
         self._tables: dict[str, OpenTable] = {}
+
+    @property
+    def is_hidden(self) -> bool:
+        return self._memory is None
+
+    def reveal(self) -> None:
+        """Make a hidden segment one that queries can read."""
+        memory = SharedMemory()
+        for table in self._tables.values():
+            table.share(memory)
+        self._memory = memory
 
     @property
     def size_bytes(self) -> int:
@@ -140,7 +168,20 @@ class OpenSegment:
 
 
 def for_sealing(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return the rows in batches of `SEALED_ROWS`."""
-    table = pa.Table.from_batches(batches).combine_chunks()
-    sealed: list[pa.RecordBatch] = table.to_batches(max_chunksize=SEALED_ROWS)
+    """Return the rows in batches of `SEALED_ROWS` or little less. Those that are large enough are
+    not copied."""
+    sealed: list[pa.RecordBatch] = []
+    for is_large, group in groupby(batches, lambda batch: batch.num_rows >= SEALED_ROWS // 2):
+        if is_large:
+            sealed += (part for batch in group for part in sliced(batch))
+        else:
+            sealed += sliced(pa.concat_batches(list(group)))
     return sealed
+
+
+def sliced(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in equal batches of at most `SEALED_ROWS`."""
+    count = -(-batch.num_rows // SEALED_ROWS)
+    ends = [batch.num_rows * number // count for number in range(1, count + 1)]
+    for begin, end in pairwise([0, *ends]):
+        yield batch.slice(begin, end - begin)

@@ -22,6 +22,7 @@ from frazil.hot.segment.layout import ArrowSegmentHeader
 from frazil.hot.segment.open_segment import for_sealing
 from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.sealed import SealedSegment, SegmentFolder, sealed_of
+from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.metrics import Counter
 from frazil.model import OffsetRange
 
@@ -74,13 +75,24 @@ class SealedSegments:
         gaps = [OffsetRange(end, begin) for end, begin in zip(ends, begins, strict=False)]
         return [gap for gap in gaps if gap.begin < gap.end]
 
-    def write(self, begin: int, end: int, created_ms: int, slots: Slots) -> SealedSegment:
+    def write(
+        self,
+        begin: int,
+        end: int,
+        created_ms: int,
+        slots: Slots,
+        buffer: WriteBuffer,
+        *,
+        is_read_back: bool = True,
+    ) -> SealedSegment:
         """Write a durable segment. It is not visible until `put`."""
         folder = self.folder
         header = ArrowSegmentHeader(
             identity=folder.identity, begin_offset=begin, end_offset=end, created_ms=created_ms
         )
-        return sealed_of(folder, write_segment(folder.disk, folder.path(begin), header, slots))
+        path = folder.path(begin)
+        file = write_segment(folder.disk, path, header, slots, buffer, is_read_back=is_read_back)
+        return sealed_of(folder, file)
 
     def put(self, new: SealedSegment) -> None:
         """Add a segment, in place of those it covers."""
@@ -91,7 +103,7 @@ class SealedSegments:
         ]
         self._replace(sorted([*others, new], key=lambda segment: segment.begin_offset))
 
-    def merge(self, bytes_max: int) -> int:
+    def merge(self, bytes_max: int, buffer: WriteBuffer) -> int:
         """Merge many adjacent small segments at the end into one. Returns how many were merged.
 
         It takes the name of the first. The others are deleted after it is durable; a start in
@@ -108,7 +120,7 @@ class SealedSegments:
             return 0
         created_ms = max(segment.file.header.created_ms for segment in small)
         begin, end = small[0].begin_offset, small[-1].end_offset
-        self.put(self.write(begin, end, created_ms, _rows_of(small)))
+        self.put(self.write(begin, end, created_ms, _rows_of(small), buffer))
         self._remove(small[1:])
         MERGED.add(len(small))
         return len(small)

@@ -38,7 +38,7 @@ from frazil.query.run.protocol import (
 
 IDLE_S = 5.0
 """After this long without a query, files that were removed are unmapped."""
-NICENESS = 10
+NICENESS = 5
 """When processors are short, those who acknowledge and publish rows come before queries."""
 FRAME_BYTES = 8 * MiB
 """Rows sent at a time, unless a single row is larger."""
