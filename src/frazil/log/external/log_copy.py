@@ -19,8 +19,18 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 
-from frazil.disk import SALT_BYTES, CopiedFile, File, FileCopier, Hasher, Mode, copy_bytes
+from frazil.disk import (
+    SALT_BYTES,
+    CopiedFile,
+    File,
+    FileCopier,
+    Hasher,
+    Mode,
+    copy_bytes,
+    read_checkpoint,
+)
 from frazil.errors import Conflict, Corrupt
+from frazil.log.checkpoint import STATE, STATE_KIND, STATE_NAME, STATE_VERSION
 from frazil.log.external.observer import PartitionObserver
 from frazil.log.index import NO_TIME
 from frazil.log.recovery import SCRATCH_SUFFIXES
@@ -114,7 +124,9 @@ class LogCopy:
             raise Conflict("a topic was created during the copy; copy again")
         for partition in self._partitions.values():
             partition.extend(is_owned=is_owned)
-        return [copy.close(self._rand, self._now_ms) for copy in self._partitions.values()]
+        return [
+            copy.close(self._rand, self._now_ms) for _, copy in sorted(self._partitions.items())
+        ]
 
 
 class _PartitionCopy:
@@ -136,13 +148,37 @@ class _PartitionCopy:
     def begin(self, *, is_owned: bool) -> None:
         """Copy all segments, then what recovery needs beside them: saved before a segment is
         trimmed, it covers everything below the first copied one."""
-        self._attempt(is_owned=is_owned, may_restart=True)
+        for _ in range(ATTEMPTS_MAX):
+            self._attempt(is_owned=is_owned, may_restart=True)
+            self._copy_side_files()
+            saved_start = self._saved_start()
+            if saved_start <= self._end_offset:
+                self._trim(saved_start)
+                return
+        raise Conflict(f"{self._folder} is trimmed faster than it is copied; retry later")
+
+    def _copy_side_files(self) -> None:
         for name in self._copier.source.list(self._folder):
             is_segment = name.endswith(".log") or name == WATERMARKS_NAME
             if is_segment or name.endswith(SCRATCH_SUFFIXES):
                 continue
             with suppress(FileNotFoundError):  # an index that was trimmed with its segment
                 self._copier.copy(f"{self._folder}/{name}")
+
+    def _saved_start(self) -> int:
+        """Return the start of the log in the copied producer state. Recovery trims up to it."""
+        path = f"{self._folder}/{STATE_NAME}"
+        try:
+            body = read_checkpoint(self._copier.target, path, STATE_KIND, STATE_VERSION, "")
+        except Corrupt:
+            return 0  # rebuilt from the log
+        start: int = 0 if body is None else STATE.unpack_from(body)[0]
+        return start
+
+    def _trim(self, start_offset: int) -> None:
+        if start_offset > self._start_offset:
+            self._start_offset = start_offset
+            self._keep([each for each in self._segments if each.end_offset > start_offset])
 
     def extend(self, *, is_owned: bool) -> None:
         """Copy what became durable since. Raises `Conflict` if that is trimmed already."""
